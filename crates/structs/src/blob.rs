@@ -1,0 +1,1 @@
+//! Big byte strings as trees of shared leaves.
