@@ -167,23 +167,17 @@ impl Table {
     /// the table, and is asked when a segment splits.
     #[inline]
     pub fn insert(&mut self, hash: u64, address: Address, rehash: impl Fn(Address) -> u64) {
-        if let Root::One(segment) = &mut self.root {
+        while let Root::One(segment) = &mut self.root {
             let fingerprint = fingerprint(hash, 0);
             if let Some(bucket) = segment.vacancy(fingerprint) {
                 return segment.put(bucket, Word::new(fingerprint, address));
             }
-        }
-        self.insert_growing(hash, address, &rehash);
-    }
-
-    fn insert_growing(&mut self, hash: u64, address: Address, rehash: &impl Fn(Address) -> u64) {
-        if let Root::One(segment) = &mut self.root {
             if segment.count() < BUCKETS_MAX {
                 segment.grow();
-                return self.insert(hash, address, rehash);
+            } else {
+                let segment = std::mem::replace(segment, Segment::new());
+                self.root = Root::Many(Box::new(Directory::new(segment)));
             }
-            let segment = std::mem::replace(segment, Segment::new());
-            self.root = Root::Many(Box::new(Directory::new(segment)));
         }
         if let Root::Many(directory) = &mut self.root {
             directory.insert(hash, address, rehash);
@@ -248,5 +242,22 @@ impl Table {
         let bucket = spot.segment.buckets().get(spot.segment.home(fingerprint))?;
         let index = bucket.matches(fingerprint).trailing_zeros() as usize;
         bucket.0.get(index)?.address()
+    }
+}
+
+#[cfg(test)]
+impl Table {
+    /// Asserts that every word lies where its hash says.
+    fn check(&self, hash: impl Fn(Address) -> u64) {
+        match &self.root {
+            Root::Many(directory) => directory.check(hash),
+            Root::One(segment) => {
+                segment.check();
+                for word in segment.words() {
+                    let hash = hash(word.address().unwrap());
+                    assert_eq!(word.fingerprint(), fingerprint(hash, 0));
+                }
+            }
+        }
     }
 }

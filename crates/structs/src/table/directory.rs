@@ -85,7 +85,7 @@ impl Directory {
     }
 
     /// Adds a word after making room for it: a step of growth, or a split, of its segment.
-    pub(super) fn insert(&mut self, hash: u64, address: Address, rehash: &impl Fn(Address) -> u64) {
+    pub(super) fn insert(&mut self, hash: u64, address: Address, rehash: impl Fn(Address) -> u64) {
         loop {
             let at = self.locate(hash) as usize;
             let node = &mut self.nodes[at];
@@ -101,7 +101,7 @@ impl Directory {
                 node.segment.grow();
                 self.buckets += node.segment.count();
             } else {
-                self.split(at, rehash);
+                self.split(at, &rehash);
             }
         }
     }
@@ -225,6 +225,31 @@ impl Directory {
         node.prefix >>= 1;
         self.point_to(kept);
         kept
+    }
+}
+
+#[cfg(test)]
+impl Directory {
+    /// Asserts what the head of this file promises.
+    pub(super) fn check(&self, hash: impl Fn(Address) -> u64) {
+        assert_eq!(self.indexes.len(), 1 << self.depth);
+        assert!(self.depth > 0 && self.deepest > 0);
+        let deepest = self.nodes.iter().filter(|node| node.depth == self.depth).count();
+        assert_eq!(self.deepest, deepest);
+        assert_eq!(self.len, self.nodes.iter().map(|node| node.segment.len()).sum::<usize>());
+        assert_eq!(self.buckets, self.nodes.iter().map(|node| node.segment.count()).sum::<usize>());
+        for (number, index) in self.indexes.iter().enumerate() {
+            let node = self.node(*index);
+            assert_eq!(node.prefix as usize, number >> (self.depth - node.depth));
+        }
+        for node in &self.nodes {
+            node.segment.check();
+            for word in node.segment.words() {
+                let hash = hash(word.address().unwrap());
+                assert_eq!(word.fingerprint(), fingerprint(hash, node.depth));
+                assert_eq!(u64::from(node.prefix), hash >> 1 >> (63 - node.depth));
+            }
+        }
     }
 }
 

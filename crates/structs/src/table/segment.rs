@@ -256,6 +256,26 @@ impl Segment {
     }
 }
 
+#[cfg(test)]
+impl Segment {
+    /// Asserts what the head of this file promises.
+    pub(super) fn check(&self) {
+        assert_eq!(self.words().count(), self.len());
+        assert!(self.len() <= capacity(self.count()));
+        for (place, bucket) in self.buckets().iter().enumerate() {
+            let used = bucket.used().count();
+            assert!(bucket.0[used..].iter().all(|word| *word == Word::FREE));
+            for word in bucket.used() {
+                let mut passed = self.home(word.fingerprint());
+                while passed != place {
+                    assert!(self.buckets()[passed].is_full());
+                    passed = self.after(passed);
+                }
+            }
+        }
+    }
+}
+
 /// How many words this many buckets take before they must grow. A single bucket has nowhere to
 /// overflow to and no need to: one cache line is searched at once.
 fn capacity(buckets: usize) -> usize {

@@ -1,11 +1,347 @@
-//! The table against a naive model.
+//! The table against a naive model, its invariants, its bounds.
 
 use std::cell::Cell;
+use std::collections::HashSet;
+
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
+
+use super::{Address, Place, Table};
 
 thread_local! {
     static MOVES: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Called for every word that is put into a bucket.
 pub(super) fn count_move() {
     MOVES.set(MOVES.get() + 1);
+}
+
+/// A table with the hashes that its owner would compute. Addresses are indexes into `hashes`,
+/// counted from 1.
+#[derive(Default)]
+struct Model {
+    table: Table,
+    hashes: Vec<u64>,
+    present: Vec<Address>,
+}
+
+impl Model {
+    fn hash(&self, address: Address) -> u64 {
+        self.hashes[address.get() as usize - 1]
+    }
+
+    fn new_address(&mut self, hash: u64) -> Address {
+        self.hashes.push(hash);
+        Address::new(self.hashes.len() as u64).unwrap()
+    }
+
+    fn insert(&mut self, hash: u64) -> Address {
+        let address = self.new_address(hash);
+        self.present.push(address);
+        let hashes = &self.hashes;
+        self.table.insert(hash, address, |address| hashes[address.get() as usize - 1]);
+        address
+    }
+
+    fn find(&self, address: Address) -> Option<Place> {
+        self.table.find(self.hash(address), |candidate| candidate == address)
+    }
+
+    fn replace(&mut self, index: usize) {
+        let old = self.present[index];
+        let new = self.new_address(self.hash(old));
+        let place = self.find(old).unwrap();
+        assert_eq!(self.table.replace(place, new), old);
+        assert_eq!(self.table.at(place), new);
+        self.present[index] = new;
+    }
+
+    fn remove(&mut self, index: usize) {
+        let address = self.present.swap_remove(index);
+        let place = self.find(address).unwrap();
+        assert_eq!(self.table.at(place), address);
+        assert_eq!(self.table.remove(place), address);
+        assert_eq!(self.find(address), None);
+    }
+
+    fn remove_any(&mut self, random: u64) {
+        if !self.present.is_empty() {
+            self.remove(random as usize % self.present.len());
+        }
+    }
+
+    /// The structure holds, and the contents are those of the model.
+    fn check(&self) {
+        self.table.check(|address| self.hash(address));
+        assert_eq!(self.table.len(), self.present.len());
+        assert_eq!(self.table.is_empty(), self.present.is_empty());
+        assert!(self.present.iter().all(|address| self.find(*address).is_some()));
+        let expected: HashSet<u64> = self.present.iter().map(|address| address.get()).collect();
+        assert_eq!(self.table.iter().map(Address::get).collect::<HashSet<u64>>(), expected);
+        assert_eq!(self.table.iter().count(), expected.len());
+    }
+}
+
+/// SplitMix64: well-spread hashes of successive numbers.
+fn spread(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert { many: usize, seed: u64, mask: u64 },
+    Remove { many: usize, seed: u64 },
+    Replace { seed: u64 },
+    Walk { at_least: usize },
+}
+
+/// Hashes of all 64 bits, of few prefixes, of few fingerprints, and one single hash.
+fn mask() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        4 => Just(u64::MAX),
+        1 => Just(u64::MAX >> 9),
+        1 => Just(0xffe0_0000_0000_ffff),
+        1 => Just(0x0000_0700_0700_0000),
+        1 => Just(0),
+    ]
+}
+
+fn step(many: usize) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..many, any::<u64>(), mask())
+            .prop_map(|(many, seed, mask)| Step::Insert { many, seed, mask }),
+        3 => (1..many, any::<u64>()).prop_map(|(many, seed)| Step::Remove { many, seed }),
+        1 => any::<u64>().prop_map(|seed| Step::Replace { seed }),
+        3 => (0..200_usize).prop_map(|at_least| Step::Walk { at_least }),
+    ]
+}
+
+/// Runs the steps; a walk goes on through all of them, and begins anew when it has ended.
+fn run(steps: &[Step]) {
+    let mut model = Model::default();
+    let mut position = 0;
+    let mut stayed: HashSet<u64> = HashSet::new();
+    let mut seen: HashSet<u64> = HashSet::new();
+    for step in steps {
+        match *step {
+            Step::Insert { many, seed, mask } => {
+                for number in 0..many as u64 {
+                    model.insert(spread(seed.wrapping_add(number)) & mask);
+                }
+            }
+            Step::Remove { many, seed } => {
+                for number in 0..many as u64 {
+                    model.remove_any(spread(seed.wrapping_add(number)));
+                }
+            }
+            Step::Replace { seed } if !model.present.is_empty() => {
+                model.replace(seed as usize % model.present.len());
+            }
+            Step::Replace { .. } => {}
+            Step::Walk { at_least } => {
+                if position == 0 {
+                    seen.clear();
+                    stayed = model.present.iter().map(|address| address.get()).collect();
+                }
+                let next = model.table.walk(position, at_least, |address| {
+                    seen.insert(address.get());
+                });
+                assert!(next.is_none_or(|next| next > position && next.trailing_zeros() >= 26));
+                position = next.unwrap_or(0);
+                if position == 0 {
+                    assert!(stayed.is_subset(&seen));
+                }
+            }
+        }
+        model.check();
+        let present: HashSet<u64> = model.present.iter().map(|address| address.get()).collect();
+        stayed.retain(|address| present.contains(address));
+    }
+    while !model.present.is_empty() {
+        model.remove(model.present.len() - 1);
+    }
+    model.check();
+    assert_eq!(model.table.memory(), 0);
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        cases: 200, failure_persistence: None, ..Default::default()
+    })]
+
+    #[test]
+    fn small_tables_match_the_model(steps in prop::collection::vec(step(30), 1..40)) {
+        run(&steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        cases: 12, failure_persistence: None, ..Default::default()
+    })]
+
+    #[test]
+    fn large_tables_match_the_model(steps in prop::collection::vec(step(6_000), 1..16)) {
+        run(&steps);
+    }
+}
+
+#[test]
+fn an_address_is_below_2_48_and_not_zero() {
+    assert_eq!(Address::new(0), None);
+    assert_eq!(Address::new(1 << 48), None);
+    assert_eq!(Address::new((1 << 48) - 1).map(Address::get), Some((1 << 48) - 1));
+}
+
+#[test]
+fn an_empty_table_has_nothing_and_no_memory() {
+    let table = Table::new();
+    assert_eq!(table.find(7, |_| true), None);
+    assert_eq!(table.first_candidate(7), None);
+    assert_eq!(table.sample(7), None);
+    assert_eq!(table.walk(0, 10, |_| unreachable!()), None);
+    assert_eq!(table.memory(), 0);
+    table.prefetch(7);
+}
+
+#[test]
+fn a_thousand_equal_hashes_work() {
+    let mut model = Model::default();
+    for hash in [0, u64::MAX, 0x1234_5678_9abc_def0] {
+        for _ in 0..1_000 {
+            model.insert(hash);
+        }
+        model.check();
+    }
+    for number in 0..3_000 {
+        model.remove_any(spread(number));
+    }
+    assert_eq!(model.table.memory(), 0);
+}
+
+#[test]
+fn equal_hashes_beyond_a_segment_do_not_blow_up_the_directory() {
+    let mut model = Model::default();
+    for number in 0..10_000 {
+        model.insert(if number % 2 == 0 { 1 << 63 } else { spread(number) });
+    }
+    let shape = model.table.shape();
+    assert!(shape.depth <= 6, "{shape:?}");
+    assert_eq!(shape.words, 10_000);
+    assert_eq!(shape.buckets_by_fill.iter().sum::<usize>(), shape.buckets);
+}
+
+#[test]
+fn no_step_moves_more_than_one_segment() {
+    let mut model = Model::default();
+    let mut most = 0;
+    for number in 0..300_000 {
+        MOVES.set(0);
+        model.insert(spread(number));
+        most = most.max(MOVES.get());
+    }
+    assert!((2_500..=512 * 6 + 1).contains(&most), "an insertion moved {most} words");
+    model.table.check(|address| model.hash(address));
+    let shape = model.table.shape();
+    assert!(shape.longest_run <= 24, "{shape:?}");
+    most = 0;
+    for number in 0..300_000 {
+        MOVES.set(0);
+        model.remove_any(spread(number));
+        most = most.max(MOVES.get());
+    }
+    assert!((500..=512 * 6).contains(&most), "a removal moved {most} words");
+    assert_eq!(model.table.memory(), 0);
+}
+
+#[test]
+fn an_entry_costs_about_twelve_bytes() {
+    let mut model = Model::default();
+    let mut cost = 0.0;
+    for number in 0..50_000 {
+        model.insert(spread(number));
+        if number >= 60 {
+            cost += model.table.memory() as f64 / model.table.len() as f64;
+        }
+    }
+    let average = cost / (50_000 - 60) as f64;
+    assert!(average <= 12.3, "{average} bytes an entry");
+}
+
+#[test]
+fn a_walk_without_changes_sees_every_entry_once() {
+    for len in [1, 7, 8, 9, 100, 3_000, 20_000] {
+        let mut model = Model::default();
+        for number in 0..len {
+            model.insert(spread(number));
+        }
+        let mut seen = Vec::new();
+        let mut position = Some(0);
+        while let Some(from) = position {
+            let before = seen.len();
+            position = model.table.walk(from, 10, |address| seen.push(address.get()));
+            assert!(seen.len() < before + 50);
+        }
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(1..=len));
+    }
+}
+
+#[test]
+fn a_walk_over_few_entries_stops_at_its_budget() {
+    let mut model = Model::default();
+    // One entry far behind many: the directory keeps its depth, most segments are empty.
+    for number in 0..20_000 {
+        model.insert(spread(number) | 1 << 63);
+    }
+    let mut steps = 0;
+    let mut position = Some(0);
+    while let Some(from) = position {
+        position = model.table.walk(from, 1, |_| {});
+        steps += 1;
+    }
+    assert!(steps > 1_000);
+}
+
+#[test]
+fn samples_reach_every_entry_about_equally() {
+    for len in [1, 3, 100, 10_000] {
+        let mut model = Model::default();
+        for number in 0..len {
+            model.insert(spread(number));
+        }
+        let mut counts = vec![0_u32; len as usize];
+        for number in 0..len * 100 {
+            let address = model.table.sample(spread(number + 1_000_000)).unwrap();
+            counts[address.get() as usize - 1] += 1;
+        }
+        assert!(counts.iter().all(|count| (30..250).contains(count)), "{len}: {counts:?}");
+    }
+}
+
+#[test]
+fn the_first_candidate_is_nearly_always_the_entry() {
+    let mut model = Model::default();
+    for number in 0..5_000 {
+        model.insert(spread(number));
+    }
+    let right = model
+        .present
+        .iter()
+        .filter(|address| model.table.first_candidate(model.hash(**address)) == Some(**address));
+    assert!(right.count() > 4_700);
+}
+
+#[test]
+fn drain_hands_out_everything_and_frees_the_memory() {
+    let mut model = Model::default();
+    for number in 0..5_000 {
+        model.insert(spread(number));
+    }
+    let mut count = 0;
+    model.table.drain(|_| count += 1);
+    assert_eq!((count, model.table.len(), model.table.memory()), (5_000, 0, 0));
 }
