@@ -1,1 +1,21 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! What std lacks: number text, checksums, the keyed hash, randomness, globs, quoting, the clock.
+//!
+//! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
+#![forbid(unsafe_code)]
+
+pub mod crc;
+mod float_text;
+pub mod glob;
+pub mod hash;
+pub mod long_double;
+pub mod number;
+pub mod quote;
+pub mod random;
+pub mod shared;
+pub mod time;
+
+pub use hash::KeyHasher;
+pub use long_double::LongDouble;
+pub use random::Random;
+pub use shared::SharedBytes;
+pub use time::{Clock, UnixMillis};

@@ -1,0 +1,95 @@
+//! The clock: the only place that reads the time.
+//!
+//! A `Clock` is handed down from the top, so that a test can own the time. Copies of one manual
+//! clock share their time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch.
+pub type UnixMillis = i64;
+
+/// A source of wall-clock and monotonic time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System { origin: Instant },
+    /// Microseconds since the epoch, moved by hand.
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The clock of the machine.
+    pub fn system() -> Clock {
+        Clock(Source::System { origin: Instant::now() })
+    }
+
+    /// A clock that stands at `start` until it is advanced, for tests.
+    pub fn manual(start: UnixMillis) -> Clock {
+        Clock(Source::Manual(Arc::new(AtomicI64::new(start.saturating_mul(1000)))))
+    }
+
+    /// Moves a manual clock by `millis`; the machine's clock takes no orders.
+    pub fn advance(&self, millis: i64) {
+        if let Source::Manual(micros) = &self.0 {
+            micros.fetch_add(millis.saturating_mul(1000), Ordering::Relaxed);
+        }
+    }
+
+    /// Wall-clock milliseconds since the Unix epoch.
+    #[inline]
+    pub fn now_ms(&self) -> UnixMillis {
+        self.now_us().div_euclid(1000)
+    }
+
+    /// Wall-clock microseconds since the Unix epoch.
+    #[inline]
+    pub fn now_us(&self) -> i64 {
+        match &self.0 {
+            Source::System { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
+                Ok(since) => clamp(since.as_micros()),
+                Err(before) => -clamp(before.duration().as_micros()),
+            },
+            Source::Manual(micros) => micros.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Microseconds since some fixed moment, never going back: for measuring durations.
+    #[inline]
+    pub fn monotonic_us(&self) -> i64 {
+        match &self.0 {
+            Source::System { origin } => clamp(origin.elapsed().as_micros()),
+            Source::Manual(micros) => micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
+fn clamp(micros: u128) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Clock;
+
+    #[test]
+    fn the_system_clock_is_after_2020_and_does_not_go_back() {
+        let clock = Clock::system();
+        assert!(clock.now_ms() > 1_577_836_800_000);
+        let first = clock.monotonic_us();
+        assert!(clock.monotonic_us() >= first);
+    }
+
+    #[test]
+    fn copies_of_a_manual_clock_share_its_time() {
+        let clock = Clock::manual(5);
+        let copy = clock.clone();
+        clock.advance(37);
+        assert_eq!(copy.now_ms(), 42);
+        assert_eq!(copy.now_us(), 42_000);
+        assert_eq!(copy.monotonic_us(), 42_000);
+    }
+}
