@@ -1,2 +1,50 @@
-//! The project automation.
-fn main() {}
+//! The project's automation: `cargo xtask VERB`. This file is the list of verbs; each verb is one
+//! module. Invariant: everything a check needs is in the repository or set up by `setup`, so CI
+//! is one command.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod count;
+mod environment;
+mod licences;
+mod shell;
+mod suite;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask VERB
+
+  setup           install what the tests need into target/test-env; quick when it is there
+  test [ARGS..]   setup, build the server, then `cargo test ARGS` (default: --workspace)
+  tidy            check style numbers, banned words and calls, and the import edges
+  licences        check the dependencies' licences and the banned crates of deny.toml
+  ci              fmt, clippy, tidy, licences, aarch64, test; minutes per stage at the end
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((verb, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::FAILURE;
+    };
+    match run(verb, rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {verb}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(verb: &str, rest: &[String]) -> Result<(), String> {
+    match (verb, rest) {
+        ("setup", []) => environment::prepare().map(drop),
+        ("test", _) => suite::run(rest).and_then(count::Count::verdict),
+        ("tidy", []) => tidy::run(),
+        ("licences", []) => licences::run(),
+        ("ci", []) => ci::run(),
+        _ => Err(format!("no such verb or arguments\n{USAGE}")),
+    }
+}

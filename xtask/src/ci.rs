@@ -1,0 +1,85 @@
+//! `ci`: every check in a fixed order. Invariant: all stages run, and one that failed fails the
+//! whole.
+
+use std::time::{Duration, Instant};
+
+use crate::count::Count;
+use crate::{licences, shell, suite, tidy};
+
+const AARCH64: &str = "aarch64-unknown-linux-gnu";
+
+/// Runs the stages and ends with their times and the sum of all tests.
+pub(crate) fn run() -> Result<(), String> {
+    let mut report = Report::default();
+    report.stage("fmt", || shell::run(&mut shell::cargo(&["fmt", "--all", "--check"])));
+    report.stage("clippy", clippy);
+    report.stage("tidy", tidy::run);
+    report.stage("deny", deny);
+    if has_target(AARCH64)? {
+        report.stage("aarch64", aarch64);
+    }
+    let mut count = Count::default();
+    report.stage("test", || {
+        count = suite::run(&[])?;
+        if count.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
+    });
+    report.finish(count)
+}
+
+fn clippy() -> Result<(), String> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    shell::run(&mut shell::cargo(&arguments))
+}
+
+/// cargo-deny where it is installed; always our own check of the part that needs no network.
+fn deny() -> Result<(), String> {
+    licences::run()?;
+    if shell::find("cargo-deny").is_none() {
+        return Ok(());
+    }
+    shell::run(&mut shell::cargo(&["deny", "check"]))
+}
+
+/// The binary is left out: its allocator is C and would need a cross compiler.
+fn aarch64() -> Result<(), String> {
+    let excluded = ["--exclude", "apus", "--exclude", "xtask", "--exclude", "tests"];
+    let mut command = shell::cargo(&["check", "--workspace", "--target", AARCH64]);
+    shell::run(command.args(excluded))
+}
+
+fn has_target(name: &str) -> Result<bool, String> {
+    let sysroot = shell::output(&mut shell::command("rustc", &["--print", "sysroot"]))?;
+    let libraries = std::path::Path::new(sysroot.trim()).join("lib/rustlib").join(name);
+    Ok(libraries.is_dir())
+}
+
+#[derive(Default)]
+struct Report {
+    stages: Vec<(&'static str, Duration, Result<(), String>)>,
+}
+
+impl Report {
+    fn stage(&mut self, name: &'static str, work: impl FnOnce() -> Result<(), String>) {
+        println!("== {name}");
+        let start = Instant::now();
+        let outcome = work();
+        if let Err(message) = &outcome {
+            eprintln!("{name}: {message}");
+        }
+        self.stages.push((name, start.elapsed(), outcome));
+    }
+
+    fn finish(self, count: Count) -> Result<(), String> {
+        println!("== minutes per stage");
+        let mut failed = Vec::new();
+        for (name, time, outcome) in self.stages {
+            let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+            println!("{name:<10} {:>6.2}  {verdict}", time.as_secs_f64() / 60.0);
+            if outcome.is_err() {
+                failed.push(name);
+            }
+        }
+        println!("{count}");
+        if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+    }
+}

@@ -1,0 +1,168 @@
+//! The parts of the test environment, one block each: name, pins, and how to install it.
+//! Invariant: an installer writes into its own folder only, except the Debian packages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{files, name};
+use crate::shell::{command, find, output, root};
+
+/// One thing to install.
+pub(super) struct Part {
+    /// The name of its folder and of its stamp.
+    pub(super) name: &'static str,
+    /// The files which say what is installed.
+    pub(super) pins: &'static [&'static str],
+    /// What the pin files do not say.
+    pub(super) extra: &'static str,
+    /// A quick look whether something outside the folder is still there.
+    pub(super) is_there: fn() -> bool,
+    /// Installs into the (empty) folder.
+    pub(super) install: fn(&Path) -> Result<(), String>,
+}
+
+pub(super) const PARTS: &[Part] = &[
+    Part {
+        name: "debian",
+        pins: &[],
+        extra: "redis-server redis-tools memcached",
+        is_there: has_debian_programs,
+        install: install_debian,
+    },
+    Part {
+        name: "venv",
+        pins: &["tests/clients/python/requirements.txt"],
+        extra: "",
+        is_there: || true,
+        install: install_venv,
+    },
+    Part {
+        name: "redis-py",
+        pins: &["tests/clients/python/requirements.txt"],
+        extra: "",
+        is_there: || true,
+        install: install_redis_py,
+    },
+    Part {
+        name: "npm",
+        pins: &["tests/clients/npm/package.json", "tests/clients/npm/package-lock.json"],
+        extra: "",
+        is_there: || find("node").is_some(),
+        install: install_npm,
+    },
+    Part {
+        name: "go",
+        pins: &["tests/clients/go/go.mod", "tests/clients/go/go.sum", "tests/clients/go/main.go"],
+        extra: "",
+        is_there: || true,
+        install: install_go,
+    },
+    Part {
+        name: "maven",
+        pins: &["tests/clients/maven/pom.xml"],
+        extra: "",
+        is_there: || find("java").is_some(),
+        install: install_maven,
+    },
+];
+
+const DEBIAN_PROGRAMS: [&str; 4] = ["redis-server", "redis-cli", "redis-benchmark", "memcached"];
+
+fn has_debian_programs() -> bool {
+    DEBIAN_PROGRAMS.iter().all(|program| find(program).is_some())
+}
+
+fn install_debian(_: &Path) -> Result<(), String> {
+    if has_debian_programs() {
+        return Ok(());
+    }
+    let policy = NoDaemons::hold()?;
+    output(&mut command("apt-get", &["update", "--quiet=2"]))?;
+    let arguments = ["install", "--yes", "--no-install-recommends"];
+    let mut install = command("apt-get", &arguments);
+    install.args(["redis-server", "redis-tools", "memcached"]);
+    output(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
+    drop(policy);
+    // Without systemd there is nothing to disable, and that is as good.
+    let _ = output(&mut command("systemctl", &["disable", "redis-server", "memcached"]));
+    if has_debian_programs() { Ok(()) } else { Err(format!("want {DEBIAN_PROGRAMS:?}")) }
+}
+
+/// While it lives, Debian packages do not start the daemons they bring.
+struct NoDaemons(Option<&'static Path>);
+
+impl NoDaemons {
+    fn hold() -> Result<Self, String> {
+        let path = Path::new("/usr/sbin/policy-rc.d");
+        if path.exists() {
+            return Ok(Self(None));
+        }
+        fs::write(path, "#!/bin/sh\nexit 101\n").map_err(|error| name(path, &error))?;
+        let held = Self(Some(path));
+        make_executable(path)?;
+        Ok(held)
+    }
+}
+
+impl Drop for NoDaemons {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn install_venv(folder: &Path) -> Result<(), String> {
+    let path = folder.display().to_string();
+    output(&mut command("python3", &["-m", "venv", &path]))?;
+    let arguments = ["install", "--quiet", "--no-deps", "--requirement"];
+    output(command(folder.join("bin/pip"), &arguments).arg("tests/clients/python/requirements.txt"))
+        .map(drop)
+}
+
+/// The source package of the installed redis-py, for the tests it carries.
+fn install_redis_py(folder: &Path) -> Result<(), String> {
+    let requirements = super::read(&root().join("tests/clients/python/requirements.txt"))?;
+    let pin = requirements.lines().find(|line| line.starts_with("redis=="));
+    let pin = pin.ok_or("requirements.txt pins no redis")?;
+    let pip = folder.with_file_name("venv").join("bin/pip");
+    let arguments = ["download", "--quiet", "--no-deps", "--no-binary", "redis", pin];
+    output(command(pip, &arguments).arg("--dest").arg(folder))?;
+    let archives = files(folder)?;
+    let archive = archives.first().ok_or("pip brought no archive")?;
+    let mut unpack = command("tar", &["--extract", "--strip-components=1"]);
+    output(unpack.arg("--file").arg(archive).arg("--directory").arg(folder)).map(drop)
+}
+
+fn install_npm(folder: &Path) -> Result<(), String> {
+    copy(&["tests/clients/npm/package.json", "tests/clients/npm/package-lock.json"], folder)?;
+    output(command("npm", &["ci", "--silent"]).current_dir(folder)).map(drop)
+}
+
+fn install_go(folder: &Path) -> Result<(), String> {
+    let project = root().join("tests/clients/go");
+    let program = folder.join("session");
+    output(command("go", &["build", "-o"]).arg(program).arg(".").current_dir(project)).map(drop)
+}
+
+fn install_maven(folder: &Path) -> Result<(), String> {
+    copy(&["tests/clients/maven/pom.xml"], folder)?;
+    let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+    let arguments = ["--quiet", "--batch-mode", goal, "-DoutputDirectory=lib"];
+    output(command("mvn", &arguments).current_dir(folder)).map(drop)
+}
+
+fn copy(sources: &[&str], folder: &Path) -> Result<(), String> {
+    for source in sources {
+        let from: PathBuf = root().join(source);
+        let to = folder.join(from.file_name().expect("a pin is a file"));
+        fs::copy(&from, &to).map_err(|error| name(&from, &error))?;
+    }
+    Ok(())
+}
+
+fn make_executable(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::PermissionsExt;
+    let permissions = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(path, permissions).map_err(|error| name(path, &error))
+}

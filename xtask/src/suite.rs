@@ -1,0 +1,48 @@
+//! `test`: set up, build the server, run every Rust test, and sum what they and the clients'
+//! suites report. Invariant: the server under test is built with debug assertions and overflow
+//! checks, yet optimised.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::count::Count;
+use crate::{environment, shell};
+
+/// The profile of the server and of its tests; the root manifest says why.
+const PROFILE: &str = "proof";
+
+/// Runs `cargo test` with the arguments given, or for the whole workspace.
+pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
+    let environment = environment::prepare()?;
+    shell::run(&mut shell::cargo(&["build", "--profile", PROFILE, "--package", "apus"]))?;
+
+    // The clients' suites run inside Rust tests and leave their counts here.
+    let reports = environment.join("reports");
+    environment::empty(&reports)?;
+    let mut command = shell::cargo(&["test", "--profile", PROFILE, "--no-fail-fast"]);
+    match arguments {
+        [] => command.arg("--workspace"),
+        given => command.args(given),
+    };
+    command.env("APUS_BINARY", shell::target().join(PROFILE).join("apus"));
+    command.env("APUS_TEST_ENV", &environment);
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    let stdout = child.stdout.take().expect("its standard output was asked for");
+    let mut count = Count::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        println!("{line}");
+        count += Count::of_rust(&line).unwrap_or_default();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if !status.success() && count.failed == 0 {
+        shell::judge(&command, status, "it failed before or between the tests")?;
+    }
+    for report in environment::files(&reports)? {
+        let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
+        let name = report.file_name().unwrap_or_default().to_string_lossy();
+        println!("client suite {name}: {}", text.trim());
+        count += Count::of_client(&text).ok_or_else(|| format!("{name} reports no count"))?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,44 @@
+//! Rules over a file's lines as text, comments included.
+
+use super::source::Source;
+
+const COLUMNS: usize = 100;
+
+/// A reader who opens a file must learn at once what it is and what it keeps.
+pub(super) fn head_doc(source: &Source) -> Vec<(usize, String)> {
+    if source.text.starts_with("//! ") {
+        return Vec::new();
+    }
+    vec![(1, "begin with a `//!` line".to_owned())]
+}
+
+/// Two files fit side by side; rustfmt leaves long texts and comments alone.
+pub(super) fn columns(source: &Source) -> Vec<(usize, String)> {
+    find(source, |line| {
+        let length = line.chars().count();
+        (length > COLUMNS).then(|| format!("{length} columns, at most {COLUMNS}"))
+    })
+}
+
+/// What one cannot type one cannot search; look-alikes and marks without width deceive the reader.
+pub(super) fn ascii(source: &Source) -> Vec<(usize, String)> {
+    find(source, |line| {
+        let odd = line.chars().find(|c| !c.is_ascii());
+        odd.map(|c| format!("U+{:04X}: write an escape", u32::from(c)))
+    })
+}
+
+/// Open work belongs to an issue, where somebody sees it.
+pub(super) fn unfinished(source: &Source) -> Vec<(usize, String)> {
+    // Written apart, so that this file keeps its own rule.
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME")];
+    find(source, |line| {
+        let word = words.iter().find(|word| line.contains(**word));
+        word.map(|word| format!("{word}: do it now or open an issue"))
+    })
+}
+
+fn find(source: &Source, check: impl Fn(&str) -> Option<String>) -> Vec<(usize, String)> {
+    let lines = source.text.lines().enumerate();
+    lines.filter_map(|(index, line)| Some((index + 1, check(line)?))).collect()
+}
