@@ -1,1 +1,16 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! The Redis protocol as bytes: requests in, replies out, both without any input or output.
+//!
+//! Knows nothing of keys, sockets or time. Invariants: input is read once, whatever the pieces it
+//! arrives in; memory grows with bytes that arrived, never with a length that was declared.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod output;
+pub mod reply;
+pub mod request;
+pub mod value;
+
+pub use args::{Args, OwnedArgs};
+pub use output::{Mark, Output};
+pub use reply::{Reply, Resp};
+pub use request::{Limits, Progress, ProtocolError, RequestParser};

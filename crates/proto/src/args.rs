@@ -1,0 +1,202 @@
+//! The arguments of one command: borrowed from the bytes they arrived in, or owned.
+//!
+//! Arguments are positions in one run of bytes, 32 bits each: a command stays below 4 GiB.
+
+use std::ops::{Index, Range};
+
+use crate::reply::push_header;
+
+/// Where one argument lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    /// The span of a range, unless it lies beyond 4 GiB.
+    #[inline]
+    pub(crate) fn new(range: Range<usize>) -> Option<Span> {
+        Some(Span { start: range.start.try_into().ok()?, end: range.end.try_into().ok()? })
+    }
+
+    #[inline]
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Borrowed arguments, the command's name first.
+#[derive(Clone, Copy, Default)]
+pub struct Args<'a> {
+    bytes: &'a [u8],
+    spans: &'a [Span],
+}
+
+impl<'a> Args<'a> {
+    /// The caller vouches that the spans lie in the bytes.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8], spans: &'a [Span]) -> Args<'a> {
+        Args { bytes, spans }
+    }
+
+    /// The number of arguments.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// One argument.
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<&'a [u8]> {
+        self.spans.get(index).map(|span| &self.bytes[span.range()])
+    }
+
+    /// The arguments in order.
+    #[inline]
+    pub fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone + use<'a> {
+        let bytes = self.bytes;
+        self.spans.iter().map(move |span| &bytes[span.range()])
+    }
+
+    /// All but the first `count` arguments; none if there are not so many.
+    #[inline]
+    pub fn skip(&self, count: usize) -> Args<'a> {
+        Args { bytes: self.bytes, spans: self.spans.get(count..).unwrap_or_default() }
+    }
+
+    /// The arguments in a range of positions, as far as they exist.
+    pub fn slice(&self, range: Range<usize>) -> Args<'a> {
+        let end = range.end.min(self.spans.len());
+        Args { bytes: self.bytes, spans: self.spans.get(range.start..end).unwrap_or_default() }
+    }
+
+    /// The length of all arguments together.
+    pub fn total_bytes(&self) -> usize {
+        self.spans.iter().map(|span| span.range().len()).sum()
+    }
+
+    /// Appends the command as a client would send it: an array of bulk strings.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        encode_command(self.iter(), out);
+    }
+}
+
+/// Panics when there is no such argument, as slices do: for what the arity has promised.
+impl Index<usize> for Args<'_> {
+    type Output = [u8];
+
+    #[inline]
+    fn index(&self, index: usize) -> &[u8] {
+        &self.bytes[self.spans[index].range()]
+    }
+}
+
+impl std::fmt::Debug for Args<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_list().entries(self.iter().map(base::quote::quote)).finish()
+    }
+}
+
+/// Arguments that own their bytes, in two allocations: for commands that wait, run on another
+/// thread, or were made within.
+#[derive(Clone, Default)]
+pub struct OwnedArgs {
+    bytes: Box<[u8]>,
+    spans: Box<[Span]>,
+}
+
+impl OwnedArgs {
+    /// The arguments, borrowed.
+    #[inline]
+    pub fn as_args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans)
+    }
+
+    /// The bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.bytes.len() + std::mem::size_of_val::<[Span]>(&self.spans)
+    }
+}
+
+impl From<Args<'_>> for OwnedArgs {
+    fn from(args: Args<'_>) -> OwnedArgs {
+        args.iter().collect()
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for OwnedArgs {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(arguments: I) -> OwnedArgs {
+        let mut bytes = Vec::new();
+        let mut spans = Vec::new();
+        for argument in arguments {
+            let start = bytes.len();
+            bytes.extend_from_slice(argument);
+            spans.push(Span::new(start..bytes.len()).expect("commands stay below 4 GiB"));
+        }
+        OwnedArgs { bytes: bytes.into(), spans: spans.into() }
+    }
+}
+
+impl std::fmt::Debug for OwnedArgs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_args().fmt(formatter)
+    }
+}
+
+/// Appends a command as a client would send it: an array of bulk strings.
+pub fn encode_command<'a>(
+    arguments: impl ExactSizeIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
+    push_header(out, b'*', arguments.len());
+    for argument in arguments {
+        push_header(out, b'$', argument.len());
+        out.extend_from_slice(argument);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OwnedArgs, encode_command};
+
+    fn owned(words: &[&str]) -> OwnedArgs {
+        words.iter().map(|word| word.as_bytes()).collect()
+    }
+
+    #[test]
+    fn access() {
+        let owned = owned(&["set", "key", "", "value"]);
+        let args = owned.as_args();
+        assert_eq!(args.len(), 4);
+        assert_eq!(&args[1], b"key");
+        assert_eq!(args.get(2), Some(&b""[..]));
+        assert_eq!(args.get(4), None);
+        assert_eq!(args.total_bytes(), 11);
+        assert_eq!(args.iter().next_back(), Some(&b"value"[..]));
+        assert_eq!(args.skip(3).len(), 1);
+        assert!(args.skip(5).is_empty());
+        assert_eq!(&args.slice(1..9)[0], b"key");
+        assert!(args.slice(7..9).is_empty());
+        assert_eq!(format!("{:?}", OwnedArgs::from(args.slice(0..2))), r#"["\"set\"", "\"key\""]"#);
+    }
+
+    #[test]
+    fn encoding() {
+        let mut out = Vec::new();
+        owned(&["get", ""]).as_args().encode(&mut out);
+        assert_eq!(out, b"*2\r\n$3\r\nget\r\n$0\r\n\r\n");
+        out.clear();
+        encode_command([&[b'x'; 100][..]].into_iter(), &mut out);
+        assert!(out.starts_with(b"*1\r\n$100\r\nxxx"));
+    }
+}
