@@ -119,7 +119,8 @@ impl std::ops::Add for LongDouble {
         let (large, small) =
             if self.magnitude() >= other.magnitude() { (self, other) } else { (other, self) };
         if !large.is_finite() {
-            let undefined = small.is_nan() || !small.is_finite() && small.negative != large.negative;
+            let undefined =
+                small.is_nan() || !small.is_finite() && small.negative != large.negative;
             return if undefined { LongDouble { mantissa: 0, ..large } } else { large };
         }
         // Room for the carry above, and for more guard bits than rounding needs below.

@@ -16,7 +16,9 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    System { origin: Instant },
+    System {
+        origin: Instant,
+    },
     /// Microseconds since the epoch, moved by hand.
     Manual(Arc<AtomicI64>),
 }

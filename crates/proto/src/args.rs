@@ -153,10 +153,7 @@ impl std::fmt::Debug for OwnedArgs {
 }
 
 /// Appends a command as a client would send it: an array of bulk strings.
-pub fn encode_command<'a>(
-    arguments: impl ExactSizeIterator<Item = &'a [u8]>,
-    out: &mut Vec<u8>,
-) {
+pub fn encode_command<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     push_header(out, b'*', arguments.len());
     for argument in arguments {
         push_header(out, b'$', argument.len());

@@ -98,9 +98,9 @@ impl Output {
         debug_assert!(index >= self.sent, "what is sent cannot be taken back");
         self.plain.truncate(index.max(self.sent));
         while self.pins_gone + self.pins.len() as u64 > mark.pins {
-            if let Some(pin) = self.pins.pop_back() {
-                self.pinned -= pin.length;
-            }
+            let Some(pin) = self.pins.pop_back() else { break };
+            let sent = if self.pins.is_empty() { std::mem::take(&mut self.pin_sent) } else { 0 };
+            self.pinned -= pin.length - sent;
         }
     }
 
@@ -312,5 +312,173 @@ impl SharedBytes for Rest {
 
     fn chunk_at(&self, offset: usize) -> &[u8] {
         self.bytes.chunk_at(self.skipped + offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::IoSlice;
+
+    use base::SharedBytes;
+    use proptest::prelude::{Just, Strategy, prop, prop_oneof};
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+
+    use super::{COMPACTION_FLOOR, KEPT_CAPACITY, Output, PIN_FLOOR};
+
+    /// Shared bytes in chunks of 1000.
+    struct Chunked(Vec<u8>);
+
+    impl SharedBytes for Chunked {
+        fn len(&self) -> usize {
+            self.0.len()
+        }
+
+        fn chunk_at(&self, offset: usize) -> &[u8] {
+            let end = (offset / 1000 * 1000 + 1000).min(self.0.len());
+            &self.0[offset.min(end)..end]
+        }
+    }
+
+    fn shared(fill: u8, length: usize) -> Box<dyn SharedBytes> {
+        Box::new(Chunked(vec![fill; length]))
+    }
+
+    /// Sends everything, `step` bytes at a time at most.
+    fn drain(output: &mut Output, step: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while !output.is_empty() {
+            let run = output.front();
+            assert!(!run.is_empty());
+            let count = run.len().min(step);
+            bytes.extend_from_slice(&run[..count]);
+            output.consume(count);
+        }
+        bytes
+    }
+
+    fn gather(output: &Output) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); 1000];
+        let filled = output.io_slices(&mut slices);
+        slices[..filled].iter().flat_map(|run| run.to_vec()).collect()
+    }
+
+    #[test]
+    fn small_shared_bytes_are_copied_and_large_ones_pinned() {
+        let mut output = Output::new();
+        output.push_shared(shared(b'a', PIN_FLOOR - 1));
+        assert_eq!(output.pins.len(), 0);
+        output.push_shared(shared(b'b', PIN_FLOOR));
+        assert_eq!(output.pins.len(), 1);
+        assert_eq!(output.len(), 2 * PIN_FLOOR - 1);
+        assert!(output.memory() >= output.len());
+        output.clear();
+        assert!(output.is_empty());
+    }
+
+    #[test]
+    fn a_mark_survives_sending_and_compaction() {
+        let mut output = Output::new();
+        output.tail().extend_from_slice(&vec![b'x'; COMPACTION_FLOOR * 2]);
+        output.push_shared(shared(b'p', 5000));
+        let mark = output.mark();
+        output.tail().extend_from_slice(b"later");
+        output.push_shared(shared(b'q', 5000));
+        output.consume(COMPACTION_FLOOR + 7);
+        assert_eq!(output.origin, (COMPACTION_FLOOR + 7) as u64);
+        assert_eq!(output.written_since(mark), b"later");
+        output.truncate(mark);
+        assert_eq!(output.mark(), mark);
+        assert_eq!(output.len(), COMPACTION_FLOOR - 7 + 5000);
+        output.consume(output.len());
+        assert_eq!(output.appended(), (COMPACTION_FLOOR * 2 + 5000) as u64);
+        assert_eq!(output.consumed(), output.appended());
+    }
+
+    #[test]
+    fn large_buffers_are_released_when_empty() {
+        let mut output = Output::new();
+        output.tail().extend_from_slice(&[0; KEPT_CAPACITY + 1]);
+        output.release_if_large();
+        assert_eq!(output.len(), KEPT_CAPACITY + 1);
+        output.consume(output.len());
+        output.release_if_large();
+        assert_eq!(output.memory(), 0);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Plain(usize),
+        Shared(usize),
+        Consume(usize),
+        Undone(usize),
+        Insert,
+        Append { sent: usize },
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            (0..9000_usize).prop_map(Step::Plain),
+            (0..9000_usize).prop_map(Step::Shared),
+            (0..20_000_usize).prop_map(Step::Consume),
+            (0..9000_usize).prop_map(Step::Undone),
+            Just(Step::Insert),
+            (0..7000_usize).prop_map(|sent| Step::Append { sent }),
+        ]
+    }
+
+    proptest! {
+        /// Whatever is done to an output, it holds what a plain vector would.
+        #[test]
+        fn equals_a_plain_vector(steps in prop::collection::vec(step(), 0..30), pace in 1..3000_usize) {
+            let mut output = Output::new();
+            let mut model: Vec<u8> = Vec::new();
+            for (index, step) in steps.into_iter().enumerate() {
+                let fill = index as u8;
+                match step {
+                    Step::Plain(length) => {
+                        output.tail().extend(std::iter::repeat_n(fill, length));
+                        model.extend(std::iter::repeat_n(fill, length));
+                    }
+                    Step::Shared(length) => {
+                        output.push_shared(shared(fill, length));
+                        model.extend(std::iter::repeat_n(fill, length));
+                    }
+                    Step::Consume(count) => {
+                        let count = count.min(model.len());
+                        output.consume(count);
+                        model.drain(..count);
+                    }
+                    Step::Undone(length) => {
+                        let mark = output.mark();
+                        output.tail().push(fill);
+                        output.push_shared(shared(fill, length));
+                        output.truncate(mark);
+                    }
+                    Step::Insert => {
+                        let mark = output.mark();
+                        output.push_shared(shared(fill, 5000));
+                        output.insert(mark, b"header");
+                        model.extend_from_slice(b"header");
+                        model.extend([fill; 5000]);
+                    }
+                    Step::Append { sent } => {
+                        let mut other = Output::new();
+                        other.tail().extend_from_slice(b"other");
+                        other.push_shared(shared(fill, 6000));
+                        other.push_shared(shared(fill, 6000));
+                        other.tail().extend_from_slice(b"end");
+                        let mut bytes = gather(&other);
+                        other.consume(sent);
+                        model.extend(bytes.drain(sent..));
+                        output.append(other.take());
+                        prop_assert!(other.is_empty());
+                    }
+                }
+                prop_assert_eq!(output.len(), model.len());
+            }
+            prop_assert_eq!(gather(&output), &model[..]);
+            prop_assert_eq!(drain(&mut output, pace), model);
+            prop_assert_eq!(output.plain.len(), 0);
+        }
     }
 }

@@ -275,3 +275,238 @@ fn push_integer_line(out: &mut Vec<u8>, kind: u8, number: i64) {
     line[end..end + 2].copy_from_slice(b"\r\n");
     out.extend_from_slice(&line[..end + 2]);
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
+    use proptest::{prop_assert_eq, proptest};
+
+    use super::{Reply, Resp};
+    use crate::output::Output;
+    use crate::value::{ReplyLimits, ReplyParser, Value};
+
+    fn bytes(output: &mut Output) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while !output.is_empty() {
+            bytes.extend_from_slice(output.front());
+            output.consume(output.front().len());
+        }
+        bytes
+    }
+
+    fn written(resp: Resp, write: impl FnOnce(&mut Reply<'_>)) -> String {
+        let mut output = Output::new();
+        write(&mut Reply::new(&mut output, resp));
+        String::from_utf8(bytes(&mut output)).unwrap()
+    }
+
+    #[test]
+    fn both_versions() {
+        type Write = fn(&mut Reply<'_>);
+        let table: [(Write, &str, &str); 24] = [
+            (|reply| reply.ok(), "+OK|", "+OK|"),
+            (|reply| reply.simple("PONG"), "+PONG|", "+PONG|"),
+            (|reply| reply.error("ERR no"), "-ERR no|", "-ERR no|"),
+            (|reply| reply.integer(-42), ":-42|", ":-42|"),
+            (|reply| reply.bulk(b"hello"), "$5|hello|", "$5|hello|"),
+            (|reply| reply.bulk(b""), "$0||", "$0||"),
+            (|reply| reply.bulk(b"0123456789"), "$10|0123456789|", "$10|0123456789|"),
+            (
+                |reply| reply.bulk_integer(i64::MIN),
+                "$20|-9223372036854775808|",
+                "$20|-9223372036854775808|",
+            ),
+            (
+                |reply| reply.bulk_shared(Box::new(Box::<[u8]>::from(&b"ab"[..]))),
+                "$2|ab|",
+                "$2|ab|",
+            ),
+            (|reply| reply.null(), "$-1|", "_|"),
+            (|reply| reply.null_array(), "*-1|", "_|"),
+            (|reply| reply.array(3), "*3|", "*3|"),
+            (|reply| reply.array(123_456), "*123456|", "*123456|"),
+            (|reply| reply.map(7), "*14|", "%7|"),
+            (|reply| reply.set(2), "*2|", "~2|"),
+            (|reply| reply.push(2), "*2|", ">2|"),
+            (|reply| reply.double(1.5), "$3|1.5|", ",1.5|"),
+            (|reply| reply.double(f64::NEG_INFINITY), "$4|-inf|", ",-inf|"),
+            (|reply| reply.boolean(true), ":1|", "#t|"),
+            (|reply| reply.boolean(false), ":0|", "#f|"),
+            (|reply| reply.big_number("-123"), "$4|-123|", "(-123|"),
+            (|reply| reply.verbatim("txt", b"text"), "$4|text|", "=8|txt:text|"),
+            (|reply| _ = reply.attribute(1), "", "|1|"),
+            (|reply| reply.reborrow().raw(b":1\r\n"), ":1|", ":1|"),
+        ];
+        for (write, two, three) in table {
+            assert_eq!(written(Resp::Two, write).replace("\r\n", "|"), two);
+            assert_eq!(written(Resp::Three, write).replace("\r\n", "|"), three);
+        }
+    }
+
+    /// H10: text of a client inside a line does not end the line.
+    #[test]
+    fn lines_stay_lines() {
+        let text = written(Resp::Two, |reply| reply.error("ERR 'a\r\n+OK\r\n\0b'"));
+        assert_eq!(text, "-ERR 'a  +OK   b'\r\n");
+        assert_eq!(written(Resp::Two, |reply| reply.simple("a\nb")), "+a b\r\n");
+        assert_eq!(written(Resp::Three, |reply| reply.big_number("1\n2")), "(1 2\r\n");
+    }
+
+    /// H08: deferred headers, nested, around replies of every size near the pin and buffer sizes.
+    #[test]
+    fn deferred_headers() {
+        for length in (0..40).chain(4080..4110).chain(16_370..16_400) {
+            let shared = vec![b's'; length].into_boxed_slice();
+            let mut output = Output::new();
+            let mut reply = Reply::new(&mut output, Resp::Three);
+            reply.bulk(&shared);
+            let outer = reply.defer();
+            reply.bulk_shared(Box::new(shared.clone()));
+            let inner = reply.defer();
+            for _ in 0..12 {
+                reply.bulk_shared(Box::new(shared.clone()));
+            }
+            reply.finish_set(inner, 12);
+            let empty = reply.defer();
+            reply.finish_map(empty, 0);
+            reply.finish_array(outer, 3);
+            reply.integer(1);
+
+            let bulk = || Value::Bulk(shared.to_vec());
+            let inner = Value::Set((0..12).map(|_| bulk()).collect());
+            let outer = Value::Array(vec![bulk(), inner, Value::Map(vec![])]);
+            let mut parser = ReplyParser::new(ReplyLimits::default());
+            parser.feed(&bytes(&mut output));
+            for expected in [bulk(), outer, Value::Integer(1)] {
+                assert_eq!(parser.next_reply(), Ok(Some(expected)));
+            }
+            assert_eq!(parser.next_reply(), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_reply_can_be_taken_back() {
+        let text = written(Resp::Two, |reply| {
+            reply.integer(1);
+            let mark = reply.mark();
+            reply.array(2);
+            reply.bulk_shared(Box::new(vec![0; 10_000].into_boxed_slice()));
+            reply.rollback(mark);
+            reply.integer(2);
+        });
+        assert_eq!(text, ":1\r\n:2\r\n");
+    }
+
+    /// Writes a value, its aggregates by announced or by deferred headers.
+    fn write(reply: &mut Reply<'_>, value: &Value, defer: bool) {
+        match value {
+            Value::Simple(text) => reply.simple(std::str::from_utf8(text).unwrap()),
+            Value::Error(text) => reply.error(text),
+            Value::Integer(number) => reply.integer(*number),
+            Value::Bulk(bytes) if defer => {
+                reply.bulk_shared(Box::new(bytes.clone().into_boxed_slice()))
+            }
+            Value::Bulk(bytes) => reply.bulk(bytes),
+            Value::Null => reply.null(),
+            Value::NullArray => reply.null_array(),
+            Value::Double(number) => reply.double(*number),
+            Value::Boolean(truth) => reply.boolean(*truth),
+            Value::BigNumber(digits) => reply.big_number(std::str::from_utf8(digits).unwrap()),
+            Value::Verbatim(_, text) => reply.verbatim("mkd", text),
+            Value::Push(items) => {
+                reply.push(items.len());
+                items.iter().for_each(|item| write(reply, item, defer));
+            }
+            Value::Attributed(attributes, value) => {
+                if reply.attribute(attributes.len()) {
+                    write_pairs(reply, attributes, defer);
+                }
+                write(reply, value, defer);
+            }
+            Value::Array(_) | Value::Set(_) | Value::Map(_) if defer => {
+                let mark = reply.defer();
+                match value {
+                    Value::Map(pairs) => {
+                        write_pairs(reply, pairs, defer);
+                        reply.finish_map(mark, pairs.len());
+                    }
+                    Value::Set(items) => {
+                        items.iter().for_each(|item| write(reply, item, defer));
+                        reply.finish_set(mark, items.len());
+                    }
+                    Value::Array(items) => {
+                        items.iter().for_each(|item| write(reply, item, defer));
+                        reply.finish_array(mark, items.len());
+                    }
+                    _ => unreachable!("only these three come here"),
+                }
+            }
+            Value::Array(items) => {
+                reply.array(items.len());
+                items.iter().for_each(|item| write(reply, item, defer));
+            }
+            Value::Set(items) => {
+                reply.set(items.len());
+                items.iter().for_each(|item| write(reply, item, defer));
+            }
+            Value::Map(pairs) => {
+                reply.map(pairs.len());
+                write_pairs(reply, pairs, defer);
+            }
+        }
+    }
+
+    fn write_pairs(reply: &mut Reply<'_>, pairs: &[(Value, Value)], defer: bool) {
+        for (key, value) in pairs {
+            write(reply, key, defer);
+            write(reply, value, defer);
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            "[a-z ]{0,9}".prop_map(|text| Value::Simple(text.into_bytes())),
+            "[A-Z]{1,9}".prop_map(|text| Value::Error(text.into_bytes())),
+            any::<i64>().prop_map(Value::Integer),
+            any::<Vec<u8>>().prop_map(Value::Bulk),
+            (4000..9000_usize).prop_map(|length| Value::Bulk(vec![b'x'; length])),
+            Just(Value::Null),
+            any::<f64>().prop_filter("a number", |number| !number.is_nan()).prop_map(Value::Double),
+            any::<bool>().prop_map(Value::Boolean),
+            "-?[0-9]{1,40}".prop_map(|text| Value::BigNumber(text.into_bytes())),
+            any::<Vec<u8>>().prop_map(|text| Value::Verbatim(*b"mkd", text)),
+        ];
+        leaf.prop_recursive(4, 64, 12, |inner| {
+            let pairs = prop::collection::vec((inner.clone(), inner.clone()), 0..12);
+            let list = prop::collection::vec(inner.clone(), 0..12);
+            prop_oneof![
+                list.clone().prop_map(Value::Array),
+                list.clone().prop_map(Value::Set),
+                list.prop_map(Value::Push),
+                pairs.clone().prop_map(Value::Map),
+                (pairs, inner).prop_map(|(pairs, value)| Value::Attributed(pairs, Box::new(value))),
+            ]
+        })
+    }
+
+    proptest! {
+        /// What is written in RESP3 is read back, however it is cut.
+        #[test]
+        fn round_trip(values in prop::collection::vec(value(), 1..4), defer: bool, piece in 1..200_usize) {
+            let mut output = Output::new();
+            let mut reply = Reply::new(&mut output, Resp::Three);
+            for value in &values {
+                write(&mut reply, value, defer);
+            }
+            let mut parser = ReplyParser::new(ReplyLimits::default());
+            let mut read = Vec::new();
+            for bytes in bytes(&mut output).chunks(piece) {
+                parser.feed(bytes);
+                while let Some(value) = parser.next_reply().unwrap() {
+                    read.push(value);
+                }
+            }
+            prop_assert_eq!(read, values);
+        }
+    }
+}

@@ -32,6 +32,17 @@ impl Limits {
         inline: 64 << 10,
         authenticated: false,
     };
+
+    #[inline]
+    fn most_arguments(&self) -> usize {
+        let most = if self.authenticated { usize::MAX } else { UNAUTHENTICATED_ARGUMENTS };
+        self.arguments.min(most)
+    }
+
+    #[inline]
+    fn most_bulk(&self) -> usize {
+        self.bulk.min(if self.authenticated { usize::MAX } else { UNAUTHENTICATED_BULK })
+    }
 }
 
 impl Default for Limits {
@@ -244,7 +255,7 @@ impl RequestParser {
     #[inline]
     fn read_count(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         if let Some((count, taken)) = plain_number(&buf[1..])
-            && count <= limits.arguments.min(UNAUTHENTICATED_ARGUMENTS)
+            && count <= limits.most_arguments()
         {
             self.position = 1 + taken;
             return Ok(Some(count));
@@ -258,7 +269,7 @@ impl RequestParser {
         if count > limits.arguments {
             return Err(ProtocolError::InvalidMultibulkLength);
         }
-        if count > UNAUTHENTICATED_ARGUMENTS && !limits.authenticated {
+        if count > limits.most_arguments() {
             return Err(ProtocolError::UnauthenticatedMultibulkLength);
         }
         Ok(Some(count))
@@ -273,7 +284,7 @@ impl RequestParser {
             Some(other) => return Err(ProtocolError::ExpectedBulk(*other)),
         }
         if let Some((length, taken)) = plain_number(&buf[self.position + 1..])
-            && length <= limits.bulk.min(UNAUTHENTICATED_BULK)
+            && length <= limits.most_bulk()
         {
             self.position += 1 + taken;
             return Ok(Some(length));
@@ -285,7 +296,7 @@ impl RequestParser {
             .and_then(|length| usize::try_from(length).ok())
             .filter(|length| *length <= limits.bulk)
             .ok_or(ProtocolError::InvalidBulkLength)?;
-        if length > UNAUTHENTICATED_BULK && !limits.authenticated {
+        if length > limits.most_bulk() {
             return Err(ProtocolError::UnauthenticatedBulkLength);
         }
         Ok(Some(length))
@@ -378,5 +389,302 @@ fn is_http(name: &[u8]) -> bool {
         4 => name.eq_ignore_ascii_case(b"post"),
         5 => name.eq_ignore_ascii_case(b"host:"),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop, prop_oneof};
+    use proptest::sample::Index;
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+
+    use super::{Limits, Progress, ProtocolError, RequestParser};
+    use crate::args::encode_command;
+
+    type Request = Vec<Vec<u8>>;
+
+    /// All requests of a stream, an empty one without arguments, and how it ended: in an error,
+    /// or with so many bytes of an incomplete request.
+    #[derive(Debug, PartialEq)]
+    struct Outcome {
+        requests: Vec<Request>,
+        end: Result<usize, ProtocolError>,
+    }
+
+    /// Parses a stream that arrives in pieces, as a session does.
+    fn parse_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: &Limits) -> Outcome {
+        let mut parser = RequestParser::new();
+        let mut buffer: Vec<u8> = Vec::new();
+        let mut requests = Vec::new();
+        let mut received = 0;
+        for piece in pieces {
+            buffer.extend_from_slice(piece);
+            received += piece.len();
+            loop {
+                let progress = parser.advance(&buffer, limits);
+                assert!(parser.memory() <= (64 << 10) + 4 * received, "{}", parser.memory());
+                let consumed = match progress {
+                    Err(error) => return Outcome { requests, end: Err(error) },
+                    Ok(Progress::Incomplete { wanted }) => {
+                        assert!(wanted > 0);
+                        break;
+                    }
+                    Ok(Progress::Empty { consumed }) => {
+                        requests.push(Vec::new());
+                        consumed
+                    }
+                    Ok(Progress::Complete { consumed }) => {
+                        let args = parser.args(&buffer);
+                        requests.push(args.iter().map(<[u8]>::to_vec).collect());
+                        consumed
+                    }
+                };
+                buffer.drain(..consumed);
+                parser.reset();
+            }
+        }
+        Outcome { requests, end: Ok(buffer.len()) }
+    }
+
+    /// Parses a stream whole and byte by byte, which must come to the same.
+    fn parse(stream: &[u8], limits: &Limits) -> Outcome {
+        let whole = parse_pieces(std::iter::once(stream), limits);
+        assert_eq!(whole, parse_pieces(stream.chunks(1), limits));
+        whole
+    }
+
+    fn requests(stream: &str) -> Vec<Vec<String>> {
+        let outcome = parse(stream.as_bytes(), &Limits::default());
+        assert_eq!(outcome.end, Ok(0), "{stream:?}");
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        outcome.requests.into_iter().map(|words| words.into_iter().map(text).collect()).collect()
+    }
+
+    fn error(stream: &str) -> ProtocolError {
+        parse(stream.as_bytes(), &Limits::default()).end.unwrap_err()
+    }
+
+    #[test]
+    fn whole_requests() {
+        assert_eq!(requests("*2\r\n$3\r\nGET\r\n$0\r\n\r\n"), [["GET", ""]]);
+        assert_eq!(requests("PING\r\n"), [["PING"]]);
+        assert_eq!(requests("PING\n"), [["PING"]]);
+        assert_eq!(
+            requests("set k 'a b'\r\n*1\r\n$1\r\nx\r\n"),
+            [vec!["set", "k", "a b"], vec!["x"]]
+        );
+        let long = "x".repeat(100_000);
+        assert_eq!(requests(&format!("*1\r\n$100000\r\n{long}\r\n")), [[long]]);
+        let many = format!("*20\r\n{}", "$1\r\na\r\n".repeat(20));
+        assert_eq!(requests(&many), [["a"; 20]]);
+    }
+
+    /// H05: after a request without arguments, nothing of it is left.
+    #[test]
+    fn empty_requests() {
+        let none: [&str; 0] = [];
+        for empty in ["*0\r\n", "*-1\r\n", "*-9223372036854775808\r\n", "\r\n", "\n", " \t\r\n"] {
+            let stream = format!("{empty}*1\r\n$4\r\nPING\r\n{empty}{empty}PING\r\n{empty}");
+            assert_eq!(
+                requests(&stream),
+                [&none[..], &["PING"], &none, &none, &["PING"], &none],
+                "{empty:?}"
+            );
+        }
+    }
+
+    /// H02, H07: lengths, types and line ends that are not what they should be.
+    #[test]
+    fn malformed_requests() {
+        let table = [
+            ("*a\r\n", "invalid multibulk length"),
+            ("*\r\n", "invalid multibulk length"),
+            ("*+1\r\n", "invalid multibulk length"),
+            ("*01\r\n", "invalid multibulk length"),
+            ("*1 \r\n", "invalid multibulk length"),
+            ("*2147483648\r\n", "invalid multibulk length"),
+            ("*4294967297\r\n", "invalid multibulk length"),
+            ("*9223372036854775808\r\n", "invalid multibulk length"),
+            ("*1\r\n$-1\r\n", "invalid bulk length"),
+            ("*1\r\n$\r\n", "invalid bulk length"),
+            ("*1\r\n$03\r\n", "invalid bulk length"),
+            ("*1\r\n$536870913\r\n", "invalid bulk length"),
+            ("*1\r\n$4294967299\r\n", "invalid bulk length"),
+            ("*1\r\n$18446744073709551615\r\n", "invalid bulk length"),
+            ("*1\r\n:1\r\n", "expected '$', got ':'"),
+            ("*1\r\n*1\r\n$1\r\na\r\n", "expected '$', got '*'"),
+            ("*1\r\n%1\r\n", "expected '$', got '%'"),
+            ("*1\r\n~1\r\n", "expected '$', got '~'"),
+            ("*1\r\n>1\r\n", "expected '$', got '>'"),
+            ("*1\r\n|1\r\n", "expected '$', got '|'"),
+            ("*1\r\n,1\r\n", "expected '$', got ','"),
+            ("*1\r\n(1\r\n", "expected '$', got '('"),
+            ("*1\r\n\r\n", "expected '$', got '\r'"),
+            ("*1\rx", "invalid CRLF in request"),
+            ("*1\r\n$4\rPING\r\n", "invalid CRLF in request"),
+            ("*1\r\n$4\r\nPINGx\n", "invalid CRLF in request"),
+            ("*1\r\n$4\r\nPING\rx", "invalid CRLF in request"),
+            ("*1\r\n$4\r\nPING\n\r", "invalid CRLF in request"),
+            ("*1\r\n$3\r\nPING\r\n", "invalid CRLF in request"),
+            ("get \"a\r\n", "unbalanced quotes in request"),
+            ("get 'a'b\r\n", "unbalanced quotes in request"),
+        ];
+        for (stream, expected) in table {
+            assert_eq!(
+                error(stream).to_string(),
+                format!("Protocol error: {expected}"),
+                "{stream:?}"
+            );
+        }
+        let byte = ProtocolError::ExpectedBulk(0xff);
+        assert_eq!(&*byte.message(), b"Protocol error: expected '$', got '\xff'");
+    }
+
+    #[test]
+    fn endless_lines() {
+        let most = Limits::default().inline;
+        let digits = "1".repeat(most + 1);
+        assert_eq!(error(&format!("*{digits}")), ProtocolError::TooBigMultibulkLine);
+        assert_eq!(error(&format!("*1\r\n${digits}")), ProtocolError::TooBigBulkLine);
+        assert_eq!(error(&digits), ProtocolError::TooBigInline);
+        assert_eq!(error(&format!("{digits}\r\n")), ProtocolError::TooBigInline);
+        assert_eq!(requests(&format!("{}\n", &digits[1..])), [[&digits[1..]]]);
+        // Lone LF ends no length, and lone CR no inline request.
+        assert_eq!(parse(b"*1\n", &Limits::default()).end, Ok(3));
+        assert_eq!(parse(b"PING\r", &Limits::default()).end, Ok(5));
+    }
+
+    /// H01: before authentication, ten arguments of 16 KB.
+    #[test]
+    fn unauthenticated_requests() {
+        let limits = Limits::UNAUTHENTICATED;
+        let end = |stream: &str| parse(stream.as_bytes(), &limits).end;
+        let mut most = b"*10\r\n".to_vec();
+        for _ in 0..10 {
+            most.extend_from_slice(b"$16384\r\n");
+            most.extend_from_slice(&[b'a'; 16384]);
+            most.extend_from_slice(b"\r\n");
+        }
+        assert_eq!(parse(&most, &limits).requests.len(), 1);
+        assert_eq!(end("*11\r\n"), Err(ProtocolError::UnauthenticatedMultibulkLength));
+        assert_eq!(end("*1000000\r\n"), Err(ProtocolError::UnauthenticatedMultibulkLength));
+        assert_eq!(end("*1\r\n$16385\r\n"), Err(ProtocolError::UnauthenticatedBulkLength));
+        assert_eq!(end("*1\r\n$536870912\r\n"), Err(ProtocolError::UnauthenticatedBulkLength));
+        assert_eq!(end("*1\r\n$536870913\r\n"), Err(ProtocolError::InvalidBulkLength));
+        assert_eq!(end("*2147483648\r\n"), Err(ProtocolError::InvalidMultibulkLength));
+    }
+
+    #[test]
+    fn configured_limits() {
+        let limits = Limits { bulk: 8, arguments: 2, inline: 16, authenticated: true };
+        let end = |stream: &str| parse(stream.as_bytes(), &limits).end;
+        assert_eq!(end("*3\r\n"), Err(ProtocolError::InvalidMultibulkLength));
+        assert_eq!(end("*1\r\n$9\r\n"), Err(ProtocolError::InvalidBulkLength));
+        assert_eq!(end("*2\r\n$1\r\na\r\n$8\r\n12345678\r\n"), Ok(0));
+        assert_eq!(end("12345678901234567"), Err(ProtocolError::TooBigInline));
+        // As configurable as in Redis; what does not fit in memory fails when it does not fit.
+        let huge = Limits { bulk: usize::MAX, ..Limits::default() };
+        assert_eq!(parse(b"*1\r\n$9223372036854775807\r\nabc", &huge).end, Ok(29));
+    }
+
+    /// H06: a browser is made to send us a form.
+    #[test]
+    fn http_requests() {
+        for stream in ["POST / HTTP/1.1\r\n", "Host: x\r\n", "*1\r\n$4\r\npost\r\n"] {
+            assert_eq!(error(stream), ProtocolError::SecurityAttack);
+        }
+        assert_eq!(requests("GET / HTTP/1.1\r\n"), [["GET", "/", "HTTP/1.1"]]);
+    }
+
+    /// H04: arguments are announced, and do not come.
+    #[test]
+    fn declared_lengths_cost_nothing() {
+        let mut parser = RequestParser::new();
+        let mut buffer = b"*2147483647\r\n$536870912\r\nabc".to_vec();
+        let limits = Limits::default();
+        let wanted = (512 << 20) + 2 - 3;
+        assert_eq!(parser.advance(&buffer, &limits), Ok(Progress::Incomplete { wanted }));
+        assert_eq!(parser.memory(), 0);
+        buffer.extend_from_slice(b"def");
+        assert_eq!(
+            parser.advance(&buffer, &limits),
+            Ok(Progress::Incomplete { wanted: wanted - 3 })
+        );
+        parser.reset();
+        assert_eq!(
+            parser.advance(b"*1000000\r\n", &limits),
+            Ok(Progress::Incomplete { wanted: 1 })
+        );
+        assert_eq!(parser.memory(), 0);
+    }
+
+    #[test]
+    fn many_arguments_are_forgotten() {
+        let mut stream = Vec::new();
+        encode_command(std::iter::repeat_n(&b""[..], 100_000), &mut stream);
+        let mut parser = RequestParser::new();
+        let progress = parser.advance(&stream, &Limits::default());
+        assert_eq!(progress, Ok(Progress::Complete { consumed: stream.len() }));
+        assert!(parser.memory() < 4 * stream.len());
+        parser.reset();
+        assert_eq!(parser.memory(), 0);
+    }
+
+    fn valid_request() -> impl Strategy<Value = Vec<u8>> {
+        let command = prop::collection::vec(any::<Vec<u8>>(), 0..12).prop_map(|words| {
+            let mut bytes = Vec::new();
+            encode_command(words.iter().map(Vec::as_slice), &mut bytes);
+            bytes
+        });
+        let inline =
+            "[a-z ]{0,9}(\"[^\"\\\\\r\n\\x00]{0,9}\")?(\r)?\n".prop_map(String::into_bytes);
+        prop_oneof![4 => command, 1 => inline]
+    }
+
+    /// Cuts a stream at some places.
+    fn cut(stream: &[u8], cuts: &[Index]) -> Vec<Vec<u8>> {
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        places.sort_unstable();
+        places.insert(0, 0);
+        places.push(stream.len());
+        places.windows(2).map(|pair| stream[pair[0]..pair[1]].to_vec()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(
+            stream in prop::collection::vec(valid_request(), 0..6),
+            cuts in prop::collection::vec(any::<Index>(), 0..8),
+        ) {
+            let stream = stream.concat();
+            let whole = parse(&stream, &Limits::default());
+            let pieces = cut(&stream, &cuts);
+            let split = parse_pieces(pieces.iter().map(Vec::as_slice), &Limits::default());
+            prop_assert_eq!(&whole, &split);
+            prop_assert_eq!(whole.end, Ok(0));
+        }
+
+        #[test]
+        fn commands_arrive_as_they_were_sent(
+            commands in prop::collection::vec(
+                prop::collection::vec(any::<Vec<u8>>(), 1..20), 0..6),
+        ) {
+            let mut stream = Vec::new();
+            for command in &commands {
+                encode_command(command.iter().map(Vec::as_slice), &mut stream);
+            }
+            let outcome = parse(&stream, &Limits::default());
+            prop_assert_eq!(outcome.requests, commands);
+        }
+
+        /// Also streams that are not valid at all.
+        #[test]
+        fn noise(stream in "[*$0-3\r\na\"' -]{0,60}", cuts in prop::collection::vec(any::<Index>(), 0..8)) {
+            let whole = parse(stream.as_bytes(), &Limits::default());
+            let pieces = cut(stream.as_bytes(), &cuts);
+            let split = parse_pieces(pieces.iter().map(Vec::as_slice), &Limits::default());
+            prop_assert_eq!(whole, split);
+            prop_assert!(pieces.len() == cuts.len() + 1);
+        }
     }
 }

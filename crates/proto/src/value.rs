@@ -158,19 +158,17 @@ impl ReplyParser {
 
     /// Takes more of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
+        // What is parsed goes once it is half of the buffer, so that each byte moves at most once.
+        if self.position * 2 >= self.buffer.len() {
+            self.buffer.drain(..self.position);
+            self.scanned = self.scanned.saturating_sub(self.position);
+            self.position = 0;
+        }
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The next reply, once it is complete. After an error the stream is lost.
     pub fn next_reply(&mut self) -> Result<Option<Value>, ReplyError> {
-        let reply = self.parse();
-        self.buffer.drain(..self.position);
-        self.scanned -= self.position.min(self.scanned);
-        self.position = 0;
-        reply
-    }
-
-    fn parse(&mut self) -> Result<Option<Value>, ReplyError> {
         loop {
             let Some(value) = self.parse_leaf()? else { return Ok(None) };
             let Some(mut value) = value else { continue };
@@ -256,7 +254,11 @@ impl ReplyParser {
         Ok(Some(None))
     }
 
-    fn take_string(&mut self, kind: StringKind, length: usize) -> Result<Option<Value>, ReplyError> {
+    fn take_string(
+        &mut self,
+        kind: StringKind,
+        length: usize,
+    ) -> Result<Option<Value>, ReplyError> {
         let end = self.position + length;
         match self.buffer.get(end..end + 2) {
             None => return Ok(None),
@@ -341,4 +343,119 @@ fn parse_big_number(text: &[u8]) -> Result<Vec<u8>, ReplyError> {
         return Err(ReplyError::Malformed);
     }
     Ok(text.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ReplyError, ReplyLimits, ReplyParser, Value};
+
+    fn parse(bytes: &[u8]) -> Result<Option<Value>, ReplyError> {
+        let mut parser = ReplyParser::new(ReplyLimits::default());
+        parser.feed(bytes);
+        parser.next_reply()
+    }
+
+    fn bulk(text: &str) -> Value {
+        Value::Bulk(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn every_type() {
+        for (text, expected) in [
+            ("+OK\r\n", Value::Simple(b"OK".to_vec())),
+            ("-ERR no\r\n", Value::Error(b"ERR no".to_vec())),
+            ("!6\r\nERR\r\nx\r\n", Value::Error(b"ERR\r\nx".to_vec())),
+            (":-12\r\n", Value::Integer(-12)),
+            ("$3\r\na\r\n\r\n", bulk("a\r\n")),
+            ("$0\r\n\r\n", bulk("")),
+            ("$-1\r\n", Value::Null),
+            ("*-1\r\n", Value::NullArray),
+            ("_\r\n", Value::Null),
+            ("#t\r\n", Value::Boolean(true)),
+            (",-1.5e3\r\n", Value::Double(-1500.0)),
+            (",inf\r\n", Value::Double(f64::INFINITY)),
+            ("(-123\r\n", Value::BigNumber(b"-123".to_vec())),
+            ("=7\r\ntxt:abc\r\n", Value::Verbatim(*b"txt", b"abc".to_vec())),
+            ("*0\r\n", Value::Array(vec![])),
+            (
+                "*3\r\n*1\r\n:1\r\n*0\r\n$1\r\nx\r\n",
+                Value::Array(vec![
+                    Value::Array(vec![Value::Integer(1)]),
+                    Value::Array(vec![]),
+                    bulk("x"),
+                ]),
+            ),
+            (
+                "%1\r\n+a\r\n:1\r\n",
+                Value::Map(vec![(Value::Simple(b"a".to_vec()), Value::Integer(1))]),
+            ),
+            ("~1\r\n:1\r\n", Value::Set(vec![Value::Integer(1)])),
+            (">1\r\n:1\r\n", Value::Push(vec![Value::Integer(1)])),
+            (
+                "|1\r\n:1\r\n:2\r\n:3\r\n",
+                Value::Attributed(
+                    vec![(Value::Integer(1), Value::Integer(2))],
+                    Box::new(Value::Integer(3)),
+                ),
+            ),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Ok(Some(expected)), "{text:?}");
+            for end in 0..text.len() {
+                assert_eq!(parse(&text.as_bytes()[..end]), Ok(None), "{:?}", &text[..end]);
+            }
+        }
+        assert!(matches!(parse(b",nan\r\n"), Ok(Some(Value::Double(number))) if number.is_nan()));
+    }
+
+    /// H13: a hostile server.
+    #[test]
+    fn hostile() {
+        for (text, expected) in [
+            ("x\r\n", ReplyError::UnknownType(b'x')),
+            ("\r\n", ReplyError::LineEnd),
+            ("+a\rb", ReplyError::LineEnd),
+            ("$1\r\nabc", ReplyError::LineEnd),
+            (":\r\n", ReplyError::Malformed),
+            (":+1\r\n", ReplyError::Malformed),
+            ("$-2\r\n", ReplyError::Malformed),
+            ("*-2\r\n", ReplyError::Malformed),
+            ("%-1\r\n", ReplyError::Malformed),
+            ("#x\r\n", ReplyError::Malformed),
+            ("_1\r\n", ReplyError::Malformed),
+            (",x\r\n", ReplyError::Malformed),
+            ("(1a\r\n", ReplyError::Malformed),
+            ("=2\r\nab\r\n", ReplyError::Malformed),
+            ("$536870913\r\n", ReplyError::TooLong),
+            ("*9223372036854775807\r\n", ReplyError::TooMany),
+            ("%9223372036854775807\r\n", ReplyError::TooMany),
+            ("|9223372036854775807\r\n", ReplyError::TooMany),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Err(expected), "{text:?}");
+        }
+        assert_eq!(parse(&b"*1\r\n".repeat(32)), Ok(None));
+        assert_eq!(parse(&b"*1\r\n".repeat(33)), Err(ReplyError::TooDeep));
+        assert_eq!(parse(&b"*60000000\r\n".repeat(2)), Err(ReplyError::TooMany));
+        assert_eq!(parse(&[b'+'; 2 << 20]), Err(ReplyError::LineTooLong));
+    }
+
+    #[test]
+    fn a_stream_of_replies_in_pieces() {
+        let mut stream = Vec::new();
+        for number in 0..1000 {
+            stream.extend_from_slice(format!("*2\r\n:{number}\r\n$2\r\nab\r\n").as_bytes());
+        }
+        for piece in [1, 7, 64, 5000, stream.len()] {
+            let mut parser = ReplyParser::new(ReplyLimits::default());
+            let mut next = 0;
+            for bytes in stream.chunks(piece) {
+                parser.feed(bytes);
+                while let Some(reply) = parser.next_reply().unwrap() {
+                    assert_eq!(reply, Value::Array(vec![Value::Integer(next), bulk("ab")]));
+                    next += 1;
+                }
+            }
+            assert_eq!(next, 1000);
+            assert!(parser.buffer.capacity() <= 4 * piece.max(64));
+        }
+    }
 }
