@@ -1,1 +1,31 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! The commands room: every data command as one block of declaration with its handler below it.
+//!
+//! A handler is a plain synchronous function over a `Tx`: it never sees a session, a socket, a
+//! thread or a file. Control commands live in `server`, next to what they steer, and are declared
+//! with the same `Spec`, so everything that is derived from declarations treats both alike.
+
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod declare;
+pub mod errors;
+pub mod generic;
+pub mod keys;
+pub mod string;
+pub mod text;
+
+use keyspace::{Refusal, Tx};
+use proto::{Args, Reply};
+
+pub use declare::{Arity, Command, Flags, Group, Plan, Spec};
+pub use keys::{Access, KeySpec};
+
+/// What runs a data command. It answers exactly once: by `reply` and `Ok`, or by a refusal before
+/// it changed anything.
+pub type Handler = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
+
+/// A data command.
+pub type DataCommand = Command<Handler>;
+
+/// All families of data commands.
+pub const FAMILIES: &[&[&DataCommand]] = &[string::COMMANDS, generic::COMMANDS];

@@ -1,1 +1,38 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! The keyspace room: entries in partitions, the locks around them, and the transaction that is
+//! the only way in.
+//!
+//! It knows nothing of protocols, sockets or files. `unsafe` is confined to `entry` (the bytes of
+//! a key and its value) and `lock` (who may touch a partition).
+
+#![deny(unsafe_code)]
+
+mod clock;
+mod counters;
+#[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
+mod entry;
+mod garbage;
+mod keyspace;
+#[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
+mod lock;
+mod refusal;
+mod sync;
+mod tx;
+mod walk;
+mod world;
+
+pub use counters::{Count, Counters};
+pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text};
+pub use garbage::Garbage;
+pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
+pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
+pub use lock::partition::{Lsn, PartitionIndex};
+pub use refusal::Refusal;
+pub use tx::{Effects, Event, EventClass, Lifetime, Propagation, Swept, Tx, TxOptions};
+pub use walk::{WALKS, WalkSink, Walks};
+pub use world::LANES;
+
+/// What a command may cost before it is handed to a heavy-work thread, in nanoseconds.
+pub const WORKER_BUDGET_NS: u64 = 200_000;
+
+/// After this many rounds of widening a transaction takes the world.
+pub const WIDENING_ROUNDS: u32 = 3;

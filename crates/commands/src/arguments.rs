@@ -1,0 +1,62 @@
+//! Reading arguments: the checks that many commands share.
+//!
+//! Invariant: whatever bytes come in, these return a value or the refusal that Redis gives.
+
+use keyspace::Refusal;
+use proto::Args;
+
+use crate::errors::{NOT_A_FLOAT, NOT_AN_INTEGER, SYNTAX};
+
+/// The argument at an index as a whole number.
+pub fn integer(args: Args<'_>, index: usize) -> Result<i64, Refusal> {
+    args.get(index).and_then(base::number::parse_i64).ok_or(NOT_AN_INTEGER)
+}
+
+/// The argument at an index as a finite or infinite number.
+pub fn float(args: Args<'_>, index: usize) -> Result<f64, Refusal> {
+    args.get(index).and_then(base::number::parse_f64).ok_or(NOT_A_FLOAT)
+}
+
+/// Walks over option words and their values, from left to right.
+pub struct Options<'a> {
+    args: Args<'a>,
+    next: usize,
+}
+
+impl<'a> Options<'a> {
+    /// The options from an index on.
+    #[must_use]
+    pub fn from(args: Args<'a>, first: usize) -> Self {
+        Self { args, next: first }
+    }
+
+    /// The next word, to be compared with [`is`].
+    pub fn word(&mut self) -> Option<&'a [u8]> {
+        let word = self.args.get(self.next)?;
+        self.next += 1;
+        Some(word)
+    }
+
+    /// The value that must follow an option word.
+    pub fn value(&mut self) -> Result<&'a [u8], Refusal> {
+        self.word().ok_or(SYNTAX)
+    }
+
+    /// The whole number that must follow an option word.
+    pub fn integer(&mut self) -> Result<i64, Refusal> {
+        base::number::parse_i64(self.value()?).ok_or(NOT_AN_INTEGER)
+    }
+
+    /// Where the next word stands.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.next
+    }
+}
+
+/// Whether an argument is this word, in any case of letters.
+#[inline]
+#[must_use]
+pub fn is(argument: &[u8], word: &str) -> bool {
+    argument.eq_ignore_ascii_case(word.as_bytes())
+}

@@ -1,0 +1,231 @@
+//! How a command is declared: the one block from which everything else is derived.
+//!
+//! Invariant: nothing about a command is written anywhere else; lookup, arity errors, ACL
+//! categories, lock plan, cluster slot, COMMAND INFO and DOCS, and the compatibility page read it
+//! here.
+
+use crate::keys::KeySpec;
+
+/// A command and what runs it. Containers such as `CLIENT` carry their subcommands.
+pub struct Command<H: 'static> {
+    /// The declaration.
+    pub spec: Spec,
+    /// The subcommands of a container, in the order HELP prints them.
+    pub subcommands: &'static [Command<H>],
+    /// The handler; a container's own one answers what no subcommand does.
+    pub run: H,
+}
+
+/// The declaration of a command. Fields follow the Redis documentation's page on COMMAND DOCS and
+/// the one on COMMAND INFO.
+pub struct Spec {
+    /// Upper case; a subcommand's own word only.
+    pub name: &'static str,
+    /// The first version of Redis that has it (or of the rival it comes from).
+    pub since: &'static str,
+    /// Its family.
+    pub group: Group,
+    /// One line of Redis grammar: what follows the name.
+    pub syntax: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Cost in the usual notation.
+    pub complexity: &'static str,
+    /// How many arguments, the name included.
+    pub arity: Arity,
+    /// What it does and where it may run.
+    pub flags: Flags,
+    /// Where its keys stand.
+    pub keys: &'static [KeySpec],
+    /// What it locks.
+    pub plan: Plan,
+    /// ACL categories beyond those that flags and group imply, such as `@dangerous`.
+    pub categories: &'static [&'static str],
+    /// Hints for clients and proxies.
+    pub tips: &'static [&'static str],
+    /// Changes since: version and what changed.
+    pub history: &'static [(&'static str, &'static str)],
+    /// Since when one should use something else, and what.
+    pub deprecated: Option<(&'static str, &'static str)>,
+    /// Who else has it, when it is not Redis'.
+    pub origin: &'static str,
+}
+
+/// Families of commands, as COMMAND DOCS names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Any type of key.
+    Generic,
+    /// Strings.
+    String,
+    /// The connection itself.
+    Connection,
+    /// The server.
+    Server,
+    /// Redis Cluster.
+    Cluster,
+    /// MULTI and EXEC.
+    Transactions,
+    /// Publish and subscribe.
+    PubSub,
+    /// Lua.
+    Scripting,
+}
+
+/// How many arguments a command takes, its name included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity(i16);
+
+/// What a command locks before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// The partitions of its declared keys; none if it has none.
+    Keys,
+    /// Everything.
+    World,
+    /// Nothing at first: it visits partitions one by one (`SCAN`).
+    Visits,
+}
+
+/// Flags of a command; the names are those of COMMAND INFO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(u32);
+
+impl Spec {
+    /// What a declaration may leave out.
+    pub const BASE: Self = Self {
+        name: "",
+        since: "",
+        group: Group::Generic,
+        syntax: "",
+        summary: "",
+        complexity: "",
+        arity: exactly(1),
+        flags: Flags::NONE,
+        keys: &[],
+        plan: Plan::Keys,
+        categories: &[],
+        tips: &[],
+        history: &[],
+        deprecated: None,
+        origin: "redis",
+    };
+}
+
+/// Exactly this many arguments, the name included.
+#[must_use]
+pub const fn exactly(arguments: i16) -> Arity {
+    Arity(arguments)
+}
+
+/// At least this many arguments, the name included.
+#[must_use]
+pub const fn at_least(arguments: i16) -> Arity {
+    Arity(-arguments)
+}
+
+impl Arity {
+    /// Whether a request of this many arguments is right.
+    #[must_use]
+    pub fn admits(self, arguments: usize) -> bool {
+        let wanted = usize::from(self.0.unsigned_abs());
+        if self.0 >= 0 { arguments == wanted } else { arguments >= wanted }
+    }
+
+    /// As COMMAND INFO prints it: negative for "at least".
+    #[must_use]
+    pub fn as_integer(self) -> i64 {
+        i64::from(self.0)
+    }
+}
+
+macro_rules! flags {
+    ($($name:ident = $bit:literal, $text:literal;)*) => {
+        /// The flags. WRITE xor READONLY holds for every data command with keys.
+        #[allow(missing_docs, reason = "the names are Redis' own, see COMMAND INFO")]
+        impl Flags {
+            pub const NONE: Self = Self(0);
+            $(pub const $name: Self = Self(1 << $bit);)*
+
+            /// The names of all flags that are set, in the order COMMAND INFO prints them.
+            pub fn names(self) -> impl Iterator<Item = &'static str> {
+                [$((Self::$name, $text)),*]
+                    .into_iter()
+                    .filter(move |&(flag, _)| self.has(flag))
+                    .map(|(_, name)| name)
+            }
+        }
+    };
+}
+
+flags! {
+    WRITE = 0, "write";
+    READONLY = 1, "readonly";
+    DENYOOM = 2, "denyoom";
+    ADMIN = 3, "admin";
+    PUBSUB = 4, "pubsub";
+    NOSCRIPT = 5, "noscript";
+    BLOCKING = 6, "blocking";
+    LOADING = 7, "loading";
+    STALE = 8, "stale";
+    SKIP_MONITOR = 9, "skip_monitor";
+    SKIP_SLOWLOG = 10, "skip_slowlog";
+    ASKING = 11, "asking";
+    FAST = 12, "fast";
+    NO_AUTH = 13, "no_auth";
+    MAY_REPLICATE = 14, "may_replicate";
+    NO_ASYNC_LOADING = 15, "no_async_loading";
+    NO_MULTI = 16, "no_multi";
+    MOVABLEKEYS = 17, "movablekeys";
+    ALLOW_BUSY = 18, "allow_busy";
+    NO_MANDATORY_KEYS = 19, "no_mandatory_keys";
+    PROTECTED = 20, "protected";
+    TOUCHES_ARBITRARY_KEYS = 21, "touches_arbitrary_keys";
+    SENTINEL = 22, "sentinel";
+}
+
+impl Flags {
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is set.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl Group {
+    /// As COMMAND DOCS prints it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "generic",
+            Self::String => "string",
+            Self::Connection => "connection",
+            Self::Server => "server",
+            Self::Cluster => "cluster",
+            Self::Transactions => "transactions",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
+        }
+    }
+
+    /// The ACL category that the family implies.
+    #[must_use]
+    pub const fn category(self) -> Option<&'static str> {
+        match self {
+            Self::Generic => Some("@keyspace"),
+            Self::String => Some("@string"),
+            Self::Connection => Some("@connection"),
+            Self::Server | Self::Cluster => None,
+            Self::Transactions => Some("@transaction"),
+            Self::PubSub => Some("@pubsub"),
+            Self::Scripting => Some("@scripting"),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The error texts that several commands share, word for word Redis'.
+//!
+//! Invariant: a text stands here once; one that a single command uses stands beside it.
+
+use std::borrow::Cow;
+
+use keyspace::Refusal;
+
+/// A word the command does not know, or words that exclude each other.
+pub const SYNTAX: Refusal = Refusal::error("ERR syntax error");
+/// An argument that should be a whole number.
+pub const NOT_AN_INTEGER: Refusal = Refusal::error("ERR value is not an integer or out of range");
+/// An argument that should be a number.
+pub const NOT_A_FLOAT: Refusal = Refusal::error("ERR value is not a valid float");
+/// A key that must exist.
+pub const NO_SUCH_KEY: Refusal = Refusal::error("ERR no such key");
+/// An index or offset outside the value.
+pub const OUT_OF_RANGE: Refusal = Refusal::error("ERR index out of range");
+/// A database that does not exist.
+pub const DB_OUT_OF_RANGE: Refusal = Refusal::error("ERR DB index is out of range");
+/// A string that would become too long.
+pub const TOO_LONG: Refusal =
+    Refusal::error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
+
+/// A time to live that is not positive or too large.
+#[must_use]
+pub fn invalid_expire(command: &str) -> Refusal {
+    Refusal::Error(Cow::Owned(format!("ERR invalid expire time in '{command}' command")))
+}
+
+/// The wrong number of arguments.
+#[must_use]
+pub fn wrong_arity(command: &str) -> Refusal {
+    Refusal::Error(Cow::Owned(format!("ERR wrong number of arguments for '{command}' command")))
+}

@@ -1,0 +1,206 @@
+//! Where the keys of a command stand, and what it does to them.
+//!
+//! Key specifications are those of Redis (documentation page on key specifications): a way to find
+//! the first key, a way to find the others, and flags of access. Lock plan, ACL and COMMAND GETKEYS
+//! all come from here.
+//!
+//! Invariant: extraction reads only arguments that exist; a request whose key counts lie is
+//! refused, never guessed at.
+
+use keyspace::Refusal;
+use proto::Args;
+
+/// One group of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeySpec {
+    /// Where the first key stands.
+    pub begin: Begin,
+    /// Where the others stand.
+    pub find: Find,
+    /// What happens to them.
+    pub access: Access,
+}
+
+/// Where the first key of a group stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// At this index; the name is index 0.
+    Index(usize),
+    /// After this word, looked for from an index on (from the end if negative).
+    Keyword(&'static str, i64),
+}
+
+/// Where the other keys of a group stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// Up to `last` (relative to the first; negative counts from the end), every `step`-th; `limit`
+    /// of 2 takes the first half, 3 the first third.
+    Range {
+        /// The last key.
+        last: i64,
+        /// Distance of two keys.
+        step: usize,
+        /// Divisor of the range; 0 or 1 for all.
+        limit: usize,
+    },
+    /// A number of keys stands at `count` after the beginning, the first key at `first`.
+    Count {
+        /// Where the number stands.
+        count: usize,
+        /// Where the first key stands.
+        first: usize,
+        /// Distance of two keys.
+        step: usize,
+    },
+}
+
+/// What a command does to a key; names are those of COMMAND GETKEYSANDFLAGS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access(u16);
+
+#[allow(missing_docs, reason = "the names are Redis' own, see the page on key specifications")]
+impl Access {
+    pub const RO: Self = Self(1);
+    pub const RW: Self = Self(1 << 1);
+    pub const OW: Self = Self(1 << 2);
+    pub const RM: Self = Self(1 << 3);
+    pub const ACCESS: Self = Self(1 << 4);
+    pub const UPDATE: Self = Self(1 << 5);
+    pub const INSERT: Self = Self(1 << 6);
+    pub const DELETE: Self = Self(1 << 7);
+    pub const NOT_KEY: Self = Self(1 << 8);
+    pub const INCOMPLETE: Self = Self(1 << 9);
+    pub const VARIABLE_FLAGS: Self = Self(1 << 10);
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is set.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Names of the flags that are set, in Redis' order.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        [
+            (Self::RO, "RO"),
+            (Self::RW, "RW"),
+            (Self::OW, "OW"),
+            (Self::RM, "RM"),
+            (Self::ACCESS, "access"),
+            (Self::UPDATE, "update"),
+            (Self::INSERT, "insert"),
+            (Self::DELETE, "delete"),
+            (Self::NOT_KEY, "not_key"),
+            (Self::INCOMPLETE, "incomplete"),
+            (Self::VARIABLE_FLAGS, "variable_flags"),
+        ]
+        .into_iter()
+        .filter(move |&(flag, _)| self.has(flag))
+        .map(|(_, name)| name)
+    }
+}
+
+/// One key at index 1.
+#[must_use]
+pub const fn first(access: Access) -> KeySpec {
+    at(1, access)
+}
+
+/// One key at an index.
+#[must_use]
+pub const fn at(index: usize, access: Access) -> KeySpec {
+    range(index, 0, 1, access)
+}
+
+/// All arguments from an index on are keys.
+#[must_use]
+pub const fn all_from(index: usize, access: Access) -> KeySpec {
+    range(index, -1, 1, access)
+}
+
+/// Keys from an index to `last` (relative to the first, or from the end if negative).
+#[must_use]
+pub const fn range(index: usize, last: i64, step: usize, access: Access) -> KeySpec {
+    KeySpec { begin: Begin::Index(index), find: Find::Range { last, step, limit: 0 }, access }
+}
+
+/// A number of keys at an index, the keys right after it, `step` apart.
+#[must_use]
+pub const fn counted(index: usize, step: usize, access: Access) -> KeySpec {
+    KeySpec { begin: Begin::Index(index), find: Find::Count { count: 0, first: 1, step }, access }
+}
+
+impl KeySpec {
+    /// Calls `visit` with the index of every key of the group.
+    #[inline]
+    pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {
+        let Some((first, last, step)) = self.bounds(args)? else { return Ok(()) };
+        for index in (first..=last).step_by(step) {
+            visit(index);
+        }
+        Ok(())
+    }
+
+    /// First and last index and the step; `None` if the group is absent from this request.
+    #[inline]
+    fn bounds(&self, args: Args<'_>) -> Result<Option<(usize, usize, usize)>, Refusal> {
+        let begin = match self.begin {
+            Begin::Index(index) => index,
+            Begin::Keyword(word, from) => match find_keyword(args, word, from) {
+                Some(index) => index + 1,
+                None => return Ok(None),
+            },
+        };
+        match self.find {
+            Find::Range { last, step, limit } => {
+                let end = if last >= 0 {
+                    begin.saturating_add(last as usize)
+                } else {
+                    (args.len() + 1).saturating_sub(last.unsigned_abs() as usize).saturating_sub(1)
+                };
+                let end = if last < 0 && limit > 1 {
+                    begin + (end + 1).saturating_sub(begin) / limit - 1
+                } else {
+                    end
+                };
+                if begin > end || end >= args.len() {
+                    return Ok(None);
+                }
+                Ok(Some((begin, end, step)))
+            }
+            Find::Count { count, first, step } => {
+                let number = args.get(begin + count).and_then(base::number::parse_i64);
+                let Some(number) = number.and_then(|number| usize::try_from(number).ok()) else {
+                    return Err(INVALID_COUNT);
+                };
+                if number == 0 {
+                    return Ok(None);
+                }
+                let first = begin + first;
+                let last = number
+                    .checked_sub(1)
+                    .and_then(|others| others.checked_mul(step))
+                    .and_then(|distance| first.checked_add(distance))
+                    .filter(|&last| last < args.len());
+                last.map(|last| Some((first, last, step))).ok_or(INVALID_COUNT)
+            }
+        }
+    }
+}
+
+const INVALID_COUNT: Refusal = Refusal::error("ERR Invalid arguments specified for command");
+
+fn find_keyword(args: Args<'_>, word: &str, from: i64) -> Option<usize> {
+    let matches = |index: &usize| args[*index].eq_ignore_ascii_case(word.as_bytes());
+    if from >= 0 {
+        (from as usize..args.len()).find(matches)
+    } else {
+        let start = args.len().checked_sub(from.unsigned_abs() as usize)?;
+        (1..=start).rev().find(matches)
+    }
+}

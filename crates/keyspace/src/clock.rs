@@ -1,0 +1,147 @@
+//! The access clock of an entry: 24 bits with two readings.
+//!
+//! By time (LRU and idle time): the seconds of the last access, modulo 2^24. By frequency (LFU):
+//! the minutes of the last decrement in the upper 16 bits, a logarithmic counter in the lower 8.
+//! Source: the Redis documentation's page on key eviction.
+//!
+//! Invariant: which reading holds is a setting of the whole keyspace; a wrong reading gives a wrong
+//! guess, never a wrong value.
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
+
+use crate::keyspace::Settings;
+
+/// What a new key's frequency counter starts with, so that it is not evicted at once.
+const INITIAL_FREQUENCY: u32 = 5;
+
+const SECONDS_MASK: i64 = 0xff_ffff;
+const MINUTES_MASK: i64 = 0xffff;
+
+/// How accesses are noted during one transaction.
+pub(crate) struct AccessClock {
+    by_frequency: bool,
+    log_factor: u32,
+    decay_minutes: u32,
+    now: UnixMillis,
+    /// A cheap random sequence for the probabilistic counter.
+    dice: Cell<u64>,
+}
+
+impl AccessClock {
+    #[inline]
+    pub(crate) fn new(settings: &Settings, now: UnixMillis) -> Self {
+        Self {
+            by_frequency: settings.access_policy.load(Ordering::Relaxed) != 0,
+            log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
+            decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
+            now,
+            dice: Cell::new(now as u64 | 1),
+        }
+    }
+
+    pub(crate) fn by_frequency(&self) -> bool {
+        self.by_frequency
+    }
+
+    /// The clock of a key that is made now.
+    #[inline]
+    pub(crate) fn fresh(&self) -> u32 {
+        if self.by_frequency { self.minutes() << 8 | INITIAL_FREQUENCY } else { self.seconds() }
+    }
+
+    /// The clock after an access.
+    #[inline]
+    pub(crate) fn accessed(&self, clock: u32) -> u32 {
+        if !self.by_frequency {
+            return self.seconds();
+        }
+        self.minutes() << 8 | self.incremented(self.frequency(clock))
+    }
+
+    /// Seconds since the last access.
+    pub(crate) fn idle_seconds(&self, clock: u32) -> u32 {
+        self.seconds().wrapping_sub(clock) & SECONDS_MASK as u32
+    }
+
+    /// The access counter, decayed to now.
+    pub(crate) fn frequency(&self, clock: u32) -> u32 {
+        let elapsed = self.minutes().wrapping_sub(clock >> 8) & MINUTES_MASK as u32;
+        let periods = elapsed.checked_div(self.decay_minutes).unwrap_or(0);
+        (clock & 0xff).saturating_sub(periods)
+    }
+
+    /// The clock of a key restored with a known idle time.
+    pub(crate) fn with_idle_seconds(&self, idle: u64) -> u32 {
+        ((self.now / 1000 - idle as i64) & SECONDS_MASK) as u32
+    }
+
+    /// The clock of a key restored with a known frequency.
+    pub(crate) fn with_frequency(&self, frequency: u8) -> u32 {
+        self.minutes() << 8 | u32::from(frequency)
+    }
+
+    /// One more access: certain for a small counter, ever less likely for a larger.
+    fn incremented(&self, counter: u32) -> u32 {
+        if counter >= 255 {
+            return 255;
+        }
+        let base = u64::from(counter.saturating_sub(INITIAL_FREQUENCY));
+        let odds = base * u64::from(self.log_factor) + 1;
+        counter + u32::from(self.throw().is_multiple_of(odds))
+    }
+
+    /// A xorshift step: enough for a counter that is a guess anyway.
+    fn throw(&self) -> u64 {
+        let mut dice = self.dice.get();
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        self.dice.set(dice);
+        dice >> 11
+    }
+
+    fn seconds(&self) -> u32 {
+        (self.now / 1000 & SECONDS_MASK) as u32
+    }
+
+    fn minutes(&self) -> u32 {
+        (self.now / 60_000 & MINUTES_MASK) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::AccessClock;
+    use crate::keyspace::Settings;
+
+    #[test]
+    fn idle_time_survives_the_wrap_of_24_bits() {
+        let settings = Settings::default();
+        let wrap = (1_i64 << 24) * 1000;
+        let before = AccessClock::new(&settings, wrap - 3000).fresh();
+        assert_eq!(AccessClock::new(&settings, wrap + 4000).idle_seconds(before), 7);
+    }
+
+    #[test]
+    fn frequency_rises_with_use_and_falls_with_time() {
+        let settings = Settings::default();
+        settings.access_policy.store(1, Ordering::Relaxed);
+        settings.lfu_log_factor.store(10, Ordering::Relaxed);
+        settings.lfu_decay_time.store(1, Ordering::Relaxed);
+        let clock = AccessClock::new(&settings, 1_000_000_000);
+        let mut used = clock.fresh();
+        assert_eq!(clock.frequency(used), 5);
+        for _ in 0..10_000 {
+            used = clock.accessed(used);
+        }
+        let high = clock.frequency(used);
+        assert!((15..=60).contains(&high), "10,000 accesses give about 30, not {high}");
+        let later = AccessClock::new(&settings, 1_000_000_000 + 10 * 60_000);
+        assert_eq!(later.frequency(used), high - 10);
+    }
+}

@@ -1,0 +1,536 @@
+//! One key with its value: a single heap block behind one table word.
+//!
+//! ```text
+//! offset 0   header   u64    see `header.rs`: kind, encoding, flags, access clock, marks, lengths
+//!        8   deadline i64    only with the flag DEADLINE: Unix time in milliseconds
+//!        +8  lengths  2xu32  only with the flag WIDE: key and value lengths beyond 12 bits
+//!        +   object   16..32 only with an object encoding: the container's handle, moved in place
+//!        +   key bytes, then the value's bytes (inline encodings)
+//! ```
+//!
+//! A string of at most 64 KB lies in the block itself; an integer takes 1, 2, 4 or 8 bytes; a
+//! longer string is a `Blob` handle. Invariant: every `Address` made here points to a live block
+//! whose header describes it fully, and exactly one owner (a table word or an `EntryBox`) frees it.
+
+mod arena;
+mod block;
+mod header;
+mod table;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use base::time::UnixMillis;
+use structs::blob::Blob;
+use structs::table::Address;
+
+pub use block::allocated_size;
+pub use header::{Encoding, Kind};
+pub(crate) use table::EntryTable;
+
+use block::Block;
+use header::Header;
+
+/// Strings up to this many bytes lie in the entry's own block; longer ones are a shared tree.
+pub const INLINE_MAX: usize = 64 * 1024;
+
+/// The table word's tag of an entry that carries a deadline, so that expiry walks skip the others
+/// without touching them. Blocks are 8-byte aligned, which keeps the bit free.
+const VOLATILE_TAG: u64 = 1;
+
+/// Longest string that `OBJECT ENCODING` calls `embstr`.
+const EMBEDDED_MAX: usize = 44;
+
+/// A string value as a command sees it.
+#[derive(Clone, Copy)]
+pub enum Text<'a> {
+    /// Stored as a number; printed in decimal.
+    Integer(i64),
+    /// At most [`INLINE_MAX`] bytes, in the entry's block.
+    Inline(&'a [u8]),
+    /// A shared tree of pages.
+    Large(&'a Blob),
+}
+
+/// A value to be stored as a string.
+#[derive(Clone)]
+pub enum NewText<'a> {
+    /// An integer, stored in as few bytes as it needs.
+    Integer(i64),
+    /// Bytes that are not checked for being an integer; `raw` if they were modified in place.
+    Bytes {
+        /// The value.
+        bytes: &'a [u8],
+        /// Whether `OBJECT ENCODING` says `raw` however short the value is.
+        raw: bool,
+    },
+    /// A tree, for values over [`INLINE_MAX`].
+    Large(Blob),
+}
+
+/// A borrowed entry; lives as long as the transaction that found it.
+#[derive(Clone, Copy)]
+pub struct EntryRef<'a> {
+    block: Block,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+/// An entry that no table holds: just made, just taken out, or a pre-image.
+pub struct EntryBox {
+    block: Block,
+}
+
+impl<'a> NewText<'a> {
+    /// The value a client's `SET` stores: an integer where the bytes are one, else the bytes.
+    #[must_use]
+    pub fn from_client(bytes: &'a [u8]) -> Self {
+        // No i64 has more than 20 characters, so longer strings need no look.
+        if bytes.len() <= 20
+            && let Some(number) = base::number::parse_i64(bytes)
+        {
+            return Self::Integer(number);
+        }
+        Self::from_bytes(bytes, false)
+    }
+
+    /// The bytes as they are: inline or as a tree by their length.
+    #[must_use]
+    pub fn from_bytes(bytes: &'a [u8], raw: bool) -> Self {
+        if bytes.len() > INLINE_MAX {
+            Self::Large(Blob::from_slice(bytes))
+        } else {
+            Self::Bytes { bytes, raw }
+        }
+    }
+
+    /// Whether the value lies in the entry's block.
+    pub(crate) fn is_inline(&self) -> bool {
+        !matches!(self, Self::Large(_))
+    }
+
+    /// Bytes that this value takes inside the block.
+    fn inline_len(&self) -> usize {
+        match self {
+            Self::Integer(number) => header::integer_width(*number),
+            Self::Bytes { bytes, .. } => bytes.len(),
+            Self::Large(_) => 0,
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            Self::Integer(_) => Encoding::Integer,
+            Self::Bytes { raw: false, bytes } if bytes.len() <= EMBEDDED_MAX => Encoding::Embedded,
+            Self::Bytes { .. } => Encoding::Raw,
+            Self::Large(_) => Encoding::Blob,
+        }
+    }
+}
+
+impl<'a> Text<'a> {
+    /// Length in bytes of the string form.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Integer(number) => base::number::format_i64(*number, &mut [0; 20]).len(),
+            Self::Inline(bytes) => bytes.len(),
+            Self::Large(blob) => blob.len(),
+        }
+    }
+
+    /// Whether the string is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number the string spells, by the strict rules of the integer commands.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            Self::Inline(bytes) => base::number::parse_i64(bytes),
+            Self::Large(_) => None,
+        }
+    }
+
+    /// The bytes in one piece; copies a tree, formats a number into `scratch`.
+    #[must_use]
+    pub fn contiguous<'s>(&self, scratch: &'s mut Vec<u8>) -> &'s [u8]
+    where
+        'a: 's,
+    {
+        match *self {
+            Self::Integer(number) => {
+                scratch.clear();
+                scratch.extend_from_slice(base::number::format_i64(number, &mut [0; 20]));
+                scratch
+            }
+            Self::Inline(bytes) => bytes,
+            Self::Large(blob) => {
+                scratch.clear();
+                blob.chunks(0..blob.len()).for_each(|chunk| scratch.extend_from_slice(chunk));
+                scratch
+            }
+        }
+    }
+
+    /// Whether the string equals `other`, byte for byte.
+    #[must_use]
+    pub fn equals(&self, other: &[u8]) -> bool {
+        match self {
+            Self::Integer(number) => base::number::format_i64(*number, &mut [0; 20]) == other,
+            Self::Inline(bytes) => *bytes == other,
+            Self::Large(blob) => **blob == *other,
+        }
+    }
+}
+
+impl<'a> EntryRef<'a> {
+    /// # Safety
+    /// `address` must come from a live entry that stays alive, and is changed by no one else,
+    /// for `'a`.
+    pub(crate) unsafe fn from_address(address: Address) -> Self {
+        // SAFETY: the caller vouches for the address; the tag bit is not part of it.
+        let block = unsafe { Block::from_raw(address.get() & !VOLATILE_TAG) };
+        Self { block, lifetime: PhantomData }
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(self) -> &'a [u8] {
+        // SAFETY: `from_address` promised that the block lives for 'a.
+        unsafe { self.block.key() }
+    }
+
+    /// Which type of value this is.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        self.header().kind()
+    }
+
+    /// How the value is stored.
+    #[must_use]
+    pub fn encoding(self) -> Encoding {
+        self.header().encoding()
+    }
+
+    /// When the key expires, if it does.
+    #[must_use]
+    pub fn deadline(self) -> Option<UnixMillis> {
+        // SAFETY: as in `key`.
+        unsafe { self.block.deadline() }
+    }
+
+    /// Whether the key's time is over at `now`.
+    #[must_use]
+    pub fn is_expired(self, now: UnixMillis) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The string value, or `None` if the value is of another type.
+    #[must_use]
+    pub fn text(self) -> Option<Text<'a>> {
+        // SAFETY: as in `key`; the encoding tells which reading is right.
+        unsafe {
+            match self.encoding() {
+                Encoding::Integer => Some(Text::Integer(header::read_integer(self.block.value()))),
+                Encoding::Embedded | Encoding::Raw => Some(Text::Inline(self.block.value())),
+                Encoding::Blob => Some(Text::Large(self.block.blob())),
+            }
+        }
+    }
+
+    /// Bytes of memory the entry takes: its block and, for a tree, the tree's pages.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        let pages = match self.text() {
+            Some(Text::Large(blob)) => blob.memory(),
+            _ => 0,
+        };
+        allocated_size(self.block.size()) + pages
+    }
+
+    /// The 24-bit access clock (see `clock.rs` for its two readings).
+    #[must_use]
+    pub fn access_clock(self) -> u32 {
+        self.header().access_clock()
+    }
+
+    /// Sets the access clock; allowed through a shared borrow since no reader depends on it.
+    pub fn set_access_clock(self, clock: u32) {
+        // SAFETY: the block lives for 'a; the header is atomic.
+        unsafe { self.block.update_header(|header| header.with_access_clock(clock)) };
+    }
+
+    /// The three snapshot marks, one bit per walk.
+    #[must_use]
+    pub fn marks(self) -> u8 {
+        self.header().marks()
+    }
+
+    pub(crate) fn set_marks(self, marks: u8) {
+        // SAFETY: as in `set_access_clock`.
+        unsafe { self.block.update_header(|header| header.with_marks(marks)) };
+    }
+
+    /// A copy under another key; a tree is shared, not copied.
+    #[must_use]
+    pub fn duplicate(self, key: &[u8], deadline: Option<UnixMillis>) -> EntryBox {
+        let mut copy = match self.text().expect("every kind that exists is a string") {
+            Text::Integer(number) => EntryBox::text(key, NewText::Integer(number), deadline),
+            Text::Inline(bytes) => {
+                let raw = self.encoding() == Encoding::Raw;
+                EntryBox::text(key, NewText::Bytes { bytes, raw }, deadline)
+            }
+            Text::Large(blob) => EntryBox::text(key, NewText::Large(blob.clone()), deadline),
+        };
+        copy.set_access_clock(self.access_clock());
+        copy
+    }
+
+    /// An exact copy, marks and all: what undo keeps.
+    pub(crate) fn pre_image(self) -> EntryBox {
+        let image = self.duplicate(self.key(), self.deadline());
+        image.borrow().set_marks(self.marks());
+        image
+    }
+
+    /// Overwrites the value in place where the new one fits the same block; `false` if it
+    /// does not and nothing was changed.
+    ///
+    /// # Safety
+    /// No other borrow of this entry's value may be alive.
+    pub(crate) unsafe fn overwrite_text(self, value: &NewText<'_>) -> bool {
+        let old = self.header();
+        if old.encoding() == Encoding::Blob || matches!(value, NewText::Large(_)) {
+            return false;
+        }
+        let len = value.inline_len();
+        // SAFETY: the caller holds the only borrow, and `same_block` keeps the write inside.
+        unsafe {
+            if !self.block.fits(len) {
+                return false;
+            }
+            self.block.set_value_len(len, value.encoding());
+            write_value(self.block, value);
+        }
+        true
+    }
+
+    /// The tree of a long string, to be changed in place.
+    ///
+    /// # Safety
+    /// No other borrow of this entry's value may be alive.
+    pub(crate) unsafe fn blob_mut(self) -> Option<&'a mut Blob> {
+        // SAFETY: exclusive by the caller's promise; the encoding says that a Blob lies there.
+        (self.encoding() == Encoding::Blob).then(|| unsafe { self.block.blob_mut() })
+    }
+
+    /// Writes a new deadline over the present one; `false` if there is no room for one.
+    pub(crate) fn overwrite_deadline(self, deadline: UnixMillis) -> bool {
+        // SAFETY: the block lives for 'a and deadlines are read by value only.
+        unsafe { self.block.overwrite_deadline(deadline) }
+    }
+
+    fn header(self) -> Header {
+        // SAFETY: as in `key`.
+        unsafe { self.block.header() }
+    }
+}
+
+impl EntryBox {
+    /// A new string entry.
+    #[must_use]
+    pub fn text(key: &[u8], value: NewText<'_>, deadline: Option<UnixMillis>) -> Self {
+        let block = Block::allocate(
+            Header::new(Kind::String, value.encoding()),
+            key,
+            value.inline_len(),
+            deadline,
+        );
+        // SAFETY: the block was just made with room for this value and belongs to us alone.
+        unsafe {
+            match value {
+                NewText::Large(blob) => block.put_blob(blob),
+                other => write_value(block, &other),
+            }
+        }
+        Self { block }
+    }
+
+    /// A view of the entry.
+    #[must_use]
+    pub fn borrow(&self) -> EntryRef<'_> {
+        EntryRef { block: self.block, lifetime: PhantomData }
+    }
+
+    /// Gives the entry to a table: the address is now the owner.
+    #[must_use]
+    pub(crate) fn into_address(self) -> Address {
+        let tag = if self.borrow().deadline().is_some() { VOLATILE_TAG } else { 0 };
+        let raw = self.block.raw() | tag;
+        std::mem::forget(self);
+        Address::new(raw).expect("user-space addresses lie below 2^48")
+    }
+
+    /// # Safety
+    /// `address` must come from [`EntryBox::into_address`], and nothing may use it any more.
+    pub(crate) unsafe fn from_address(address: Address) -> Self {
+        // SAFETY: by the caller's promise.
+        Self { block: unsafe { Block::from_raw(address.get() & !VOLATILE_TAG) } }
+    }
+
+    /// Sets the access clock.
+    pub fn set_access_clock(&mut self, clock: u32) {
+        self.borrow().set_access_clock(clock);
+    }
+
+    /// The same value under the same key with another deadline (or none).
+    #[must_use]
+    pub fn with_deadline(self, deadline: Option<UnixMillis>) -> Self {
+        let (key, clock) = (self.borrow().key().to_vec(), self.borrow().access_clock());
+        self.moved(&key, deadline, clock)
+    }
+
+    /// The same value under another key.
+    #[must_use]
+    pub fn renamed(self, key: &[u8]) -> Self {
+        let (deadline, clock) = (self.borrow().deadline(), self.borrow().access_clock());
+        self.moved(key, deadline, clock)
+    }
+
+    fn moved(self, key: &[u8], deadline: Option<UnixMillis>, clock: u32) -> Self {
+        let mut moved = self.borrow().duplicate(key, deadline);
+        moved.set_access_clock(clock);
+        moved.borrow().set_marks(self.borrow().marks());
+        moved
+    }
+}
+
+impl Drop for EntryBox {
+    fn drop(&mut self) {
+        // SAFETY: an EntryBox is the one owner of its block.
+        unsafe { self.block.free() };
+    }
+}
+
+// SAFETY: an EntryBox owns its block; its parts (bytes, Blob) may move between threads.
+unsafe impl Send for EntryBox {}
+
+impl fmt::Debug for EntryRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("EntryRef")
+            .field("key", &base::quote::quote(self.key()))
+            .field("encoding", &self.encoding())
+            .field("deadline", &self.deadline())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whether the entry behind a table word carries a deadline, told without touching it.
+#[must_use]
+pub(crate) fn is_volatile(address: Address) -> bool {
+    address.get() & VOLATILE_TAG != 0
+}
+
+/// Where the entry behind a table word begins, for prefetching.
+#[must_use]
+pub(crate) fn block_start(address: Address) -> *const u8 {
+    std::ptr::with_exposed_provenance((address.get() & !VOLATILE_TAG) as usize)
+}
+
+/// Asks the processor to fetch a cache line, where the target has an instruction for it.
+#[inline]
+pub(crate) fn prefetch(pointer: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching is a hint and never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(pointer.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = pointer;
+}
+
+/// # Safety
+/// `block` must have room for the value's inline form and no other borrow may be alive.
+unsafe fn write_value(block: Block, value: &NewText<'_>) {
+    // SAFETY: by the caller's promise.
+    let room = unsafe { block.value_mut() };
+    match value {
+        NewText::Integer(number) => header::write_integer(*number, room),
+        NewText::Bytes { bytes, .. } => room.copy_from_slice(bytes),
+        NewText::Large(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryBox, EntryRef, INLINE_MAX, NewText, Text, is_volatile};
+
+    fn bytes_of(entry: EntryRef<'_>) -> Vec<u8> {
+        entry.text().unwrap().contiguous(&mut Vec::new()).to_vec()
+    }
+
+    #[test]
+    fn a_string_of_every_size_comes_back() {
+        let long_key = vec![b'k'; 5000];
+        for key in [b"k".as_slice(), b"", &long_key] {
+            for size in [0, 1, 44, 45, 4095, 4096, INLINE_MAX, INLINE_MAX + 1, 1_000_000] {
+                let value = vec![b'v'; size];
+                for deadline in [None, Some(1234)] {
+                    let entry = EntryBox::text(key, NewText::from_client(&value), deadline);
+                    assert_eq!(entry.borrow().key(), key);
+                    assert_eq!(entry.borrow().deadline(), deadline);
+                    assert_eq!(bytes_of(entry.borrow()), value);
+                    assert_eq!(entry.borrow().text().unwrap().len(), size);
+                    let address = entry.into_address();
+                    assert_eq!(is_volatile(address), deadline.is_some());
+                    // SAFETY: the address was just made from a box and is used once.
+                    drop(unsafe { EntryBox::from_address(address) });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_of_every_width_come_back() {
+        for number in [0, 1, -1, 127, 128, -129, 32_768, i64::from(i32::MAX) + 1, i64::MIN] {
+            let text = number.to_string();
+            let entry = EntryBox::text(b"n", NewText::from_client(text.as_bytes()), None);
+            assert!(matches!(entry.borrow().text(), Some(Text::Integer(n)) if n == number));
+            assert_eq!(bytes_of(entry.borrow()), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn overwriting_stays_within_the_block() {
+        let entry = EntryBox::text(b"key", NewText::from_client(b"hello"), Some(5));
+        // SAFETY: no borrow of the value is alive.
+        unsafe {
+            assert!(entry.borrow().overwrite_text(&NewText::from_client(b"HELLO")));
+            assert_eq!(bytes_of(entry.borrow()), b"HELLO");
+            assert!(!entry.borrow().overwrite_text(&NewText::from_client(&[b'x'; 200])));
+            assert!(entry.borrow().overwrite_text(&NewText::Integer(7)));
+        }
+        assert_eq!(bytes_of(entry.borrow()), b"7");
+        assert_eq!(entry.borrow().deadline(), Some(5));
+        assert_eq!(entry.borrow().key(), b"key");
+    }
+
+    #[test]
+    fn a_copy_shares_the_tree_and_keeps_the_clock() {
+        let value = vec![b'x'; 300_000];
+        let mut entry = EntryBox::text(b"a", NewText::from_client(&value), None);
+        entry.set_access_clock(77);
+        let copy = entry.borrow().duplicate(b"b", Some(9));
+        assert_eq!(copy.borrow().key(), b"b");
+        assert_eq!(copy.borrow().access_clock(), 77);
+        assert_eq!(bytes_of(copy.borrow()), value);
+        let renamed = copy.renamed(b"c").with_deadline(None);
+        assert_eq!(renamed.borrow().key(), b"c");
+        assert_eq!(renamed.borrow().deadline(), None);
+        assert_eq!(bytes_of(renamed.borrow()), value);
+    }
+}

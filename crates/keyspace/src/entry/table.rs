@@ -1,0 +1,144 @@
+//! A table that owns its entries: the safe face of `structs::table` for this crate.
+//!
+//! Invariant: every address in the inner table came from `EntryBox::into_address` and has not been
+//! given back, so it points to a live entry; borrows of the table keep the borrow rules for all
+//! entries in it.
+
+use base::time::UnixMillis;
+use structs::blob::Blob;
+use structs::table::{Address, Place, Shape, Table};
+
+use super::{EntryBox, EntryRef, NewText, block_start, is_volatile};
+
+/// Entries by their place in hash space.
+#[derive(Default)]
+pub(crate) struct EntryTable(Table);
+
+/// An entry and where its word lies until the table changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) place: Place,
+    pub(crate) entry: EntryRef<'a>,
+}
+
+impl EntryTable {
+    pub(crate) const fn new() -> Self {
+        Self(Table::new())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Heap bytes of the table itself, entries not counted.
+    pub(crate) fn memory(&self) -> usize {
+        self.0.memory()
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, position: u64, key: &[u8]) -> Option<Found<'_>> {
+        let place = self.0.find(position, |address| view(address).key() == key)?;
+        Some(Found { place, entry: view(self.0.at(place)) })
+    }
+
+    /// The entry at a place.
+    #[inline]
+    pub(crate) fn entry(&self, place: Place) -> EntryRef<'_> {
+        view(self.0.at(place))
+    }
+
+    /// Adds an entry whose key is not in the table yet.
+    pub(crate) fn insert(&mut self, position: u64, entry: EntryBox, rehash: impl Fn(&[u8]) -> u64) {
+        let rehash = |address| rehash(view(address).key());
+        self.0.insert(position, entry.into_address(), rehash);
+    }
+
+    /// Puts another entry with the same key in an entry's place.
+    pub(crate) fn replace(&mut self, place: Place, entry: EntryBox) -> EntryBox {
+        let old = self.0.replace(place, entry.into_address());
+        // SAFETY: the address just left the table, which was its owner.
+        unsafe { EntryBox::from_address(old) }
+    }
+
+    pub(crate) fn remove(&mut self, place: Place) -> EntryBox {
+        let old = self.0.remove(place);
+        // SAFETY: as above.
+        unsafe { EntryBox::from_address(old) }
+    }
+
+    /// Overwrites a string in its block if the new value fits; `false` if nothing was changed.
+    pub(crate) fn overwrite_text(&mut self, place: Place, value: &NewText<'_>) -> bool {
+        // SAFETY: the table is borrowed exclusively, so no other borrow of the value is alive.
+        unsafe { view(self.0.at(place)).overwrite_text(value) }
+    }
+
+    /// The tree of a long string, to be changed in place.
+    pub(crate) fn blob_mut(&mut self, place: Place) -> Option<&mut Blob> {
+        // SAFETY: as above.
+        unsafe { view(self.0.at(place)).blob_mut() }
+    }
+
+    /// Overwrites a deadline that is there already; `false` if there is none.
+    pub(crate) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
+        view(self.0.at(place)).overwrite_deadline(deadline)
+    }
+
+    /// As `Table::walk`, over entries.
+    pub(crate) fn walk(
+        &self,
+        from: u64,
+        at_least: usize,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<u64> {
+        self.0.walk(from, at_least, |address| visit(view(address)))
+    }
+
+    /// As `walk`, over entries with a deadline only; the others are not touched.
+    pub(crate) fn walk_volatile(
+        &self,
+        from: u64,
+        at_least: usize,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<u64> {
+        self.0.walk(from, at_least, |address| {
+            if is_volatile(address) {
+                visit(view(address));
+            }
+        })
+    }
+
+    pub(crate) fn sample(&self, random: u64) -> Option<EntryRef<'_>> {
+        self.0.sample(random).map(view)
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+
+    /// Asks the processor for the bucket of a position.
+    #[inline]
+    pub(crate) fn prefetch(&self, position: u64) {
+        self.0.prefetch(position);
+    }
+
+    /// Asks the processor for the entry that a position most likely leads to.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, position: u64) {
+        if let Some(address) = self.0.first_candidate(position) {
+            super::prefetch(block_start(address));
+        }
+    }
+}
+
+impl Drop for EntryTable {
+    fn drop(&mut self) {
+        // SAFETY: each address leaves the table for good, and the table owned it.
+        self.0.drain(|address| drop(unsafe { EntryBox::from_address(address) }));
+    }
+}
+
+/// Views an entry for as long as the caller's borrow of the table says.
+fn view<'a>(address: Address) -> EntryRef<'a> {
+    // SAFETY: addresses in a table are live; the lifetime is bound by the signatures above.
+    unsafe { EntryRef::from_address(address) }
+}

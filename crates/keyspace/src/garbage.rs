@@ -1,0 +1,30 @@
+//! What is big enough to be freed elsewhere than on a worker.
+//!
+//! Invariant: dropping a `Garbage` frees all of it, wherever that happens.
+
+use crate::entry::{EntryBox, EntryTable};
+
+/// From this many bytes on an entry is freed off the workers.
+pub(crate) const BIG_ENTRY: usize = 256 * 1024;
+
+/// Something to be dropped.
+pub struct Garbage(pub(crate) Content);
+
+pub(crate) enum Content {
+    /// A big value.
+    #[expect(dead_code, reason = "held to be dropped")]
+    Entry(EntryBox),
+    /// All tables of a database that was flushed.
+    #[expect(dead_code, reason = "held to be dropped")]
+    Tables(Vec<EntryTable>),
+}
+
+impl Garbage {
+    pub(crate) fn entry(entry: EntryBox) -> Self {
+        Self(Content::Entry(entry))
+    }
+
+    pub(crate) fn tables(tables: Vec<EntryTable>) -> Self {
+        Self(Content::Tables(tables))
+    }
+}

@@ -1,0 +1,311 @@
+//! The keyspace: all partitions, the map of databases, and what the transactions share.
+//!
+//! Invariant: entries are reached through a `Tx` only; what is here is either lock-free (counters,
+//! hints, settings) or changed with the world stopped (the map of databases).
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, Ordering};
+
+use base::hash::KeyHasher;
+use base::time::{Clock, UnixMillis};
+
+use crate::counters::{Counters, LaneCounters};
+use crate::garbage::Garbage;
+use crate::lock::ParkingLot;
+use crate::lock::partition::{Partition, PartitionIndex};
+use crate::walk::Walks;
+use crate::world::{LANES, World};
+
+/// Partitions of the keyspace: as many as Redis Cluster has hash slots.
+pub const PARTITIONS: usize = 1 << PARTITION_BITS;
+
+const PARTITION_BITS: u32 = 14;
+
+/// A deadline bound that no clock reaches: nothing in the partition expires.
+const NEVER: UnixMillis = UnixMillis::MAX;
+
+/// Where a key belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Its partition.
+    pub partition: PartitionIndex,
+    /// Its place in the partition's hash space; the top 50 bits mean something.
+    pub position: u64,
+}
+
+/// What a keyspace is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Logical databases, `SELECT 0` to `SELECT databases - 1`.
+    pub databases: usize,
+    /// The key of the hash that places keys; random unless a test wants it fixed.
+    pub hash_key: (u64, u64),
+}
+
+/// Which events commands shall report; bits as in `EventClass`.
+pub type EventMask = u32;
+
+/// All data and what guards it. Lives as long as the process (`Keyspace::leak`), so that a
+/// transaction can move to another thread.
+pub struct Keyspace {
+    partitions: Box<[Partition]>,
+    /// For each partition a lower bound of its next expiry, all side by side for a quick sweep.
+    deadlines: Box<[AtomicI64]>,
+    lot: ParkingLot,
+    world: World,
+    hasher: KeyHasher,
+    clock: Clock,
+    counters: Counters,
+    /// Logical database to physical; SWAPDB exchanges two, with the world stopped.
+    databases: Box<[AtomicU32]>,
+    reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
+    walks: Walks,
+    settings: Settings,
+}
+
+/// Switches that the server sets and transactions read; each is one relaxed load.
+#[derive(Default)]
+pub struct Settings {
+    /// Whether anyone reads the journal: without a reader no effect is encoded.
+    pub journal_attached: AtomicBool,
+    /// Which keyspace events anyone listens to.
+    pub events: AtomicU32,
+    /// What the access clock holds: 0 time of access, 1 a frequency.
+    pub access_policy: AtomicU8,
+    /// Whether expired keys are treated as present (a replica leaves expiry to its primary).
+    pub expiry_suspended: AtomicBool,
+    /// `lfu-log-factor`.
+    pub lfu_log_factor: AtomicU32,
+    /// `lfu-decay-time`, minutes.
+    pub lfu_decay_time: AtomicU32,
+}
+
+impl Options {
+    /// Redis' sixteen databases, with a hash nobody can guess.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut random = base::random::Random::from_entropy();
+        Self { databases: 16, hash_key: (random.next_u64(), random.next_u64()) }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Keyspace {
+    /// Makes a keyspace for the rest of the process's life.
+    #[must_use]
+    pub fn leak(options: Options) -> &'static Self {
+        let databases = u32::try_from(options.databases).expect("databases is a small number");
+        Box::leak(Box::new(Self {
+            partitions: (0..PARTITIONS).map(|_| Partition::new()).collect(),
+            deadlines: (0..PARTITIONS).map(|_| AtomicI64::new(NEVER)).collect(),
+            lot: ParkingLot::new(64),
+            world: World::new(),
+            hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
+            clock: Clock::system(),
+            counters: Counters::new(LANES, options.databases),
+            databases: (0..databases).map(AtomicU32::new).collect(),
+            reclaim: OnceLock::new(),
+            walks: Walks::default(),
+            settings: Settings::default(),
+        }))
+    }
+
+    /// Where a key belongs.
+    #[inline]
+    #[must_use]
+    pub fn locate(&self, key: &[u8]) -> Location {
+        let hash = self.hasher.hash(key);
+        Location {
+            partition: (hash >> (64 - PARTITION_BITS)) as PartitionIndex,
+            position: hash << PARTITION_BITS,
+        }
+    }
+
+    /// Asks the processor to fetch what a lookup of the key would read first.
+    #[inline]
+    pub fn prefetch_partition(&self, location: Location) {
+        crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
+    }
+
+    /// The clock that all transactions read.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Logical databases.
+    #[must_use]
+    pub fn database_count(&self) -> usize {
+        self.databases.len()
+    }
+
+    /// The physical database behind a logical one.
+    #[inline]
+    #[must_use]
+    pub fn physical(&self, logical: usize) -> usize {
+        self.databases[logical].load(Ordering::Relaxed) as usize
+    }
+
+    /// Exchanges two logical databases; only `Tx` calls it, with the world stopped.
+    pub(crate) fn swap(&self, one: usize, other: usize) {
+        let (first, second) = (self.physical(one) as u32, self.physical(other) as u32);
+        self.databases[one].store(second, Ordering::Relaxed);
+        self.databases[other].store(first, Ordering::Relaxed);
+    }
+
+    /// Keys in a logical database, expired ones not yet collected included.
+    #[must_use]
+    pub fn len(&self, logical: usize) -> usize {
+        self.counters.keys(self.physical(logical))
+    }
+
+    /// Whether no database holds a key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        (0..self.databases.len()).all(|database| self.len(database) == 0)
+    }
+
+    /// Keys with a deadline in a logical database.
+    #[must_use]
+    pub fn volatile_len(&self, logical: usize) -> usize {
+        self.counters.volatile(self.physical(logical))
+    }
+
+    /// Bytes of memory in entries and tables.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        (0..self.databases.len()).map(|database| self.counters.memory(database)).sum::<usize>()
+            + self.fixed_memory()
+    }
+
+    /// Bytes that the keyspace takes when it is empty.
+    #[must_use]
+    pub fn fixed_memory(&self) -> usize {
+        PARTITIONS * (size_of::<Partition>() + size_of::<AtomicI64>())
+    }
+
+    /// The statistics of all lanes.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The switches of the keyspace.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The walks that watch for changes (snapshots).
+    #[must_use]
+    pub fn walks(&self) -> &Walks {
+        &self.walks
+    }
+
+    /// Names who frees big things; called once, before the first transaction.
+    pub fn set_reclaimer(&self, reclaim: impl Fn(Garbage) + Send + Sync + 'static) {
+        let first = self.reclaim.set(Box::new(reclaim)).is_ok();
+        assert!(first, "one process has one reclaimer");
+    }
+
+    /// Hands over something big to be freed; without a reclaimer it is freed here.
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        match self.reclaim.get() {
+            Some(reclaim) => reclaim(garbage),
+            None => drop(garbage),
+        }
+    }
+
+    /// The partitions that may hold a key whose time is over at `now`.
+    pub fn partitions_due(&self, now: UnixMillis) -> impl Iterator<Item = PartitionIndex> + '_ {
+        let due = move |bound: &AtomicI64| bound.load(Ordering::Relaxed) <= now;
+        let indices = self.deadlines.iter().enumerate();
+        indices.filter(move |(_, bound)| due(bound)).map(|(index, _)| index as PartitionIndex)
+    }
+
+    /// The next time anything can expire, as far as the bounds tell.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<UnixMillis> {
+        let bounds = self.deadlines.iter().map(|bound| bound.load(Ordering::Relaxed));
+        bounds.min().filter(|&bound| bound != NEVER)
+    }
+
+    /// Entries of a partition in all databases; a hint.
+    #[must_use]
+    pub fn population(&self, partition: PartitionIndex) -> usize {
+        self.partition(partition).population()
+    }
+
+    /// Lowers a partition's expiry bound; called by the holder of its lock.
+    pub(crate) fn note_deadline(&self, partition: PartitionIndex, deadline: UnixMillis) {
+        let bound = &self.deadlines[usize::from(partition)];
+        if deadline < bound.load(Ordering::Relaxed) {
+            bound.store(deadline, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets a partition's expiry bound; called by the holder of its lock.
+    pub(crate) fn set_deadline_bound(&self, partition: PartitionIndex, bound: Option<UnixMillis>) {
+        self.deadlines[usize::from(partition)].store(bound.unwrap_or(NEVER), Ordering::Relaxed);
+    }
+
+    pub(crate) fn lane(&self, lane: usize) -> &LaneCounters {
+        self.counters.lane(lane)
+    }
+
+    pub(crate) fn partition(&self, index: PartitionIndex) -> &Partition {
+        &self.partitions[usize::from(index)]
+    }
+
+    pub(crate) fn lot(&self) -> &ParkingLot {
+        &self.lot
+    }
+
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+}
+
+/// The turnstiles, as the server's threads use them.
+impl Keyspace {
+    /// Comes in to run transactions on a lane; `false` while the world is stopped.
+    #[inline]
+    #[must_use]
+    pub fn enter(&self, lane: usize) -> bool {
+        self.world.enter(lane)
+    }
+
+    /// Goes out; no transaction of this lane may be running.
+    #[inline]
+    pub fn leave(&self, lane: usize) {
+        self.world.leave(lane);
+    }
+
+    /// Whether a thread inside its turnstile should go out at the next command boundary.
+    #[inline]
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.world.is_stopping()
+    }
+
+    /// Queues a waker until the world goes on; `false` if it goes on already.
+    #[must_use]
+    pub fn wait_for_world(&self, waker: &std::task::Waker) -> bool {
+        self.world.wait(waker)
+    }
+
+    /// Counts in a transaction that moves to a heavy-work thread; called inside a turnstile.
+    pub fn enter_heavy(&self) {
+        self.world.enter_heavy();
+    }
+
+    /// Counts it out.
+    pub fn leave_heavy(&self) {
+        self.world.leave_heavy();
+    }
+}

@@ -1,0 +1,205 @@
+//! Getting the locks a transaction needs: in rising order, without a thread ever waiting.
+//!
+//! An `Acquisition` is owned by a session. It tries all its partitions; at a busy one it gives
+//! back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten rounds
+//! it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
+//! in rising order only, and who insists waits only for higher ones, so there is no cycle.
+//!
+//! Invariants: `held` is a prefix of `partitions`; dropping an acquisition releases everything.
+
+use std::task::{Poll, Waker};
+
+use smallvec::SmallVec;
+
+use super::{Ticket, Woken};
+use crate::keyspace::Keyspace;
+use crate::lock::partition::{Content, PartitionIndex};
+use crate::world::WorldTicket;
+
+/// Rounds after which a transaction keeps what it has and queues for the rest.
+const PATIENCE: u8 = 3;
+
+/// The partitions of a transaction, sorted and distinct.
+pub type PartitionSet = SmallVec<[PartitionIndex; 8]>;
+
+/// What a transaction may touch, and how far it has got it.
+pub struct Acquisition {
+    keyspace: &'static Keyspace,
+    wanted: Wanted,
+    held: usize,
+    rounds: u8,
+    ticket: Option<Ticket>,
+    world: Option<WorldTicket>,
+}
+
+/// Which partitions a transaction may touch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// These, in rising order without repetition.
+    Partitions(PartitionSet),
+    /// Everything; all other transactions stand still.
+    World,
+}
+
+impl Acquisition {
+    /// A plan for some partitions, in any order.
+    #[must_use]
+    pub fn of_partitions(keyspace: &'static Keyspace, mut partitions: PartitionSet) -> Self {
+        if partitions.len() > 1 {
+            partitions.sort_unstable();
+            partitions.dedup();
+        }
+        Self::new(keyspace, Wanted::Partitions(partitions))
+    }
+
+    /// A plan for everything.
+    #[must_use]
+    pub fn of_world(keyspace: &'static Keyspace) -> Self {
+        Self::new(keyspace, Wanted::World)
+    }
+
+    fn new(keyspace: &'static Keyspace, wanted: Wanted) -> Self {
+        Self { keyspace, wanted, held: 0, rounds: 0, ticket: None, world: None }
+    }
+
+    /// Whether this is a plan for the world, which is awaited outside every turnstile.
+    #[must_use]
+    pub fn wants_world(&self) -> bool {
+        self.wanted == Wanted::World
+    }
+
+    pub(crate) fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    pub(crate) fn keyspace(&self) -> &'static Keyspace {
+        self.keyspace
+    }
+
+    /// Whether everything wanted is held.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        match &self.wanted {
+            Wanted::Partitions(partitions) => self.held == partitions.len(),
+            Wanted::World => self.world.as_ref().is_some_and(|ticket| ticket.poll().is_ready()),
+        }
+    }
+
+    /// Tries to take everything now. On failure what was taken in this call is given back and
+    /// nothing is queued. Not for the world, which is never free at once.
+    #[inline]
+    pub fn attempt(&mut self) -> bool {
+        let Wanted::Partitions(partitions) = &self.wanted else { return self.is_complete() };
+        while self.held < partitions.len() {
+            let word = &self.keyspace.partition(partitions[self.held]).word;
+            if !word.acquire_spinning() {
+                self.release_held();
+                return false;
+            }
+            self.held += 1;
+        }
+        true
+    }
+
+    /// Goes on until everything is held, or the waker is queued for what is missing. Partitions
+    /// must be polled inside a turnstile, the world outside.
+    pub fn poll(&mut self, waker: &Waker) -> Poll<()> {
+        let Wanted::Partitions(partitions) = &self.wanted else {
+            return self.poll_world(waker);
+        };
+        if let Some(ticket) = &self.ticket {
+            let woken = match ticket.poll() {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(woken) => woken,
+            };
+            self.ticket = None;
+            if woken == Woken::Granted {
+                self.held += 1;
+            }
+        }
+        while self.held < partitions.len() {
+            let index = partitions[self.held];
+            let word = &self.keyspace.partition(index).word;
+            if !word.acquire_spinning() {
+                let insists = self.rounds >= PATIENCE;
+                let lot = self.keyspace.lot();
+                if let Some(ticket) = lot.park(word, index, insists, waker) {
+                    self.rounds = self.rounds.saturating_add(1);
+                    self.ticket = Some(ticket);
+                    if !insists {
+                        self.release_held();
+                    }
+                    return Poll::Pending;
+                }
+            }
+            self.held += 1;
+        }
+        Poll::Ready(())
+    }
+
+    /// What a held partition contains; `None` if it is not held.
+    #[inline]
+    pub(crate) fn content(&self, partition: PartitionIndex) -> Option<&Content> {
+        // SAFETY: held, by lock or by world, as long as `self` is borrowed; exclusive borrows
+        // come only from `content_mut`, which borrows `self` exclusively.
+        self.holds(partition).then(|| unsafe { &*self.keyspace.partition(partition).content() })
+    }
+
+    /// What a held partition contains, to be changed; `None` if it is not held.
+    #[inline]
+    pub(crate) fn content_mut(&mut self, partition: PartitionIndex) -> Option<&mut Content> {
+        // SAFETY: as in `content`, exclusively.
+        self.holds(partition).then(|| unsafe { &mut *self.keyspace.partition(partition).content() })
+    }
+
+    #[inline]
+    fn holds(&self, partition: PartitionIndex) -> bool {
+        match &self.wanted {
+            Wanted::Partitions(partitions) => {
+                let held = &partitions[..self.held];
+                held.first() == Some(&partition) || held.binary_search(&partition).is_ok()
+            }
+            Wanted::World => self.is_complete(),
+        }
+    }
+
+    fn poll_world(&mut self, waker: &Waker) -> Poll<()> {
+        let world = self.keyspace.world();
+        self.world.get_or_insert_with(|| world.request(waker)).poll()
+    }
+
+    fn release_held(&mut self) {
+        let Wanted::Partitions(partitions) = &self.wanted else { return };
+        for &index in &partitions[..self.held] {
+            self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
+        }
+        self.held = 0;
+    }
+
+    /// Lets go of one partition set and names the next: what a walk over partitions does.
+    pub(crate) fn retarget(&mut self, partition: PartitionIndex) {
+        self.release_held();
+        self.wanted = Wanted::Partitions(PartitionSet::from_slice(&[partition]));
+    }
+}
+
+impl Drop for Acquisition {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take()
+            && let Wanted::Partitions(partitions) = &self.wanted
+        {
+            // The ticket is for the first partition not held, or after a release for any of them;
+            // it knows which.
+            let index = ticket.index();
+            debug_assert!(partitions.contains(&index));
+            let word = &self.keyspace.partition(index).word;
+            if self.keyspace.lot().withdraw(word, ticket) {
+                word.release(self.keyspace.lot(), index);
+            }
+        }
+        self.release_held();
+        if let Some(ticket) = self.world.take() {
+            self.keyspace.world().release(&ticket);
+        }
+    }
+}

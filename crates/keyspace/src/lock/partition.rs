@@ -1,0 +1,109 @@
+//! A partition: the tables of one part of the hash space, behind its lock.
+//!
+//! Invariant: `Content` is reached only through `content`, whose caller holds the lock or the
+//! world; that is the one place where the compiler takes our word for exclusiveness.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::LockWord;
+use crate::entry::EntryTable;
+
+/// Which partition: an index below [`crate::PARTITIONS`].
+pub type PartitionIndex = u16;
+
+/// A position in the journal; equals the replication offset.
+pub type Lsn = u64;
+
+/// What a partition's lock protects.
+pub(crate) struct Content {
+    /// Database 0 lies here; the others are made when first used.
+    first: EntryTable,
+    others: Vec<EntryTable>,
+    /// The LSN of the last write to any key of the partition: what a reply that saw it must wait
+    /// for.
+    pub(crate) last_write: Lsn,
+    /// The snapshot marks a fresh entry is born with, one bit per walk.
+    pub(crate) marks: u8,
+}
+
+/// One part of the hash space.
+#[repr(align(64))]
+pub(crate) struct Partition {
+    pub(crate) word: LockWord,
+    /// Entries in all databases; a hint for those who do not hold the lock.
+    population: AtomicU32,
+    content: UnsafeCell<Content>,
+}
+
+const _: () = assert!(size_of::<Partition>() <= 128, "there are 16,384 of these");
+
+// SAFETY: the content is only touched by the holder of the lock or of the world (`content`), and
+// what it owns, entries and tables, may move between threads.
+unsafe impl Sync for Partition {}
+// SAFETY: as above.
+unsafe impl Send for Partition {}
+
+impl Content {
+    /// The table of a physical database, if it was ever used.
+    pub(crate) fn table(&self, database: usize) -> Option<&EntryTable> {
+        match database {
+            0 => Some(&self.first),
+            other => self.others.get(other - 1),
+        }
+    }
+
+    /// The table of a physical database, made if need be.
+    pub(crate) fn table_mut(&mut self, database: usize) -> &mut EntryTable {
+        match database {
+            0 => &mut self.first,
+            other => {
+                if self.others.len() < other {
+                    self.others.resize_with(other, EntryTable::new);
+                }
+                &mut self.others[other - 1]
+            }
+        }
+    }
+
+    /// How many databases have a table here.
+    pub(crate) fn databases(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.others.iter().map(EntryTable::len).sum::<usize>()
+    }
+}
+
+impl Partition {
+    pub(crate) fn new() -> Self {
+        Self {
+            word: LockWord::new(),
+            population: AtomicU32::new(0),
+            content: UnsafeCell::new(Content {
+                first: EntryTable::new(),
+                others: Vec::new(),
+                last_write: 0,
+                marks: 0,
+            }),
+        }
+    }
+
+    /// The content, for `Acquisition` to borrow from: shared or exclusive as the acquisition is.
+    #[inline]
+    pub(crate) fn content(&self) -> *mut Content {
+        self.content.get()
+    }
+
+    /// Entries in all databases, as of the last publication.
+    pub(crate) fn population(&self) -> usize {
+        self.population.load(Ordering::Relaxed) as usize
+    }
+
+    /// Publishes the number of entries; called by the holder after a change.
+    pub(crate) fn publish_population(&self, content: &Content) {
+        let len = u32::try_from(content.len()).unwrap_or(u32::MAX);
+        self.population.store(len, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,39 @@
+//! Why a command did not do what it was asked.
+//!
+//! Invariant: a refusal leaves the handler before its first effect, or the transaction undoes what
+//! was done (`Widen`).
+
+use std::borrow::Cow;
+
+/// What a handler returns instead of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// An error line for the client, without the leading `-`.
+    Error(Cow<'static, str>),
+    /// The key holds another type.
+    WrongType,
+    /// The transaction needs partitions it was not granted; it has noted which.
+    Widen,
+    /// The work is more than a worker may do between two sessions.
+    Heavy,
+}
+
+impl Refusal {
+    /// An error with a fixed text.
+    #[must_use]
+    pub const fn error(text: &'static str) -> Self {
+        Self::Error(Cow::Borrowed(text))
+    }
+
+    /// The line that the client gets, if the refusal is meant for it.
+    #[must_use]
+    pub fn line(&self) -> Option<&str> {
+        match self {
+            Self::Error(text) => Some(text),
+            Self::WrongType => {
+                Some("WRONGTYPE Operation against a key holding the wrong kind of value")
+            }
+            Self::Widen | Self::Heavy => None,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The door: every change to a table passes here.
+//!
+//! Invariant: before an entry changes or leaves, walks that have not saved it get it and undo keeps
+//! its image; after a change, counters of keys, deadlines and memory agree with the tables.
+
+use base::time::UnixMillis;
+use structs::table::Place;
+
+use super::undo::UndoLog;
+use crate::counters::{DatabaseCounters, LaneCounters, bump};
+use crate::entry::{EntryBox, EntryRef, NewText};
+use crate::garbage::{BIG_ENTRY, Garbage};
+use crate::keyspace::Keyspace;
+use crate::lock::partition::{Content, PartitionIndex};
+
+/// One key's table, open for a change.
+pub(super) struct Door<'a> {
+    pub(super) content: &'a mut Content,
+    pub(super) keyspace: &'static Keyspace,
+    pub(super) lane: &'static LaneCounters,
+    pub(super) partition: PartitionIndex,
+    pub(super) position: u64,
+    pub(super) physical: usize,
+    pub(super) undo: Option<&'a mut UndoLog>,
+}
+
+impl Door<'_> {
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> Option<(Place, EntryRef<'_>)> {
+        let found = self.content.table(self.physical)?.find(self.position, key)?;
+        Some((found.place, found.entry))
+    }
+
+    /// Adds an entry whose key is absent.
+    pub(super) fn insert(&mut self, entry: EntryBox) {
+        if let Some(undo) = &mut self.undo {
+            undo.remember_absent(self.partition, self.physical, entry.borrow().key());
+        }
+        entry.borrow().set_marks(self.content.marks);
+        let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
+        let (keyspace, position) = (self.keyspace, self.position);
+        let table = self.content.table_mut(self.physical);
+        let before = table.memory();
+        table.insert(position, entry, |key| keyspace.locate(key).position);
+        let grown = table.memory() as i64 - before as i64;
+        bump(&self.database().memory, grown + memory as i64);
+        bump(&self.database().keys, 1);
+        self.count_deadline(None, deadline);
+        self.publish();
+    }
+
+    /// Takes an entry out.
+    pub(super) fn remove(&mut self, place: Place) -> EntryBox {
+        self.before_change(place);
+        let table = self.content.table_mut(self.physical);
+        let before = table.memory();
+        let entry = table.remove(place);
+        let shrunk = before as i64 - table.memory() as i64;
+        bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
+        bump(&self.database().keys, -1);
+        self.count_deadline(entry.borrow().deadline(), None);
+        self.publish();
+        entry
+    }
+
+    /// Puts another entry with the same key in an entry's place.
+    pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
+        self.before_change(place);
+        entry.borrow().set_marks(self.content.marks);
+        let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
+        let old = self.content.table_mut(self.physical).replace(place, entry);
+        bump(&self.database().memory, memory as i64 - old.borrow().memory() as i64);
+        self.count_deadline(old.borrow().deadline(), deadline);
+        discard(self.keyspace, old);
+    }
+
+    /// Writes a value and a deadline over the old ones where that needs no new block; `false` if
+    /// nothing was changed.
+    pub(super) fn overwrite_text(
+        &mut self,
+        place: Place,
+        value: &NewText<'_>,
+        deadline: Option<UnixMillis>,
+    ) -> bool {
+        let old = self.entry(place).deadline();
+        if old.is_some() != deadline.is_some() || !value.is_inline() {
+            return false;
+        }
+        self.before_change(place);
+        // Same block, same class of size: the memory count stays.
+        let table = self.content.table_mut(self.physical);
+        let done = table.overwrite_text(place, value);
+        if done && let Some(at) = deadline {
+            table.overwrite_deadline(place, at);
+            self.keyspace.note_deadline(self.partition, at);
+        }
+        done
+    }
+
+    /// Changes a long string's tree in place; `None` if the value is not a tree.
+    pub(super) fn edit_blob<R>(
+        &mut self,
+        place: Place,
+        edit: impl FnOnce(&mut structs::blob::Blob) -> R,
+    ) -> Option<R> {
+        self.before_change(place);
+        let blob = self.content.table_mut(self.physical).blob_mut(place)?;
+        let before = blob.memory() as i64;
+        let result = edit(blob);
+        let grown = blob.memory() as i64 - before;
+        bump(&self.database().memory, grown);
+        Some(result)
+    }
+
+    /// Sets a deadline over one that is there; `false` if the entry has no room for one.
+    pub(super) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
+        self.before_change(place);
+        let done = self.content.table_mut(self.physical).overwrite_deadline(place, deadline);
+        if done {
+            self.keyspace.note_deadline(self.partition, deadline);
+        }
+        done
+    }
+
+    /// Saves an entry for whoever must see it as it was.
+    #[inline]
+    fn before_change(&mut self, place: Place) {
+        let marks = self.content.marks;
+        let entry = self.entry(place);
+        let missing = entry.marks() ^ marks;
+        if missing != 0 {
+            self.keyspace.walks().save(missing, self.physical, entry);
+            entry.set_marks(marks);
+        }
+        if self.undo.is_some() {
+            let image = entry.pre_image();
+            let (partition, physical) = (self.partition, self.physical);
+            if let Some(undo) = &mut self.undo {
+                undo.remember(partition, physical, image);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, place: Place) -> EntryRef<'_> {
+        self.content.table(self.physical).expect("a place is in a table").entry(place)
+    }
+
+    fn count_deadline(&self, old: Option<UnixMillis>, new: Option<UnixMillis>) {
+        let by = i64::from(new.is_some()) - i64::from(old.is_some());
+        if by != 0 {
+            bump(&self.database().volatile, by);
+        }
+        if let Some(deadline) = new {
+            self.keyspace.note_deadline(self.partition, deadline);
+        }
+    }
+
+    fn publish(&self) {
+        self.keyspace.partition(self.partition).publish_population(self.content);
+    }
+
+    fn database(&self) -> &'static DatabaseCounters {
+        self.lane.database(self.physical)
+    }
+}
+
+/// Frees an entry that left its table, elsewhere if it is big.
+pub(super) fn discard(keyspace: &Keyspace, entry: EntryBox) {
+    if entry.borrow().memory() >= BIG_ENTRY {
+        keyspace.discard(Garbage::entry(entry));
+    }
+}

@@ -1,0 +1,153 @@
+//! What a command changed, as data: handlers say it, `commit` carries it out.
+//!
+//! Invariant: with no reader of the journal no record is kept, with no listener no event; so a
+//! server without log, replicas and subscribers pays two loads per transaction.
+
+use std::sync::atomic::Ordering;
+
+use smallvec::SmallVec;
+
+use crate::keyspace::{EventMask, Settings};
+
+/// The effects of a transaction so far.
+pub struct Effects {
+    /// Changes to the data set, as `rdb_changes_since_last_save` counts them.
+    changes: u64,
+    recorded: bool,
+    listened: EventMask,
+    propagation: Propagation,
+    /// Keys that expired under this transaction: logical database and key.
+    expired: SmallVec<[(usize, Box<[u8]>); 1]>,
+    events: Vec<Event>,
+}
+
+/// What the journal gets for a command that changed something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// The command as the client sent it.
+    #[default]
+    AsSent,
+    /// These commands in its place, each a list of arguments; none for nothing at all.
+    Instead(Vec<Vec<Box<[u8]>>>),
+}
+
+/// A keyspace event for those who listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its class, which listeners choose by.
+    pub class: EventClass,
+    /// Its name, such as `set` or `expired`.
+    pub name: &'static str,
+    /// The logical database.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// Classes of keyspace events; the letters are those of `notify-keyspace-events`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum EventClass {
+    /// `g`: DEL, EXPIRE, RENAME and their like.
+    Generic = 1 << 2,
+    /// `$`: strings.
+    String = 1 << 3,
+    /// `x`: a key's time was over.
+    Expired = 1 << 8,
+    /// `e`: a key was evicted.
+    Evicted = 1 << 9,
+    /// `m`: a key was asked for and absent.
+    Missed = 1 << 11,
+    /// `n`: a key was created.
+    New = 1 << 14,
+    /// `o`: a value was overwritten.
+    Overwritten = 1 << 15,
+    /// `c`: a value changed its type.
+    TypeChanged = 1 << 16,
+}
+
+impl Effects {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            changes: 0,
+            recorded: settings.journal_attached.load(Ordering::Relaxed),
+            listened: settings.events.load(Ordering::Relaxed),
+            propagation: Propagation::AsSent,
+            expired: SmallVec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Whether the transaction changed anything itself (an expired key it met does not count).
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether anyone reads the journal, so that `instead` is worth encoding.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.recorded
+    }
+
+    /// What the journal gets.
+    #[must_use]
+    pub fn propagation(&self) -> &Propagation {
+        &self.propagation
+    }
+
+    /// The keys that expired under the transaction; each is a `DEL` of its own in the journal.
+    #[must_use]
+    pub fn expired(&self) -> &[(usize, Box<[u8]>)] {
+        &self.expired
+    }
+
+    /// The events, in order.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Counts changes that no door saw (FLUSHALL).
+    pub fn add_changes(&mut self, changes: u64) {
+        self.changes += changes;
+    }
+
+    /// Journals `command` in the place of what the client sent; several calls journal several.
+    pub fn instead(&mut self, command: &[&[u8]]) {
+        if !self.recorded {
+            return;
+        }
+        let command = command.iter().map(|&argument| argument.into()).collect();
+        match &mut self.propagation {
+            Propagation::Instead(commands) => commands.push(command),
+            Propagation::AsSent => self.propagation = Propagation::Instead(vec![command]),
+        }
+    }
+
+    pub(super) fn event(
+        &mut self,
+        class: EventClass,
+        name: &'static str,
+        database: usize,
+        key: &[u8],
+    ) {
+        if self.listened & class as EventMask != 0 {
+            self.events.push(Event { class, name, database, key: key.into() });
+        }
+    }
+
+    pub(super) fn note_expired(&mut self, database: usize, key: &[u8]) {
+        if self.recorded {
+            self.expired.push((database, key.into()));
+        }
+        self.event(EventClass::Expired, "expired", database, key);
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.changes = 0;
+        self.propagation = Propagation::AsSent;
+        self.expired.clear();
+        self.events.clear();
+    }
+}

@@ -1,0 +1,246 @@
+//! The transaction: the only way to data.
+//!
+//! A `Tx` is begun with the partitions it was granted, runs one command (or one whole EXEC or
+//! script) at one fixed time, and gathers what the command changed as data: effects for the
+//! journal, events for listeners, statistics. `conclude` settles what reading left behind; then the
+//! server commits the effects while the locks are still held, and dropping the `Tx` gives them
+//! back.
+//!
+//! Invariants:
+//! - nothing outside the grant is reached: `Refusal::Widen` comes back, and `widen` undoes what was
+//!   done and names the union to lock;
+//! - an expired key is absent for every method here, and removed as an effect of its own;
+//! - every change passes `Door::before_change`.
+
+mod door;
+mod effects;
+mod read;
+mod sweep;
+mod text;
+mod undo;
+mod world;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::RefCell;
+
+use base::time::UnixMillis;
+use smallvec::SmallVec;
+
+pub use effects::{Effects, Event, EventClass, Propagation};
+pub use sweep::Swept;
+pub use write::Lifetime;
+
+use crate::clock::AccessClock;
+use crate::counters::{Count, LaneCounters};
+use crate::keyspace::{Keyspace, Location};
+use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
+use crate::lock::partition::{Lsn, PartitionIndex};
+use crate::refusal::Refusal;
+use door::Door;
+use undo::UndoLog;
+
+/// How a transaction is begun.
+#[derive(Clone, Copy, Debug)]
+pub struct TxOptions {
+    /// Which lane's counters it writes: the one of the thread that runs it.
+    pub lane: usize,
+    /// The logical database of its client.
+    pub database: usize,
+    /// The time for the whole transaction.
+    pub now: UnixMillis,
+    /// Whether reading counts as an access (`CLIENT NO-TOUCH` clears it).
+    pub touches: bool,
+    /// Whether it may meet undeclared keys, so that what it does must be undoable.
+    pub undoable: bool,
+    /// Whether it runs where nobody waits for the thread.
+    pub heavy: bool,
+}
+
+/// A running transaction.
+pub struct Tx {
+    grant: Acquisition,
+    keyspace: &'static Keyspace,
+    options: TxOptions,
+    physical: usize,
+    access: AccessClock,
+    effects: Effects,
+    undo: Option<UndoLog>,
+    /// Expired keys that reads came across; removed by `conclude`.
+    stale: RefCell<SmallVec<[(usize, Box<[u8]>); 1]>>,
+    /// Partitions that were needed and not granted.
+    beyond: RefCell<PartitionSet>,
+}
+
+impl Tx {
+    /// Begins a transaction; everything the acquisition wants must be held.
+    #[inline]
+    #[must_use]
+    pub fn begin(grant: Acquisition, options: TxOptions) -> Self {
+        debug_assert!(grant.is_complete(), "a transaction begins with its locks");
+        let keyspace = grant.keyspace();
+        Self {
+            grant,
+            keyspace,
+            options,
+            physical: keyspace.physical(options.database),
+            access: AccessClock::new(keyspace.settings(), options.now),
+            effects: Effects::new(keyspace.settings()),
+            undo: options.undoable.then(UndoLog::default),
+            stale: RefCell::default(),
+            beyond: RefCell::default(),
+        }
+    }
+
+    /// The transaction's time, fixed when its locks were granted.
+    #[must_use]
+    pub fn now(&self) -> UnixMillis {
+        self.options.now
+    }
+
+    /// The logical database that keys are looked up in.
+    #[must_use]
+    pub fn database(&self) -> usize {
+        self.options.database
+    }
+
+    /// Looks keys up in another logical database from now on; returns the one before.
+    pub fn switch_database(&mut self, logical: usize) -> usize {
+        debug_assert!(logical < self.keyspace.database_count());
+        self.physical = self.keyspace.physical(logical);
+        std::mem::replace(&mut self.options.database, logical)
+    }
+
+    /// The keyspace, for what needs no lock: counts, settings, the clock.
+    #[must_use]
+    pub fn keyspace(&self) -> &'static Keyspace {
+        self.keyspace
+    }
+
+    /// Whether the transaction has the whole keyspace for itself.
+    #[must_use]
+    pub fn has_world(&self) -> bool {
+        self.grant.wants_world()
+    }
+
+    /// Refuses work that would keep a worker from its other clients; harmless on a heavy-work
+    /// thread. To be called before the first change, with the cost seen under the lock.
+    pub fn charge(&self, nanoseconds: u64) -> Result<(), Refusal> {
+        let fits = self.options.heavy || nanoseconds <= crate::WORKER_BUDGET_NS;
+        if fits { Ok(()) } else { Err(Refusal::Heavy) }
+    }
+
+    /// Marks the transaction as running on a heavy-work thread with a lane of its own.
+    pub fn move_to_heavy(&mut self, lane: usize) {
+        self.options.heavy = true;
+        self.options.lane = lane;
+    }
+
+    /// Removes the expired keys that reads met. Called once, after the command ran.
+    #[inline]
+    pub fn conclude(&mut self) {
+        let stale = std::mem::take(&mut *self.stale.borrow_mut());
+        if !stale.is_empty() {
+            self.collect_stale(&stale);
+        }
+    }
+
+    #[cold]
+    fn collect_stale(&mut self, stale: &[(usize, Box<[u8]>)]) {
+        for (logical, key) in stale {
+            let home = self.switch_database(*logical);
+            self.expire_if_due(key).expect("the key was read, so its partition is granted");
+            self.switch_database(home);
+        }
+    }
+
+    /// What the transaction changed so far.
+    #[must_use]
+    pub fn effects(&self) -> &Effects {
+        &self.effects
+    }
+
+    /// What the transaction changed so far, to be added to.
+    pub fn effects_mut(&mut self) -> &mut Effects {
+        &mut self.effects
+    }
+
+    /// The highest LSN that any granted partition was last written at: what a reply made here must
+    /// wait for before it leaves.
+    #[must_use]
+    pub fn seen(&self) -> Lsn {
+        let Wanted::Partitions(partitions) = self.grant.wanted() else { return Lsn::MAX };
+        let last_write = |&index| self.grant.content(index).map_or(0, |content| content.last_write);
+        partitions.iter().map(last_write).max().unwrap_or(0)
+    }
+
+    /// Notes the LSN of this transaction's own record in all its partitions.
+    pub fn stamp(&mut self, lsn: Lsn) {
+        let Wanted::Partitions(partitions) = self.grant.wanted().clone() else {
+            return self.stamp_world(lsn);
+        };
+        for index in partitions {
+            if let Some(content) = self.grant.content_mut(index) {
+                content.last_write = lsn;
+            }
+        }
+    }
+
+    /// After `Refusal::Widen`: undoes everything, gives the locks back, and names what to lock for
+    /// the next round (the world after too many). The caller begins again with the same time.
+    #[must_use]
+    pub fn widen(mut self, round: u32) -> Acquisition {
+        self.roll_back();
+        let keyspace = self.keyspace;
+        let mut union = self.beyond.take();
+        if let Wanted::Partitions(partitions) = self.grant.wanted() {
+            union.extend_from_slice(partitions);
+        }
+        drop(self);
+        if round >= crate::WIDENING_ROUNDS {
+            return Acquisition::of_world(keyspace);
+        }
+        Acquisition::of_partitions(keyspace, union)
+    }
+
+    /// Where a key belongs, if the transaction may touch it.
+    #[inline]
+    fn locate(&self, key: &[u8]) -> Location {
+        self.keyspace.locate(key)
+    }
+
+    #[cold]
+    fn refuse_beyond(&self, partition: PartitionIndex) -> Refusal {
+        self.beyond.borrow_mut().push(partition);
+        Refusal::Widen
+    }
+
+    /// Opens a granted partition's table for a change.
+    #[inline]
+    fn door(&mut self, location: Location) -> Result<Door<'_>, Refusal> {
+        let Location { partition, position } = location;
+        if self.grant.content(partition).is_none() {
+            return Err(self.refuse_beyond(partition));
+        }
+        let content = self.grant.content_mut(partition).expect("just looked");
+        Ok(Door {
+            content,
+            keyspace: self.keyspace,
+            lane: self.keyspace.lane(self.options.lane),
+            partition,
+            position,
+            physical: self.physical,
+            undo: self.undo.as_mut(),
+        })
+    }
+
+    fn count(&self, count: Count) {
+        self.counters().count(count, 1);
+    }
+
+    fn counters(&self) -> &LaneCounters {
+        self.keyspace.lane(self.options.lane)
+    }
+}

@@ -1,0 +1,100 @@
+//! Looking at keys.
+//!
+//! Invariant: what is returned lives as long as the transaction is borrowed and was not expired at
+//! its time; reading changes nothing but access clocks and statistics.
+
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
+
+use super::Tx;
+use crate::counters::Count;
+use crate::entry::{EntryRef, Text};
+use crate::keyspace::Location;
+use crate::refusal::Refusal;
+
+impl Tx {
+    /// The entry of a key, as a reading command sees it: counted as a hit or a miss, and its
+    /// access noted.
+    #[inline]
+    pub fn read(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+        let entry = self.peek(key)?;
+        match entry {
+            Some(entry) => {
+                self.count(Count::Hits);
+                if self.options.touches {
+                    entry.set_access_clock(self.access.accessed(entry.access_clock()));
+                }
+            }
+            None => self.count(Count::Misses),
+        }
+        Ok(entry)
+    }
+
+    /// The entry of a key, leaving no trace: for `OBJECT`, `TTL` and writers that look first.
+    #[inline]
+    pub fn peek(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+        let Location { partition, position } = self.locate(key);
+        let Some(content) = self.grant.content(partition) else {
+            return Err(self.refuse_beyond(partition));
+        };
+        let Some(found) = content.table(self.physical).and_then(|table| table.find(position, key))
+        else {
+            return Ok(None);
+        };
+        if found.entry.is_expired(self.options.now) {
+            return Ok(self.expired_entry(found.entry));
+        }
+        Ok(Some(found.entry))
+    }
+
+    /// The string at a key, as a reading command sees it.
+    #[inline]
+    pub fn text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
+        self.read(key)?.map(text_of).transpose()
+    }
+
+    /// The string at a key, leaving no trace.
+    pub fn peek_text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
+        self.peek(key)?.map(text_of).transpose()
+    }
+
+    /// Whether the key exists, leaving no trace.
+    pub fn exists(&self, key: &[u8]) -> Result<bool, Refusal> {
+        Ok(self.peek(key)?.is_some())
+    }
+
+    /// When the key expires: `None` if it is absent, `Some(None)` if it never does.
+    pub fn deadline(&self, key: &[u8]) -> Result<Option<Option<UnixMillis>>, Refusal> {
+        Ok(self.peek(key)?.map(EntryRef::deadline))
+    }
+
+    /// Seconds since an entry was last accessed, where the clock tells time.
+    #[must_use]
+    pub fn idle_seconds(&self, entry: EntryRef<'_>) -> Option<u32> {
+        let by_time = !self.access.by_frequency();
+        by_time.then(|| self.access.idle_seconds(entry.access_clock()))
+    }
+
+    /// How often an entry was accessed lately, on a logarithmic scale, where the clock tells that.
+    #[must_use]
+    pub fn frequency(&self, entry: EntryRef<'_>) -> Option<u32> {
+        let by_frequency = self.access.by_frequency();
+        by_frequency.then(|| self.access.frequency(entry.access_clock()))
+    }
+
+    #[cold]
+    fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
+        if self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed) {
+            // The primary decides when the key goes; until then it is absent for clients.
+            return None;
+        }
+        self.stale.borrow_mut().push((self.options.database, entry.key().into()));
+        None
+    }
+}
+
+#[inline]
+fn text_of(entry: EntryRef<'_>) -> Result<Text<'_>, Refusal> {
+    entry.text().ok_or(Refusal::WrongType)
+}

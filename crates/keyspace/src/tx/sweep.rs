@@ -1,0 +1,155 @@
+//! Going over partitions: expiry, scans, samples.
+//!
+//! Invariant: a sweep holds one partition at a time and a bounded while; what it removes goes out
+//! as effects like any other change.
+
+use base::time::UnixMillis;
+
+use super::Tx;
+use crate::entry::EntryRef;
+use crate::keyspace::{Keyspace, Location};
+use crate::lock::acquisition::{Acquisition, PartitionSet};
+use crate::lock::partition::PartitionIndex;
+
+/// How far one turn of the expiry sweep got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys that were removed.
+    pub removed: usize,
+    /// Where the partition's sweep goes on, as (physical database, position); `None` when all of
+    /// it was seen.
+    pub next: Option<(usize, u64)>,
+    /// The earliest deadline seen that is still to come.
+    pub earliest: Option<UnixMillis>,
+}
+
+impl Keyspace {
+    /// Takes one partition's lock if it comes free within a few microseconds.
+    #[must_use]
+    pub fn try_acquire(&'static self, partition: PartitionIndex) -> Option<Acquisition> {
+        let wanted = PartitionSet::from_slice(&[partition]);
+        let mut acquisition = Acquisition::of_partitions(self, wanted);
+        acquisition.attempt().then_some(acquisition)
+    }
+}
+
+impl Tx {
+    /// Moves the transaction from the partition it holds to another one, for commands that go over
+    /// many partitions one by one. `false` if the lock is busy: then nothing is held. On a
+    /// heavy-work thread it is waited for instead.
+    pub fn visit(&mut self, partition: PartitionIndex) -> bool {
+        if self.has_world() {
+            return true;
+        }
+        self.conclude();
+        self.grant.retarget(partition);
+        while !self.grant.attempt() {
+            if !self.options.heavy {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Visits entries of a held partition in the present database from a position on, at least
+    /// `at_least` of them; expired ones are passed over. Returns where to go on.
+    pub fn walk(
+        &self,
+        partition: PartitionIndex,
+        from: u64,
+        at_least: usize,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<u64> {
+        let now = self.now();
+        self.grant.content(partition)?.table(self.physical)?.walk(from, at_least, |entry| {
+            if !entry.is_expired(now) {
+                visit(entry);
+            }
+        })
+    }
+
+    /// Keys of a held partition in the present database.
+    #[must_use]
+    pub fn partition_len(&self, partition: PartitionIndex) -> usize {
+        let content = self.grant.content(partition);
+        content.and_then(|content| content.table(self.physical)).map_or(0, |table| table.len())
+    }
+
+    /// How the table of a held partition is built, for `DEBUG HTSTATS`.
+    #[must_use]
+    pub fn table_shape(&self, partition: PartitionIndex) -> Option<structs::table::Shape> {
+        Some(self.grant.content(partition)?.table(self.physical)?.shape())
+    }
+
+    /// A key of a held partition in the present database, each about equally likely; expired ones
+    /// may come, marked.
+    #[must_use]
+    pub fn sample(&self, partition: PartitionIndex, random: u64) -> Option<EntryRef<'_>> {
+        self.grant.content(partition)?.table(self.physical)?.sample(random)
+    }
+
+    /// One turn of expiry over a held partition: looks at `at_least` entries from `from` on and
+    /// removes those whose time is over.
+    pub fn sweep_expired(
+        &mut self,
+        partition: PartitionIndex,
+        from: (usize, u64),
+        at_least: usize,
+    ) -> Swept {
+        let (database, position) = from;
+        let now = self.now();
+        let mut due = Vec::new();
+        let mut earliest = UnixMillis::MAX;
+        let content = self.grant.content(partition).expect("a sweep holds its partition");
+        let databases = content.databases();
+        let next = content.table(database).and_then(|table| {
+            table.walk_volatile(position, at_least, |entry| match entry.deadline() {
+                Some(at) if at <= now => due.push(entry.key().to_vec()),
+                Some(at) => earliest = earliest.min(at),
+                None => {}
+            })
+        });
+        let home = self.physical;
+        let logical = self.options.database;
+        self.enter_physical(database);
+        for key in &due {
+            self.expire_if_due(key).expect("a sweep holds its partition");
+        }
+        self.physical = home;
+        self.options.database = logical;
+        let next = match next {
+            Some(position) => Some((database, position)),
+            None => (database + 1 < databases).then_some((database + 1, 0)),
+        };
+        let earliest = (earliest != UnixMillis::MAX).then_some(earliest);
+        Swept { removed: due.len(), next, earliest }
+    }
+
+    /// Begins a full sweep of a partition: from here on its bound is what writers lower it to.
+    pub fn begin_sweep(&self, partition: PartitionIndex) {
+        self.keyspace.set_deadline_bound(partition, None);
+    }
+
+    /// Ends a full sweep, or gives it up: the bound becomes at most `earliest`.
+    pub fn end_sweep(&self, partition: PartitionIndex, earliest: UnixMillis) {
+        self.keyspace.note_deadline(partition, earliest);
+    }
+
+    /// Asks the processor for the bucket a key's lookup will read, if the partition is held.
+    pub fn prefetch(&self, key: &[u8]) {
+        let Location { partition, position } = self.locate(key);
+        let content = self.grant.content(partition);
+        if let Some(table) = content.and_then(|content| content.table(self.physical)) {
+            table.prefetch_entry(position);
+        }
+    }
+
+    /// Turns to a physical database, under the logical name it has now.
+    fn enter_physical(&mut self, physical: usize) {
+        let logical = (0..self.keyspace.database_count())
+            .find(|&name| self.keyspace.physical(name) == physical);
+        self.options.database = logical.expect("every physical database has a name");
+        self.physical = physical;
+    }
+}

@@ -1,0 +1,55 @@
+//! Changing a string in part.
+//!
+//! Invariant: a string of more than `INLINE_MAX` bytes is a tree and a shorter one is not, save
+//! that a tree never turns back by itself.
+
+use structs::blob::Blob;
+
+use super::Tx;
+use super::write::Lifetime;
+use crate::entry::{INLINE_MAX, NewText, Text};
+use crate::refusal::Refusal;
+
+impl Tx {
+    /// Appends to the string at a key, which is made if absent. Returns the new length.
+    pub fn append_text(&mut self, key: &[u8], tail: &[u8]) -> Result<usize, Refusal> {
+        let len = self.peek_text(key)?.map_or(0, |text| text.len());
+        self.write_text(key, len, tail)
+    }
+
+    /// Writes bytes over the string at a key from an offset on, with zeroes in any gap before
+    /// them. Returns the new length. The caller has checked it against the limit.
+    pub fn write_text(
+        &mut self,
+        key: &[u8],
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<usize, Refusal> {
+        self.expire_if_due(key)?;
+        let old = self.peek_text(key)?;
+        let old_len = old.map_or(0, |text| text.len());
+        let new_len = old_len.max(offset + bytes.len());
+        if matches!(old, Some(Text::Large(_))) {
+            let location = self.locate(key);
+            let mut door = self.door(location)?;
+            let (place, _) = door.find(key).expect("just seen");
+            door.edit_blob(place, |blob| blob.write_at(offset, bytes)).expect("just seen");
+            self.effects.add_changes(1);
+            return Ok(new_len);
+        }
+        let mut scratch = Vec::new();
+        let old = old.map_or(&[][..], |text| text.contiguous(&mut scratch));
+        if new_len > INLINE_MAX {
+            let mut blob = Blob::from_slice(old);
+            blob.write_at(offset, bytes);
+            self.put_text(key, NewText::Large(blob), Lifetime::Keep)?;
+            return Ok(new_len);
+        }
+        let mut whole = Vec::with_capacity(new_len);
+        whole.extend_from_slice(old);
+        whole.resize(new_len, 0);
+        whole[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.put_text(key, NewText::Bytes { bytes: &whole, raw: true }, Lifetime::Keep)?;
+        Ok(new_len)
+    }
+}

@@ -1,0 +1,71 @@
+//! What needs everything at once: flushing and swapping databases.
+//!
+//! Invariant: these run with the world granted, so no transaction sees half of them; what is
+//! flushed is detached here and freed elsewhere.
+
+use super::Tx;
+use crate::counters::bump;
+use crate::entry::EntryTable;
+use crate::garbage::Garbage;
+use crate::keyspace::PARTITIONS;
+use crate::lock::partition::{Lsn, PartitionIndex};
+use crate::refusal::Refusal;
+
+impl Tx {
+    /// Empties the present database. Returns how many keys it had.
+    pub fn flush_database(&mut self) -> Result<usize, Refusal> {
+        self.require_world()?;
+        let database = self.physical;
+        let removed = self.keyspace.len(self.options.database);
+        if removed == 0 {
+            return Ok(0);
+        }
+        let mut detached = Vec::new();
+        for index in 0..PARTITIONS as PartitionIndex {
+            let content = self.grant.content_mut(index).expect("the world is granted");
+            if content.table(database).is_none_or(|table| table.len() == 0) {
+                continue;
+            }
+            detached.push(std::mem::replace(content.table_mut(database), EntryTable::new()));
+            self.keyspace.partition(index).publish_population(content);
+        }
+        let counters = self.counters().database(database);
+        bump(&counters.keys, -(removed as i64));
+        bump(&counters.volatile, -(self.keyspace.counters().volatile(database) as i64));
+        bump(&counters.memory, -(self.keyspace.counters().memory(database) as i64));
+        self.keyspace.discard(Garbage::tables(detached));
+        self.effects.add_changes(removed as u64);
+        Ok(removed)
+    }
+
+    /// Empties all databases. Returns how many keys they had.
+    pub fn flush_all(&mut self) -> Result<usize, Refusal> {
+        let home = self.options.database;
+        let mut removed = 0;
+        for database in 0..self.keyspace.database_count() {
+            self.switch_database(database);
+            removed += self.flush_database()?;
+        }
+        self.switch_database(home);
+        Ok(removed)
+    }
+
+    /// Exchanges two logical databases.
+    pub fn swap_databases(&mut self, one: usize, other: usize) -> Result<(), Refusal> {
+        self.require_world()?;
+        self.keyspace.swap(one, other);
+        self.physical = self.keyspace.physical(self.options.database);
+        self.effects.add_changes(1);
+        Ok(())
+    }
+
+    pub(super) fn stamp_world(&mut self, lsn: Lsn) {
+        for index in 0..PARTITIONS as PartitionIndex {
+            self.grant.content_mut(index).expect("the world is granted").last_write = lsn;
+        }
+    }
+
+    fn require_world(&self) -> Result<(), Refusal> {
+        if self.has_world() { Ok(()) } else { Err(self.refuse_beyond(0)) }
+    }
+}

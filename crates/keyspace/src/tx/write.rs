@@ -1,0 +1,181 @@
+//! Changing keys.
+//!
+//! Invariant: an expired key that a change meets is removed first, as an effect of its own, so the
+//! change sees an absent key.
+
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
+
+use super::Tx;
+use super::effects::EventClass;
+use crate::counters::Count;
+use crate::entry::{EntryBox, EntryRef, NewText};
+use crate::refusal::Refusal;
+
+/// What becomes of a key's deadline when its value is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It stays.
+    Keep,
+    /// The key never expires.
+    Forever,
+    /// The key expires then.
+    Until(UnixMillis),
+}
+
+impl Lifetime {
+    fn applied_to(self, old: Option<UnixMillis>) -> Option<UnixMillis> {
+        match self {
+            Self::Keep => old,
+            Self::Forever => None,
+            Self::Until(deadline) => Some(deadline),
+        }
+    }
+}
+
+impl Tx {
+    /// Stores a string, whatever was there. Returns whether the key existed.
+    pub fn put_text(
+        &mut self,
+        key: &[u8],
+        value: NewText<'_>,
+        lifetime: Lifetime,
+    ) -> Result<bool, Refusal> {
+        self.expire_if_due(key)?;
+        let fresh = self.access.fresh();
+        let touched = |entry: EntryRef<'_>| self.access.accessed(entry.access_clock());
+        let location = self.locate(key);
+        let clock = match self.grant.content(location.partition) {
+            Some(content) => content
+                .table(self.physical)
+                .and_then(|table| table.find(location.position, key))
+                .map_or(fresh, |found| touched(found.entry)),
+            None => return Err(self.refuse_beyond(location.partition)),
+        };
+        self.effects.add_changes(1);
+        let mut door = self.door(location)?;
+        let Some((place, entry)) = door.find(key) else {
+            let mut entry = EntryBox::text(key, value, lifetime.applied_to(None));
+            entry.set_access_clock(clock);
+            door.insert(entry);
+            return Ok(false);
+        };
+        entry.set_access_clock(clock);
+        let deadline = lifetime.applied_to(entry.deadline());
+        if !door.overwrite_text(place, &value, deadline) {
+            let mut entry = EntryBox::text(key, value, deadline);
+            entry.set_access_clock(clock);
+            door.replace(place, entry);
+        }
+        Ok(true)
+    }
+
+    /// Sets or removes a key's deadline; `false` if the key is absent.
+    pub fn set_deadline(
+        &mut self,
+        key: &[u8],
+        deadline: Option<UnixMillis>,
+    ) -> Result<bool, Refusal> {
+        self.expire_if_due(key)?;
+        let location = self.locate(key);
+        let mut door = self.door(location)?;
+        let Some((place, entry)) = door.find(key) else { return Ok(false) };
+        if entry.deadline() != deadline {
+            let overwritten = match deadline {
+                Some(at) => door.overwrite_deadline(place, at),
+                None => false,
+            };
+            if !overwritten {
+                let moved = door.entry(place).duplicate(key, deadline);
+                door.replace(place, moved);
+            }
+        }
+        self.effects.add_changes(1);
+        Ok(true)
+    }
+
+    /// Removes a key; whether there was one.
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        let Some(entry) = self.take(key)? else { return Ok(false) };
+        self.discard(entry);
+        Ok(true)
+    }
+
+    /// Takes a key out of the keyspace with its value.
+    pub fn take(&mut self, key: &[u8]) -> Result<Option<EntryBox>, Refusal> {
+        self.expire_if_due(key)?;
+        let location = self.locate(key);
+        let mut door = self.door(location)?;
+        let Some((place, _)) = door.find(key) else { return Ok(None) };
+        let entry = door.remove(place);
+        self.effects.add_changes(1);
+        Ok(Some(entry))
+    }
+
+    /// Stores an entry under its own key, whatever was there.
+    pub fn place(&mut self, entry: EntryBox) -> Result<(), Refusal> {
+        let location = self.locate(entry.borrow().key());
+        self.expire_if_due(entry.borrow().key())?;
+        let mut door = self.door(location)?;
+        match door.find(entry.borrow().key()).map(|(place, _)| place) {
+            Some(place) => door.replace(place, entry),
+            None => door.insert(entry),
+        }
+        self.effects.add_changes(1);
+        Ok(())
+    }
+
+    /// Counts an access to a key that the command otherwise only peeks at (`TOUCH`).
+    pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        let Some(entry) = self.peek(key)? else { return Ok(false) };
+        entry.set_access_clock(self.access.accessed(entry.access_clock()));
+        Ok(true)
+    }
+
+    /// The access clock that stands for an idle time of `seconds`.
+    #[must_use]
+    pub fn clock_of_idle(&self, seconds: u64) -> u32 {
+        self.access.with_idle_seconds(seconds)
+    }
+
+    /// The access clock that stands for an access frequency.
+    #[must_use]
+    pub fn clock_of_frequency(&self, frequency: u8) -> u32 {
+        self.access.with_frequency(frequency)
+    }
+
+    /// Whether access clocks count frequency rather than time.
+    #[must_use]
+    pub fn tracks_frequency(&self) -> bool {
+        self.access.by_frequency()
+    }
+
+    /// Reports a keyspace event in the present database.
+    #[inline]
+    pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
+        self.effects.event(class, name, self.options.database, key);
+    }
+
+    /// Removes a key whose time is over; whether it was.
+    pub fn expire_if_due(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+        let now = self.options.now;
+        let suspended = self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed);
+        let location = self.locate(key);
+        let mut door = self.door(location)?;
+        let due = |entry: EntryRef<'_>| entry.is_expired(now) && !suspended;
+        let Some((place, _)) = door.find(key).filter(|(_, entry)| due(*entry)) else {
+            return Ok(false);
+        };
+        let entry = door.remove(place);
+        self.discard(entry);
+        self.count(Count::Expired);
+        self.effects.note_expired(self.options.database, key);
+        Ok(true)
+    }
+
+    /// Frees an entry, elsewhere if it is big.
+    pub fn discard(&self, entry: EntryBox) {
+        super::door::discard(self.keyspace, entry);
+    }
+}

@@ -1,0 +1,239 @@
+//! Who is connected: one shared record per client, in a registry that every worker can read.
+//!
+//! A client is addressed by an id that is never used again, and closed only by the worker that
+//! owns its session: others set a signal and wake the session.
+//!
+//! Invariant: the owner alone writes the plain statistics of a record; anyone may read them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+use base::time::UnixMillis;
+
+/// An id that no other client of this process ever has.
+pub(crate) type ClientId = u64;
+
+/// What is shared about a client.
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    pub(crate) peer: Peer,
+    pub(crate) local: Peer,
+    pub(crate) descriptor: i32,
+    pub(crate) created: UnixMillis,
+    pub(crate) live: LiveFigures,
+    /// What others ask of the owner; see `Signal`.
+    signals: AtomicU32,
+    waker: Mutex<Option<Waker>>,
+    names: Mutex<Names>,
+    /// Bytes that other sessions owe this client (MONITOR lines, pushes), and their count.
+    deliveries: Mutex<Vec<u8>>,
+}
+
+/// Figures that the owner keeps for `CLIENT LIST`.
+#[derive(Default)]
+pub(crate) struct LiveFigures {
+    pub(crate) last_active: AtomicI64,
+    pub(crate) last_command: AtomicU32,
+    pub(crate) database: AtomicU32,
+    pub(crate) resp: AtomicU8,
+    pub(crate) worker: AtomicU8,
+    pub(crate) flags: AtomicU32,
+    pub(crate) query_bytes: AtomicU32,
+    pub(crate) output_bytes: AtomicU64,
+    pub(crate) net_in: AtomicU64,
+    pub(crate) net_out: AtomicU64,
+    pub(crate) commands: AtomicU64,
+    pub(crate) authenticated: AtomicBool,
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    Tcp(SocketAddr),
+    Unix,
+}
+
+/// The names a client goes by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) name: Box<[u8]>,
+    pub(crate) library: Box<[u8]>,
+    pub(crate) library_version: Box<[u8]>,
+    pub(crate) user: Option<Box<[u8]>>,
+}
+
+/// What others may ask of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Signal {
+    /// Close without a word.
+    Kill = 1,
+    /// Close once the replies due have left.
+    CloseAfterReply = 1 << 1,
+    /// Move to another worker.
+    Move = 1 << 2,
+    /// Deliveries wait.
+    Deliver = 1 << 3,
+    /// A blocked session shall end its wait (CLIENT UNBLOCK).
+    Unblock = 1 << 4,
+    /// As `Unblock`, with an error.
+    UnblockError = 1 << 5,
+}
+
+/// Flags of `LiveFigures::flags`.
+pub(crate) mod client_flags {
+    /// It watches all commands.
+    pub(crate) const MONITOR: u32 = 1;
+    /// It waits for something.
+    pub(crate) const BLOCKED: u32 = 1 << 1;
+    /// It is exempt from client eviction.
+    pub(crate) const NO_EVICT: u32 = 1 << 2;
+    /// Its reads are no accesses.
+    pub(crate) const NO_TOUCH: u32 = 1 << 3;
+    /// It will be closed when its replies have left.
+    pub(crate) const CLOSING: u32 = 1 << 4;
+    /// It imports data (Valkey's CLIENT IMPORT-SOURCE).
+    pub(crate) const IMPORT_SOURCE: u32 = 1 << 5;
+}
+
+/// All clients of the process.
+#[derive(Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    count: AtomicU32,
+    by_id: Mutex<BTreeMap<ClientId, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Registers a new client.
+    pub(crate) fn register(
+        &self,
+        peer: Peer,
+        local: Peer,
+        descriptor: i32,
+        now: UnixMillis,
+    ) -> Arc<Client> {
+        let client = Arc::new(Client {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed) + 1,
+            peer,
+            local,
+            descriptor,
+            created: now,
+            live: LiveFigures::default(),
+            signals: AtomicU32::new(0),
+            waker: Mutex::default(),
+            names: Mutex::default(),
+            deliveries: Mutex::default(),
+        });
+        client.live.last_active.store(now, Ordering::Relaxed);
+        client.live.resp.store(2, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.table().insert(client.id, Arc::clone(&client));
+        client
+    }
+
+    /// Forgets a client; its owner calls this when the session ends.
+    pub(crate) fn remove(&self, id: ClientId) {
+        if self.table().remove(&id).is_some() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed) as usize
+    }
+
+    /// One client.
+    pub(crate) fn find(&self, id: ClientId) -> Option<Arc<Client>> {
+        self.table().get(&id).cloned()
+    }
+
+    /// All clients, by id.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        self.table().values().cloned().collect()
+    }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<ClientId, Arc<Client>>> {
+        self.by_id.lock().expect("no critical section here panics")
+    }
+}
+
+impl Client {
+    /// Asks something of the owner and wakes the session.
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.signals.fetch_or(signal as u32, Ordering::Release);
+        if let Some(waker) = &*self.waker.lock().expect("no critical section here panics") {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Whether anything was asked; the owner looks at every turn.
+    #[inline]
+    pub(crate) fn has_signals(&self) -> bool {
+        self.signals.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether this was asked; it is taken off the list.
+    pub(crate) fn take(&self, signal: Signal) -> bool {
+        self.signals.fetch_and(!(signal as u32), Ordering::Acquire) & signal as u32 != 0
+    }
+
+    /// Whether this was asked.
+    pub(crate) fn is_asked(&self, signal: Signal) -> bool {
+        self.signals.load(Ordering::Acquire) & signal as u32 != 0
+    }
+
+    /// Leaves bytes for the client, such as a MONITOR line.
+    pub(crate) fn deliver(&self, bytes: &[u8]) {
+        self.deliveries.lock().expect("no critical section here panics").extend_from_slice(bytes);
+        self.signal(Signal::Deliver);
+    }
+
+    /// Takes the bytes that were left.
+    pub(crate) fn take_deliveries(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.deliveries.lock().expect("no critical section here panics"))
+    }
+
+    /// Bytes left for the client and not taken yet.
+    pub(crate) fn delivery_bytes(&self) -> usize {
+        self.deliveries.lock().expect("no critical section here panics").len()
+    }
+
+    /// The names, to be read or changed.
+    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().expect("no critical section here panics")
+    }
+
+    /// Names the task to wake; set once per worker the session lives on, as a task's waker stays
+    /// the same.
+    pub(crate) fn set_waker(&self, waker: &Waker) {
+        *self.waker.lock().expect("no critical section here panics") = Some(waker.clone());
+    }
+
+    /// Sets or clears a flag.
+    pub(crate) fn set_flag(&self, flag: u32, on: bool) {
+        if on {
+            self.live.flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            self.live.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a flag is set.
+    pub(crate) fn has_flag(&self, flag: u32) -> bool {
+        self.live.flags.load(Ordering::Relaxed) & flag != 0
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(formatter, "{address}"),
+            Self::Unix => formatter.write_str("/unixsocket:0"),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The command table: from a name in a request to a declaration and its handler.
+//!
+//! Built once at start from the families of `commands` and `control`, with `rename-command` applied.
+//!
+//! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
+
+use commands::{Command, FAMILIES, Handler, Spec};
+use proto::Args;
+
+use crate::control::{self, ControlHandler};
+
+/// A command as it is found: declaration, handler, id.
+pub(crate) struct Entry {
+    /// Index into per-command statistics.
+    pub(crate) id: usize,
+    /// Lower case, `container|subcommand` for a subcommand; after renaming.
+    pub(crate) full_name: String,
+    pub(crate) spec: &'static Spec,
+    pub(crate) run: Run,
+    /// In order of declaration; empty unless this is a container.
+    pub(crate) subcommands: Vec<Entry>,
+}
+
+/// What runs a command.
+#[derive(Clone, Copy)]
+pub(crate) enum Run {
+    Data(Handler),
+    Control(ControlHandler),
+}
+
+/// All commands of the server.
+pub(crate) struct CommandTable {
+    entries: Vec<Entry>,
+    /// Open addressing: index + 1 into `entries`, 0 for none.
+    slots: Box<[u16]>,
+    count: usize,
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum LookupError {
+    Unknown(String),
+}
+
+impl CommandTable {
+    /// The table with some commands renamed, or removed where the new name is empty.
+    pub(crate) fn new(renames: &[(String, String)]) -> Result<Self, String> {
+        let mut builder = Builder { next_id: 0 };
+        let mut entries: Vec<Entry> = Vec::new();
+        for family in FAMILIES {
+            entries.extend(family.iter().map(|command| builder.entry(command, Run::Data, None)));
+        }
+        for family in control::FAMILIES {
+            entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
+        }
+        for (old, new) in renames {
+            rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())?;
+        }
+        let mut slots = vec![0_u16; (entries.len() * 4).next_power_of_two()].into_boxed_slice();
+        for (index, entry) in entries.iter().enumerate() {
+            let mut slot = hash(entry.full_name.as_bytes()) & (slots.len() - 1);
+            while slots[slot] != 0 {
+                slot = (slot + 1) & (slots.len() - 1);
+            }
+            slots[slot] = u16::try_from(index + 1).expect("there are a few hundred commands");
+        }
+        Ok(Self { entries, slots, count: builder.next_id })
+    }
+
+    /// How many ids there are.
+    pub(crate) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The top-level commands, in order of declaration.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The command a name stands for, in any case of letters.
+    #[inline]
+    pub(crate) fn find(&self, name: &[u8]) -> Option<&Entry> {
+        let mut slot = hash(name) & (self.slots.len() - 1);
+        loop {
+            let index = usize::from(self.slots[slot]);
+            let entry = self.entries.get(index.checked_sub(1)?)?;
+            if entry.full_name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(entry);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// The command or subcommand of a request.
+    #[inline]
+    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Entry, LookupError> {
+        let Some(entry) = self.find(&args[0]) else { return Err(unknown_command(args)) };
+        if entry.subcommands.is_empty() || args.len() == 1 {
+            return Ok(entry);
+        }
+        entry.subcommand(&args[1]).ok_or_else(|| unknown_subcommand(entry, &args[1]))
+    }
+
+    /// A command by its full name, `container|subcommand` included.
+    pub(crate) fn find_full(&self, name: &[u8]) -> Option<&Entry> {
+        match name.iter().position(|&byte| byte == b'|') {
+            None => self.find(name),
+            Some(bar) => self.find(&name[..bar])?.subcommand(&name[bar + 1..]),
+        }
+    }
+}
+
+impl Entry {
+    /// The subcommand of a container.
+    pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Self> {
+        self.subcommands.iter().find(|entry| entry.spec.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The entry itself, then its subcommands.
+    pub(crate) fn family(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.subcommands)
+    }
+}
+
+impl LookupError {
+    /// The error line.
+    pub(crate) fn line(&self) -> &str {
+        let Self::Unknown(line) = self;
+        line
+    }
+}
+
+struct Builder {
+    next_id: usize,
+}
+
+impl Builder {
+    fn entry<H: Copy>(
+        &mut self,
+        command: &'static Command<H>,
+        run: fn(H) -> Run,
+        container: Option<&str>,
+    ) -> Entry {
+        let id = self.next_id;
+        self.next_id += 1;
+        let own = command.spec.name.to_ascii_lowercase();
+        let full_name = match container {
+            Some(container) => format!("{container}|{own}"),
+            None => own,
+        };
+        let children = command.subcommands.iter();
+        let subcommands =
+            children.map(|child| self.entry(child, run, Some(&full_name))).collect();
+        Entry { id, full_name, spec: &command.spec, run: run(command.run), subcommands }
+    }
+}
+
+fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), String> {
+    let Some(index) = entries.iter().position(|entry| entry.full_name == old) else {
+        return Err("No such command in rename-command".to_owned());
+    };
+    if new.is_empty() {
+        entries.remove(index);
+        return Ok(());
+    }
+    if entries.iter().any(|entry| entry.full_name == new) {
+        return Err("Target command name already exists".to_owned());
+    }
+    let entry = &mut entries[index];
+    entry.full_name = new.to_owned();
+    for child in &mut entry.subcommands {
+        child.full_name = format!("{new}|{}", child.spec.name.to_ascii_lowercase());
+    }
+    Ok(())
+}
+
+/// FNV-1a over the letters without their case.
+#[inline]
+fn hash(name: &[u8]) -> usize {
+    let step = |hash: u32, byte: &u8| (hash ^ u32::from(byte | 0x20)).wrapping_mul(0x0100_0193);
+    name.iter().take(32).fold(0x811c_9dc5, step) as usize
+}
+
+#[cold]
+fn unknown_command(args: Args<'_>) -> LookupError {
+    let mut shown = String::new();
+    for argument in args.iter().skip(1) {
+        if shown.len() >= 128 {
+            break;
+        }
+        let room = 128 - shown.len();
+        let text = String::from_utf8_lossy(&argument[..argument.len().min(room)]);
+        shown.push_str(&format!("'{text}' "));
+    }
+    let name = String::from_utf8_lossy(&args[0][..args[0].len().min(128)]);
+    LookupError::Unknown(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+}
+
+#[cold]
+fn unknown_subcommand(container: &Entry, name: &[u8]) -> LookupError {
+    let shown = String::from_utf8_lossy(&name[..name.len().min(128)]);
+    let container = container.full_name.to_ascii_uppercase();
+    LookupError::Unknown(format!("ERR unknown subcommand '{shown}'. Try {container} HELP."))
+}
