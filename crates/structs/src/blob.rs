@@ -41,8 +41,8 @@ static ZEROS: [u8; LEAF] = [0; LEAF];
 
 /// A byte string whose clones share what they have in common.
 ///
-/// Dropping the last clone of a big blob takes time in proportion to its leaves (some 20 ms for
-/// 512 MB): send it to another thread to be dropped.
+/// Dropping the last clone of a big blob takes time in proportion to its leaves, tens of
+/// milliseconds for 512 MB: send it to another thread to be dropped.
 #[derive(Clone, Default)]
 pub struct Blob {
     root: Option<Node>,
@@ -162,7 +162,7 @@ impl Blob {
         if len < self.len {
             let leaves = len.div_ceil(LEAF);
             self.memory -= cut(&mut self.root, self.height, leaves);
-            if leaves > 0 && len % LEAF != 0 && self.leaf(leaves - 1).is_some() {
+            if leaves > 0 && !len.is_multiple_of(LEAF) && self.leaf(leaves - 1).is_some() {
                 self.leaf_mut(leaves - 1)[len % LEAF..].fill(0);
             }
         }
