@@ -1,1 +1,20 @@
-//! Black-box test support.
+//! The black-box harness: real servers, a small client, sessions written as text, and duels
+//! between two servers. The tests themselves lie in `tests/tests`, one file per command family.
+//!
+//! Invariants: a server listens on 127.0.0.1 only, in a folder of its own, and ends with its
+//! value; a server whose log shows a panic fails the test that owned it.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod clients;
+pub mod differential;
+pub mod environment;
+mod process;
+pub mod render;
+pub mod script;
+pub mod server;
+
+pub use client::{Arrival, Client};
+pub use differential::Duel;
+pub use script::{check, play};
+pub use server::{Oracle, Server};

@@ -1,0 +1,206 @@
+//! A small blocking RESP client. Invariant: no call waits longer than its patience.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use proto::value::{ReplyParser, Value};
+
+use crate::process::PATIENCE;
+
+/// Commands sent before their replies are read: more could fill the buffers of both sides.
+const PIPELINE_PIECE: usize = 256;
+
+/// A connection.
+pub struct Client {
+    stream: Stream,
+    parser: ReplyParser,
+}
+
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// What came, or not, within some time.
+#[derive(Debug, PartialEq)]
+pub enum Arrival {
+    /// A reply or a push message.
+    Reply(Value),
+    /// Nothing yet.
+    Silence,
+    /// The end of the connection.
+    Closed,
+}
+
+impl Client {
+    /// Connects to a port of this machine.
+    pub fn connect(port: u16) -> Self {
+        Self::try_connect(port).unwrap_or_else(|error| panic!("port {port}: {error}"))
+    }
+
+    /// Connects where nobody may listen.
+    pub fn try_connect(port: u16) -> io::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream: Stream::Tcp(stream), parser: ReplyParser::default() })
+    }
+
+    /// Connects to a Unix socket.
+    pub fn connect_unix(path: &Path) -> Self {
+        let stream = UnixStream::connect(path);
+        let stream = stream.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
+        Self { stream: Stream::Unix(stream), parser: ReplyParser::default() }
+    }
+
+    /// Sends a command and waits for its reply.
+    pub fn call<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> Value {
+        self.try_call(arguments).unwrap_or_else(|error| panic!("{}: {error}", line(arguments)))
+    }
+
+    /// Sends a command to a server that may close instead of replying.
+    pub fn try_call<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<Value> {
+        self.stream.write_all(&encode(arguments))?;
+        match self.arrival(PATIENCE)? {
+            Arrival::Reply(value) => Ok(value),
+            Arrival::Silence => Err(io::ErrorKind::TimedOut.into()),
+            Arrival::Closed => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Sends all commands and collects their replies, in order.
+    pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
+        let mut replies = Vec::with_capacity(commands.len());
+        for piece in commands.chunks(PIPELINE_PIECE) {
+            let bytes: Vec<u8> = piece.iter().flat_map(|command| encode(command)).collect();
+            self.send_raw(&bytes);
+            replies.extend(piece.iter().map(|_| self.receive()));
+        }
+        replies
+    }
+
+    /// Sends a command and leaves its reply to [`Client::receive`].
+    pub fn send<A: AsRef<[u8]>>(&mut self, arguments: &[A]) {
+        self.send_raw(&encode(arguments));
+    }
+
+    /// Waits for the next reply or push message.
+    pub fn receive(&mut self) -> Value {
+        match self.arrival(PATIENCE).expect("the stream is readable and well-formed") {
+            Arrival::Reply(value) => value,
+            other => panic!("expected a reply, got {other:?}"),
+        }
+    }
+
+    /// Waits for the next reply at most this long.
+    pub fn arrival(&mut self, patience: Duration) -> io::Result<Arrival> {
+        let deadline = Instant::now() + patience;
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            let parsed = self.parser.next_reply();
+            let parsed = parsed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
+            if let Some(value) = parsed? {
+                return Ok(Arrival::Reply(value));
+            }
+            match self.stream.read_until(deadline, &mut buffer)? {
+                None => return Ok(Arrival::Silence),
+                Some(0) => return Ok(Arrival::Closed),
+                Some(length) => self.parser.feed(&buffer[..length]),
+            }
+        }
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server reads on");
+    }
+
+    /// Reads exactly so many bytes; not to be mixed with parsed replies still under way.
+    pub fn receive_raw(&mut self, length: usize) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut bytes = vec![0; length];
+        let mut filled = 0;
+        while filled < length {
+            match self.stream.read_until(deadline, &mut bytes[filled..]) {
+                Ok(Some(more)) if more > 0 => filled += more,
+                other => panic!("{other:?} after {:?}", bytes[..filled].escape_ascii().to_string()),
+            }
+        }
+        bytes
+    }
+
+    /// Reads until the server closes the connection.
+    pub fn receive_to_close(&mut self) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match self.stream.read_until(deadline, &mut buffer) {
+                Ok(Some(0)) => return bytes,
+                Ok(Some(length)) => bytes.extend_from_slice(&buffer[..length]),
+                // A server that closes with our bytes unread resets the connection.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return bytes,
+                other => {
+                    panic!("still open ({other:?}) after {:?}", bytes.escape_ascii().to_string())
+                }
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Unix(stream) => stream.write_all(bytes),
+        }
+    }
+
+    /// Reads what is there; `None` when nothing comes before the deadline.
+    fn read_until(&mut self, deadline: Instant, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        // A timeout of zero would mean none.
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let result = match self {
+            Self::Tcp(stream) => {
+                stream.set_read_timeout(Some(left))?;
+                stream.read(buffer)
+            }
+            Self::Unix(stream) => {
+                stream.set_read_timeout(Some(left))?;
+                stream.read(buffer)
+            }
+        };
+        match result {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A command as RESP.
+pub fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", arguments.len()).into_bytes();
+    for argument in arguments {
+        let argument = argument.as_ref();
+        bytes.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+        bytes.extend_from_slice(argument);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// A command as one would type it, with quotes where they are needed.
+pub fn line<A: AsRef<[u8]>>(arguments: &[A]) -> String {
+    let word = |bytes: &[u8]| {
+        let is_plain = !bytes.is_empty()
+            && bytes.iter().all(|byte| byte.is_ascii_graphic() && !b"\"'\\".contains(byte));
+        if is_plain { bytes.escape_ascii().to_string() } else { base::quote::quote(bytes) }
+    };
+    let words: Vec<String> = arguments.iter().map(|argument| word(argument.as_ref())).collect();
+    words.join(" ")
+}

@@ -1,0 +1,126 @@
+//! A child process with its log. Invariant: it is dead when its value is gone.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) struct Process {
+    child: Child,
+    log: Arc<Log>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Log {
+    text: Mutex<String>,
+    grown: Condvar,
+}
+
+impl Process {
+    /// Starts a program in a folder; what it prints becomes the log.
+    pub(crate) fn spawn(program: &Path, arguments: &[String], folder: &Path) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder).stdin(Stdio::null());
+        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let log = Arc::new(Log::default());
+        let stdout = child.stdout.take().expect("its standard output was asked for");
+        let stderr = child.stderr.take().expect("its error output was asked for");
+        let readers = vec![follow(stdout, &log), follow(stderr, &log)];
+        Self { child, log, readers }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.log.text.lock().expect("no reader of a log panics").clone()
+    }
+
+    /// Waits until the log satisfies `find`; `None` when the process ended or time ran out.
+    pub(crate) fn wait_for_log<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // The state is asked for first: what a process logs at its end is then still seen.
+            let ended = self.has_ended();
+            if ended {
+                self.join_readers();
+            }
+            let text = self.log.text.lock().expect("no reader of a log panics");
+            if let Some(found) = find(&text) {
+                return Some(found);
+            }
+            if ended || Instant::now() > deadline {
+                return None;
+            }
+            let (text, _) = self
+                .log
+                .grown
+                .wait_timeout(text, Duration::from_millis(50))
+                .expect("no reader of a log panics");
+            drop(text);
+        }
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child can be asked for").is_some()
+    }
+
+    /// Waits for the process to end by itself.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be asked for") {
+                self.join_readers();
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "process {} does not end:\n{}",
+                self.id(),
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends the process at once.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.join_readers();
+    }
+
+    fn join_readers(&mut self) {
+        for reader in self.readers.drain(..) {
+            reader.join().expect("no reader of a log panics");
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn follow(stream: impl Read + Send + 'static, log: &Arc<Log>) -> JoinHandle<()> {
+    let log = Arc::clone(log);
+    std::thread::spawn(move || {
+        let mut stream = BufReader::new(stream);
+        let mut line = Vec::new();
+        while stream.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let mut text = log.text.lock().expect("no reader of a log panics");
+            text.push_str(&String::from_utf8_lossy(&line));
+            log.grown.notify_all();
+            line.clear();
+        }
+    })
+}

@@ -1,0 +1,255 @@
+//! Servers under test and the real ones they are compared with, both as one value.
+//! Invariant: a started server answers PING; a dropped one is dead and left no panic behind.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use proto::value::Value;
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::environment;
+use crate::process::{PATIENCE, Process};
+
+/// A running server with a folder of its own.
+pub struct Server {
+    process: Process,
+    port: u16,
+    /// The password that the harness itself needs, if any.
+    password: Option<String>,
+    is_oracle: bool,
+    folder: TempDir,
+}
+
+impl Server {
+    /// Starts Apus on a free port with these further arguments.
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_in(new_folder(), &[], arguments)
+    }
+
+    /// Starts Apus with a configuration file of this text.
+    pub fn start_with_config(text: &str, arguments: &[&str]) -> Self {
+        let folder = new_folder();
+        let file = folder.path().join("apus.conf");
+        std::fs::write(&file, text).expect("a new folder can be written to");
+        Self::start_in(folder, &[file.display().to_string()], arguments)
+    }
+
+    fn start_in(folder: TempDir, first: &[String], arguments: &[&str]) -> Self {
+        let mut all = first.to_vec();
+        all.extend(common_arguments(0, folder.path()));
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut process = Process::spawn(&environment::binary(), &all, folder.path());
+        let port = process.wait_for_log(|log| {
+            let is_ready = log.contains("Ready to accept connections");
+            is_ready.then(|| listening_port(log)).flatten()
+        });
+        let Some(port) = port else {
+            panic!("apus {} does not start:\n{}", all.join(" "), process.log());
+        };
+        let password = value_of("--requirepass", arguments).map(str::to_owned);
+        Self { process, port, password, is_oracle: false, folder }
+    }
+
+    /// Runs Apus with arguments that must keep it from starting: its exit status and its output.
+    pub fn refuses(arguments: &[&str]) -> (ExitStatus, String) {
+        let folder = new_folder();
+        let arguments: Vec<String> = arguments.iter().map(|text| (*text).to_owned()).collect();
+        let mut process = Process::spawn(&environment::binary(), &arguments, folder.path());
+        (process.wait(), process.log())
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Its working folder, which also holds its data.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// All it has logged.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// Waits until the log holds this text.
+    pub fn wait_for_log(&mut self, text: &str) {
+        let found = self.process.wait_for_log(|log| log.contains(text).then_some(()));
+        assert!(found.is_some(), "the log never says {text:?}:\n{}", self.log());
+    }
+
+    /// A new connection.
+    pub fn client(&self) -> Client {
+        Client::connect(self.port)
+    }
+
+    /// A new connection that speaks RESP3.
+    pub fn client3(&self) -> Client {
+        let mut client = self.client();
+        let reply = client.call(&["HELLO", "3"]);
+        assert!(matches!(reply, Value::Map(_)), "HELLO 3: {reply:?}");
+        client
+    }
+
+    /// Sends SIGTERM and waits for the end.
+    pub fn terminate(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.process.wait()
+    }
+
+    /// Waits for it to end by itself, for example after SHUTDOWN.
+    pub fn wait(mut self) -> ExitStatus {
+        self.process.wait()
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(id.expect("a child has an id"), signal).expect("a child takes signals");
+    }
+
+    /// How many panics INFO admits; 0 where it does not say or cannot be asked.
+    fn panics(&mut self) -> u64 {
+        if self.process.has_ended() {
+            return 0;
+        }
+        let Ok(mut client) = Client::try_connect(self.port) else { return 0 };
+        if let Some(password) = &self.password {
+            client.call(&["AUTH", password]);
+        }
+        let reply = client.try_call(&["INFO", "everything"]);
+        let text = reply.ok().and_then(|reply| reply.as_bytes().map(<[u8]>::to_vec));
+        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let field = text.lines().find_map(|line| line.strip_prefix("panics:"));
+        field.map_or(0, |count| count.trim().parse().unwrap_or(0))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = self.log();
+            let lines: Vec<&str> = log.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(40)..];
+            eprintln!("the end of the log of port {}:\n{}", self.port, tail.join("\n"));
+            return;
+        }
+        if self.is_oracle {
+            return;
+        }
+        let panics = self.panics();
+        self.process.kill();
+        let log = self.log();
+        assert!(panics == 0 && !log.contains("panicked at"), "the server panicked:\n{log}");
+    }
+}
+
+/// A real server to compare with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oracle {
+    /// Redis 7.0, from Debian.
+    Redis70,
+    /// Redis 8.2.
+    Redis82,
+    /// Valkey 9.1.
+    Valkey91,
+}
+
+impl Oracle {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Redis70, Self::Redis82, Self::Valkey91];
+
+    /// Starts Redis 7.0.
+    pub fn redis70() -> Server {
+        Self::Redis70.start(&[])
+    }
+
+    /// Starts Redis 8.2.
+    pub fn redis82() -> Server {
+        Self::Redis82.start(&[])
+    }
+
+    /// Starts Valkey 9.1.
+    pub fn valkey91() -> Server {
+        Self::Valkey91.start(&[])
+    }
+
+    /// Starts the server with these further arguments; it keeps nothing on disk.
+    pub fn start(self, arguments: &[&str]) -> Server {
+        let program = self.program();
+        // Another process may take the free port before the server does.
+        for _ in 0..5 {
+            if let Some(server) = self.try_start(&program, arguments) {
+                return server;
+            }
+        }
+        panic!("{self:?} ({}) does not start", program.display());
+    }
+
+    fn program(self) -> PathBuf {
+        environment::recorded(match self {
+            Self::Redis70 => "redis70",
+            Self::Redis82 => "redis82",
+            Self::Valkey91 => "valkey91",
+        })
+    }
+
+    fn try_start(self, program: &Path, arguments: &[&str]) -> Option<Server> {
+        let folder = new_folder();
+        let port = free_port();
+        let mut all = common_arguments(port, folder.path());
+        all.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
+        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        let mut process = Process::spawn(program, &all, folder.path());
+        process.wait_for_log(|log| log.contains("Ready to accept connections").then_some(()))?;
+        let password = value_of("--requirepass", arguments).map(str::to_owned);
+        Some(Server { process, port, password, is_oracle: true, folder })
+    }
+}
+
+/// A port that nobody listens on at this moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback has a free port");
+    listener.local_addr().expect("a bound socket has an address").port()
+}
+
+fn common_arguments(port: u16, folder: &Path) -> Vec<String> {
+    let folder = folder.display().to_string();
+    let port = port.to_string();
+    ["--port", &port, "--bind", "127.0.0.1", "--dir", &folder].map(str::to_owned).to_vec()
+}
+
+/// The port of the line `Listening on 127.0.0.1:PORT`.
+fn listening_port(log: &str) -> Option<u16> {
+    let (_, after) = log.split_once("Listening on 127.0.0.1:")?;
+    let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+    after[..end].parse().ok()
+}
+
+/// What follows a directive on the command line.
+fn value_of<'a>(directive: &str, arguments: &[&'a str]) -> Option<&'a str> {
+    let at = arguments.iter().position(|argument| *argument == directive)?;
+    arguments.get(at + 1).copied()
+}
+
+fn new_folder() -> TempDir {
+    tempfile::Builder::new().prefix("apus-test-").tempdir().expect("a temporary folder can be made")
+}
+
+/// Waits until `condition` holds; fails with `what` when it never does.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
