@@ -12,6 +12,8 @@ pub mod errors;
 pub mod generic;
 pub mod keys;
 pub mod string;
+#[cfg(test)]
+mod testing;
 pub mod text;
 
 use keyspace::{Refusal, Tx};
