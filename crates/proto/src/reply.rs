@@ -404,7 +404,7 @@ mod tests {
             Value::Error(text) => reply.error(text),
             Value::Integer(number) => reply.integer(*number),
             Value::Bulk(bytes) if defer => {
-                reply.bulk_shared(Box::new(bytes.clone().into_boxed_slice()))
+                reply.bulk_shared(Box::new(bytes.clone().into_boxed_slice()));
             }
             Value::Bulk(bytes) => reply.bulk(bytes),
             Value::Null => reply.null(),

@@ -38,7 +38,7 @@ impl Big {
     }
 
     /// The number in decimal, without leading zeros.
-    pub(super) fn to_decimal(mut self) -> String {
+    pub(super) fn into_decimal(mut self) -> String {
         use std::fmt::Write;
 
         let mut chunks = Vec::new();
