@@ -1,1 +1,4 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! The server: workers, sessions, configuration and administration.
+#![forbid(unsafe_code)]
+
+pub mod config;

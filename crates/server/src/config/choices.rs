@@ -1,0 +1,189 @@
+//! Choices: the enums of options whose value is one word of a list.
+
+use super::store::{Config, Readable, Shape};
+
+/// An enum of the words of a choice, in the order of its numbers.
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$case_doc])* $case,)*
+        }
+
+        impl $name {
+            /// The words that a configuration says for them.
+            pub const WORDS: &[&str] = &[$($word),*];
+            const CASES: &[$name] = &[$($name::$case),*];
+        }
+
+        impl Readable for $name {
+            const SHAPE: Shape = Shape::Choice($name::WORDS);
+
+            #[inline]
+            fn read(config: &Config, cell: usize) -> $name {
+                let place = usize::try_from(config.number(cell)).expect("a place in WORDS");
+                $name::CASES[place]
+            }
+        }
+    };
+}
+
+choice! {
+    /// How much the log says.
+    LogLevel {
+        /// Everything.
+        Debug = "debug",
+        /// Much that is rarely needed.
+        Verbose = "verbose",
+        /// What an operator wants to see.
+        Notice = "notice",
+        /// Only what went wrong.
+        Warning = "warning",
+        /// Nothing.
+        Nothing = "nothing",
+    }
+}
+
+choice! {
+    /// How a line of the log is written.
+    LogFormat {
+        /// As Redis writes it.
+        Legacy = "legacy",
+        /// As key=value pairs.
+        Logfmt = "logfmt",
+        /// As one JSON object.
+        Json = "json",
+    }
+}
+
+choice! {
+    /// How the log writes the time.
+    LogTimestampFormat {
+        /// As Redis writes it.
+        Legacy = "legacy",
+        /// As ISO 8601.
+        Iso8601 = "iso8601",
+        /// As milliseconds since 1970.
+        Milliseconds = "milliseconds",
+    }
+}
+
+choice! {
+    /// When the journal reaches the disk.
+    AppendFsync {
+        /// Once a second.
+        Everysec = "everysec",
+        /// Before each reply.
+        Always = "always",
+        /// When the system pleases.
+        No = "no",
+    }
+}
+
+choice! {
+    /// What is evicted when memory is full.
+    MaxmemoryPolicy {
+        /// The least recently used key that expires.
+        VolatileLru = "volatile-lru",
+        /// The least frequently used key that expires.
+        VolatileLfu = "volatile-lfu",
+        /// A random key that expires.
+        VolatileRandom = "volatile-random",
+        /// The key that expires soonest.
+        VolatileTtl = "volatile-ttl",
+        /// The least recently used key.
+        AllkeysLru = "allkeys-lru",
+        /// The least frequently used key.
+        AllkeysLfu = "allkeys-lfu",
+        /// A random key.
+        AllkeysRandom = "allkeys-random",
+        /// Nothing: writes are refused.
+        Noeviction = "noeviction",
+    }
+}
+
+choice! {
+    /// Who may use a dangerous facility.
+    DebugAccess {
+        /// Nobody.
+        No = "no",
+        /// Everybody.
+        Yes = "yes",
+        /// Clients of this machine.
+        Local = "local",
+    }
+}
+
+impl DebugAccess {
+    /// Whether a client may use it; `local` says whether it is on this machine.
+    pub fn allows(self, local: bool) -> bool {
+        match self {
+            DebugAccess::No => false,
+            DebugAccess::Yes => true,
+            DebugAccess::Local => local,
+        }
+    }
+}
+
+choice! {
+    /// Who watches over the process.
+    Supervised {
+        /// Upstart, by stopping itself once.
+        Upstart = "upstart",
+        /// systemd, by its notification socket.
+        Systemd = "systemd",
+        /// Whichever the environment names.
+        Auto = "auto",
+        /// Nobody.
+        No = "no",
+    }
+}
+
+choice! {
+    /// The syslog facility.
+    SyslogFacility {
+        /// LOG_USER.
+        User = "user",
+        /// LOG_LOCAL0.
+        Local0 = "local0",
+        /// LOG_LOCAL1.
+        Local1 = "local1",
+        /// LOG_LOCAL2.
+        Local2 = "local2",
+        /// LOG_LOCAL3.
+        Local3 = "local3",
+        /// LOG_LOCAL4.
+        Local4 = "local4",
+        /// LOG_LOCAL5.
+        Local5 = "local5",
+        /// LOG_LOCAL6.
+        Local6 = "local6",
+        /// LOG_LOCAL7.
+        Local7 = "local7",
+    }
+}
+
+choice! {
+    /// Whether the out-of-memory scores are set.
+    OomScoreAdj {
+        /// They are not.
+        No = "no",
+        /// As `relative`.
+        Yes = "yes",
+        /// Added to the score that the process was born with.
+        Relative = "relative",
+        /// As they stand.
+        Absolute = "absolute",
+    }
+}
+
+choice! {
+    /// Which channels a new user may use.
+    AclPubsubDefault {
+        /// All.
+        AllChannels = "allchannels",
+        /// None.
+        ResetChannels = "resetchannels",
+    }
+}

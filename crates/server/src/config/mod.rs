@@ -1,0 +1,29 @@
+//! The server's configuration: every directive of Redis, Valkey and KeyDB, one block each.
+//!
+//! A block ([`ConfigOption`]) says all there is to know about a directive; from the list of blocks
+//! ([`ALL`]) come the configuration file's and the command line's parser ([`Startup`]), CONFIG GET,
+//! SET and REWRITE, and the compatibility page. The values live in one [`Config`], typed and shared
+//! by all threads: numbers in atomics, so that reading one is a relaxed load, texts behind locks.
+//!
+//! Invariant: a stored value has passed its option's parser, so readers never check it again.
+
+mod choices;
+mod kind;
+mod load;
+mod option;
+mod options;
+mod rewrite;
+pub mod settings;
+mod special;
+mod store;
+
+pub use choices::{
+    AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
+    MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
+};
+pub use kind::{Fault, Kind, Special, Standing, Unit, Value};
+pub use load::{CommandLine, LoadError, Place, Rename, Show, Startup};
+pub use option::{Access, ConfigOption, Effect, Status};
+pub use options::ALL;
+pub use rewrite::RewriteError;
+pub use store::{Change, Config, Readable, SetError, Setting, Shape};

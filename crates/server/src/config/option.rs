@@ -1,0 +1,119 @@
+//! The shape of an option's block: all that is known about one directive.
+
+use super::kind::{self, Kind};
+
+/// One directive of the configuration.
+#[derive(Clone, Copy)]
+pub struct ConfigOption {
+    /// Its name, in lower case.
+    pub name: &'static str,
+    /// Other names that mean the same.
+    pub aliases: &'static [&'static str],
+    /// How its value is written, stored and shown.
+    pub kind: Kind,
+    /// The value it has unless told otherwise, as a configuration file would say it.
+    pub default: &'static str,
+    /// When it may change.
+    pub access: Access,
+    /// What it does here.
+    pub status: Status,
+    /// What the server must do after a change.
+    pub effect: Effect,
+    /// Whether CONFIG GET shows it only when asked for it by its exact name.
+    pub hidden: bool,
+    /// Whether its value is a secret that logs must not show.
+    pub sensitive: bool,
+    /// What it is, in one sentence.
+    pub doc: &'static str,
+}
+
+/// When an option may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// At any time, by CONFIG SET.
+    Live,
+    /// Only when the server starts.
+    Startup,
+    /// By CONFIG SET only where `enable-protected-configs` allows it.
+    Protected,
+}
+
+/// How far an option is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It does what it does in the server it comes from.
+    Works,
+    /// It is accepted, but has nothing to act on in this architecture.
+    Accepted,
+    /// It is accepted, but what it controls is not there yet.
+    NotYet,
+}
+
+/// What the server must do after an option changed. Most options are simply read when needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: readers see the new value.
+    None,
+    /// Open and close TCP listeners.
+    Listeners,
+    /// Raise the limit of open files; the value may prove unreachable.
+    MaxClients,
+    /// Start or end workers.
+    Workers,
+    /// Bind workers to cores, or free them.
+    Affinity,
+    /// Make memory fit its limit.
+    MaxMemory,
+    /// Change the default user's password.
+    Password,
+    /// Change the working directory.
+    Directory,
+    /// Reopen the log, or filter it anew.
+    Logging,
+    /// Plan saves anew.
+    SaveSchedule,
+    /// Turn the journal's file on or off.
+    AppendOnly,
+    /// Turn the replication backlog's size.
+    Backlog,
+    /// Turn the process title.
+    ProcessTitle,
+    /// Tell the kernel the new out-of-memory scores.
+    OomScore,
+    /// Resize the slow log and its kin.
+    CommandLog,
+    /// Load certificates and keys anew.
+    Tls,
+}
+
+/// A live option that works and needs nothing done after a change: what blocks start from.
+pub(super) const WORKS: ConfigOption = ConfigOption {
+    name: "",
+    aliases: &[],
+    kind: kind::BOOL,
+    default: "",
+    access: Access::Live,
+    status: Status::Works,
+    effect: Effect::None,
+    hidden: false,
+    sensitive: false,
+    doc: "",
+};
+
+/// A live option that has nothing to act on here.
+pub(super) const ACCEPTED: ConfigOption = ConfigOption { status: Status::Accepted, ..WORKS };
+
+/// A live option whose meaning arrives later.
+pub(super) const NOT_YET: ConfigOption = ConfigOption { status: Status::NotYet, ..WORKS };
+
+impl ConfigOption {
+    /// Its name and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether `name` is its name or an alias, in any case.
+    pub fn is_called(&self, name: &[u8]) -> bool {
+        self.names().any(|own| own.as_bytes().eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,79 @@
+//! Options: limits of clients.
+
+use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
+use super::super::option::{ACCEPTED, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::special;
+
+/// Limits of clients.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "timeout",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "Seconds after which an idle client is closed; 0 never closes one.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "maxclients",
+        kind: unsigned(1, u32::MAX as i64),
+        default: "10000",
+        effect: Effect::MaxClients,
+        doc: "How many clients may be connected at once.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "maxclients-reserved",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "Connections that KeyDB keeps free for clients of this machine.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "client-query-buffer-limit",
+        kind: unsigned_memory(1_048_576, i64::MAX),
+        default: "1gb",
+        doc: "How many bytes of unfinished requests a client may have.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "client-output-buffer-limit",
+        kind: special::OUTPUT_BUFFER_LIMITS,
+        default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
+        doc: "Hard limit, soft limit and soft seconds of unread replies, by client class.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "proto-max-bulk-len",
+        kind: memory(1_048_576, i64::MAX),
+        default: "512mb",
+        doc: "The longest argument a client may send.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "maxmemory-clients",
+        kind: Kind::Number {
+            least: -100,
+            most: i64::MAX,
+            unit: Unit::BytesOrPercent,
+            signed: true,
+        },
+        default: "0",
+        doc: "The memory of all clients' buffers together, in bytes or percent of maxmemory; \
+              0 is no limit.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "tracking-table-max-keys",
+        kind: unsigned(0, i64::MAX),
+        default: "1000000",
+        doc: "How many keys the table of client-side caches may remember.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hello-server-name",
+        kind: TEXT,
+        default: "redis",
+        doc: "What HELLO says as `server`; some client libraries accept no other name.",
+        ..WORKS
+    },
+];

@@ -1,0 +1,173 @@
+//! Options: how values are stored.
+
+use super::super::kind::{integer, unsigned, unsigned_memory};
+use super::super::option::{ConfigOption, NOT_YET};
+
+/// How values are stored.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "hash-max-listpack-entries",
+        aliases: &["hash-max-ziplist-entries"],
+        kind: unsigned(0, i64::MAX),
+        default: "512",
+        doc: "Fields up to which a hash is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-max-listpack-value",
+        aliases: &["hash-max-ziplist-value"],
+        kind: unsigned_memory(0, i64::MAX),
+        default: "64",
+        doc: "Bytes of a field or value up to which a hash is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-min-template-entries",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Fields from which hashes share their field names.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-max-template-entries",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Fields up to which hashes share their field names.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-rdb-load-min-template-entries",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Fields from which loaded hashes share their field names.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-rdb-load-max-template-entries",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Fields up to which loaded hashes share their field names.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hash-rdb-load-template-disassembly-threshold",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Keys below which loaded hashes stop sharing their field names.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "list-max-listpack-size",
+        aliases: &["list-max-ziplist-size"],
+        kind: integer(i32::MIN as i64, i32::MAX as i64),
+        default: "-2",
+        doc: "Entries, or below 0 a size class, of one node of a list.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "list-compress-depth",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "How many nodes at each end of a list stay uncompressed; 0 compresses none.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "set-max-intset-entries",
+        kind: unsigned(0, i64::MAX),
+        default: "512",
+        doc: "Members up to which a set of integers is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "set-max-listpack-entries",
+        kind: unsigned(0, i64::MAX),
+        default: "128",
+        doc: "Members up to which a set is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "set-max-listpack-value",
+        kind: unsigned(0, i64::MAX),
+        default: "64",
+        doc: "Bytes of a member up to which a set is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "zset-max-listpack-entries",
+        aliases: &["zset-max-ziplist-entries"],
+        kind: unsigned(0, i64::MAX),
+        default: "128",
+        doc: "Members up to which a sorted set is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "zset-max-listpack-value",
+        aliases: &["zset-max-ziplist-value"],
+        kind: unsigned_memory(0, i64::MAX),
+        default: "64",
+        doc: "Bytes of a member up to which a sorted set is packed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "stream-node-max-bytes",
+        kind: unsigned_memory(0, i64::MAX),
+        default: "4096",
+        doc: "Bytes of one node of a stream.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "stream-node-max-entries",
+        kind: integer(0, i64::MAX),
+        default: "100",
+        doc: "Entries of one node of a stream.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "stream-idmp-duration",
+        kind: integer(1, 300),
+        default: "100",
+        doc: "Seconds that a stream remembers a producer's message ids.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "stream-idmp-maxsize",
+        kind: integer(1, 1_000_000),
+        default: "100",
+        doc: "How many message ids a stream remembers of a producer.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "hll-sparse-max-bytes",
+        kind: unsigned_memory(0, i64::MAX),
+        default: "3000",
+        doc: "Bytes up to which a HyperLogLog is sparse.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "array-slice-size",
+        kind: integer(1, i64::MAX),
+        default: "4096",
+        doc: "Elements of one slice of an array.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "array-sparse-kmax",
+        kind: integer(0, i64::MAX),
+        default: "10",
+        doc: "Sparseness at which a slice of an array becomes sparse.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "array-sparse-kmin",
+        kind: integer(0, i64::MAX),
+        default: "5",
+        doc: "Sparseness at which a slice of an array becomes dense.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "vset-force-single-threaded-execution",
+        default: "no",
+        doc: "Runs vector searches on one thread.",
+        ..NOT_YET
+    },
+];

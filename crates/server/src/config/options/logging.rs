@@ -1,0 +1,82 @@
+//! Options: the log.
+
+use super::super::choices::{LogFormat, LogLevel, LogTimestampFormat, SyslogFacility};
+use super::super::kind::{Kind, TEXT};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+
+/// The log.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "loglevel",
+        kind: Kind::Choice(LogLevel::WORDS),
+        default: "notice",
+        effect: Effect::Logging,
+        doc: "How much the log says.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "logfile",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The log's file; the standard output by default.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "log-format",
+        kind: Kind::Choice(LogFormat::WORDS),
+        default: "legacy",
+        effect: Effect::Logging,
+        doc: "How a line of the log is written.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "log-timestamp-format",
+        kind: Kind::Choice(LogTimestampFormat::WORDS),
+        default: "legacy",
+        effect: Effect::Logging,
+        doc: "How the log writes the time.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "syslog-enabled",
+        default: "no",
+        access: Access::Startup,
+        doc: "Sends the log to syslog, too.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "syslog-ident",
+        kind: TEXT,
+        default: "redis",
+        access: Access::Startup,
+        doc: "The name in syslog.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "syslog-facility",
+        kind: Kind::Choice(SyslogFacility::WORDS),
+        default: "local0",
+        access: Access::Startup,
+        doc: "The facility in syslog.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "always-show-logo",
+        default: "no",
+        access: Access::Startup,
+        doc: "Shows the logo even where nobody looks.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "crash-log-enabled",
+        default: "yes",
+        doc: "Writes a report when the server crashes.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "crash-memcheck-enabled",
+        default: "yes",
+        doc: "Tests the memory when the server crashes.",
+        ..ACCEPTED
+    },
+];

@@ -1,0 +1,171 @@
+//! Options: the memory limit and what happens at it.
+
+use super::super::choices::MaxmemoryPolicy;
+use super::super::kind::{Kind, integer, unsigned_memory};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+
+/// The memory limit and what happens at it.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "maxmemory",
+        kind: unsigned_memory(0, i64::MAX),
+        default: "0",
+        effect: Effect::MaxMemory,
+        doc: "The memory limit in bytes; 0 is no limit.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "maxmemory-policy",
+        kind: Kind::Choice(MaxmemoryPolicy::WORDS),
+        default: "noeviction",
+        effect: Effect::MaxMemory,
+        doc: "What is evicted at the memory limit.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "maxmemory-samples",
+        kind: integer(1, 64),
+        default: "5",
+        doc: "How many keys are compared to find one to evict.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "maxmemory-eviction-tenacity",
+        kind: integer(0, 100),
+        default: "10",
+        doc: "How much work eviction does before it lets clients go on.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-ignore-maxmemory",
+        aliases: &["slave-ignore-maxmemory"],
+        default: "yes",
+        doc: "Leaves eviction on a replica to its primary.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "lfu-log-factor",
+        kind: integer(0, i32::MAX as i64),
+        default: "10",
+        doc: "How many accesses saturate a key's frequency counter.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "lfu-decay-time",
+        kind: integer(0, i32::MAX as i64),
+        default: "1",
+        doc: "Minutes after which a key's frequency counter halves.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "lazyfree-lazy-eviction",
+        default: "no",
+        doc: "Frees evicted values in the background; big values are always freed there.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "lazyfree-lazy-expire",
+        default: "no",
+        doc: "Frees expired values in the background; big values are always freed there.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "lazyfree-lazy-server-del",
+        default: "no",
+        doc: "Frees overwritten values in the background; big values are always freed there.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "lazyfree-lazy-user-del",
+        default: "no",
+        doc: "Makes DEL free in the background; big values are always freed there.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "lazyfree-lazy-user-flush",
+        default: "no",
+        doc: "Makes FLUSHALL and FLUSHDB free in the background; they always do.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "replica-lazy-flush",
+        aliases: &["slave-lazy-flush"],
+        default: "no",
+        doc: "Frees a replica's old data in the background before a full sync; it always is.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "activedefrag",
+        default: "no",
+        doc: "Moves values to defragment the allocator's memory.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-ignore-bytes",
+        kind: unsigned_memory(1, i64::MAX),
+        default: "100mb",
+        doc: "Wasted bytes below which nothing is defragmented.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-threshold-lower",
+        kind: integer(0, 1000),
+        default: "10",
+        doc: "Percent of waste at which defragmentation begins.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-threshold-upper",
+        kind: integer(0, 1000),
+        default: "100",
+        doc: "Percent of waste at which defragmentation works hardest.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-cycle-min",
+        kind: integer(1, 99),
+        default: "1",
+        doc: "Least percent of CPU for defragmentation.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-cycle-max",
+        kind: integer(1, 99),
+        default: "25",
+        doc: "Most percent of CPU for defragmentation.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-cycle-us",
+        kind: integer(0, 100_000),
+        default: "500",
+        doc: "Microseconds of one round of defragmentation.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-defrag-max-scan-fields",
+        kind: integer(1, i64::MAX),
+        default: "1000",
+        doc: "Elements up to which a container is defragmented at once.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "jemalloc-bg-thread",
+        default: "yes",
+        doc: "Lets jemalloc return memory in a thread of its own; the allocator here is another.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "disable-thp",
+        default: "yes",
+        access: Access::Startup,
+        doc: "Turns off transparent huge pages for the process.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "key-memory-histograms",
+        default: "no",
+        doc: "Keeps histograms of the memory of keys.",
+        ..NOT_YET
+    },
+];

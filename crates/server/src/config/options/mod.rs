@@ -1,0 +1,156 @@
+//! The blocks of all options, one file per subject, and their one list.
+
+mod clients;
+mod cluster;
+mod encoding;
+mod keydb;
+mod logging;
+mod memory;
+mod monitoring;
+mod network;
+mod persistence;
+mod process;
+mod replication;
+mod security;
+mod threads;
+mod tls;
+
+use super::option::ConfigOption;
+
+const GROUPS: [&[ConfigOption]; 14] = [
+    network::OPTIONS,
+    tls::OPTIONS,
+    clients::OPTIONS,
+    security::OPTIONS,
+    process::OPTIONS,
+    threads::OPTIONS,
+    logging::OPTIONS,
+    monitoring::OPTIONS,
+    memory::OPTIONS,
+    encoding::OPTIONS,
+    persistence::OPTIONS,
+    replication::OPTIONS,
+    cluster::OPTIONS,
+    keydb::OPTIONS,
+];
+
+const COUNT: usize = {
+    let (mut count, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        count += GROUPS[group].len();
+        group += 1;
+    }
+    count
+};
+
+/// All options.
+pub static ALL: [ConfigOption; COUNT] = TABLE;
+
+/// All options, for constants.
+pub(super) const TABLE: [ConfigOption; COUNT] = {
+    let mut all = [GROUPS[0][0]; COUNT];
+    let (mut count, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        let mut index = 0;
+        while index < GROUPS[group].len() {
+            all[count] = GROUPS[group][index];
+            count += 1;
+            index += 1;
+        }
+        group += 1;
+    }
+    all
+};
+
+const LAYOUT: ([usize; COUNT], usize, usize) = {
+    let mut cells = [0; COUNT];
+    let (mut numbers, mut texts, mut index) = (0, 0, 0);
+    while index < COUNT {
+        match TABLE[index].kind.width() {
+            0 => {
+                cells[index] = texts;
+                texts += 1;
+            }
+            width => {
+                cells[index] = numbers;
+                numbers += width;
+            }
+        }
+        index += 1;
+    }
+    (cells, numbers, texts)
+};
+
+/// Where each option's value is: the first of its number cells, or its text cell.
+pub(super) static CELLS: [usize; COUNT] = CELL_TABLE;
+
+/// The same, for constants.
+pub(super) const CELL_TABLE: [usize; COUNT] = LAYOUT.0;
+
+/// How many numbers all options have together.
+pub(super) const NUMBER_CELLS: usize = LAYOUT.1;
+
+/// How many options are texts.
+pub(super) const TEXT_CELLS: usize = LAYOUT.2;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::kind::{Kind, Standing, Unit};
+    use super::super::store::default_of;
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lower_case() {
+        let mut seen = HashSet::new();
+        for name in ALL.iter().flat_map(ConfigOption::names) {
+            assert!(seen.insert(name), "{name} twice");
+            let legal = |byte: u8| byte.is_ascii_lowercase() || b"-_0123456789".contains(&byte);
+            assert!(name.bytes().all(legal), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_option_says_what_it_is() {
+        for option in &ALL {
+            assert!(option.doc.ends_with('.'), "{}", option.name);
+            assert!(option.doc.len() > 10 && !option.doc.contains('\n'), "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn every_default_survives_being_shown() {
+        for option in &ALL {
+            let value = default_of(option);
+            let standing = Standing { value: &value, by_earlier_line: false };
+            let shown = option.kind.show(&value);
+            assert_eq!(option.kind.parse_one(&shown, standing), Ok(value), "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn every_default_survives_being_written_to_a_file() {
+        for option in &ALL {
+            let default = default_of(option);
+            let mut value = default.clone();
+            for (count, line) in option.kind.lines(&default).iter().enumerate() {
+                let arguments = base::quote::split_arguments(line.as_bytes()).unwrap();
+                let standing = Standing { value: &value, by_earlier_line: count > 0 };
+                value = option.kind.parse(&arguments, standing).unwrap();
+            }
+            assert_eq!(value, default, "{}", option.name);
+        }
+    }
+
+    #[test]
+    fn ranges_are_ranges() {
+        for option in &ALL {
+            if let Kind::Number { least, most, unit, signed } = option.kind {
+                assert!(least < most, "{}", option.name);
+                assert!(signed || least >= 0, "{}", option.name);
+                assert!(unit != Unit::BytesOrPercent || least == -100, "{}", option.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Options: what the server tells of its work.
+
+use super::super::kind::integer;
+use super::super::option::{ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::special;
+
+/// What the server tells of its work.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "slowlog-log-slower-than",
+        aliases: &["commandlog-execution-slower-than"],
+        kind: integer(-1, i64::MAX),
+        default: "10000",
+        effect: Effect::CommandLog,
+        doc: "Microseconds from which a command is slow; below 0 none is.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "slowlog-max-len",
+        aliases: &["commandlog-slow-execution-max-len"],
+        kind: integer(0, i64::MAX),
+        default: "128",
+        effect: Effect::CommandLog,
+        doc: "How many slow commands are remembered.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "slowlog-entry-max-argc",
+        kind: integer(2, i32::MAX as i64),
+        default: "32",
+        doc: "How many arguments of a slow command are remembered.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "slowlog-entry-max-string-len",
+        kind: integer(1, i32::MAX as i64),
+        default: "128",
+        doc: "How many bytes of an argument of a slow command are remembered.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "commandlog-request-larger-than",
+        kind: integer(-1, i64::MAX),
+        default: "1048576",
+        effect: Effect::CommandLog,
+        doc: "Bytes from which a request is large; below 0 none is.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "commandlog-large-request-max-len",
+        kind: integer(0, i64::MAX),
+        default: "128",
+        effect: Effect::CommandLog,
+        doc: "How many large requests are remembered.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "commandlog-reply-larger-than",
+        kind: integer(-1, i64::MAX),
+        default: "1048576",
+        effect: Effect::CommandLog,
+        doc: "Bytes from which a reply is large; below 0 none is.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "commandlog-large-reply-max-len",
+        kind: integer(0, i64::MAX),
+        default: "128",
+        effect: Effect::CommandLog,
+        doc: "How many large replies are remembered.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "latency-monitor-threshold",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Milliseconds from which an event is remembered by LATENCY; 0 remembers none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "latency-tracking",
+        default: "yes",
+        doc: "Keeps a histogram of each command's latency.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "latency-tracking-info-percentiles",
+        kind: special::PERCENTILES,
+        default: "50 99 99.9",
+        doc: "The percentiles that INFO shows.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "notify-keyspace-events",
+        kind: special::KEY_EVENTS,
+        doc: "Which changes of keys are published.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "busy-reply-threshold",
+        aliases: &["lua-time-limit"],
+        kind: integer(0, i64::MAX),
+        default: "5000",
+        doc: "Milliseconds after which a command that holds everything up makes others answer \
+              BUSY.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "lua-enable-deprecated-api",
+        aliases: &["lua-enable-insecure-api"],
+        default: "no",
+        hidden: true,
+        doc: "Gives scripts functions that are no longer safe.",
+        ..NOT_YET
+    },
+];

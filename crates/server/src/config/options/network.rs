@@ -1,0 +1,140 @@
+//! Options: listening and connections.
+
+use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::special;
+
+/// Listening and connections.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "port",
+        kind: integer(0, 65_535),
+        default: "6379",
+        effect: Effect::Listeners,
+        doc: "The TCP port to listen on; 0 listens on none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "bind",
+        kind: special::BIND,
+        default: "* -::*",
+        effect: Effect::Listeners,
+        doc: "The addresses to listen on; a leading `-` forgives an address that the machine \
+              has not.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "bind-source-addr",
+        kind: TEXT,
+        doc: "The address that outgoing connections come from.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "protected-mode",
+        default: "yes",
+        doc: "Refuses clients of other machines while there is neither a password nor an \
+              explicit address.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "tcp-backlog",
+        kind: integer(0, i32::MAX as i64),
+        default: "511",
+        access: Access::Startup,
+        doc: "How many connections may wait to be accepted.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "tcp-keepalive",
+        kind: integer(0, i32::MAX as i64),
+        default: "300",
+        doc: "Seconds of silence after which the kernel probes a client; 0 never probes.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "unixsocket",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The path of the Unix socket to listen on; none by default.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "unixsocketperm",
+        kind: Kind::Number { least: 0, most: 0o777, unit: Unit::Octal, signed: true },
+        default: "0",
+        access: Access::Startup,
+        doc: "The permissions of the Unix socket, in octal; 0 leaves them to the umask.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "unixsocketgroup",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The group that owns the Unix socket.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "socket-mark-id",
+        kind: unsigned(0, u32::MAX as i64),
+        default: "0",
+        access: Access::Startup,
+        doc: "The mark that the kernel puts on packets of our sockets.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "mptcp",
+        default: "no",
+        access: Access::Startup,
+        doc: "Listens with Multipath TCP.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "max-new-connections-per-cycle",
+        kind: unsigned(1, 1000),
+        default: "10",
+        doc: "How many connections one round of an event loop accepts; ours accept without rounds.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "max-new-tls-connections-per-cycle",
+        kind: unsigned(1, 1000),
+        default: "1",
+        doc: "How many TLS connections one round of an event loop accepts.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "rdma-port",
+        kind: integer(0, 65_535),
+        default: "0",
+        doc: "The RDMA port to listen on; there is no RDMA here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "rdma-bind",
+        kind: TEXT,
+        doc: "The RDMA addresses to listen on.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "rdma-rx-size",
+        kind: integer(65_536, 16_777_216),
+        default: "1048576",
+        access: Access::Startup,
+        doc: "The size of an RDMA receive buffer.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "rdma-completion-vector",
+        kind: integer(-1, 1024),
+        default: "-1",
+        access: Access::Startup,
+        doc: "The RDMA completion vector.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "availability-zone",
+        kind: TEXT,
+        doc: "A name of the place this server stands in, told to clients by INFO and HELLO.",
+        ..WORKS
+    },
+];

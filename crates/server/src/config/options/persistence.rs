@@ -1,0 +1,214 @@
+//! Options: snapshots and the journal on disk.
+
+use super::super::choices::AppendFsync;
+use super::super::kind::{Kind, TEXT, integer, memory};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::special;
+
+/// Snapshots and the journal on disk.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "dir",
+        kind: special::DIRECTORY,
+        default: ".",
+        access: Access::Protected,
+        effect: Effect::Directory,
+        doc: "The working directory, where files are written.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "dbfilename",
+        kind: special::DUMP_NAME,
+        default: "dump.rdb",
+        access: Access::Protected,
+        doc: "The snapshot's file name.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "save",
+        kind: special::SAVE,
+        default: "3600 1 300 100 60 10000",
+        effect: Effect::SaveSchedule,
+        doc: "Pairs of seconds and changes after which a snapshot is taken; an empty text \
+              takes none.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "stop-writes-on-bgsave-error",
+        default: "yes",
+        doc: "Refuses writes while snapshots fail.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdbcompression",
+        default: "yes",
+        doc: "Compresses strings in snapshots.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdbchecksum",
+        default: "yes",
+        access: Access::Startup,
+        doc: "Ends snapshots with a checksum.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdb-del-sync-files",
+        default: "no",
+        doc: "Deletes snapshots of full syncs where nothing is persisted.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdb-save-incremental-fsync",
+        default: "yes",
+        doc: "Syncs a snapshot to disk as it is written.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdb-version-check",
+        kind: Kind::Choice(&["strict", "relaxed"]),
+        default: "strict",
+        doc: "Whether snapshots of unknown versions may be loaded.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "rdb-key-save-delay",
+        kind: integer(i32::MIN as i64, i32::MAX as i64),
+        default: "0",
+        hidden: true,
+        doc: "Microseconds to wait after each key saved; a test aid of Redis.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "key-load-delay",
+        kind: integer(i32::MIN as i64, i32::MAX as i64),
+        default: "0",
+        hidden: true,
+        doc: "Microseconds to wait after each key loaded; a test aid of Redis.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "loading-process-events-interval-bytes",
+        kind: integer(1024, i32::MAX as i64),
+        default: "524288",
+        hidden: true,
+        doc: "Bytes loaded between two looks at the clients; loading never stops them here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "sanitize-dump-payload",
+        kind: Kind::Choice(&["no", "yes", "clients"]),
+        default: "no",
+        doc: "Whether payloads are checked in depth; they always are.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "preload-file",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "A file to load at start instead of the usual ones.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "appendonly",
+        default: "no",
+        effect: Effect::AppendOnly,
+        doc: "Whether changes are written to a journal on disk.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "appendfilename",
+        kind: special::APPEND_NAME,
+        default: "appendonly.aof",
+        access: Access::Startup,
+        doc: "The journal's file name.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "appenddirname",
+        kind: special::APPEND_DIRECTORY,
+        default: "appendonlydir",
+        access: Access::Startup,
+        doc: "The journal's directory, within `dir`.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "appendfsync",
+        kind: Kind::Choice(AppendFsync::WORDS),
+        default: "everysec",
+        doc: "When the journal reaches the disk.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "no-appendfsync-on-rewrite",
+        default: "no",
+        doc: "Stops syncing while a child rewrites the journal; there are no children here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "auto-aof-rewrite-percentage",
+        kind: integer(0, i32::MAX as i64),
+        default: "100",
+        doc: "Growth in percent at which the journal is rewritten; 0 never does.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "auto-aof-rewrite-min-size",
+        kind: memory(0, i64::MAX),
+        default: "64mb",
+        doc: "The size below which the journal is not rewritten.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-load-truncated",
+        default: "yes",
+        doc: "Loads a journal whose last record is cut off.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-load-corrupt-tail-max-size",
+        kind: memory(0, i64::MAX),
+        default: "0",
+        doc: "The longest corrupt end of a journal that is cut off when loading.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-use-rdb-preamble",
+        default: "yes",
+        doc: "Begins a rewritten journal with a snapshot.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-timestamp-enabled",
+        default: "no",
+        doc: "Notes the time in the journal.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-rewrite-incremental-fsync",
+        default: "yes",
+        doc: "Syncs a rewritten journal to disk as it is written.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "aof-disable-auto-gc",
+        default: "no",
+        doc: "Keeps files of the journal that are no longer needed; a test aid of Redis.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "backupdirname",
+        kind: TEXT,
+        default: "backupdir",
+        access: Access::Startup,
+        doc: "The directory of BACKUP, within `dir`.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "backup-sealed-ttl",
+        kind: integer(0, i64::MAX),
+        default: "0",
+        doc: "Seconds after which a sealed backup is removed; 0 keeps it.",
+        ..NOT_YET
+    },
+];

@@ -1,0 +1,125 @@
+//! Options: the process and how it lives and ends.
+
+use super::super::choices::{OomScoreAdj, Supervised};
+use super::super::kind::{Kind, TEXT, integer};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::special;
+
+/// The process and how it lives and ends.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "daemonize",
+        default: "no",
+        access: Access::Startup,
+        doc: "Runs in the background.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "pidfile",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The file that says the process id.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "supervised",
+        kind: Kind::Choice(Supervised::WORDS),
+        default: "no",
+        access: Access::Startup,
+        doc: "Who watches over the process.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "databases",
+        kind: integer(1, i32::MAX as i64),
+        default: "16",
+        access: Access::Startup,
+        doc: "How many databases there are.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "set-proc-title",
+        default: "yes",
+        access: Access::Startup,
+        doc: "Shows what the server does in its process title.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "proc-title-template",
+        kind: special::TITLE_TEMPLATE,
+        default: "{title} {listen-addr} {server-mode}",
+        effect: Effect::ProcessTitle,
+        doc: "What the process title says.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "oom-score-adj",
+        kind: Kind::Choice(OomScoreAdj::WORDS),
+        default: "no",
+        effect: Effect::OomScore,
+        doc: "Whether the kernel's out-of-memory scores are set.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "oom-score-adj-values",
+        kind: special::OOM_SCORES,
+        default: "0 200 800",
+        effect: Effect::OomScore,
+        doc: "The out-of-memory scores of a primary, of a replica and of a child.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "shutdown-timeout",
+        kind: integer(0, i32::MAX as i64),
+        default: "10",
+        doc: "Seconds that a shutdown waits for replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "shutdown-on-sigint",
+        kind: special::SHUTDOWN,
+        default: "default",
+        doc: "How an interrupt shuts the server down.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "shutdown-on-sigterm",
+        kind: special::SHUTDOWN,
+        default: "default",
+        doc: "How a SIGTERM shuts the server down.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "ignore-warnings",
+        kind: TEXT,
+        doc: "Warnings of the system's state that do not stop the start.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "extended-redis-compatibility",
+        default: "no",
+        doc: "Makes Valkey say it is Redis; here hello-server-name and INFO do.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "locale-collate",
+        kind: special::LOCALE,
+        doc: "The locale that SORT compares text by; text is compared by its bytes here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "watchdog-period",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        hidden: true,
+        doc: "Milliseconds after which a stuck event loop reports itself.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "debug-context",
+        kind: TEXT,
+        hidden: true,
+        doc: "A text for crash reports.",
+        ..ACCEPTED
+    },
+];

@@ -1,0 +1,214 @@
+//! Options: primaries and replicas.
+
+use super::super::kind::{Kind, TEXT, integer, memory};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET};
+use super::super::special;
+
+/// Primaries and replicas.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "replicaof",
+        aliases: &["slaveof"],
+        kind: special::REPLICAOF,
+        access: Access::Startup,
+        doc: "Host and port of the primary that this server replicates.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "masterauth",
+        aliases: &["primaryauth"],
+        kind: TEXT,
+        sensitive: true,
+        doc: "The password for the primary.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "masteruser",
+        aliases: &["primaryuser"],
+        kind: TEXT,
+        doc: "The user name for the primary.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-serve-stale-data",
+        aliases: &["slave-serve-stale-data"],
+        default: "yes",
+        doc: "Answers reads while the primary is out of reach.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-read-only",
+        aliases: &["slave-read-only"],
+        default: "yes",
+        doc: "Refuses writes on a replica.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-priority",
+        aliases: &["slave-priority"],
+        kind: integer(0, i32::MAX as i64),
+        default: "100",
+        doc: "Sentinel's preference among replicas; 0 is never promoted.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-announced",
+        default: "yes",
+        doc: "Whether Sentinel tells clients of this replica.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-announce-ip",
+        aliases: &["slave-announce-ip"],
+        kind: TEXT,
+        doc: "The address that a replica tells its primary.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-announce-port",
+        aliases: &["slave-announce-port"],
+        kind: integer(0, 65_535),
+        default: "0",
+        doc: "The port that a replica tells its primary.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-ignore-disk-write-errors",
+        default: "no",
+        doc: "Lets a replica go on when its journal cannot be written.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-ping-replica-period",
+        aliases: &["repl-ping-slave-period"],
+        kind: integer(1, i32::MAX as i64),
+        default: "10",
+        doc: "Seconds between pings to replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-timeout",
+        kind: integer(1, i32::MAX as i64),
+        default: "60",
+        doc: "Seconds of silence after which a link is closed.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-disable-tcp-nodelay",
+        default: "no",
+        doc: "Lets the kernel collect small packets to replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-backlog-size",
+        kind: memory(1, i64::MAX),
+        default: "1mb",
+        effect: Effect::Backlog,
+        doc: "How many bytes of the stream are kept for replicas that reconnect.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-backlog-ttl",
+        kind: integer(0, i64::MAX),
+        default: "3600",
+        doc: "Seconds that the backlog is kept without replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-diskless-sync",
+        default: "yes",
+        doc: "Sends full syncs without a file; they always are.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "repl-diskless-sync-delay",
+        kind: integer(0, i32::MAX as i64),
+        default: "5",
+        doc: "Seconds a full sync waits for more replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-diskless-sync-max-replicas",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "Replicas at which a full sync waits no longer.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-diskless-load",
+        kind: Kind::Choice(&["disabled", "on-empty-db", "swapdb", "flush-before-load"]),
+        default: "disabled",
+        doc: "How a replica loads a full sync without a file.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-rdb-channel",
+        default: "yes",
+        hidden: true,
+        doc: "Sends snapshot and stream over two connections.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-mptcp",
+        default: "no",
+        access: Access::Startup,
+        doc: "Connects to the primary with Multipath TCP.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-compression",
+        default: "no",
+        doc: "Compresses the stream to replicas.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "repl-compression-max-latency",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "Milliseconds that compression may hold the stream back.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "replica-full-sync-buffer-limit",
+        kind: memory(0, i64::MAX),
+        default: "0",
+        doc: "Bytes of the stream that a replica holds while it loads; 0 uses the output \
+              buffer's limit.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "dual-channel-replication-enabled",
+        default: "no",
+        doc: "Sends snapshot and stream over two connections, as Valkey does.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "min-replicas-to-write",
+        aliases: &["min-slaves-to-write"],
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        doc: "How many replicas must be near for writes to be accepted.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "min-replicas-max-lag",
+        aliases: &["min-slaves-max-lag"],
+        kind: integer(0, i32::MAX as i64),
+        default: "10",
+        doc: "Seconds after which a silent replica is not near.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "propagation-error-behavior",
+        kind: Kind::Choice(&["ignore", "panic", "panic-on-replicas"]),
+        default: "ignore",
+        doc: "What an impossible command of the primary does to a replica.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "import-mode",
+        default: "no",
+        doc: "Leaves expiry to the source while data is imported.",
+        ..NOT_YET
+    },
+];

@@ -1,0 +1,75 @@
+//! Options: passwords, users and what they may do.
+
+use super::super::choices::{AclPubsubDefault, DebugAccess};
+use super::super::kind::{Kind, TEXT, integer};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+
+/// Passwords, users and what they may do.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "requirepass",
+        kind: TEXT,
+        sensitive: true,
+        effect: Effect::Password,
+        doc: "The default user's password.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "aclfile",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The file of users.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "acllog-max-len",
+        kind: integer(0, i64::MAX),
+        default: "128",
+        doc: "How many refusals ACL LOG remembers.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "acl-pubsub-default",
+        kind: Kind::Choice(AclPubsubDefault::WORDS),
+        default: "resetchannels",
+        doc: "Which channels a new user may use.",
+        ..NOT_YET
+    },
+    ConfigOption {
+        name: "enable-protected-configs",
+        kind: Kind::Choice(DebugAccess::WORDS),
+        default: "no",
+        access: Access::Startup,
+        doc: "Who may set protected options.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "enable-debug-command",
+        kind: Kind::Choice(DebugAccess::WORDS),
+        default: "no",
+        access: Access::Startup,
+        doc: "Who may call DEBUG.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "enable-module-command",
+        kind: Kind::Choice(DebugAccess::WORDS),
+        default: "no",
+        access: Access::Startup,
+        doc: "Who may call MODULE.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "hide-user-data-from-log",
+        default: "no",
+        doc: "Keeps keys and values out of the log.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "hash-seed",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "What seeds the hash of keys; ours is always random.",
+        ..ACCEPTED
+    },
+];

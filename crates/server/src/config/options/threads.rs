@@ -1,0 +1,136 @@
+//! Options: threads and cores.
+
+use super::super::kind::{TEXT, integer};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
+use super::super::special;
+
+/// Threads and cores.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "worker-threads",
+        aliases: &["server-threads", "threads"],
+        kind: integer(0, 1024),
+        default: "0",
+        effect: Effect::Workers,
+        doc: "How many threads serve clients; 0 is one per core that the process may use.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "server-thread-affinity",
+        kind: special::YES_OR_TRUE,
+        default: "no",
+        effect: Effect::Affinity,
+        doc: "Binds each worker to a core of its own.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "io-threads",
+        kind: integer(1, 256),
+        default: "1",
+        access: Access::Startup,
+        doc: "Redis' threads that read and write; worker-threads says how many serve clients here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "io-threads-do-reads",
+        default: "no",
+        access: Access::Startup,
+        doc: "Whether Redis' threads also read.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "io-threads-always-active",
+        default: "no",
+        hidden: true,
+        doc: "Keeps Valkey's threads awake.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "min-io-threads-avoid-copy-reply",
+        kind: integer(0, i32::MAX as i64),
+        default: "7",
+        hidden: true,
+        doc: "Threads from which Valkey sends replies without a copy.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "min-string-size-avoid-copy-reply",
+        kind: integer(0, i32::MAX as i64),
+        default: "16384",
+        hidden: true,
+        doc: "Bytes from which Valkey sends replies without a copy.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "prefetch-batch-max-size",
+        kind: integer(0, 128),
+        default: "16",
+        doc: "How many keys of a batch Valkey fetches ahead.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "lookahead",
+        kind: integer(1, i32::MAX as i64),
+        default: "16",
+        doc: "How many requests of a pipeline Redis reads ahead.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "server-cpulist",
+        aliases: &["server_cpulist"],
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The cores of Redis' threads; server-thread-affinity binds workers here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "bio-cpulist",
+        aliases: &["bio_cpulist"],
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The cores of Redis' background threads.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "aof-rewrite-cpulist",
+        aliases: &["aof_rewrite_cpulist"],
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The cores of Redis' journal rewriting child.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "bgsave-cpulist",
+        aliases: &["bgsave_cpulist"],
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The cores of Redis' snapshot child.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "hz",
+        kind: integer(0, i32::MAX as i64),
+        default: "10",
+        doc: "How often Redis does its background work; ours comes when it is due.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "dynamic-hz",
+        default: "yes",
+        doc: "Does background work more often with many clients.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "activerehashing",
+        default: "yes",
+        doc: "Spends idle time on rehashing; there is nothing to rehash here.",
+        ..ACCEPTED
+    },
+    ConfigOption {
+        name: "active-expire-effort",
+        kind: integer(1, 10),
+        default: "1",
+        doc: "How much time is spent on finding expired keys.",
+        ..WORKS
+    },
+];

@@ -1,0 +1,136 @@
+//! Typed handles to the options that the server reads: `config.get(PORT)` is a `u16`.
+//!
+//! A handle names its option once more, but only to the compiler: [`setting`] refuses, while
+//! compiling, a name without a block and a type that cannot hold every value of its kind.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::choices::{
+    AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
+    MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
+};
+use super::kind::Kind;
+use super::options::{CELL_TABLE, TABLE};
+use super::store::{Readable, Setting, Shape};
+
+/// The handle of the option called `name`, for constants only.
+pub const fn setting<T: Readable>(name: &str) -> Setting<T> {
+    let mut index = 0;
+    while index < TABLE.len() {
+        if same(TABLE[index].name, name) {
+            assert!(fits(&T::SHAPE, &TABLE[index].kind), "the option's kind does not fit the type");
+            return Setting { cell: CELL_TABLE[index], is: PhantomData };
+        }
+        index += 1;
+    }
+    panic!("no option has this name");
+}
+
+const fn fits(shape: &Shape, kind: &Kind) -> bool {
+    match (shape, kind) {
+        (Shape::Bool, Kind::Bool) => true,
+        (Shape::Bool, Kind::Special(special)) => special.width == 1,
+        (Shape::Number(low, high), Kind::Number { least, most, .. }) => {
+            *low <= *least && *most <= *high
+        }
+        (Shape::Number(..), Kind::Special(special)) => special.width == 1,
+        (Shape::Numbers(width), Kind::Special(special)) => special.width == *width,
+        (Shape::Text, kind) => kind.width() == 0,
+        (Shape::Choice(words), Kind::Choice(names)) => {
+            let mut index = 0;
+            while index < words.len() && index < names.len() && same(words[index], names[index]) {
+                index += 1;
+            }
+            index == words.len() && index == names.len()
+        }
+        _ => false,
+    }
+}
+
+const fn same(left: &str, right: &str) -> bool {
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut index = 0;
+    while index < left.len() && index < right.len() && left[index] == right[index] {
+        index += 1;
+    }
+    index == left.len() && index == right.len()
+}
+
+/// Declares handles: name, type, option.
+macro_rules! settings {
+    ($($handle:ident: $kind:ty = $name:literal;)*) => {$(
+        #[doc = concat!("`", $name, "`")]
+        pub const $handle: Setting<$kind> = setting($name);
+    )*};
+}
+
+settings! {
+    ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
+    ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
+    APPENDFSYNC: AppendFsync = "appendfsync";
+    APPENDONLY: bool = "appendonly";
+    AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
+    BIND: Arc<[u8]> = "bind";
+    BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
+    CLIENT_OUTPUT_BUFFER_LIMIT: [i64; 9] = "client-output-buffer-limit";
+    CLIENT_QUERY_BUFFER_LIMIT: usize = "client-query-buffer-limit";
+    COMMANDLOG_LARGE_REPLY_MAX_LEN: usize = "commandlog-large-reply-max-len";
+    COMMANDLOG_LARGE_REQUEST_MAX_LEN: usize = "commandlog-large-request-max-len";
+    COMMANDLOG_REPLY_LARGER_THAN: i64 = "commandlog-reply-larger-than";
+    COMMANDLOG_REQUEST_LARGER_THAN: i64 = "commandlog-request-larger-than";
+    DAEMONIZE: bool = "daemonize";
+    DATABASES: u32 = "databases";
+    DBFILENAME: Arc<[u8]> = "dbfilename";
+    DIR: Arc<[u8]> = "dir";
+    DISABLE_THP: bool = "disable-thp";
+    ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
+    ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
+    ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
+    HELLO_SERVER_NAME: Arc<[u8]> = "hello-server-name";
+    HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
+    HZ: u32 = "hz";
+    LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
+    LATENCY_TRACKING: bool = "latency-tracking";
+    LATENCY_TRACKING_INFO_PERCENTILES: Arc<[u8]> = "latency-tracking-info-percentiles";
+    LFU_DECAY_TIME: u32 = "lfu-decay-time";
+    LFU_LOG_FACTOR: u32 = "lfu-log-factor";
+    LOGFILE: Arc<[u8]> = "logfile";
+    LOGLEVEL: LogLevel = "loglevel";
+    LOG_FORMAT: LogFormat = "log-format";
+    LOG_TIMESTAMP_FORMAT: LogTimestampFormat = "log-timestamp-format";
+    MAXCLIENTS: u32 = "maxclients";
+    MAXMEMORY: u64 = "maxmemory";
+    MAXMEMORY_CLIENTS: i64 = "maxmemory-clients";
+    MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
+    MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
+    MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
+    NOTIFY_KEYSPACE_EVENTS: i64 = "notify-keyspace-events";
+    OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
+    OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";
+    PIDFILE: Arc<[u8]> = "pidfile";
+    PORT: u16 = "port";
+    PROTECTED_MODE: bool = "protected-mode";
+    PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
+    REQUIREPASS: Arc<[u8]> = "requirepass";
+    SAVE: Arc<[u8]> = "save";
+    SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
+    SHUTDOWN_ON_SIGINT: i64 = "shutdown-on-sigint";
+    SHUTDOWN_ON_SIGTERM: i64 = "shutdown-on-sigterm";
+    SHUTDOWN_TIMEOUT: u64 = "shutdown-timeout";
+    SLOWLOG_ENTRY_MAX_ARGC: usize = "slowlog-entry-max-argc";
+    SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";
+    SLOWLOG_LOG_SLOWER_THAN: i64 = "slowlog-log-slower-than";
+    SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
+    SUPERVISED: Supervised = "supervised";
+    SYSLOG_ENABLED: bool = "syslog-enabled";
+    SYSLOG_FACILITY: SyslogFacility = "syslog-facility";
+    SYSLOG_IDENT: Arc<[u8]> = "syslog-ident";
+    TCP_BACKLOG: i32 = "tcp-backlog";
+    TCP_KEEPALIVE: u32 = "tcp-keepalive";
+    TIMEOUT: u32 = "timeout";
+    TLS_PORT: u16 = "tls-port";
+    UNIXSOCKET: Arc<[u8]> = "unixsocket";
+    UNIXSOCKETPERM: u32 = "unixsocketperm";
+    WORKER_THREADS: usize = "worker-threads";
+}

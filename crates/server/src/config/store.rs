@@ -1,0 +1,324 @@
+//! Where the values live, how they are read, and how CONFIG GET and SET reach them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base::glob;
+
+use super::kind::{Fault, Standing, Value};
+use super::option::{Access, ConfigOption, Effect};
+use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
+use super::settings;
+
+/// The values of all options, shared by all threads.
+///
+/// Every value stands alone: who needs two options that agree reads them where they cannot change.
+pub struct Config {
+    numbers: [AtomicI64; NUMBER_CELLS],
+    texts: [RwLock<Arc<[u8]>>; TEXT_CELLS],
+    /// The configuration file that the server was started with, as an absolute path.
+    path: Option<PathBuf>,
+}
+
+/// A typed handle to one option: `config.get(PORT)`.
+pub struct Setting<T> {
+    pub(super) cell: usize,
+    pub(super) is: PhantomData<T>,
+}
+
+/// What a value can be read as.
+pub trait Readable: Sized + 'static {
+    /// What an option's kind must be to be read so.
+    const SHAPE: Shape;
+    /// Reads the cell of an option whose kind has that shape.
+    fn read(config: &Config, cell: usize) -> Self;
+}
+
+/// Which kinds a [`Readable`] type takes, checked when the server is compiled.
+pub enum Shape {
+    /// `yes` or `no`.
+    Bool,
+    /// A number that lies within this range.
+    Number(i64, i64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// So many numbers of a special form.
+    Numbers(usize),
+    /// A text.
+    Text,
+}
+
+/// What a CONFIG SET did: the effects that are still to be performed, and the way back.
+#[must_use = "the effects are still to be performed"]
+pub struct Change {
+    /// The effects of the options that changed, each once, with the name the client gave first.
+    pub effects: Vec<(Effect, String)>,
+    before: Vec<(usize, Value)>,
+}
+
+/// Why CONFIG SET changed nothing; its text is the error's, prefix included.
+#[derive(Debug, PartialEq, Eq)]
+pub enum SetError {
+    /// A name without a value.
+    Odd,
+    /// No such option.
+    Unknown(String),
+    /// An option that cannot have that value, or not now.
+    Refused {
+        /// The option as the client named it.
+        name: String,
+        /// Why, in Redis' words.
+        why: Fault,
+    },
+}
+
+impl Config {
+    /// All defaults.
+    pub fn new() -> Config {
+        let config = Config {
+            numbers: [const { AtomicI64::new(0) }; NUMBER_CELLS],
+            texts: std::array::from_fn(|_| RwLock::default()),
+            path: None,
+        };
+        for (index, option) in ALL.iter().enumerate() {
+            config.store(index, &default_of(option));
+        }
+        config
+    }
+
+    /// The value of an option.
+    #[inline]
+    pub fn get<T: Readable>(&self, setting: Setting<T>) -> T {
+        T::read(self, setting.cell)
+    }
+
+    /// The configuration file, when there is one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(super) fn set_path(&mut self, path: PathBuf) {
+        self.path = Some(path);
+    }
+
+    /// The value that CONFIG GET shows for the option of that name, or alias.
+    pub fn show(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let index = find(name)?;
+        Some(ALL[index].kind.show(&self.load(index)))
+    }
+
+    /// Names and values that match one of the patterns, sorted by name. A name without wildcards
+    /// is answered as it was asked for.
+    pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        for pattern in patterns {
+            let exact = glob::is_literal(pattern);
+            for (index, option) in ALL.iter().enumerate() {
+                for name in option.names() {
+                    let matches = match exact {
+                        true => name.as_bytes().eq_ignore_ascii_case(pattern),
+                        false => !option.hidden && glob::matches(pattern, name.as_bytes(), true),
+                    };
+                    if matches {
+                        let shown = if exact { pattern } else { name.as_bytes() };
+                        found.entry(name).or_insert_with(|| (shown.to_vec(), index));
+                    }
+                }
+            }
+        }
+        let value = |index: usize| ALL[index].kind.show(&self.load(index));
+        found.into_values().map(|(shown, index)| (shown, value(index))).collect()
+    }
+
+    /// CONFIG SET: `pairs` alternates names and values. Either all values change or none; `local`
+    /// says whether the client is on this machine. Who performs the effects also serialises calls.
+    pub fn set_many(&self, pairs: &[&[u8]], local: bool) -> Result<Change, SetError> {
+        let (pairs, []) = pairs.as_chunks::<2>() else { return Err(SetError::Odd) };
+        let mut indices = Vec::with_capacity(pairs.len());
+        for (count, [name, _]) in pairs.iter().enumerate() {
+            let index = find(name).ok_or_else(|| SetError::Unknown(lossy(name)))?;
+            self.check_access(&ALL[index], local).map_err(|why| refused(name, why))?;
+            if pairs[..count].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
+                return Err(refused(name, "duplicate parameter".into()));
+            }
+            indices.push(index);
+        }
+        let mut values = Vec::with_capacity(pairs.len());
+        for (index, [name, text]) in indices.iter().zip(pairs) {
+            let current = self.load(*index);
+            let standing = Standing { value: &current, by_earlier_line: false };
+            let value = ALL[*index].kind.parse_one(text, standing);
+            values.push((current.clone(), value.map_err(|why| refused(name, why))?));
+        }
+        let mut change = Change { effects: Vec::new(), before: Vec::new() };
+        for ((index, [name, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
+            if before == value {
+                continue;
+            }
+            self.store(index, &value);
+            change.before.push((index, before));
+            let effect = ALL[index].effect;
+            if effect != Effect::None && change.effects.iter().all(|(known, _)| *known != effect) {
+                change.effects.push((effect, lossy(name)));
+            }
+        }
+        Ok(change)
+    }
+
+    /// Takes a change back because the effect of `name` failed, and says so to the client.
+    pub fn undo(&self, change: Change, name: &str, why: impl Into<Fault>) -> SetError {
+        for (index, before) in change.before.iter().rev() {
+            self.store(*index, before);
+        }
+        SetError::Refused { name: name.to_owned(), why: why.into() }
+    }
+
+    pub(super) fn load(&self, index: usize) -> Value {
+        let cell = CELLS[index];
+        match ALL[index].kind.width() {
+            0 => Value::Text(self.text(cell)),
+            width => Value::Numbers(
+                (cell..cell + width)
+                    .map(|cell| self.numbers[cell].load(Ordering::Relaxed))
+                    .collect(),
+            ),
+        }
+    }
+
+    pub(super) fn store(&self, index: usize, value: &Value) {
+        let cell = CELLS[index];
+        match value {
+            Value::Numbers(numbers) => {
+                for (cell, number) in self.numbers[cell..].iter().zip(numbers) {
+                    cell.store(*number, Ordering::Relaxed);
+                }
+            }
+            Value::Text(text) => {
+                *self.texts[cell].write().unwrap_or_else(PoisonError::into_inner) = text.clone();
+            }
+        }
+    }
+
+    fn check_access(&self, option: &ConfigOption, local: bool) -> Result<(), Fault> {
+        match option.access {
+            Access::Live => Ok(()),
+            Access::Startup => Err(Fault::Borrowed("can't set immutable config")),
+            Access::Protected if self.get(settings::ENABLE_PROTECTED_CONFIGS).allows(local) => {
+                Ok(())
+            }
+            Access::Protected => Err(Fault::Borrowed("can't set protected config")),
+        }
+    }
+
+    pub(super) fn number(&self, cell: usize) -> i64 {
+        self.numbers[cell].load(Ordering::Relaxed)
+    }
+
+    fn text(&self, cell: usize) -> Arc<[u8]> {
+        Arc::clone(&self.texts[cell].read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config::new()
+    }
+}
+
+/// The place in the list of the option of that name, or alias, in any case.
+pub(super) fn find(name: &[u8]) -> Option<usize> {
+    ALL.iter().position(|option| option.is_called(name))
+}
+
+/// The value that an option has unless told otherwise.
+pub(super) fn default_of(option: &ConfigOption) -> Value {
+    let nothing = Value::Numbers(Vec::new());
+    let standing = Standing { value: &nothing, by_earlier_line: false };
+    option.kind.parse_one(option.default.as_bytes(), standing).expect("a test parses each default")
+}
+
+fn refused(name: &[u8], why: Fault) -> SetError {
+    SetError::Refused { name: lossy(name), why }
+}
+
+fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+impl fmt::Display for SetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SetError::Odd => f.write_str("ERR syntax error"),
+            SetError::Unknown(name) => {
+                write!(f, "ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
+            }
+            SetError::Refused { name, why } => {
+                write!(f, "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SetError {}
+
+impl<T> Clone for Setting<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Setting<T> {}
+
+impl Readable for bool {
+    const SHAPE: Shape = Shape::Bool;
+
+    #[inline]
+    fn read(config: &Config, cell: usize) -> bool {
+        config.number(cell) != 0
+    }
+}
+
+impl Readable for Arc<[u8]> {
+    const SHAPE: Shape = Shape::Text;
+
+    fn read(config: &Config, cell: usize) -> Arc<[u8]> {
+        config.text(cell)
+    }
+}
+
+impl<const N: usize> Readable for [i64; N] {
+    const SHAPE: Shape = Shape::Numbers(N);
+
+    #[inline]
+    fn read(config: &Config, cell: usize) -> [i64; N] {
+        std::array::from_fn(|place| config.number(cell + place))
+    }
+}
+
+macro_rules! readable_numbers {
+    ($($number:ty: $least:expr, $most:expr;)*) => {$(
+        impl Readable for $number {
+            const SHAPE: Shape = Shape::Number($least, $most);
+
+            #[inline]
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::allow_attributes)]
+            fn read(config: &Config, cell: usize) -> $number {
+                // The option's range lies within the type's: `setting` checks it.
+                config.number(cell) as $number
+            }
+        }
+    )*};
+}
+
+readable_numbers! {
+    i64: i64::MIN, i64::MAX;
+    u64: 0, i64::MAX;
+    usize: 0, i64::MAX;
+    u32: 0, u32::MAX as i64;
+    i32: i32::MIN as i64, i32::MAX as i64;
+    u16: 0, u16::MAX as i64;
+}
