@@ -1,7 +1,6 @@
 //! The table against a naive model, its invariants, its bounds.
 
 use std::cell::Cell;
-use std::collections::HashSet;
 
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
@@ -76,9 +75,21 @@ impl Model {
         assert_eq!(self.table.len(), self.present.len());
         assert_eq!(self.table.is_empty(), self.present.is_empty());
         assert!(self.present.iter().all(|address| self.find(*address).is_some()));
-        let expected: HashSet<u64> = self.present.iter().map(|address| address.get()).collect();
-        assert_eq!(self.table.iter().map(Address::get).collect::<HashSet<u64>>(), expected);
-        assert_eq!(self.table.iter().count(), expected.len());
+        let mut expected = self.marks();
+        for address in self.table.iter() {
+            let once = std::mem::replace(&mut expected[address.get() as usize], false);
+            assert!(once, "{address:?} is foreign, or there twice");
+        }
+        assert!(!expected.contains(&true));
+    }
+
+    /// Which addresses are present, by their number.
+    fn marks(&self) -> Vec<bool> {
+        let mut marks = vec![false; self.hashes.len() + 1];
+        for address in &self.present {
+            marks[address.get() as usize] = true;
+        }
+        marks
     }
 }
 
@@ -98,20 +109,23 @@ enum Step {
     Walk { at_least: usize },
 }
 
-/// Hashes of all 64 bits, of few prefixes, of few fingerprints, and one single hash.
+/// Hashes of all 64 bits, all under one prefix, or of 2,048 values.
 fn mask() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => Just(u64::MAX),
-        1 => Just(u64::MAX >> 9),
-        1 => Just(0xffe0_0000_0000_ffff),
-        1 => Just(0x0000_0700_0700_0000),
-        1 => Just(0),
+        1 => Just(u64::MAX >> 3),
+        1 => Just(0xffe0_0000_0000_0000),
     ]
 }
 
-fn step(many: usize) -> impl Strategy<Value = Step> {
+/// Besides, hashes of 64 values or a single one, which take too long where there are many.
+fn narrow_mask() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => mask(), 1 => Just(0x0000_0700_0700_0000), 1 => Just(0)]
+}
+
+fn step(many: usize, mask: impl Strategy<Value = u64>) -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (1..many, any::<u64>(), mask())
+        4 => (1..many, any::<u64>(), mask)
             .prop_map(|(many, seed, mask)| Step::Insert { many, seed, mask }),
         3 => (1..many, any::<u64>()).prop_map(|(many, seed)| Step::Remove { many, seed }),
         1 => any::<u64>().prop_map(|seed| Step::Replace { seed }),
@@ -123,8 +137,8 @@ fn step(many: usize) -> impl Strategy<Value = Step> {
 fn run(steps: &[Step]) {
     let mut model = Model::default();
     let mut position = 0;
-    let mut stayed: HashSet<u64> = HashSet::new();
-    let mut seen: HashSet<u64> = HashSet::new();
+    // Of the walk that is under way: what was there all the time, and what it has met of that.
+    let mut unseen: Vec<bool> = Vec::new();
     for step in steps {
         match *step {
             Step::Insert { many, seed, mask } => {
@@ -143,22 +157,21 @@ fn run(steps: &[Step]) {
             Step::Replace { .. } => {}
             Step::Walk { at_least } => {
                 if position == 0 {
-                    seen.clear();
-                    stayed = model.present.iter().map(|address| address.get()).collect();
+                    unseen = model.marks();
                 }
                 let next = model.table.walk(position, at_least, |address| {
-                    seen.insert(address.get());
+                    // What came after the walk began has no mark.
+                    unseen.get_mut(address.get() as usize).into_iter().for_each(|it| *it = false);
                 });
                 assert!(next.is_none_or(|next| next > position && next.trailing_zeros() >= 26));
                 position = next.unwrap_or(0);
-                if position == 0 {
-                    assert!(stayed.is_subset(&seen));
-                }
+                assert!(position != 0 || !unseen.contains(&true));
             }
         }
         model.check();
-        let present: HashSet<u64> = model.present.iter().map(|address| address.get()).collect();
-        stayed.retain(|address| present.contains(address));
+        for (unseen, present) in unseen.iter_mut().zip(model.marks()) {
+            *unseen &= present;
+        }
     }
     while !model.present.is_empty() {
         model.remove(model.present.len() - 1);
@@ -169,22 +182,22 @@ fn run(steps: &[Step]) {
 
 proptest! {
     #![proptest_config(proptest::test_runner::Config {
-        cases: 200, failure_persistence: None, ..Default::default()
+        cases: 128, failure_persistence: None, ..Default::default()
     })]
 
     #[test]
-    fn small_tables_match_the_model(steps in prop::collection::vec(step(30), 1..40)) {
+    fn small_tables_match_the_model(steps in prop::collection::vec(step(30, narrow_mask()), 1..40)) {
         run(&steps);
     }
 }
 
 proptest! {
     #![proptest_config(proptest::test_runner::Config {
-        cases: 12, failure_persistence: None, ..Default::default()
+        cases: 8, failure_persistence: None, ..Default::default()
     })]
 
     #[test]
-    fn large_tables_match_the_model(steps in prop::collection::vec(step(6_000), 1..16)) {
+    fn large_tables_match_the_model(steps in prop::collection::vec(step(6_000, mask()), 1..16)) {
         run(&steps);
     }
 }
