@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     match run(verb, rest) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             eprintln!("xtask {verb}: {message}");
             ExitCode::FAILURE
@@ -38,13 +38,14 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(verb: &str, rest: &[String]) -> Result<(), String> {
+fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
     match (verb, rest) {
-        ("setup", []) => environment::prepare().map(drop),
-        ("test", _) => suite::run(rest).and_then(count::Count::verdict),
-        ("tidy", []) => tidy::run(),
-        ("licences", []) => licences::run(),
-        ("ci", []) => ci::run(),
-        _ => Err(format!("no such verb or arguments\n{USAGE}")),
+        ("setup", []) => environment::prepare().map(drop)?,
+        ("test", _) => suite::run(rest).and_then(count::Count::verdict)?,
+        ("tidy", []) => tidy::run()?,
+        ("licences", []) => licences::run()?,
+        ("ci", []) => return Ok(ci::run()),
+        _ => return Err(format!("no such verb or arguments\n{USAGE}")),
     }
+    Ok(ExitCode::SUCCESS)
 }

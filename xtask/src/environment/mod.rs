@@ -26,16 +26,18 @@ pub(crate) fn prepare() -> Result<PathBuf, String> {
 }
 
 fn install(part: &Part, folder: &Path) -> Result<(), String> {
-    let mut pins = part.extra.to_owned();
+    // A venv does not survive being moved, so where it is belongs to its state.
+    let mut pins = format!("{}\n{}\n", folder.display(), part.extra);
     for file in part.pins {
         pins += &read(&shell::root().join(file))?;
     }
-    let stamp = folder.join(part.name).with_extension("stamp");
-    if fs::read_to_string(&stamp).is_ok_and(|present| present == pins) && (part.is_there)() {
+    let own = folder.join(part.name);
+    let stamp = own.with_extension("stamp");
+    let is_there = own.is_dir() && (part.is_there)();
+    if is_there && fs::read_to_string(&stamp).is_ok_and(|present| present == pins) {
         return Ok(());
     }
     println!("setting up {}", part.name);
-    let own = folder.join(part.name);
     empty(&own)?;
     (part.install)(&own).map_err(|error| format!("cannot set up {}: {error}", part.name))?;
     fs::write(&stamp, pins).map_err(|error| name(&stamp, &error))
