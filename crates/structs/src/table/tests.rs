@@ -186,7 +186,9 @@ proptest! {
     })]
 
     #[test]
-    fn small_tables_match_the_model(steps in prop::collection::vec(step(30, narrow_mask()), 1..40)) {
+    fn small_tables_match_the_model(
+        steps in prop::collection::vec(step(30, narrow_mask()), 1..40)
+    ) {
         run(&steps);
     }
 }

@@ -31,8 +31,8 @@ const SAMPLE_TRIES: usize = 8;
 
 impl Table {
     /// Visits all entries from a position on, home bucket by home bucket, until at least
-    /// `at_least` were visited or `8 * at_least` buckets (no fewer than 16) were passed. Returns the
-    /// position to go on from, its low 26 bits zero, or `None` at the end. Position 0 begins.
+    /// `at_least` were visited or `8 * at_least` buckets (no fewer than 16) were passed. Returns
+    /// the position to go on from, its low 26 bits zero, or `None` at the end. Position 0 begins.
     ///
     /// An entry that is present from the first step of a walk to its last is visited at least once,
     /// whatever is inserted and removed between the steps. It may be visited twice.
