@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Byte `n` lies in leaf `n / 4080`, and six bits of that number choose the child at each height,
-//! so no node counts anything. A leaf holds 4,080 bytes because with the two counters of its `Arc` it
-//! then fills 4,096, a size for which every allocator has a class; 16 bytes more would cost 1,024.
+//! so no node counts anything. A leaf holds 4,080 bytes because with the two counters of its `Arc`
+//! it then fills 4,096, for which every allocator has a size class; 16 bytes more would cost 1,024.
 //!
 //! Invariants: the tree is exactly as high as the length needs; no leaf begins at or past the end;
 //! the bytes of the last leaf past the end are zero, so that growing means no writing.

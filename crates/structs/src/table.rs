@@ -25,8 +25,8 @@
 //!   line per bucket, nearly always one. The longest step moves the words of one segment (3,072)
 //!   and copies the directory (4 bytes per segment).
 //! - **Limits**: addresses below 2^48; a directory of at most 22 bits. The costs presume
-//!   well-spread hashes. Equal ones, or many under one long prefix, are correct but searched one by one, and
-//!   their segment may exceed 512 buckets.
+//!   well-spread hashes. Equal ones, or many under one long prefix, are correct but searched one
+//!   by one, and their segment may exceed 512 buckets.
 //! - **Positions**: a place in hash space, not in memory, so a walk can go on after any change:
 //!   see [`Table::walk`].
 

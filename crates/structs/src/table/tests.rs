@@ -199,7 +199,7 @@ proptest! {
     })]
 
     #[test]
-    fn large_tables_match_the_model(steps in prop::collection::vec(step(6_000, mask()), 1..16)) {
+    fn large_tables_match_the_model(steps in prop::collection::vec(step(5_000, mask()), 1..14)) {
         run(&steps);
     }
 }
