@@ -1,4 +1,29 @@
 //! The server: workers, sessions, configuration and administration.
+//!
+//! It drives everything below it and is driven by nobody: `run` is the whole process.
 #![forbid(unsafe_code)]
 
 pub mod config;
+
+mod clients;
+mod commit;
+mod control;
+mod counters;
+mod crew;
+mod execute;
+mod expiry;
+mod gates;
+mod heavy;
+mod log;
+mod pause;
+mod reception;
+mod server;
+mod session;
+mod shutdown;
+mod start;
+mod stats;
+mod table;
+mod worker;
+
+pub use server::{APUS_VERSION, REDIS_VERSION};
+pub use start::run;

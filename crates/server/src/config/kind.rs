@@ -38,10 +38,13 @@ pub enum Kind {
     /// One word of a list; one number, its place in the list.
     Choice(&'static [&'static str]),
     /// One text, checked and normalised by a function.
-    Text(fn(&[u8]) -> Result<Arc<[u8]>, Fault>),
+    Text(TextCheck),
     /// A form of its own.
     Special(&'static Special),
 }
+
+/// Checks and normalises a text.
+pub type TextCheck = fn(&[u8]) -> Result<Arc<[u8]>, Fault>;
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,10 +192,9 @@ impl Kind {
             Kind::Number { .. } => number.to_string().into(),
             Kind::Choice(names) => usize::try_from(number)
                 .ok()
-                .and_then(|at| names.get(at))
+                .and_then(|place| names.get(place))
                 .copied()
-                .into_iter()
-                .collect::<String>()
+                .unwrap_or_default()
                 .into(),
             Kind::Text(_) => value.bytes().into(),
             Kind::Special(special) => (special.show)(value),
@@ -237,7 +239,7 @@ pub(super) fn parse_bytes(text: &[u8]) -> Option<u64> {
         b"gb" => 1 << 30,
         _ => return None,
     };
-    // An empty number is 0, as Redis has it, and one that does not fit saturates: its range refuses.
+    // No number is 0, as Redis has it; one that does not fit saturates, for its range to refuse.
     let number = match std::str::from_utf8(number).ok()? {
         "" if unit.is_empty() => 0,
         "" => return None,

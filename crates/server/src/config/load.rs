@@ -140,7 +140,8 @@ struct Reader {
     startup: Startup,
     /// Whether a line has set the option.
     seen: Vec<bool>,
-    /// How many lines there were outside included files.
+    /// How many lines there were before, outside included files; the command line is told apart by
+    /// an empty one.
     lines: usize,
 }
 
@@ -161,7 +162,7 @@ impl Reader {
         self.startup.show = show;
         for (index, option) in ALL.iter().enumerate() {
             let value = self.startup.config.load(index);
-            if !self.seen[index] || value == default_of(option) {
+            if !self.seen[index] || value == *default_of(index) {
                 continue;
             }
             let why = match option.status {
@@ -190,8 +191,8 @@ impl Reader {
         self.text(&text, None, 0)
     }
 
-    /// `--name value ...`: what follows a name is its value, even `--so`; what follows that is, too,
-    /// until the next name.
+    /// `--name value ...`: what follows a name is its value, even `--so`; so is what follows that,
+    /// up to the next name.
     fn command_line(&mut self, arguments: &[Vec<u8>]) -> Result<(), LoadError> {
         let mut rest = arguments;
         while let [name, after @ ..] = rest {
@@ -211,7 +212,6 @@ impl Reader {
             let quoted = words.iter().skip(1).map(|word| format!(" {}", quote(word)));
             let text =
                 String::from_utf8_lossy(&words[0]).into_owned() + &quoted.collect::<String>();
-            // The command line begins on the line after an empty one.
             let place = Place { file: None, line: self.lines + 1, text };
             if named.is_none() {
                 return Err(place.refuse(UNKNOWN));
@@ -223,16 +223,13 @@ impl Reader {
 
     fn text(&mut self, text: &[u8], file: Option<&Path>, depth: usize) -> Result<(), LoadError> {
         for (count, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            if file.is_none() {
-                self.lines += 1;
-            }
             let line = line.trim_ascii();
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
             let place = Place {
                 file: file.map(Path::to_owned),
-                line: if file.is_none() { self.lines } else { count + 1 },
+                line: if file.is_none() { self.lines } else { 0 } + count + 1,
                 text: String::from_utf8_lossy(line).into_owned(),
             };
             let words = split_arguments(line)
@@ -240,6 +237,9 @@ impl Reader {
             if !words.is_empty() {
                 self.directive(&words, &place, depth)?;
             }
+        }
+        if file.is_none() {
+            self.lines += text.iter().filter(|byte| **byte == b'\n').count();
         }
         Ok(())
     }

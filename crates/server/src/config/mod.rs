@@ -12,6 +12,7 @@ mod kind;
 mod load;
 mod option;
 mod options;
+mod readings;
 mod rewrite;
 pub mod settings;
 mod special;
@@ -21,9 +22,15 @@ pub use choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
     MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
 };
-pub use kind::{Fault, Kind, Special, Standing, Unit, Value};
+pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};
 pub use options::ALL;
+pub use readings::{
+    BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
+};
 pub use rewrite::RewriteError;
 pub use store::{Change, Config, Readable, SetError, Setting, Shape};
+
+#[cfg(test)]
+mod tests;

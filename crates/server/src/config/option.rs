@@ -1,6 +1,7 @@
 //! The shape of an option's block: all that is known about one directive.
 
 use super::kind::{self, Kind};
+use super::options::ALL;
 
 /// One directive of the configuration.
 #[derive(Clone, Copy)]
@@ -74,9 +75,9 @@ pub enum Effect {
     SaveSchedule,
     /// Turn the journal's file on or off.
     AppendOnly,
-    /// Turn the replication backlog's size.
+    /// Resize the replication backlog.
     Backlog,
-    /// Turn the process title.
+    /// Show a new process title.
     ProcessTitle,
     /// Tell the kernel the new out-of-memory scores.
     OomScore,
@@ -107,6 +108,11 @@ pub(super) const ACCEPTED: ConfigOption = ConfigOption { status: Status::Accepte
 pub(super) const NOT_YET: ConfigOption = ConfigOption { status: Status::NotYet, ..WORKS };
 
 impl ConfigOption {
+    /// The option of that name, or alias, in any case.
+    pub fn named(name: &[u8]) -> Option<&'static ConfigOption> {
+        ALL.iter().find(|option| option.is_called(name))
+    }
+
     /// Its name and its aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())

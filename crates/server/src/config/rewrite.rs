@@ -74,8 +74,8 @@ impl Config {
     /// Appends what the file did not mention.
     fn append_unsaid(&self, written: &[bool], users: Option<&[String]>, text: &mut Vec<u8>) {
         let mut appendix = Vec::new();
-        for (index, option) in ALL.iter().enumerate() {
-            if !written[index] && self.load(index) != default_of(option) {
+        for (index, written) in written.iter().enumerate() {
+            if !written && self.load(index) != *default_of(index) {
                 self.write_option(index, &mut appendix);
             }
         }
@@ -137,7 +137,7 @@ fn values_said(lines: &[(&[u8], Subject)]) -> Vec<Option<Value>> {
         let Subject::Option(index, arguments) = subject else { continue };
         let kind = &ALL[*index].kind;
         let by_earlier_line = said[*index].is_some();
-        let value = said[*index].take().unwrap_or_else(|| default_of(&ALL[*index]));
+        let value = said[*index].take().unwrap_or_else(|| default_of(*index).clone());
         let standing = Standing { value: &value, by_earlier_line };
         said[*index] = kind.parse(arguments, standing).ok();
     }

@@ -11,16 +11,17 @@ use super::choices::{
     MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
-use super::options::{CELL_TABLE, TABLE};
+use super::options::{ALL, CELLS};
+use super::readings::{BindAddress, KeyEvents, OutputBufferLimits, SavePoint, ShutdownFlags};
 use super::store::{Readable, Setting, Shape};
 
-/// The handle of the option called `name`, for constants only.
-pub const fn setting<T: Readable>(name: &str) -> Setting<T> {
+/// The handle of the option called `name`; its panics are errors of the compiler.
+const fn setting<T: Readable>(name: &str) -> Setting<T> {
     let mut index = 0;
-    while index < TABLE.len() {
-        if same(TABLE[index].name, name) {
-            assert!(fits(&T::SHAPE, &TABLE[index].kind), "the option's kind does not fit the type");
-            return Setting { cell: CELL_TABLE[index], is: PhantomData };
+    while index < ALL.len() {
+        if same(ALL[index].name, name) {
+            assert!(fits(&T::SHAPE, &ALL[index].kind), "the option's kind does not fit the type");
+            return Setting { cell: CELLS[index], is: PhantomData };
         }
         index += 1;
     }
@@ -34,7 +35,6 @@ const fn fits(shape: &Shape, kind: &Kind) -> bool {
         (Shape::Number(low, high), Kind::Number { least, most, .. }) => {
             *low <= *least && *most <= *high
         }
-        (Shape::Number(..), Kind::Special(special)) => special.width == 1,
         (Shape::Numbers(width), Kind::Special(special)) => special.width == *width,
         (Shape::Text, kind) => kind.width() == 0,
         (Shape::Choice(words), Kind::Choice(names)) => {
@@ -71,9 +71,9 @@ settings! {
     APPENDFSYNC: AppendFsync = "appendfsync";
     APPENDONLY: bool = "appendonly";
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
-    BIND: Arc<[u8]> = "bind";
+    BIND: Vec<BindAddress> = "bind";
     BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
-    CLIENT_OUTPUT_BUFFER_LIMIT: [i64; 9] = "client-output-buffer-limit";
+    CLIENT_OUTPUT_BUFFER_LIMIT: OutputBufferLimits = "client-output-buffer-limit";
     CLIENT_QUERY_BUFFER_LIMIT: usize = "client-query-buffer-limit";
     COMMANDLOG_LARGE_REPLY_MAX_LEN: usize = "commandlog-large-reply-max-len";
     COMMANDLOG_LARGE_REQUEST_MAX_LEN: usize = "commandlog-large-request-max-len";
@@ -92,7 +92,7 @@ settings! {
     HZ: u32 = "hz";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
     LATENCY_TRACKING: bool = "latency-tracking";
-    LATENCY_TRACKING_INFO_PERCENTILES: Arc<[u8]> = "latency-tracking-info-percentiles";
+    LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
     LFU_DECAY_TIME: u32 = "lfu-decay-time";
     LFU_LOG_FACTOR: u32 = "lfu-log-factor";
     LOGFILE: Arc<[u8]> = "logfile";
@@ -105,7 +105,7 @@ settings! {
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
     MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
     MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
-    NOTIFY_KEYSPACE_EVENTS: i64 = "notify-keyspace-events";
+    NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
     OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";
     PIDFILE: Arc<[u8]> = "pidfile";
@@ -113,10 +113,10 @@ settings! {
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
     REQUIREPASS: Arc<[u8]> = "requirepass";
-    SAVE: Arc<[u8]> = "save";
+    SAVE: Vec<SavePoint> = "save";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
-    SHUTDOWN_ON_SIGINT: i64 = "shutdown-on-sigint";
-    SHUTDOWN_ON_SIGTERM: i64 = "shutdown-on-sigterm";
+    SHUTDOWN_ON_SIGINT: ShutdownFlags = "shutdown-on-sigint";
+    SHUTDOWN_ON_SIGTERM: ShutdownFlags = "shutdown-on-sigterm";
     SHUTDOWN_TIMEOUT: u64 = "shutdown-timeout";
     SLOWLOG_ENTRY_MAX_ARGC: usize = "slowlog-entry-max-argc";
     SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";

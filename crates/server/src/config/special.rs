@@ -38,14 +38,13 @@ pub(super) const OOM_SCORES: Kind = Kind::Special(&Special {
     lines: |value| vec![show_numbers(value)],
 });
 
-/// `notify-keyspace-events`: letters of event classes as a bit set, in the order of the letters of
-/// `Ag$lshzxetdnoKEm` without its first.
+/// `notify-keyspace-events`: event classes as a bit set, bits as in [`KEY_EVENT_LETTERS`].
 pub(super) const KEY_EVENTS: Kind = Kind::Special(&Special {
     words: false,
     width: 1,
     parse: parse_key_events,
-    show: |value| show_key_events(value).into(),
-    lines: |value| vec![quote(show_key_events(value).as_bytes())],
+    show: |value| show_key_events(value, b"no").into(),
+    lines: |value| vec![quote(show_key_events(value, b"").as_bytes())],
 });
 
 /// `latency-tracking-info-percentiles`: numbers from 0 to 100, kept as text.
@@ -330,19 +329,19 @@ fn parse_key_events(arguments: &[&[u8]], _: Standing<'_>) -> Result<Value, Fault
     Ok(Value::number(flags))
 }
 
-fn show_key_events(value: &Value) -> String {
+/// The letters of the set event classes; beside an `A`, those of `unsaid` are left out: CONFIG GET
+/// does not say them in Redis, but a file must.
+fn show_key_events(value: &Value, unsaid: &[u8]) -> String {
     let flags = value.numbers().first().copied().unwrap_or_default();
     let all = key_event_bits(KEY_EVENTS_OF_A);
-    let abbreviated = flags & all == all;
     let mut text = String::new();
-    if abbreviated {
+    let mut said = flags;
+    if flags & all == all {
         text.push('A');
+        said &= !all & !key_event_bits(unsaid);
     }
     for letter in KEY_EVENT_LETTERS {
-        let bit = key_event_bits(&[*letter]);
-        // As in Redis, `n` and `o` go unsaid beside an `A`.
-        let unsaid = abbreviated && !matches!(letter, b'K' | b'E' | b'm');
-        if flags & bit != 0 && !unsaid {
+        if said & key_event_bits(&[*letter]) != 0 {
             text.push(char::from(*letter));
         }
     }

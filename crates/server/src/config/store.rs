@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use base::glob;
 
@@ -84,8 +84,8 @@ impl Config {
             texts: std::array::from_fn(|_| RwLock::default()),
             path: None,
         };
-        for (index, option) in ALL.iter().enumerate() {
-            config.store(index, &default_of(option));
+        for index in 0..ALL.len() {
+            config.store(index, default_of(index));
         }
         config
     }
@@ -171,8 +171,8 @@ impl Config {
 
     /// Takes a change back because the effect of `name` failed, and says so to the client.
     pub fn undo(&self, change: Change, name: &str, why: impl Into<Fault>) -> SetError {
-        for (index, before) in change.before.iter().rev() {
-            self.store(*index, before);
+        for (index, before) in change.before.into_iter().rev() {
+            self.store(index, &before);
         }
         SetError::Refused { name: name.to_owned(), why: why.into() }
     }
@@ -234,11 +234,20 @@ pub(super) fn find(name: &[u8]) -> Option<usize> {
     ALL.iter().position(|option| option.is_called(name))
 }
 
-/// The value that an option has unless told otherwise.
-pub(super) fn default_of(option: &ConfigOption) -> Value {
+/// The value that the option at `index` has unless told otherwise.
+pub(super) fn default_of(index: usize) -> &'static Value {
+    // Read once, because the default of `dir` is where the process was started.
+    static DEFAULTS: LazyLock<Vec<Value>> =
+        LazyLock::new(|| ALL.iter().map(parse_default).collect());
+    &DEFAULTS[index]
+}
+
+fn parse_default(option: &ConfigOption) -> Value {
     let nothing = Value::Numbers(Vec::new());
     let standing = Standing { value: &nothing, by_earlier_line: false };
-    option.kind.parse_one(option.default.as_bytes(), standing).expect("a test parses each default")
+    let text = option.default.as_bytes();
+    // Tests parse each default; only a text, the working directory, can be gone elsewhere.
+    option.kind.parse_one(text, standing).unwrap_or_else(|_| Value::text(text))
 }
 
 fn refused(name: &[u8], why: Fault) -> SetError {
@@ -305,7 +314,6 @@ macro_rules! readable_numbers {
             const SHAPE: Shape = Shape::Number($least, $most);
 
             #[inline]
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::allow_attributes)]
             fn read(config: &Config, cell: usize) -> $number {
                 // The option's range lies within the type's: `setting` checks it.
                 config.number(cell) as $number

@@ -86,7 +86,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "cluster-announce-human-nodename",
-        kind: special::HOSTNAME,
+        kind: TEXT,
         doc: "The name that the node announces for people.",
         ..NOT_YET
     },
@@ -256,9 +256,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "slot-migration-max-failover-repl-bytes",
-        kind: memory(-1, i64::MAX),
+        kind: memory(0, i64::MAX),
         default: "0",
-        doc: "How far a slot's target may lag for its failover to begin; below 0, any.",
+        doc: "How far a slot's target may lag for its failover to begin.",
         ..NOT_YET
     },
 ];

@@ -44,10 +44,7 @@ const COUNT: usize = {
 };
 
 /// All options.
-pub static ALL: [ConfigOption; COUNT] = TABLE;
-
-/// All options, for constants.
-pub(super) const TABLE: [ConfigOption; COUNT] = {
+pub static ALL: [ConfigOption; COUNT] = {
     let mut all = [GROUPS[0][0]; COUNT];
     let (mut count, mut group) = (0, 0);
     while group < GROUPS.len() {
@@ -66,7 +63,7 @@ const LAYOUT: ([usize; COUNT], usize, usize) = {
     let mut cells = [0; COUNT];
     let (mut numbers, mut texts, mut index) = (0, 0, 0);
     while index < COUNT {
-        match TABLE[index].kind.width() {
+        match ALL[index].kind.width() {
             0 => {
                 cells[index] = texts;
                 texts += 1;
@@ -82,10 +79,7 @@ const LAYOUT: ([usize; COUNT], usize, usize) = {
 };
 
 /// Where each option's value is: the first of its number cells, or its text cell.
-pub(super) static CELLS: [usize; COUNT] = CELL_TABLE;
-
-/// The same, for constants.
-pub(super) const CELL_TABLE: [usize; COUNT] = LAYOUT.0;
+pub(super) static CELLS: [usize; COUNT] = LAYOUT.0;
 
 /// How many numbers all options have together.
 pub(super) const NUMBER_CELLS: usize = LAYOUT.1;
@@ -99,7 +93,7 @@ mod tests {
 
     use super::super::kind::{Kind, Standing, Unit};
     use super::super::store::default_of;
-    use super::*;
+    use super::{ALL, ConfigOption};
 
     #[test]
     fn names_are_unique_and_lower_case() {
@@ -121,25 +115,27 @@ mod tests {
 
     #[test]
     fn every_default_survives_being_shown() {
-        for option in &ALL {
-            let value = default_of(option);
-            let standing = Standing { value: &value, by_earlier_line: false };
-            let shown = option.kind.show(&value);
-            assert_eq!(option.kind.parse_one(&shown, standing), Ok(value), "{}", option.name);
+        for (index, option) in ALL.iter().enumerate() {
+            let value = default_of(index);
+            let standing = Standing { value, by_earlier_line: false };
+            let shown = option.kind.show(value);
+            let parsed = option.kind.parse_one(&shown, standing);
+            assert_eq!(parsed.as_ref(), Ok(value), "{}", option.name);
+            assert_eq!(option.kind.width(), value.numbers().len(), "{}", option.name);
         }
     }
 
     #[test]
     fn every_default_survives_being_written_to_a_file() {
-        for option in &ALL {
-            let default = default_of(option);
+        for (index, option) in ALL.iter().enumerate() {
+            let default = default_of(index);
             let mut value = default.clone();
-            for (count, line) in option.kind.lines(&default).iter().enumerate() {
+            for (count, line) in option.kind.lines(default).iter().enumerate() {
                 let arguments = base::quote::split_arguments(line.as_bytes()).unwrap();
                 let standing = Standing { value: &value, by_earlier_line: count > 0 };
                 value = option.kind.parse(&arguments, standing).unwrap();
             }
-            assert_eq!(value, default, "{}", option.name);
+            assert_eq!(value, *default, "{}", option.name);
         }
     }
 

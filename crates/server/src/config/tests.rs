@@ -1,0 +1,641 @@
+//! Tests of the configuration as a whole. Values and error texts are those that Redis 8.2 gives.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use super::{
+    BindAddress, Config, Effect, LoadError, LogLevel, OutputBufferLimit, RewriteError, SavePoint,
+    Show, Startup, settings,
+};
+
+fn start(arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
+    Startup::read(arguments.iter().map(OsString::from), &mut Cursor::new(input))
+}
+
+fn load(text: &str) -> Startup {
+    match start(&["-"], text) {
+        Ok(startup) => startup,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What a broken configuration says, without the head line.
+fn refusal(arguments: &[&str], input: &str) -> String {
+    let error = start(arguments, input).err().expect("a refusal").to_string();
+    let head = error.trim_start().lines().next().unwrap();
+    assert!(head.starts_with("*** FATAL CONFIG FILE ERROR ("), "{head}");
+    error.trim_start().lines().skip(1).collect::<Vec<_>>().join("\n")
+}
+
+fn get(config: &Config, name: &str) -> String {
+    String::from_utf8(config.show(name.as_bytes()).unwrap()).unwrap()
+}
+
+fn set(config: &Config, pairs: &[&str]) -> Result<Vec<(Effect, String)>, String> {
+    let pairs: Vec<&[u8]> = pairs.iter().map(|word| word.as_bytes()).collect();
+    config.set_many(&pairs, true).map(|change| change.effects).map_err(|error| error.to_string())
+}
+
+/// Sets one value and says what it became, or why not.
+fn set_one(config: &Config, name: &str, value: &str) -> Result<String, String> {
+    match set(config, &[name, value]) {
+        Ok(_) => Ok(get(config, name)),
+        Err(error) => {
+            let head = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - ");
+            Err(error.strip_prefix(&head).expect("Redis' words").to_owned())
+        }
+    }
+}
+
+#[track_caller]
+fn check(name: &str, rows: &[(&str, Result<&str, &str>)]) {
+    let config = Config::new();
+    for (value, expected) in rows {
+        let expected = expected.map(str::to_owned).map_err(str::to_owned);
+        assert_eq!(set_one(&config, name, value), expected, "{name} {value:?}");
+    }
+}
+
+fn fixture(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+/// A directory of a test's own, gone with it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("apus-config-{test}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+#[test]
+fn memory_values() {
+    const NO: Result<&str, &str> = Err("argument must be a memory value");
+    const BELOW: Result<&str, &str> = Err("argument must be greater or equal to 0");
+    check(
+        "maxmemory",
+        &[
+            ("1k", Ok("1000")),
+            ("1kb", Ok("1024")),
+            ("1K", Ok("1000")),
+            ("1KB", Ok("1024")),
+            ("1m", Ok("1000000")),
+            ("1gb", Ok("1073741824")),
+            ("1b", Ok("1")),
+            ("", Ok("0")),
+            ("00012", Ok("12")),
+            ("9223372036854775807", Ok("9223372036854775807")),
+            ("9223372036854775808", BELOW),
+            ("18446744073709551616", BELOW),
+            ("17179869184gb", BELOW),
+            ("1 kb", NO),
+            ("1t", NO),
+            ("-1", NO),
+            ("-5kb", NO),
+            ("1.5mb", NO),
+            ("+5", NO),
+            (" 5", NO),
+            ("5 ", NO),
+            ("1kb1", NO),
+            ("10%", NO),
+            ("kb", NO),
+        ],
+    );
+    check(
+        "proto-max-bulk-len",
+        &[
+            ("1mb", Ok("1048576")),
+            ("1", Err("argument must be between 1048576 and 9223372036854775807 inclusive")),
+        ],
+    );
+    check(
+        "maxmemory-clients",
+        &[
+            ("5%", Ok("5%")),
+            ("1mb", Ok("1048576")),
+            ("0%", Ok("0")),
+            ("105%", Err("percentage argument must be less or equal to 100")),
+            ("5.5%", Err("argument must be a memory or percent value")),
+            ("abc", Err("argument must be a memory or percent value")),
+        ],
+    );
+}
+
+#[test]
+fn integers_and_words() {
+    const NO: Result<&str, &str> = Err("argument couldn't be parsed into an integer");
+    check(
+        "repl-backlog-ttl",
+        &[
+            ("", NO),
+            ("1kb", NO),
+            ("1.0", NO),
+            (" 1", NO),
+            ("1 ", NO),
+            ("01", NO),
+            ("+1", NO),
+            ("9223372036854775808", NO),
+            ("2147483648", Ok("2147483648")),
+            ("-1", Err("argument must be between 0 and 9223372036854775807 inclusive")),
+        ],
+    );
+    check("port", &[("70000", Err("argument must be between 0 and 65535 inclusive"))]);
+    check(
+        "maxclients",
+        &[
+            ("-5", Err("argument must be greater or equal to 0")),
+            ("0", Err("argument must be between 1 and 4294967295 inclusive")),
+        ],
+    );
+    check(
+        "appendonly",
+        &[("YES", Ok("yes")), ("No", Ok("no")), ("1", Err("argument must be 'yes' or 'no'"))],
+    );
+    check(
+        "appendfsync",
+        &[
+            ("ALWAYS", Ok("always")),
+            ("", Err("argument(s) must be one of the following: everysec, always, no")),
+        ],
+    );
+    check("server-thread-affinity", &[("true", Ok("yes")), ("no", Ok("no"))]);
+}
+
+#[test]
+fn special_values() {
+    const SAVE: Result<&str, &str> = Err("Invalid save parameters");
+    check(
+        "save",
+        &[
+            ("", Ok("")),
+            ("3600 1", Ok("3600 1")),
+            ("1 1 1 1", Ok("1 1 1 1")),
+            ("3600 0", Ok("3600 0")),
+            ("3600 1 60", SAVE),
+            ("a b", SAVE),
+            ("0 1", SAVE),
+            ("-1 5", SAVE),
+            ("60  100", SAVE),
+            (" 3600 1", SAVE),
+        ],
+    );
+    const FLAGS: Result<&str, &str> = Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+    check(
+        "notify-keyspace-events",
+        &[
+            ("KEA", Ok("AKE")),
+            ("g$lshzxetmdn", Ok("Am")),
+            ("Kg$", Ok("g$K")),
+            ("KEgx$", Ok("g$xKE")),
+            ("KEAn", Ok("AKE")),
+            ("KEAm", Ok("AKEm")),
+            ("An", Ok("A")),
+            ("Knmo", Ok("noKm")),
+            ("", Ok("")),
+            ("q", FLAGS),
+            ("KEA ", FLAGS),
+        ],
+    );
+    const PERCENTILES: &str = "Invalid latency-tracking-info-percentiles parameters";
+    const OUTSIDE: &str =
+        "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
+    check(
+        "latency-tracking-info-percentiles",
+        &[
+            ("", Ok("")),
+            ("99.99 50", Ok("99.99 50")),
+            ("99.9999999", Ok("100")),
+            ("1e1", Ok("10")),
+            ("0.000001", Ok("0.000001")),
+            ("0", Ok("0")),
+            ("101", Err(OUTSIDE)),
+            ("-1", Err(OUTSIDE)),
+            ("inf", Err(OUTSIDE)),
+            ("nan", Err(PERCENTILES)),
+            ("50  99", Err(PERCENTILES)),
+            ("a", Err(PERCENTILES)),
+        ],
+    );
+    let shutdown = "argument(s) must be one of the following: default, save, nosave, now, force";
+    check(
+        "shutdown-on-sigterm",
+        &[
+            ("nosave now", Ok("nosave now")),
+            ("default now", Ok("now")),
+            ("default", Ok("default")),
+            ("", Err(shutdown)),
+            ("nosave save", Err("shutdown options SAVE and NOSAVE can't be used simultaneously")),
+        ],
+    );
+    check(
+        "proc-title-template",
+        &[("{foo}", Err("template format is invalid or contains unknown variables"))],
+    );
+}
+
+#[test]
+fn lists_of_numbers() {
+    const ELEMENTS: &str = "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
+    check(
+        "oom-score-adj-values",
+        &[
+            ("100 50 800", Ok("100 50 800")),
+            ("", Err("wrong number of arguments")),
+            ("0 200", Err("wrong number of arguments")),
+            ("1  2 3", Err("wrong number of arguments")),
+            ("-2001 0 0", Err(ELEMENTS)),
+            ("a b c", Err(ELEMENTS)),
+        ],
+    );
+    const COUNT: &str = "Wrong number of arguments in buffer limit configuration.";
+    const CLASS: &str = "Invalid client class specified in buffer limit configuration.";
+    const LIMIT: &str =
+        "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+    check(
+        "client-output-buffer-limit",
+        &[
+            ("", Ok("normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60")),
+            ("replica 1gb 0 0", Ok("normal 0 0 0 slave 1073741824 0 0 pubsub 33554432 8388608 60")),
+            (
+                "pubsub 32mb 8mb 60 NORMAL 1 1 1",
+                Ok("normal 1 1 1 slave 1073741824 0 0 pubsub 33554432 8388608 60"),
+            ),
+            ("slave 1 2", Err(COUNT)),
+            ("normal 0  0 0", Err(COUNT)),
+            ("master 1 2 3", Err(CLASS)),
+            ("normal -1 0 0", Err(LIMIT)),
+            ("normal 0 0 -5", Err(LIMIT)),
+        ],
+    );
+    check(
+        "bind",
+        &[
+            ("127.0.0.1 ::1", Ok("127.0.0.1 ::1")),
+            (
+                "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
+                Err("Too many bind addresses specified."),
+            ),
+        ],
+    );
+}
+
+#[test]
+fn typed_readings() {
+    let config = load(
+        "save 60 5\nsave 1 2\nclient-output-buffer-limit normal 1kb 2 3\nloglevel debug\n\
+         bind 127.0.0.1 -::1\nnotify-keyspace-events Ex\nunixsocketperm 700\n",
+    )
+    .config;
+    let point = |seconds, changes| SavePoint { seconds, changes };
+    assert_eq!(config.get(settings::SAVE), [point(60, 5), point(1, 2)]);
+    let limits = config.get(settings::CLIENT_OUTPUT_BUFFER_LIMIT);
+    assert_eq!(limits.normal, OutputBufferLimit { hard: 1024, soft: 2, soft_seconds: 3 });
+    assert_eq!(limits.pubsub.soft_seconds, 60);
+    assert_eq!(config.get(settings::LOGLEVEL), LogLevel::Debug);
+    let bind = config.get(settings::BIND);
+    assert_eq!(bind[1], BindAddress { address: "::1".to_owned(), optional: true });
+    let events = config.get(settings::NOTIFY_KEYSPACE_EVENTS);
+    assert!(events.has(b'x') && events.has(b'E') && !events.has(b'K') && !events.is_empty());
+    assert_eq!(config.get(settings::UNIXSOCKETPERM), 0o700);
+    assert_eq!(config.get(settings::PORT), 6379);
+    assert_eq!(config.get(settings::MAXCLIENTS), 10_000);
+    assert!(config.get(settings::PROTECTED_MODE));
+}
+
+#[test]
+fn set_is_atomic_and_says_what_to_do() {
+    let config = Config::new();
+    let effects = set(&config, &["port", "7000", "bind", "::1", "loglevel", "debug"]).unwrap();
+    assert_eq!(
+        effects,
+        [(Effect::Listeners, "port".to_owned()), (Effect::Logging, "loglevel".to_owned())]
+    );
+    assert_eq!(set(&config, &["port", "7000"]).unwrap(), []);
+    let error = set(&config, &["timeout", "5", "hz", "many"]).unwrap_err();
+    assert_eq!(
+        error,
+        "ERR CONFIG SET failed (possibly related to argument 'hz') - \
+         argument couldn't be parsed into an integer"
+    );
+    assert_eq!(get(&config, "timeout"), "0");
+}
+
+#[test]
+fn a_failed_effect_takes_everything_back() {
+    let config = Config::new();
+    let pairs: [&[u8]; 4] = [b"timeout", b"9", b"port", b"1"];
+    let change = config.set_many(&pairs, false).unwrap();
+    let error = config.undo(change, "port", "Unable to listen on this port. Check server logs.");
+    assert_eq!(
+        error.to_string(),
+        "ERR CONFIG SET failed (possibly related to argument 'port') - \
+         Unable to listen on this port. Check server logs."
+    );
+    assert_eq!((get(&config, "timeout"), get(&config, "port")), ("0".into(), "6379".into()));
+}
+
+#[test]
+fn set_refuses_names() {
+    let config = Config::new();
+    let unknown = "ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'";
+    for (pairs, expected) in [
+        (&["nosuch", "1"][..], unknown),
+        (&["maxclients", "100", "nosuch", "1"], unknown),
+        (&["nosuch", "1", "odd"], "ERR syntax error"),
+        (
+            &["maxclients", "100", "MAXCLIENTS", "1"],
+            "ERR CONFIG SET failed (possibly related to argument 'MAXCLIENTS') - \
+             duplicate parameter",
+        ),
+        (
+            &["daemonize", "yes"],
+            "ERR CONFIG SET failed (possibly related to argument 'daemonize') - \
+             can't set immutable config",
+        ),
+        (
+            &["dbfilename", "a"],
+            "ERR CONFIG SET failed (possibly related to argument 'dbfilename') - \
+             can't set protected config",
+        ),
+    ] {
+        assert_eq!(set(&config, pairs).unwrap_err(), expected);
+    }
+    // An alias counts as a name of its own.
+    set(&config, &["zset-max-listpack-entries", "100", "zset-max-ziplist-entries", "1"]).unwrap();
+    assert_eq!(get(&config, "zset-max-listpack-entries"), "1");
+}
+
+#[test]
+fn protected_options_open_by_another() {
+    let config = load("enable-protected-configs local\n").config;
+    let pairs: [&[u8]; 2] = [b"dbfilename", b"other.rdb"];
+    assert!(config.set_many(&pairs, false).is_err());
+    assert!(config.set_many(&pairs, true).is_ok());
+    let path = set_one(&config, "dbfilename", "a/b").unwrap_err();
+    assert_eq!(path, "dbfilename can't be a path, just a filename");
+    let missing = set_one(&config, "dir", "/nonexistent").unwrap_err();
+    assert_eq!(missing, "No such file or directory");
+}
+
+#[test]
+fn get_matches_names_and_aliases() {
+    let config = Config::new();
+    let names = |patterns: &[&str]| -> Vec<String> {
+        let patterns: Vec<&[u8]> = patterns.iter().map(|pattern| pattern.as_bytes()).collect();
+        let found = config.matching(&patterns);
+        found.into_iter().map(|(name, _)| String::from_utf8(name).unwrap()).collect()
+    };
+    assert_eq!(names(&["PORT", "port"]), ["PORT"]);
+    assert_eq!(names(&["maxmemory*", "port", "maxmemory", "*memory-p*", "nosuch"]).len(), 6);
+    assert_eq!(
+        names(&["slave-*"]),
+        [
+            "slave-announce-ip",
+            "slave-announce-port",
+            "slave-ignore-maxmemory",
+            "slave-lazy-flush",
+            "slave-priority",
+            "slave-read-only",
+            "slave-serve-stale-data"
+        ]
+    );
+    assert_eq!(names(&["rdb-key-save*"]), [""; 0]);
+    assert_eq!(names(&["rdb-key-save-delay"]), ["rdb-key-save-delay"]);
+}
+
+#[test]
+fn all_directives_of_the_others_are_known() {
+    for name in ["redis-7.0.conf", "redis-8.2.conf", "valkey-9.1.conf", "stock.conf"] {
+        load(&fixture(name));
+    }
+}
+
+#[test]
+fn defaults_are_those_of_redis() {
+    let config = Config::new();
+    let stated = load(&fixture("redis-8.2.conf"));
+    for line in fixture("redis-8.2.conf").lines() {
+        let name = line.split(' ').next().unwrap();
+        if !name.is_empty() && !name.starts_with('#') {
+            assert_eq!(get(&config, name), get(&stated.config, name), "{name}");
+        }
+    }
+    assert_eq!(stated.notices, [""; 0]);
+}
+
+#[test]
+fn notices_name_what_has_no_effect() {
+    let startup = load("io-threads 4\nappendonly yes\nmaxclients 5\nhz 10\n");
+    let [accepted, later] = &startup.notices[..] else { panic!("{:?}", startup.notices) };
+    assert!(accepted.starts_with("'io-threads' has no effect here: "), "{accepted}");
+    assert!(later.starts_with("'appendonly' has no effect yet: "), "{later}");
+}
+
+#[test]
+fn command_lines() {
+    let startup = start(
+        &[
+            "--port",
+            "7777",
+            "--save",
+            "--loglevel",
+            "verbose",
+            "--SERVER-THREADS",
+            "3",
+            "--bind",
+            "127.0.0.1 ::1",
+            "--shutdown-on-sigint",
+            "nosave",
+            "force",
+            "--proc-title-template",
+            "--my--title",
+        ],
+        "",
+    )
+    .unwrap();
+    let config = &startup.config;
+    assert_eq!(startup.show, Show::Run);
+    for (name, value) in [
+        ("port", "7777"),
+        ("save", ""),
+        ("loglevel", "verbose"),
+        ("worker-threads", "3"),
+        ("bind", "127.0.0.1 ::1"),
+        ("shutdown-on-sigint", "nosave force"),
+        ("proc-title-template", "--my--title"),
+    ] {
+        assert_eq!(get(config, name), value);
+    }
+    for (arguments, show) in [
+        (["-v"], Show::Version),
+        (["--version"], Show::Version),
+        (["-h"], Show::Help),
+        (["--help"], Show::Help),
+    ] {
+        assert_eq!(start(&arguments, "").unwrap().show, show);
+    }
+}
+
+#[test]
+fn the_command_line_wins_over_input_and_file() {
+    let scratch = Scratch::new("order");
+    let file = scratch.path("a.conf");
+    fs::write(&file, "port 1\ntimeout 2\nhz 3\nrename-command CONFIG \"\"\nuser bob on\n").unwrap();
+    let path = file.to_str().unwrap();
+    let startup = start(&[path, "--port", "11", "-"], "port 5\ntimeout 12\n").unwrap();
+    assert_eq!(get(&startup.config, "port"), "11");
+    assert_eq!(get(&startup.config, "timeout"), "12");
+    assert_eq!(get(&startup.config, "hz"), "3");
+    assert_eq!(startup.config.path(), Some(file.as_path()));
+    assert_eq!(
+        (&startup.renames[0].from[..], &startup.renames[0].to[..]),
+        (&b"CONFIG"[..], &b""[..])
+    );
+    assert_eq!(startup.users[0].arguments, [b"bob".to_vec(), b"on".to_vec()]);
+}
+
+#[test]
+fn refusals_say_where_and_why() {
+    const UNKNOWN: &str = "Bad directive or wrong number of arguments";
+    let place = "Reading the configuration file, at line";
+    for (arguments, input, expected) in [
+        (&["-"][..], "port 1 2\n", format!("{place} 1\n>>> 'port 1 2'\nwrong number of arguments")),
+        (&["-"], "\n  foo bar\n", format!("{place} 2\n>>> 'foo bar'\n{UNKNOWN}")),
+        (&["--foo", "bar"], "", format!("{place} 2\n>>> 'foo \"bar\"'\n{UNKNOWN}")),
+        (&["--port"], "", format!("{place} 2\n>>> 'port'\nwrong number of arguments")),
+        (&["-p", "1"], "", format!("{place} 2\n>>> '-p \"1\"'\n{UNKNOWN}")),
+        (&["-", "-v"], "a\nb", format!("{place} 1\n>>> 'a'\n{UNKNOWN}")),
+        (
+            &["-"],
+            "maxmemory \"1\n",
+            format!("{place} 1\n>>> 'maxmemory \"1'\nUnbalanced quotes in configuration line"),
+        ),
+        (&["-"], "rename-command a\n", format!("{place} 1\n>>> 'rename-command a'\n{UNKNOWN}")),
+        (&["-"], "user\n", format!("{place} 1\n>>> 'user'\n{UNKNOWN}")),
+        (
+            &["-"],
+            "replicaof a\n",
+            format!("{place} 1\n>>> 'replicaof a'\nwrong number of arguments"),
+        ),
+        (
+            &["-"],
+            "replicaof a 99999\n",
+            format!("{place} 1\n>>> 'replicaof a 99999'\nInvalid master port"),
+        ),
+        (
+            &["-"],
+            "unixsocketperm 1000\n",
+            format!(
+                "{place} 1\n>>> 'unixsocketperm 1000'\nargument must be between 0 and 777 inclusive"
+            ),
+        ),
+        (
+            &["-", "--hz", "1", "--port", "x"],
+            "hz 1\nhz 2\n",
+            format!("{place} 5\n>>> 'port \"x\"'\nargument couldn't be parsed into an integer"),
+        ),
+    ] {
+        assert_eq!(refusal(arguments, input), expected);
+    }
+    let missing = start(&["/nonexistent/a.conf"], "").err().unwrap().to_string();
+    assert_eq!(
+        missing,
+        "Fatal error, can't open config file '/nonexistent/a.conf': No such file or directory"
+    );
+}
+
+#[test]
+fn includes() {
+    let scratch = Scratch::new("include");
+    let path = |name: &str| scratch.path(name).to_str().unwrap().to_owned();
+    fs::write(path("b1.inc"), "port 1\n").unwrap();
+    fs::write(path("b2.inc"), "port 2\nhz 7\n").unwrap();
+    fs::write(path("bad.conf"), "\nport x\n").unwrap();
+    fs::write(path("circle.conf"), format!("include {}\n", path("circle.conf"))).unwrap();
+    let config = load(&format!("include {}\ntimeout 3\n", path("b?.inc"))).config;
+    assert_eq!((get(&config, "port"), get(&config, "hz")), ("2".into(), "7".into()));
+    assert_eq!(get(&load(&format!("include {}\n", path("no*.inc"))).config, "port"), "6379");
+    let bad = refusal(&["-"], &format!("include {}\n", path("bad.conf")));
+    assert!(bad.starts_with("Reading the configuration file, at line 2 of '"), "{bad}");
+    assert!(refusal(&["-"], &format!("include {}\n", path("circle.conf"))).ends_with("circle"));
+}
+
+#[test]
+fn rewrite_keeps_what_is_right() {
+    let scratch = Scratch::new("rewrite");
+    let file = scratch.path("apus.conf");
+    let old = "# My server.\nport 7000\n\nmaxmemory 100mb # not a comment\n";
+    fs::write(&file, old).unwrap();
+    assert!(start(&[file.to_str().unwrap()], "").is_err(), "a # within a line is an argument");
+    let old = "# My server.\nport 7000\n\nmaxmemory 1024kb\nsave 10 1\n\tsave 20 2\n# End.\n\
+               slave-read-only no\nclient-output-buffer-limit normal 1 2 3\nunknown-to-us 1\n";
+    let readable = old.replace("unknown-to-us 1\n", "");
+    fs::write(&file, &readable).unwrap();
+    let config = start(&[file.to_str().unwrap()], "").unwrap().config;
+    fs::write(&file, old).unwrap();
+    config.rewrite(None).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), old);
+
+    set(&config, &["save", "30 3 40 4", "maxmemory", "2mb", "replica-read-only", "yes"]).unwrap();
+    set(&config, &["notify-keyspace-events", "AKEn"]).unwrap();
+    set(&config, &["masterauth", "a\r\nport 1 \"\u{e9}\0", "timeout", "5"]).unwrap();
+    let users = ["default on \"nopass\"".to_owned()];
+    config.rewrite(Some(&users)).unwrap();
+    let new = fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        new,
+        "# My server.\nport 7000\n\nmaxmemory 2mb\nsave 30 3\nsave 40 4\n# End.\n\
+         replica-read-only yes\nclient-output-buffer-limit normal 1 2 3\nunknown-to-us 1\n\
+         # Generated by CONFIG REWRITE\n\
+         timeout 5\n\
+         notify-keyspace-events \"AnKE\"\nmasterauth \"a\\r\\nport 1 \\\"\\xc3\\xa9\\x00\"\nuser default on nopass\n"
+    );
+    // What was written says the same when it is read, and a second rewrite changes nothing.
+    fs::write(&file, new.replace("unknown-to-us 1\n", "")).unwrap();
+    let again = start(&[file.to_str().unwrap()], "").unwrap().config;
+    for name in ["save", "maxmemory", "masterauth", "timeout", "replica-read-only"] {
+        assert_eq!(again.show(name.as_bytes()), config.show(name.as_bytes()), "{name}");
+    }
+    again.rewrite(Some(&users)).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), new.replace("unknown-to-us 1\n", ""));
+    assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn rewrite_needs_a_file() {
+    let error = Config::new().rewrite(None).unwrap_err();
+    assert_eq!(error, RewriteError::NoFile);
+    assert_eq!(error.to_string(), "ERR The server is running without a config file");
+}
+
+#[test]
+fn hostile_values_stay_within_their_line() {
+    let scratch = Scratch::new("hostile");
+    let file = scratch.path("apus.conf");
+    for value in ["\n", "\nport 1\n", "\"", "'", "a\\", "\0", "\u{7f}\u{1b}[2J", "#", " ", "\r"] {
+        fs::write(&file, "").unwrap();
+        let config = start(&[file.to_str().unwrap()], "").unwrap().config;
+        set(&config, &["requirepass", value, "bind", &format!("x{value}y")]).unwrap();
+        config.rewrite(None).unwrap();
+        let again = start(&[file.to_str().unwrap()], "").unwrap().config;
+        for name in ["requirepass", "bind", "port"] {
+            assert_eq!(again.show(name.as_bytes()), config.show(name.as_bytes()), "{value:?}");
+        }
+    }
+}

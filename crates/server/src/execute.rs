@@ -1,0 +1,302 @@
+//! One request: lookup, admission, transaction, commit.
+//!
+//! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
+//! `commit` while its locks are still held.
+
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
+use commands::{Flags, Handler, Plan};
+use keyspace::{Acquisition, PartitionSet, Refusal, Tx, TxOptions};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
+
+use crate::control::Next;
+use crate::gates::{self, Verdict};
+use crate::server::Server;
+use crate::session::{Parked, Session, Stage};
+use crate::table::{Entry, Run};
+use crate::worker::Worker;
+
+/// What became of a request.
+pub(crate) enum Step {
+    /// It was answered.
+    Done,
+    /// It was answered, and the connection is to be closed.
+    Close,
+    /// It cannot run yet and is to be given again when the stage is over.
+    Postpone(Stage),
+    /// It runs on; the session waits for its end.
+    Wait(Stage),
+}
+
+/// Which attempt at a request this is.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Round {
+    /// How often it was widened.
+    pub(crate) number: u32,
+    /// The time of the first attempt, which the others keep.
+    pub(crate) now: Option<UnixMillis>,
+}
+
+/// A request on its way through `execute`.
+struct Request<'a> {
+    worker: &'a Worker,
+    session: &'a mut Session,
+    entry: &'static Entry,
+    args: Args<'a>,
+    out: &'a mut Output,
+}
+
+/// Runs one request. `grant` holds its locks if it waited for them.
+pub(crate) fn execute(
+    worker: &Worker,
+    session: &mut Session,
+    args: Args<'_>,
+    out: &mut Output,
+    grant: Option<(Acquisition, Round)>,
+) -> Step {
+    let server = worker.server;
+    let mark = out.mark();
+    let entry = match server.table.resolve(args) {
+        Ok(entry) => entry,
+        Err(error) => {
+            refuse(server, worker, session, out, error.line());
+            return after(session, out, mark, Step::Done);
+        }
+    };
+    if grant.is_none() {
+        match gates::admit(worker, session, entry, args) {
+            Verdict::Admitted => {}
+            Verdict::Refused(refusal) => {
+                server.stats.rejected(worker.lane, entry.id);
+                refuse(server, worker, session, out, refusal.line().unwrap_or("ERR"));
+                return after(session, out, mark, Step::Done);
+            }
+            Verdict::Postponed(stage) => return Step::Postpone(stage),
+        }
+        if server.monitors.load(Ordering::Relaxed) > 0 {
+            server.feed_monitors(worker, session, entry, args);
+        }
+    }
+    session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+    let mut request = Request { worker, session, entry, args, out };
+    let step = match entry.run {
+        Run::Data(handler) => request.run_data(handler, grant),
+        Run::Control(handler) => {
+            let mut reply = Reply::new(request.out, request.session.resp);
+            let mut context =
+                crate::control::Context { server, worker, session: request.session, entry };
+            let next = handler(&mut context, args, &mut reply);
+            request.finish_control(next)
+        }
+    };
+    if matches!(step, Step::Postpone(_)) {
+        return step;
+    }
+    request.account();
+    after(session, out, mark, step)
+}
+
+/// Leaves the reply out where the client wants none.
+fn after(session: &mut Session, out: &mut Output, mark: proto::Mark, step: Step) -> Step {
+    if matches!(step, Step::Done | Step::Close) {
+        if !session.replies() {
+            out.truncate(mark);
+        }
+        session.command_done();
+    }
+    step
+}
+
+impl Request<'_> {
+    fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
+        let (acquisition, round) = match grant {
+            Some(grant) => grant,
+            None => match self.acquire() {
+                Ok(acquisition) => (acquisition, Round::default()),
+                Err(step) => return step,
+            },
+        };
+        let tx = Tx::begin(
+            acquisition,
+            TxOptions {
+                lane: self.worker.lane,
+                database: self.session.database,
+                now: round.now.unwrap_or_else(|| self.worker.now_ms()),
+                touches: !self.session.no_touch,
+                undoable: self.may_widen(),
+                heavy: false,
+            },
+        );
+        let server = self.worker.server;
+        let work = Work { server, entry: self.entry, handler, resp: self.session.resp };
+        if self.looks_heavy() {
+            return self.hand_over(tx, work);
+        }
+        match work.run(tx, self.args, self.out) {
+            Outcome::Replied => Step::Done,
+            Outcome::Failed => {
+                self.note_failure();
+                Step::Done
+            }
+            Outcome::Heavy(tx) => self.hand_over(tx, work),
+            Outcome::Widen(tx) => {
+                let now = Some(tx.now());
+                let acquisition = tx.widen(round.number);
+                Step::Postpone(Stage::Parked(Parked {
+                    acquisition,
+                    round: round.number + 1,
+                    now,
+                }))
+            }
+        }
+    }
+
+    /// Takes the locks of the command's plan, or says what to wait for.
+    fn acquire(&mut self) -> Result<Acquisition, Step> {
+        let keyspace = self.worker.server.keyspace;
+        let parked =
+            |acquisition| Step::Postpone(Stage::Parked(Parked { acquisition, round: 0, now: None }));
+        let mut acquisition = match self.entry.spec.plan {
+            Plan::World => return Err(parked(Acquisition::of_world(keyspace))),
+            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
+            Plan::Keys => match self.partitions() {
+                Ok(partitions) => Acquisition::of_partitions(keyspace, partitions),
+                Err(refusal) => {
+                    self.refuse(&refusal);
+                    return Err(Step::Done);
+                }
+            },
+        };
+        if !self.worker.come_in() || !acquisition.attempt() {
+            return Err(parked(acquisition));
+        }
+        Ok(acquisition)
+    }
+
+    fn partitions(&self) -> Result<PartitionSet, Refusal> {
+        let keyspace = self.worker.server.keyspace;
+        let mut partitions = PartitionSet::new();
+        for spec in self.entry.spec.keys {
+            spec.visit(self.args, |index| {
+                partitions.push(keyspace.locate(&self.args[index]).partition);
+            })?;
+        }
+        Ok(partitions)
+    }
+
+    fn may_widen(&self) -> bool {
+        self.entry.spec.plan == Plan::Keys
+            && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
+    }
+
+    /// Whether the request's size alone is more than a worker should spend on one client.
+    fn looks_heavy(&self) -> bool {
+        /// What one more argument costs: a lookup, an entry, a line of reply.
+        const ARGUMENT_NS: u64 = 150;
+        let args = self.args.len() as u64;
+        // Only long requests are weighed: the short ones are the hot path.
+        args > 64 && args * ARGUMENT_NS > keyspace::WORKER_BUDGET_NS
+    }
+
+    /// Moves a transaction, locks and all, to a heavy-work thread.
+    #[cold]
+    fn hand_over(&self, tx: Tx, work: Work) -> Step {
+        let args = OwnedArgs::from(self.args);
+        let receiver = self.worker.server.heavy.run_transaction(tx, args, work);
+        Step::Wait(Stage::Elsewhere(receiver))
+    }
+
+    fn finish_control(&mut self, next: Result<Next, Refusal>) -> Step {
+        match next {
+            Ok(Next::Done) => Step::Done,
+            Ok(Next::Close) => Step::Close,
+            Ok(Next::Wait(stage)) => Step::Wait(stage),
+            Err(refusal) => {
+                self.refuse(&refusal);
+                Step::Done
+            }
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, refusal: &Refusal) {
+        let line = refusal.line().unwrap_or("ERR internal refusal");
+        Reply::new(self.out, self.session.resp).error(line);
+        self.worker.server.stats.error(line);
+        self.note_failure();
+    }
+
+    fn note_failure(&self) {
+        self.worker.server.stats.failed(self.worker.lane, self.entry.id);
+    }
+
+    /// Books the command's time.
+    fn account(&mut self) {
+        let worker = self.worker;
+        let micros = u64::try_from(worker.tick()).unwrap_or(0);
+        worker.server.stats.called(worker.lane, self.entry.id, micros);
+        crate::counters::add(&worker.counters.commands, 1);
+        crate::counters::add(&worker.counters.busy_us, micros);
+        crate::counters::add(&self.session.client.live.commands, 1);
+        if micros >= worker.server.slow_threshold_us.load(Ordering::Relaxed) {
+            worker.server.note_slow(self.session, self.entry, self.args, micros);
+        }
+    }
+}
+
+/// Everything needed to run a data command, on whatever thread.
+#[derive(Clone, Copy)]
+pub(crate) struct Work {
+    pub(crate) server: &'static Server,
+    pub(crate) entry: &'static Entry,
+    pub(crate) handler: Handler,
+    pub(crate) resp: Resp,
+}
+
+/// How a handler's run ended.
+pub(crate) enum Outcome {
+    /// It replied and was committed.
+    Replied,
+    /// It replied an error; nothing but expired keys was committed.
+    Failed,
+    /// It is too much for a worker; nothing was changed.
+    Heavy(Tx),
+    /// It needs more locks.
+    Widen(Tx),
+}
+
+impl Work {
+    /// Runs the handler and commits what it did.
+    pub(crate) fn run(self, mut tx: Tx, args: Args<'_>, out: &mut Output) -> Outcome {
+        let mark = out.mark();
+        let result = (self.handler)(&mut tx, args, &mut Reply::new(out, self.resp));
+        let outcome = match result {
+            Ok(()) => Outcome::Replied,
+            Err(Refusal::Heavy) => {
+                out.truncate(mark);
+                return Outcome::Heavy(tx);
+            }
+            Err(Refusal::Widen) => {
+                out.truncate(mark);
+                return Outcome::Widen(tx);
+            }
+            Err(refusal) => {
+                out.truncate(mark);
+                let line = refusal.line().unwrap_or("ERR internal refusal");
+                Reply::new(out, self.resp).error(line);
+                self.server.stats.error(line);
+                Outcome::Failed
+            }
+        };
+        crate::commit::commit(self.server, tx, args);
+        outcome
+    }
+}
+
+#[cold]
+fn refuse(server: &Server, worker: &Worker, session: &Session, out: &mut Output, line: &str) {
+    Reply::new(out, session.resp).error(line);
+    server.stats.error(line);
+    let _ = worker.tick();
+}

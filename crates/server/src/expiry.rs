@@ -1,0 +1,136 @@
+//! Active expiry: each worker removes the dead keys of its share of the partitions.
+//!
+//! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
+//! `TURN_US` whatever is left.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::time::UnixMillis;
+use keyspace::{PartitionIndex, Tx, TxOptions};
+
+use crate::worker::Worker;
+
+/// How long one turn may take, in microseconds.
+const TURN_US: i64 = 1000;
+
+/// Entries looked at before the lock is given back: some tens of microseconds.
+const STEP: usize = 256;
+
+/// Pause after a turn that left work behind; with `TURN_US` it bounds expiry to a fifth of a core.
+const BUSY_PAUSE: Duration = Duration::from_millis(4);
+
+/// Pause while something may expire soon, and while nothing can.
+const WATCHFUL_PAUSE: Duration = Duration::from_millis(100);
+const IDLE_PAUSE: Duration = Duration::from_millis(500);
+
+/// Runs the worker's share of expiry for ever.
+pub(crate) async fn run(worker: Rc<Worker>) {
+    loop {
+        worker.start_batch();
+        let pause = match turn(&worker, &mut worker.sweep.borrow_mut()) {
+            Turn::LeftOver => BUSY_PAUSE,
+            Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
+            Turn::AllDone => IDLE_PAUSE,
+        };
+        worker.go_out();
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Leaves what is unfinished to the workers that stay.
+pub(crate) fn give_up(worker: &Worker) {
+    if let Some(sweep) = worker.sweep.borrow_mut().take() {
+        worker.server.keyspace.hint_due(sweep.partition, worker.now_ms());
+    }
+}
+
+/// A partition in the middle of its sweep.
+pub(crate) struct Sweep {
+    partition: PartitionIndex,
+    next: (usize, u64),
+    earliest: UnixMillis,
+}
+
+enum Turn {
+    AllDone,
+    LeftOver,
+}
+
+fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
+    if !worker.server.active_expiry() {
+        return Turn::AllDone;
+    }
+    let started = worker.ticked_us();
+    let keyspace = worker.server.keyspace;
+    let crew = worker.server.crew.size();
+    let mut due = keyspace
+        .partitions_due(worker.now_ms())
+        .filter(|&partition| usize::from(partition) % crew == worker.lane)
+        .collect::<Vec<_>>()
+        .into_iter();
+    loop {
+        let sweep = match unfinished.take() {
+            Some(sweep) => sweep,
+            None => match due.next() {
+                Some(partition) => Sweep { partition, next: (0, 0), earliest: UnixMillis::MAX },
+                None => return Turn::AllDone,
+            },
+        };
+        if !worker.come_in() {
+            *unfinished = Some(sweep);
+            return Turn::LeftOver;
+        }
+        match step(worker, sweep) {
+            Step::Done => {}
+            Step::Further(sweep) => *unfinished = Some(sweep),
+            Step::Busy(sweep) => {
+                *unfinished = Some(sweep);
+                return Turn::LeftOver;
+            }
+        }
+        worker.tick();
+        if worker.ticked_us() - started > TURN_US {
+            keyspace.count_expiry_timeout(worker.lane);
+            return Turn::LeftOver;
+        }
+    }
+}
+
+/// How a step in one partition ended.
+enum Step {
+    Done,
+    Further(Sweep),
+    Busy(Sweep),
+}
+
+/// Sweeps on in one partition. A busy one is left for later.
+fn step(worker: &Worker, mut sweep: Sweep) -> Step {
+    let keyspace = worker.server.keyspace;
+    let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return Step::Busy(sweep) };
+    let mut tx = Tx::begin(
+        acquisition,
+        TxOptions {
+            lane: worker.lane,
+            database: 0,
+            now: worker.now_ms(),
+            touches: false,
+            undoable: false,
+            heavy: false,
+        },
+    );
+    if sweep.next == (0, 0) {
+        tx.begin_sweep(sweep.partition);
+    }
+    let swept = tx.sweep_expired(sweep.partition, sweep.next, STEP);
+    sweep.earliest = sweep.earliest.min(swept.earliest.unwrap_or(UnixMillis::MAX));
+    let step = match swept.next {
+        Some(next) => Step::Further(Sweep { next, ..sweep }),
+        None => {
+            tx.end_sweep(sweep.partition, sweep.earliest);
+            Step::Done
+        }
+    };
+    crate::commit::commit(worker.server, tx, proto::Args::default());
+    step
+}

@@ -1,0 +1,204 @@
+//! The log: one line per event, in Redis' form or as JSON, to a file or standard output.
+//!
+//! Invariant: a line is written in one piece, and logging never fails a command.
+
+use std::fmt::Arguments;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use base::time::Clock;
+
+use crate::config::{
+    Config, LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, LogFormat, LogLevel,
+    LogTimestampFormat,
+};
+
+/// Where log lines go, and which.
+pub(crate) struct Log {
+    sink: Mutex<Sink>,
+    clock: Clock,
+}
+
+struct Sink {
+    level: LogLevel,
+    format: LogFormat,
+    timestamps: LogTimestampFormat,
+    file: Option<File>,
+}
+
+/// Writes a line of level "notice".
+macro_rules! log_notice {
+    ($log:expr, $($text:tt)*) => {
+        $log.write($crate::config::LogLevel::Notice, format_args!($($text)*))
+    };
+}
+
+/// Writes a line of level "warning".
+macro_rules! log_warning {
+    ($log:expr, $($text:tt)*) => {
+        $log.write($crate::config::LogLevel::Warning, format_args!($($text)*))
+    };
+}
+
+pub(crate) use {log_notice, log_warning};
+
+impl Log {
+    /// The log that the configuration asks for; the error is for the operator.
+    pub(crate) fn open(config: &Config) -> Result<Self, String> {
+        let log = Self { sink: Mutex::new(Sink::default()), clock: Clock::system() };
+        log.reopen(config)?;
+        Ok(log)
+    }
+
+    /// Follows a changed configuration, and a file that was moved away.
+    pub(crate) fn reopen(&self, config: &Config) -> Result<(), String> {
+        let path = config.get(LOGFILE);
+        let file = if path.is_empty() {
+            None
+        } else {
+            let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            Some(opened.map_err(|error| format!("Can't open the log file: {error}"))?)
+        };
+        let mut sink = self.sink.lock().expect("no critical section here panics");
+        *sink = Sink {
+            level: config.get(LOGLEVEL),
+            format: config.get(LOG_FORMAT),
+            timestamps: config.get(LOG_TIMESTAMP_FORMAT),
+            file,
+        };
+        Ok(())
+    }
+
+    /// Writes a line, if its level is wanted.
+    pub(crate) fn write(&self, level: LogLevel, text: Arguments<'_>) {
+        let mut sink = self.sink.lock().expect("no critical section here panics");
+        if (level as usize) < sink.level as usize {
+            return;
+        }
+        let time = timestamp(self.clock.now_ms(), sink.timestamps);
+        let pid = std::process::id();
+        let line = match sink.format {
+            LogFormat::Legacy => format!("{pid}:M {time} {} {text}\n", mark(level)),
+            LogFormat::Logfmt => format!(
+                "pid={pid} role=master timestamp=\"{time}\" level={} message={}\n",
+                name(level),
+                base::quote::quote(text.to_string().as_bytes()),
+            ),
+            LogFormat::Json => format!(
+                "{{\"pid\":{pid},\"role\":\"master\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
+                 \"message\":{}}}\n",
+                name(level),
+                json_string(&text.to_string()),
+            ),
+        };
+        // A full disk must not stop the service, and there is nobody left to tell.
+        let _ = match &mut sink.file {
+            Some(file) => file.write_all(line.as_bytes()),
+            None => std::io::stdout().write_all(line.as_bytes()),
+        };
+    }
+}
+
+impl Default for Sink {
+    fn default() -> Self {
+        Self {
+            level: LogLevel::Notice,
+            format: LogFormat::Legacy,
+            timestamps: LogTimestampFormat::Legacy,
+            file: None,
+        }
+    }
+}
+
+fn mark(level: LogLevel) -> char {
+    match level {
+        LogLevel::Debug => '.',
+        LogLevel::Verbose => '-',
+        LogLevel::Notice => '*',
+        LogLevel::Warning | LogLevel::Nothing => '#',
+    }
+}
+
+fn name(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "debug",
+        LogLevel::Verbose => "info",
+        LogLevel::Notice => "notice",
+        LogLevel::Warning | LogLevel::Nothing => "warning",
+    }
+}
+
+/// Text as a JSON string, quotes included.
+pub(crate) fn json_string(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            '\n' => quoted.push_str("\\n"),
+            other if other.is_control() => {
+                quoted.push_str(&format!("\\u{:04x}", u32::from(other)));
+            }
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn timestamp(now_ms: i64, form: LogTimestampFormat) -> String {
+    let (seconds, millis) = (now_ms.div_euclid(1000), now_ms.rem_euclid(1000));
+    let (year, month, day) = civil_date(seconds.div_euclid(86_400));
+    let second = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    match form {
+        LogTimestampFormat::Legacy => {
+            const MONTHS: [&str; 12] = [
+                "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+            ];
+            let month = MONTHS[month - 1];
+            format!("{day:02} {month} {year} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+        }
+        LogTimestampFormat::Iso8601 => {
+            format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+        }
+        LogTimestampFormat::Milliseconds => now_ms.to_string(),
+    }
+}
+
+/// Year, month and day (UTC) of a number of days since 1970, by Howard Hinnant's `civil_from_days`.
+fn civil_date(days: i64) -> (i64, usize, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as usize, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LogTimestampFormat, json_string, timestamp};
+
+    #[test]
+    fn dates_are_right_at_the_edges() {
+        let iso = |ms| timestamp(ms, LogTimestampFormat::Iso8601);
+        assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(iso(951_782_400_123), "2000-02-29T00:00:00.123Z");
+        assert_eq!(iso(4_102_444_799_999), "2099-12-31T23:59:59.999Z");
+        assert_eq!(timestamp(0, LogTimestampFormat::Legacy), "01 Jan 1970 00:00:00.000");
+    }
+
+    #[test]
+    fn json_strings_hold_on_one_line() {
+        assert_eq!(json_string("a\"b\\c\nd\u{1}"), r#""a\"b\\c\nd\u0001""#);
+    }
+}

@@ -1,0 +1,72 @@
+//! CLIENT PAUSE: until when commands wait, and who waits.
+//!
+//! Invariant: a session that waits is woken by the end of the pause or by its own timer.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use base::time::UnixMillis;
+use commands::Flags;
+
+use crate::session::Stage;
+
+/// The state of CLIENT PAUSE.
+#[derive(Default)]
+pub(crate) struct Pause {
+    until: AtomicI64,
+    all_commands: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Pause {
+    /// Pauses until a time; a longer pause that is on stays, and ALL outweighs WRITE.
+    pub(crate) fn begin(&self, now: UnixMillis, until: UnixMillis, all_commands: bool) {
+        let was_on = self.is_on(now);
+        let all = all_commands || was_on && self.all_commands.load(Ordering::Relaxed);
+        self.all_commands.store(all, Ordering::Relaxed);
+        let until = if was_on { until.max(self.until.load(Ordering::Relaxed)) } else { until };
+        self.until.store(until, Ordering::Relaxed);
+    }
+
+    /// Ends the pause and wakes all who wait.
+    pub(crate) fn end(&self) {
+        self.until.store(0, Ordering::Relaxed);
+        let waiting = std::mem::take(&mut *self.lock_waiting());
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether commands wait now.
+    pub(crate) fn is_on(&self, now: UnixMillis) -> bool {
+        self.until.load(Ordering::Relaxed) > now
+    }
+
+    /// Whether a command with these flags has to ask at all: one load while nothing is paused.
+    #[inline]
+    pub(crate) fn may_hold(&self, flags: Flags) -> bool {
+        self.until.load(Ordering::Relaxed) != 0
+            && (flags.has(Flags::WRITE)
+                || flags.has(Flags::MAY_REPLICATE)
+                || self.all_commands.load(Ordering::Relaxed) && !flags.has(Flags::NO_AUTH))
+    }
+
+    /// What a held command waits for; `None` if the pause is over.
+    pub(crate) fn hold(&self, now: UnixMillis, _flags: Flags) -> Option<Stage> {
+        let left = self.until.load(Ordering::Relaxed) - now;
+        let left = u64::try_from(left).ok().filter(|&left| left > 0)?;
+        Some(Stage::Paused(Box::pin(tokio::time::sleep(Duration::from_millis(left)))))
+    }
+
+    /// Queues a session to be woken by `end`.
+    pub(crate) fn wait(&self, waker: &Waker) {
+        let mut waiting = self.lock_waiting();
+        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+    }
+
+    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+        self.waiting.lock().expect("no critical section here panics")
+    }
+}

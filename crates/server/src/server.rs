@@ -1,0 +1,154 @@
+//! The server as all its threads see it.
+//!
+//! Invariant: it lives as long as the process and is only ever shared; whatever changes in it is an
+//! atomic or behind a lock of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+
+use base::time::UnixMillis;
+use keyspace::Keyspace;
+use proto::{Limits, ProtocolError};
+
+use crate::clients::{ClientId, Clients};
+use crate::config::{Config, PROTO_MAX_BULK_LEN};
+use crate::counters::WorkerCounters;
+use crate::crew::{Crew, MAX_WORKERS};
+use crate::heavy::Heavy;
+use crate::log::{Log, log_notice, log_warning};
+use crate::pause::Pause;
+use crate::session::Session;
+use crate::stats::Stats;
+use crate::table::CommandTable;
+
+/// The version of Redis that we say we are: the newest whose list of commands is complete.
+pub const REDIS_VERSION: &str = "8.2.0";
+
+/// Our own version.
+pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What is shared by all threads.
+pub(crate) struct Server {
+    pub(crate) keyspace: &'static Keyspace,
+    pub(crate) config: Config,
+    pub(crate) table: CommandTable,
+    pub(crate) clients: Clients,
+    pub(crate) crew: Crew,
+    pub(crate) heavy: Heavy,
+    pub(crate) stats: Stats,
+    pub(crate) pause: Pause,
+    pub(crate) log: Log,
+    /// How many clients watch with MONITOR.
+    pub(crate) monitors: AtomicUsize,
+    /// Commands at least this slow go to the slow log, in microseconds; `u64::MAX` for none.
+    pub(crate) slow_threshold_us: AtomicU64,
+    /// 40 hexadecimal digits, new at every start.
+    pub(crate) run_id: String,
+    pub(crate) started: UnixMillis,
+    /// The TCP port in use, also where `port 0` asked for any.
+    pub(crate) port: AtomicI64,
+    pub(crate) shutdown: crate::shutdown::Shutdown,
+    /// `DEBUG SET-ACTIVE-EXPIRE`.
+    active_expiry: AtomicBool,
+    workers: Box<[WorkerCounters]>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        config: Config,
+        table: CommandTable,
+        log: Log,
+        keyspace: &'static Keyspace,
+    ) -> Self {
+        let stats = Stats::new(table.len());
+        let started = keyspace.clock().now_ms();
+        Self {
+            keyspace,
+            config,
+            table,
+            clients: Clients::default(),
+            crew: Crew::new(),
+            heavy: Heavy::new(keyspace),
+            stats,
+            pause: Pause::default(),
+            log,
+            monitors: AtomicUsize::new(0),
+            slow_threshold_us: AtomicU64::new(u64::MAX),
+            run_id: random_id(),
+            started,
+            port: AtomicI64::new(0),
+            shutdown: crate::shutdown::Shutdown::default(),
+            active_expiry: AtomicBool::new(true),
+            workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
+        }
+    }
+
+    /// The counters of one worker.
+    pub(crate) fn worker_counters(&self, lane: usize) -> &WorkerCounters {
+        &self.workers[lane]
+    }
+
+    /// The counters of all lanes that ever had a worker.
+    pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
+        &self.workers
+    }
+
+    /// What a client's requests may measure.
+    #[inline]
+    pub(crate) fn request_limits(&self, authenticated: bool) -> Limits {
+        Limits { bulk: self.config.get(PROTO_MAX_BULK_LEN), authenticated, ..Limits::default() }
+    }
+
+    /// Whether expired keys are looked for.
+    pub(crate) fn active_expiry(&self) -> bool {
+        self.active_expiry.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_active_expiry(&self, on: bool) {
+        self.active_expiry.store(on, Ordering::Relaxed);
+    }
+
+    /// Ends the books of a client whose session is over.
+    pub(crate) fn session_ended(&self, id: ClientId) {
+        if let Some(client) = self.clients.find(id)
+            && client.has_flag(crate::clients::client_flags::MONITOR)
+        {
+            self.monitors.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.clients.remove(id);
+    }
+
+    /// A handler panicked: a bug. The client is closed, the others go on.
+    pub(crate) fn note_panic(&self, id: ClientId) {
+        log_warning!(self.log, "Panic while serving client id={id}; the client is closed");
+    }
+
+    pub(crate) fn note_protocol_error(&self, session: &Session, error: &ProtocolError) {
+        self.stats.error("ERR");
+        if *error == ProtocolError::SecurityAttack {
+            let peer = session.client.peer;
+            log_warning!(
+                self.log,
+                "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or \
+                 Host: commands to Redis. This is likely due to an attacker attempting to use \
+                 Cross Protocol Scripting to compromise your Redis instance. Connection from \
+                 {peer} aborted."
+            );
+        }
+    }
+
+    pub(crate) fn note_query_buffer_overrun(&self, session: &Session) {
+        self.stats.query_buffer_overruns.fetch_add(1, Ordering::Relaxed);
+        let (id, peer) = (session.client.id, session.client.peer);
+        log_notice!(
+            self.log,
+            "Closing client that reached max query buffer length: id={id} addr={peer}"
+        );
+    }
+}
+
+/// 40 random hexadecimal digits.
+fn random_id() -> String {
+    let mut random = base::random::Random::from_entropy();
+    let digits = |_| char::from_digit(random.below(16) as u32, 16).expect("below 16");
+    (0..40).map(digits).collect()
+}

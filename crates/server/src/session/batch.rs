@@ -1,0 +1,243 @@
+//! A turn of a session: reading, and executing all requests that are complete.
+//!
+//! Invariant: the parser of an incomplete request stays with its bytes, so nothing is read twice
+//! however slowly they come.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll};
+
+use keyspace::Acquisition;
+use proto::{Output, Progress, ProtocolError, Reply, RequestParser};
+
+use super::{Parked, Serve, Stage, Turn};
+use crate::config::CLIENT_QUERY_BUFFER_LIMIT;
+use crate::execute::{Round, Step, execute};
+use crate::worker::Worker;
+
+/// After so many commands, or so many microseconds, a session lets others have the worker.
+const COMMAND_BUDGET: u32 = 64;
+const TIME_BUDGET_US: i64 = 200;
+
+/// A read for a long argument asks for at least this much at once.
+const READ_AHEAD: usize = 16 * 1024;
+
+/// How a batch over some bytes ended.
+enum End {
+    /// All complete requests are done.
+    Drained,
+    /// The budget is spent.
+    Yielded,
+    /// A request waits for something; the machine's stage says for what.
+    Waits,
+    /// The connection must be closed.
+    Closing,
+}
+
+impl Serve {
+    /// Executes what is there, or reads more.
+    pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if self.executed < self.input.len() && self.parser.is_none() {
+            self.worker.start_batch();
+            let input = std::mem::take(&mut self.input);
+            let start = self.executed;
+            let (consumed, end) = self.run_batch(&input[start..], None);
+            self.put_back(input, start + consumed);
+            return self.after_batch(cx, end);
+        }
+        if self.input.is_empty() {
+            let worker = Rc::clone(&self.worker);
+            let mut buffer = worker.input.borrow_mut();
+            let count = match self.stream.poll_read(cx, &mut buffer) {
+                Poll::Pending => return Turn::Wait,
+                Poll::Ready(Err(_) | Ok(0)) => return self.peer_is_done(),
+                Poll::Ready(Ok(count)) => count,
+            };
+            self.note_read(count);
+            worker.start_batch();
+            let (consumed, end) = self.run_batch(&buffer[..count], None);
+            self.input.extend_from_slice(&buffer[consumed..count]);
+            self.executed = 0;
+            drop(buffer);
+            return self.after_batch(cx, end);
+        }
+        self.read_more(cx)
+    }
+
+    /// Reads on behind an incomplete request.
+    fn read_more(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if self.executed > 0 {
+            self.input.drain(..self.executed);
+            self.executed = 0;
+        }
+        if self.input.len() > self.worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT) {
+            self.worker.server.note_query_buffer_overrun(&self.session);
+            return Turn::End;
+        }
+        self.input.reserve(READ_AHEAD);
+        let count = match self.stream.poll_read_more(cx, &mut self.input) {
+            Poll::Pending => return Turn::Wait,
+            Poll::Ready(Err(_) | Ok(0)) => return self.peer_is_done(),
+            Poll::Ready(Ok(count)) => count,
+        };
+        self.note_read(count);
+        self.worker.start_batch();
+        let input = std::mem::take(&mut self.input);
+        let (consumed, end) = self.run_batch(&input, None);
+        self.put_back(input, consumed);
+        self.after_batch(cx, end)
+    }
+
+    /// Goes on with the request that waited, now that its locks are there.
+    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Parked) -> Turn {
+        self.worker.start_batch();
+        let input = std::mem::take(&mut self.input);
+        let start = self.executed;
+        let round = Round { number: parked.round, now: parked.now };
+        let (consumed, end) = self.run_batch(&input[start..], Some((parked.acquisition, round)));
+        self.put_back(input, start + consumed);
+        self.after_batch(cx, end)
+    }
+
+    fn put_back(&mut self, input: Vec<u8>, executed: usize) {
+        if executed < input.len() {
+            self.input = input;
+            self.executed = executed;
+        } else {
+            self.executed = 0;
+        }
+    }
+
+    /// The peer sends nothing more: what is due still leaves.
+    fn peer_is_done(&mut self) -> Turn {
+        if self.output.is_none() {
+            return Turn::End;
+        }
+        self.session.closing = true;
+        Turn::Again
+    }
+
+    fn note_read(&self, count: usize) {
+        let live = &self.session.client.live;
+        crate::counters::add(&live.net_in, count as u64);
+        self.worker.counters.add_net_in(count as u64);
+        live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
+    }
+
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End) -> Turn {
+        self.session.client.live.query_bytes.store(
+            u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX),
+            Ordering::Relaxed,
+        );
+        match end {
+            End::Drained | End::Waits => Turn::Again,
+            End::Closing => {
+                self.session.closing = true;
+                Turn::Again
+            }
+            End::Yielded => {
+                if let Poll::Ready(Err(_)) = self.flush(cx) {
+                    return Turn::End;
+                }
+                cx.waker().wake_by_ref();
+                Turn::Wait
+            }
+        }
+    }
+
+    /// Executes the complete requests at the start of `data`; returns how many bytes they took.
+    fn run_batch(&mut self, data: &[u8], grant: Option<(Acquisition, Round)>) -> (usize, End) {
+        let worker = Rc::clone(&self.worker);
+        let mut output = self.output();
+        let mut parser = self.parser.take().unwrap_or_else(|| worker.take_parser());
+        let started = worker.ticked_us();
+        let mut batch = Batch { worker: &worker, grant, consumed: 0, commands: 0 };
+        let end = loop {
+            let step = batch.next(self, data, &mut parser, &mut output);
+            if let Some(end) = step {
+                break end;
+            }
+            if batch.commands >= COMMAND_BUDGET || worker.ticked_us() - started >= TIME_BUDGET_US {
+                break End::Yielded;
+            }
+        };
+        let consumed = batch.consumed;
+        if self.parser.is_none() {
+            worker.give_back_parser(parser);
+        }
+        self.keep_output(output);
+        (consumed, end)
+    }
+}
+
+struct Batch<'a> {
+    worker: &'a Worker,
+    grant: Option<(Acquisition, Round)>,
+    consumed: usize,
+    commands: u32,
+}
+
+impl Batch<'_> {
+    /// Parses and executes one request; `Some` ends the batch.
+    fn next(
+        &mut self,
+        serve: &mut Serve,
+        data: &[u8],
+        parser: &mut Box<RequestParser>,
+        output: &mut Box<Output>,
+    ) -> Option<End> {
+        let rest = &data[self.consumed..];
+        if rest.is_empty() {
+            return Some(End::Drained);
+        }
+        let limits = self.worker.server.request_limits(serve.session.authenticated);
+        let taken = match parser.advance(rest, &limits) {
+            Ok(Progress::Complete { consumed }) => consumed,
+            Ok(Progress::Empty { consumed }) => {
+                parser.reset();
+                self.consumed += consumed;
+                return None;
+            }
+            Ok(Progress::Incomplete { .. }) => {
+                serve.parser = Some(std::mem::take(parser));
+                return Some(End::Drained);
+            }
+            Err(error) => {
+                parser.reset();
+                self.consumed = data.len();
+                self.refuse(serve, output, error);
+                return Some(End::Closing);
+            }
+        };
+        self.commands += 1;
+        let args = parser.args(rest);
+        let step = execute(self.worker, &mut serve.session, args, output, self.grant.take());
+        let end = match step {
+            Step::Done => None,
+            Step::Close => Some(End::Closing),
+            Step::Postpone(stage) => {
+                // The request stays in the input, to be parsed again when it is its turn.
+                serve.stage = stage;
+                parser.reset();
+                return Some(End::Waits);
+            }
+            Step::Wait(stage) => {
+                serve.stage = stage;
+                Some(End::Waits)
+            }
+        };
+        parser.reset();
+        self.consumed += taken;
+        end
+    }
+
+    #[cold]
+    fn refuse(&self, serve: &Serve, output: &mut Output, error: ProtocolError) {
+        self.worker.server.note_protocol_error(&serve.session, &error);
+        if error != ProtocolError::SecurityAttack {
+            let mut line = b"ERR ".to_vec();
+            line.extend_from_slice(&error.message());
+            Reply::new(output, serve.session.resp).error(line);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Sockets, as a session reads and writes them.
+//!
+//! Invariant: reads go through `poll_read`, which skips the second system call that readiness
+//! first and read after would cost on every request.
+
+use std::io;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use proto::Output;
+use std::future::Future;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::Serve;
+
+/// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
+const SLICES: usize = 16;
+
+/// A client's socket.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    /// The socket went on with another worker.
+    Gone,
+}
+
+/// A client's socket on the way to a worker's reactor.
+pub(crate) enum RawStream {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Stream {
+    /// Registers a socket with the present worker's reactor.
+    pub(crate) fn attach(raw: RawStream) -> io::Result<Self> {
+        Ok(match raw {
+            RawStream::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)?),
+            RawStream::Unix(stream) => Self::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+
+    /// Takes a socket out of the present worker's reactor.
+    pub(crate) fn detach(self) -> io::Result<RawStream> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().map(RawStream::Tcp),
+            Self::Unix(stream) => stream.into_std().map(RawStream::Unix),
+            Self::Gone => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Reads what has come into a buffer that is not empty.
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut buffer = ReadBuf::new(buffer);
+        ready!(match self {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
+            Self::Gone => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        })?;
+        Poll::Ready(Ok(buffer.filled().len()))
+    }
+
+    /// Appends what has come to a vector, which has room reserved.
+    pub(super) fn poll_read_more(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
+            Self::Unix(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    fn poll_write(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Tcp(stream) => poll_write(Pin::new(stream), cx, slices),
+            Self::Unix(stream) => poll_write(Pin::new(stream), cx, slices),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Tells the peer that nothing more will come. Errors do not matter any more.
+    pub(super) fn shut_down(&self) {
+        let how = std::net::Shutdown::Write;
+        let _ = match self {
+            Self::Tcp(stream) => socket2::SockRef::from(stream).shutdown(how),
+            Self::Unix(stream) => socket2::SockRef::from(stream).shutdown(how),
+            Self::Gone => Ok(()),
+        };
+    }
+}
+
+fn poll_write<S: AsyncWrite>(
+    stream: Pin<&mut S>,
+    cx: &mut TaskContext<'_>,
+    slices: &[IoSlice<'_>],
+) -> Poll<io::Result<usize>> {
+    match slices {
+        [one] => stream.poll_write(cx, one),
+        many => stream.poll_write_vectored(cx, many),
+    }
+}
+
+impl Serve {
+    /// Writes what is due, as far as the socket takes it; `Ready` when all has left.
+    pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        let Some(output) = &mut self.output else { return Poll::Ready(Ok(())) };
+        let live = &self.session.client.live;
+        while !output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = output.io_slices(&mut slices);
+            let written = match self.stream.poll_write(cx, &slices[..count]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => written,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    let unsent = output.len() as u64;
+                    live.output_bytes.store(unsent, std::sync::atomic::Ordering::Relaxed);
+                    return Poll::Pending;
+                }
+            };
+            crate::counters::add(&live.net_out, written as u64);
+            self.worker.counters.add_net_out(written as u64);
+            output.consume(written);
+        }
+        live.output_bytes.store(0, std::sync::atomic::Ordering::Relaxed);
+        if let Some(output) = self.output.take() {
+            self.worker.give_back_output(output);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The output to append replies to: what is still unsent, or the worker's spare one.
+    pub(super) fn output(&mut self) -> Box<Output> {
+        self.output.take().unwrap_or_else(|| self.worker.take_output())
+    }
+
+    /// Keeps an output for the next flush, unless there is nothing in it.
+    pub(super) fn keep_output(&mut self, output: Box<Output>) {
+        if output.is_empty() {
+            self.worker.give_back_output(output);
+        } else {
+            self.output = Some(output);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! A session: one client's connection, from its first byte to its last, as one future.
+//!
+//! The future is written by hand, as a machine whose states are named by what they await: an idle
+//! session is its struct and nothing else. One turn reads, executes every request that is complete,
+//! and writes the replies in one go; only what could not be finished is kept in the session.
+//!
+//! Invariants:
+//! - requests are answered in order; nothing is executed while a former request waits;
+//! - between reading into the worker's buffer and leaving it, the session does not give way;
+//! - it is closed by its own worker only, whatever others ask.
+
+mod batch;
+mod io;
+mod state;
+mod wait;
+
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context as TaskContext, Poll};
+
+use proto::{Output, RequestParser};
+
+pub(crate) use io::{RawStream, Stream};
+pub(crate) use state::{ReplyMode, Session};
+pub(crate) use wait::{Blocked, Elsewhere, Parked, Stage};
+
+use crate::clients::Signal;
+use crate::worker::Worker;
+
+/// Unsent replies beyond this keep the session from reading more requests.
+const BACKLOG_LIMIT: usize = 1 << 20;
+
+/// A connection being served.
+pub(crate) struct Serve {
+    worker: Rc<Worker>,
+    stream: Stream,
+    stage: Stage,
+    session: Session,
+    /// Bytes read and not executed yet, from `executed` on. Empty while idle.
+    input: Vec<u8>,
+    executed: usize,
+    /// The parser of the request that `input` begins with, if it is incomplete.
+    parser: Option<Box<RequestParser>>,
+    /// Replies that the socket did not take yet.
+    output: Option<Box<Output>>,
+}
+
+/// How a session ended.
+pub(crate) enum Exit {
+    /// The connection is over.
+    Closed,
+    /// It goes on at another worker.
+    Moved(Box<Moving>),
+}
+
+/// A session between two workers, with all that is under way.
+pub(crate) struct Moving {
+    pub(crate) stream: RawStream,
+    pub(crate) session: Session,
+    input: Vec<u8>,
+    executed: usize,
+    parser: Option<Box<RequestParser>>,
+    output: Option<Box<Output>>,
+}
+
+/// How a step of the machine ended.
+enum Turn {
+    /// Go on at once.
+    Again,
+    /// Nothing to do until woken.
+    Wait,
+    /// The session is over.
+    End,
+}
+
+impl Serve {
+    /// Begins to serve, or goes on where another worker left off.
+    pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
+        let Moving { stream, session, input, executed, parser, output } = moving;
+        let stream = Stream::attach(stream)?;
+        let stage = Stage::Requests;
+        Ok(Self { worker, stream, stage, session, input, executed, parser, output })
+    }
+
+    fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        loop {
+            if self.session.client.has_signals()
+                && let Some(exit) = self.answer_signals()
+            {
+                return Poll::Ready(exit);
+            }
+            match self.step(cx) {
+                Turn::Again => {}
+                Turn::Wait => return Poll::Pending,
+                Turn::End => return Poll::Ready(Exit::Closed),
+            }
+        }
+    }
+
+    fn step(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if self.output.is_some() {
+            match self.flush(cx) {
+                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Ready(Ok(())) => {}
+                Poll::Pending => {
+                    let unsent = self.output.as_ref().map_or(0, |output| output.len());
+                    if self.session.closing || unsent > BACKLOG_LIMIT {
+                        return Turn::Wait;
+                    }
+                }
+            }
+        }
+        if self.session.closing && self.output.is_none() {
+            self.stream.shut_down();
+            return Turn::End;
+        }
+        match self.stage {
+            Stage::Requests => self.serve_requests(cx),
+            _ => self.await_stage(cx),
+        }
+    }
+
+    /// Does what others asked for; `Some` ends the session.
+    fn answer_signals(&mut self) -> Option<Exit> {
+        let client = &self.session.client;
+        if client.is_asked(Signal::Kill) {
+            return Some(Exit::Closed);
+        }
+        if client.take(Signal::CloseAfterReply) {
+            self.session.closing = true;
+        }
+        if client.take(Signal::Deliver) {
+            let bytes = client.take_deliveries();
+            let output = self.output.get_or_insert_with(Box::default);
+            proto::Reply::new(output, self.session.resp).raw(&bytes);
+        }
+        if client.take(Signal::Move) && matches!(self.stage, Stage::Requests) {
+            return Some(self.depart());
+        }
+        None
+    }
+
+    /// Packs up for another worker. A session that waits for something stays until it is done:
+    /// who asked asks again.
+    fn depart(&mut self) -> Exit {
+        let stream = std::mem::replace(&mut self.stream, Stream::Gone);
+        let Ok(stream) = stream.detach() else { return Exit::Closed };
+        Exit::Moved(Box::new(Moving {
+            stream,
+            session: self.session.clone(),
+            input: std::mem::take(&mut self.input),
+            executed: self.executed,
+            parser: self.parser.take(),
+            output: self.output.take(),
+        }))
+    }
+}
+
+impl Moving {
+    /// A session that begins.
+    pub(crate) fn fresh(stream: RawStream, session: Session) -> Self {
+        Self { stream, session, input: Vec::new(), executed: 0, parser: None, output: None }
+    }
+}
+
+impl Future for Serve {
+    type Output = Exit;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+        let this = self.get_mut();
+        let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
+        this.worker.go_out();
+        driven.unwrap_or_else(|_| {
+            this.worker.server.note_panic(this.session.client.id);
+            Poll::Ready(Exit::Closed)
+        })
+    }
+}

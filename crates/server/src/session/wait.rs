@@ -1,0 +1,146 @@
+//! What a session may wait for between two requests or in the middle of one.
+//!
+//! Invariant: a waiting session holds no turnstile; it is woken by what it waits for, by a signal,
+//! or by its deadline, and looks at all three.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+
+use base::time::UnixMillis;
+use keyspace::Acquisition;
+use proto::{Output, Reply};
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+
+use super::{Serve, Turn};
+use crate::clients::{Signal, client_flags};
+
+/// What the session awaits.
+pub(crate) enum Stage {
+    /// Requests.
+    Requests,
+    /// Locks for the request at the head of the input.
+    Parked(Parked),
+    /// A result from another thread.
+    Elsewhere(oneshot::Receiver<Elsewhere>),
+    /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
+    Paused(Pin<Box<Sleep>>),
+    /// Something that a blocking command waits for.
+    Blocked(Box<Blocked>),
+}
+
+/// A request whose locks are not all there.
+pub(crate) struct Parked {
+    pub(crate) acquisition: Acquisition,
+    /// How often it was widened.
+    pub(crate) round: u32,
+    /// The time of its first round, which it keeps.
+    pub(crate) now: Option<UnixMillis>,
+}
+
+/// What came back from another thread.
+pub(crate) struct Elsewhere {
+    pub(crate) output: Output,
+    pub(crate) close: bool,
+}
+
+/// A blocking command that waits.
+pub(crate) struct Blocked {
+    /// When it gives up; never if `None`.
+    pub(crate) until: Option<Pin<Box<Sleep>>>,
+    /// What it replies when it gives up or is unblocked.
+    pub(crate) on_timeout: fn(&mut Reply<'_>),
+}
+
+impl Serve {
+    /// Looks whether the wait is over.
+    pub(super) fn await_stage(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        match std::mem::replace(&mut self.stage, Stage::Requests) {
+            Stage::Requests => Turn::Again,
+            Stage::Parked(parked) => self.await_locks(cx, parked),
+            Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
+            Stage::Paused(mut sleep) => {
+                let resumed = !self.worker.server.pause.is_on(self.worker.now_ms());
+                if resumed || sleep.as_mut().poll(cx).is_ready() {
+                    return Turn::Again;
+                }
+                self.worker.server.pause.wait(cx.waker());
+                self.stage = Stage::Paused(sleep);
+                Turn::Wait
+            }
+            Stage::Blocked(blocked) => self.await_event(cx, blocked),
+        }
+    }
+
+    fn await_locks(&mut self, cx: &mut TaskContext<'_>, mut parked: Parked) -> Turn {
+        let keyspace = self.worker.server.keyspace;
+        let wants_world = parked.acquisition.wants_world();
+        if wants_world {
+            // The world is granted to those outside; a turnstile held here would never let it.
+            self.worker.go_out();
+        } else if !self.worker.come_in() {
+            if !keyspace.wait_for_world(cx.waker()) {
+                // It goes on already: try once more.
+                cx.waker().wake_by_ref();
+            }
+            self.stage = Stage::Parked(parked);
+            return Turn::Wait;
+        }
+        match parked.acquisition.poll(cx.waker()) {
+            Poll::Ready(()) => self.resume(cx, parked),
+            Poll::Pending => {
+                self.stage = Stage::Parked(parked);
+                Turn::Wait
+            }
+        }
+    }
+
+    fn await_elsewhere(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        mut receiver: oneshot::Receiver<Elsewhere>,
+    ) -> Turn {
+        match Pin::new(&mut receiver).poll(cx) {
+            Poll::Pending => {
+                self.stage = Stage::Elsewhere(receiver);
+                Turn::Wait
+            }
+            // The thread gave up without a word: it panicked, and nothing can be said of the result.
+            Poll::Ready(Err(_)) => Turn::End,
+            Poll::Ready(Ok(done)) => {
+                let mut output = self.output();
+                if self.session.replies() {
+                    output.append(done.output);
+                }
+                self.session.command_done();
+                self.session.closing |= done.close;
+                self.keep_output(output);
+                Turn::Again
+            }
+        }
+    }
+
+    fn await_event(&mut self, cx: &mut TaskContext<'_>, mut blocked: Box<Blocked>) -> Turn {
+        let client = &self.session.client;
+        let with_error = client.take(Signal::UnblockError);
+        let unblocked = with_error || client.take(Signal::Unblock);
+        let timed_out =
+            blocked.until.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
+        if !unblocked && !timed_out {
+            client.set_flag(client_flags::BLOCKED, true);
+            self.stage = Stage::Blocked(blocked);
+            return Turn::Wait;
+        }
+        client.set_flag(client_flags::BLOCKED, false);
+        let mut output = self.output();
+        let mut reply = Reply::new(&mut output, self.session.resp);
+        if with_error {
+            reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else {
+            (blocked.on_timeout)(&mut reply);
+        }
+        self.keep_output(output);
+        Turn::Again
+    }
+}

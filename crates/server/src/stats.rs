@@ -1,0 +1,195 @@
+//! Statistics of commands: calls, time, failures, and how long each took.
+//!
+//! Counted per worker by its own thread and summed by who reads. Durations go to a histogram with
+//! four buckets to a doubling, made when a command is first called by a worker.
+//!
+//! Invariant: one thread writes a worker's figures; heavy-work threads do not write here.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use crate::counters::add;
+use crate::crew::MAX_WORKERS;
+
+/// Buckets of a histogram: four to a doubling of microseconds, up to two hours.
+const BUCKETS: usize = 4 * 34;
+
+/// Distinct error prefixes that are counted; an attacker could make up many.
+const ERROR_KINDS: usize = 128;
+
+/// All statistics of commands and errors.
+pub(crate) struct Stats {
+    workers: Box<[OnceLock<Box<[CommandStats]>>]>,
+    commands: usize,
+    errors: Mutex<BTreeMap<String, u64>>,
+    pub(crate) error_replies: AtomicU64,
+    pub(crate) connections: AtomicU64,
+    pub(crate) rejected_connections: AtomicU64,
+    pub(crate) query_buffer_overruns: AtomicU64,
+    pub(crate) panics: AtomicU64,
+}
+
+#[derive(Default)]
+struct CommandStats {
+    calls: AtomicU64,
+    micros: AtomicU64,
+    rejected: AtomicU64,
+    failed: AtomicU64,
+    histogram: OnceLock<Box<[AtomicU64; BUCKETS]>>,
+}
+
+/// The figures of one command, over all workers.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    pub(crate) calls: u64,
+    pub(crate) micros: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failed: u64,
+    /// How many calls fell into each bucket; see `bucket_limit`.
+    pub(crate) histogram: Vec<u64>,
+}
+
+impl Stats {
+    pub(crate) fn new(commands: usize) -> Self {
+        Self {
+            workers: (0..MAX_WORKERS).map(|_| OnceLock::new()).collect(),
+            commands,
+            errors: Mutex::default(),
+            error_replies: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
+            rejected_connections: AtomicU64::new(0),
+            query_buffer_overruns: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+        }
+    }
+
+    /// Books a call.
+    #[inline]
+    pub(crate) fn called(&self, worker: usize, command: usize, micros: u64) {
+        let stats = self.of(worker, command);
+        add(&stats.calls, 1);
+        add(&stats.micros, micros);
+        let histogram = stats.histogram.get_or_init(|| {
+            Box::new([const { AtomicU64::new(0) }; BUCKETS])
+        });
+        add(&histogram[bucket(micros)], 1);
+    }
+
+    /// Books a call that was not admitted.
+    pub(crate) fn rejected(&self, worker: usize, command: usize) {
+        add(&self.of(worker, command).rejected, 1);
+    }
+
+    /// Books a call that ended in an error.
+    pub(crate) fn failed(&self, worker: usize, command: usize) {
+        add(&self.of(worker, command).failed, 1);
+    }
+
+    /// Books an error reply by the first word of its line.
+    pub(crate) fn error(&self, line: &str) {
+        self.error_replies.fetch_add(1, Ordering::Relaxed);
+        let prefix = line.split(' ').next().unwrap_or_default();
+        let mut errors = self.errors.lock().expect("no critical section here panics");
+        if let Some(count) = errors.get_mut(prefix) {
+            *count += 1;
+        } else if errors.len() < ERROR_KINDS {
+            errors.insert(prefix.to_owned(), 1);
+        }
+    }
+
+    /// The error prefixes and how often each was sent.
+    pub(crate) fn errors(&self) -> Vec<(String, u64)> {
+        let errors = self.errors.lock().expect("no critical section here panics");
+        errors.iter().map(|(prefix, count)| (prefix.clone(), *count)).collect()
+    }
+
+    /// The figures of a command; `None` if it was never called or refused.
+    pub(crate) fn figures(&self, command: usize) -> Option<Figures> {
+        let mut sum =
+            Figures { calls: 0, micros: 0, rejected: 0, failed: 0, histogram: vec![0; BUCKETS] };
+        for stats in self.workers.iter().filter_map(OnceLock::get).map(|all| &all[command]) {
+            sum.calls += stats.calls.load(Ordering::Relaxed);
+            sum.micros += stats.micros.load(Ordering::Relaxed);
+            sum.rejected += stats.rejected.load(Ordering::Relaxed);
+            sum.failed += stats.failed.load(Ordering::Relaxed);
+            let buckets = stats.histogram.get().into_iter().flat_map(|histogram| histogram.iter());
+            for (total, bucket) in sum.histogram.iter_mut().zip(buckets) {
+                *total += bucket.load(Ordering::Relaxed);
+            }
+        }
+        (sum.calls + sum.rejected + sum.failed > 0).then_some(sum)
+    }
+
+    /// Starts calls, times and errors again from zero (`CONFIG RESETSTAT`).
+    pub(crate) fn reset(&self) {
+        for stats in self.workers.iter().filter_map(OnceLock::get).flat_map(|all| all.iter()) {
+            for counter in [&stats.calls, &stats.micros, &stats.rejected, &stats.failed] {
+                counter.store(0, Ordering::Relaxed);
+            }
+        }
+        self.reset_histograms(|_| true);
+        self.errors.lock().expect("no critical section here panics").clear();
+        for counter in [
+            &self.error_replies,
+            &self.connections,
+            &self.rejected_connections,
+            &self.query_buffer_overruns,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Empties the histograms of some commands (`LATENCY RESET` leaves them, RESETSTAT does not).
+    pub(crate) fn reset_histograms(&self, wanted: impl Fn(usize) -> bool) {
+        for all in self.workers.iter().filter_map(OnceLock::get) {
+            let chosen = all.iter().enumerate().filter(|(command, _)| wanted(*command));
+            for bucket in chosen.filter_map(|(_, stats)| stats.histogram.get()).flat_map(|h| h.iter())
+            {
+                bucket.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[inline]
+    fn of(&self, worker: usize, command: usize) -> &CommandStats {
+        let all = self.workers[worker].get_or_init(|| {
+            (0..self.commands).map(|_| CommandStats::default()).collect()
+        });
+        &all[command]
+    }
+}
+
+/// The bucket of a duration: exact up to 4 microseconds, then four to a doubling.
+#[inline]
+fn bucket(micros: u64) -> usize {
+    if micros < 4 {
+        return micros as usize;
+    }
+    let doubling = micros.ilog2() as usize;
+    let quarter = (micros >> (doubling - 2) & 3) as usize;
+    (4 * (doubling - 1) + quarter).min(BUCKETS - 1)
+}
+
+/// The largest duration that falls into a bucket, in microseconds.
+pub(crate) fn bucket_limit(bucket: usize) -> u64 {
+    if bucket < 4 {
+        return bucket as u64;
+    }
+    let (doubling, quarter) = (bucket / 4 + 1, (bucket % 4) as u64);
+    ((4 + quarter + 1) << (doubling - 2)) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bucket, bucket_limit};
+
+    #[test]
+    fn a_duration_lies_within_its_bucket() {
+        for micros in (0..100_000).chain([1 << 20, 1 << 30, (1 << 33) + 5]) {
+            let index = bucket(micros);
+            assert!(micros <= bucket_limit(index), "{micros} in {index}");
+            assert!(index == 0 || micros > bucket_limit(index - 1), "{micros} in {index}");
+        }
+    }
+}

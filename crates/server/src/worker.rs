@@ -1,0 +1,218 @@
+//! A worker: a thread that reads, executes and answers for its share of the sessions.
+//!
+//! Everything here belongs to one thread. What all its sessions can share while none of them is in
+//! the middle of a turn, lies here once: the read buffer, a spare output, a spare parser.
+//!
+//! Invariant: a worker is inside its turnstile only while it runs a session's turn.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use base::time::UnixMillis;
+use proto::{Output, RequestParser};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use crate::clients::{Client, Signal};
+use crate::counters::WorkerCounters;
+use crate::expiry::Sweep;
+use crate::server::Server;
+use crate::session::{Exit, Moving, Serve};
+
+/// The read buffer that a worker's sessions share.
+const INPUT_SIZE: usize = 64 * 1024;
+
+/// What the sessions of one worker share.
+pub(crate) struct Worker {
+    pub(crate) server: &'static Server,
+    /// The worker's number, its lane in the keyspace.
+    pub(crate) lane: usize,
+    pub(crate) input: RefCell<Box<[u8]>>,
+    pub(crate) counters: &'static WorkerCounters,
+    outputs: RefCell<Vec<Box<Output>>>,
+    parsers: RefCell<Vec<Box<RequestParser>>>,
+    inside: Cell<bool>,
+    /// The partition that this worker's expiry is in the middle of.
+    pub(crate) sweep: RefCell<Option<Sweep>>,
+    /// The monotonic clock when last read, and what turns it into wall-clock time.
+    ticked_us: Cell<i64>,
+    wall_offset_us: Cell<i64>,
+}
+
+/// What a worker is told.
+pub(crate) enum Message {
+    /// Serve a connection.
+    Adopt(Box<Moving>),
+    /// Hand all sessions to others and end.
+    Retire,
+}
+
+impl Worker {
+    fn new(server: &'static Server, lane: usize) -> Self {
+        let worker = Self {
+            server,
+            lane,
+            input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
+            counters: server.worker_counters(lane),
+            outputs: RefCell::default(),
+            parsers: RefCell::default(),
+            inside: Cell::new(false),
+            sweep: RefCell::default(),
+            ticked_us: Cell::new(0),
+            wall_offset_us: Cell::new(0),
+        };
+        worker.start_batch();
+        worker
+    }
+
+    /// Reads both clocks; within the batch only the monotonic one is read.
+    #[inline]
+    pub(crate) fn start_batch(&self) {
+        let clock = self.server.keyspace.clock();
+        self.ticked_us.set(clock.monotonic_us());
+        self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
+    }
+
+    /// Reads the clock; returns the microseconds since it was last read.
+    #[inline]
+    pub(crate) fn tick(&self) -> i64 {
+        let now = self.server.keyspace.clock().monotonic_us();
+        now - self.ticked_us.replace(now)
+    }
+
+    /// The monotonic clock when last read.
+    #[inline]
+    pub(crate) fn ticked_us(&self) -> i64 {
+        self.ticked_us.get()
+    }
+
+    /// Wall-clock time when the clock was last read.
+    #[inline]
+    pub(crate) fn now_ms(&self) -> UnixMillis {
+        (self.ticked_us.get() + self.wall_offset_us.get()) / 1000
+    }
+
+    /// Comes in at the worker's turnstile; `false` while the world stands still.
+    #[inline]
+    pub(crate) fn come_in(&self) -> bool {
+        let keyspace = self.server.keyspace;
+        if self.inside.get() {
+            if !keyspace.is_stopping() {
+                return true;
+            }
+            self.go_out();
+            return false;
+        }
+        let inside = keyspace.enter(self.lane);
+        self.inside.set(inside);
+        inside
+    }
+
+    /// Goes out, if inside.
+    #[inline]
+    pub(crate) fn go_out(&self) {
+        if self.inside.replace(false) {
+            self.server.keyspace.leave(self.lane);
+        }
+    }
+
+    pub(crate) fn take_output(&self) -> Box<Output> {
+        self.outputs.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back_output(&self, mut output: Box<Output>) {
+        output.clear();
+        output.release_if_large();
+        let mut spare = self.outputs.borrow_mut();
+        if spare.len() < 4 {
+            spare.push(output);
+        }
+    }
+
+    pub(crate) fn take_parser(&self) -> Box<RequestParser> {
+        self.parsers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_back_parser(&self, parser: Box<RequestParser>) {
+        let mut spare = self.parsers.borrow_mut();
+        if spare.len() < 4 {
+            spare.push(parser);
+        }
+    }
+}
+
+/// Runs a worker until it is retired. The thread is its own.
+pub(crate) fn run(server: &'static Server, lane: usize, inbox: mpsc::UnboundedReceiver<Message>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the process may have one more epoll descriptor, or it cannot serve at all");
+    let worker = Rc::new(Worker::new(server, lane));
+    LocalSet::new().block_on(&runtime, receive(worker, inbox));
+}
+
+async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
+    let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
+    while let Some(message) = inbox.recv().await {
+        match message {
+            Message::Adopt(moving) => adopt(&worker, *moving),
+            Message::Retire => break,
+        }
+    }
+    expiry.abort();
+    crate::expiry::give_up(&worker);
+    retire(&worker, &mut inbox).await;
+}
+
+/// Sends all sessions away and waits until the last is gone.
+async fn retire(worker: &Rc<Worker>, inbox: &mut mpsc::UnboundedReceiver<Message>) {
+    while worker.counters.sessions.load(Ordering::Relaxed) > 0 {
+        while let Ok(message) = inbox.try_recv() {
+            if let Message::Adopt(moving) = message {
+                worker.server.crew.hand_over(worker.server, moving);
+                worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        for client in own_clients(worker) {
+            client.signal(Signal::Move);
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+}
+
+fn own_clients(worker: &Worker) -> Vec<std::sync::Arc<Client>> {
+    let lane = worker.lane as u8;
+    let mut clients = worker.server.clients.all();
+    clients.retain(|client| client.live.worker.load(Ordering::Relaxed) == lane);
+    clients
+}
+
+fn adopt(worker: &Rc<Worker>, moving: Moving) {
+    let worker = Rc::clone(worker);
+    let client = std::sync::Arc::clone(&moving.session.client);
+    client.live.worker.store(worker.lane as u8, Ordering::Relaxed);
+    let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
+        forget(&worker, client.id);
+        return;
+    };
+    tokio::task::spawn_local(async move {
+        let id = client.id;
+        // A task's waker stays the same for life, so naming it once is enough.
+        std::future::poll_fn(move |cx| Poll::Ready(client.set_waker(cx.waker()))).await;
+        match serve.await {
+            Exit::Closed => forget(&worker, id),
+            Exit::Moved(moving) => {
+                worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
+                worker.server.crew.hand_over(worker.server, moving);
+            }
+        }
+    });
+}
+
+/// Ends the books of a session that is over.
+fn forget(worker: &Worker, id: u64) {
+    worker.server.session_ended(id);
+    worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
+}
