@@ -8,14 +8,13 @@ use crate::entry::{EntryBox, EntryTable};
 pub(crate) const BIG_ENTRY: usize = 256 * 1024;
 
 /// Something to be dropped.
-pub struct Garbage(pub(crate) Content);
+#[expect(dead_code, reason = "held to be dropped")]
+pub struct Garbage(Content);
 
-pub(crate) enum Content {
+enum Content {
     /// A big value.
-    #[expect(dead_code, reason = "held to be dropped")]
     Entry(EntryBox),
     /// All tables of a database that was flushed.
-    #[expect(dead_code, reason = "held to be dropped")]
     Tables(Vec<EntryTable>),
 }
 

@@ -4,12 +4,12 @@
 //! hints, settings) or changed with the world stopped (the map of databases).
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
 
-use crate::counters::{Counters, LaneCounters};
+use crate::counters::{Count, Counters, LaneCounters};
 use crate::garbage::Garbage;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
@@ -64,7 +64,6 @@ pub struct Keyspace {
 }
 
 /// Switches that the server sets and transactions read; each is one relaxed load.
-#[derive(Default)]
 pub struct Settings {
     /// Whether anyone reads the journal: without a reader no effect is encoded.
     pub journal_attached: AtomicBool,
@@ -78,6 +77,30 @@ pub struct Settings {
     pub lfu_log_factor: AtomicU32,
     /// `lfu-decay-time`, minutes.
     pub lfu_decay_time: AtomicU32,
+    /// How long a string may become, and what a command may take to compare two
+    /// (`proto-max-bulk-len`).
+    pub max_string: AtomicU64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            journal_attached: AtomicBool::default(),
+            events: AtomicU32::default(),
+            access_policy: AtomicU8::default(),
+            expiry_suspended: AtomicBool::default(),
+            lfu_log_factor: AtomicU32::default(),
+            lfu_decay_time: AtomicU32::default(),
+            max_string: AtomicU64::new(512 << 20),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether expired keys stay until somebody else decides that they go.
+    pub(crate) fn suspends_expiry(&self) -> bool {
+        self.expiry_suspended.load(Ordering::Relaxed)
+    }
 }
 
 impl Options {
@@ -241,11 +264,22 @@ impl Keyspace {
         self.partition(partition).population()
     }
 
+    /// Makes a partition due for a sweep, whatever its bound; needs no lock.
+    pub fn hint_due(&self, partition: PartitionIndex, now: UnixMillis) {
+        self.deadlines[usize::from(partition)].fetch_min(now, Ordering::Relaxed);
+    }
+
+    /// Counts an expiry turn that ran out of time.
+    pub fn count_expiry_timeout(&self, lane: usize) {
+        self.lane(lane).count(Count::ExpiryTimeouts, 1);
+    }
+
     /// Lowers a partition's expiry bound; called by the holder of its lock.
     pub(crate) fn note_deadline(&self, partition: PartitionIndex, deadline: UnixMillis) {
         let bound = &self.deadlines[usize::from(partition)];
         if deadline < bound.load(Ordering::Relaxed) {
-            bound.store(deadline, Ordering::Relaxed);
+            // A hint may come from elsewhere at the same time.
+            bound.fetch_min(deadline, Ordering::Relaxed);
         }
     }
 

@@ -21,7 +21,10 @@ mod walk;
 mod world;
 
 pub use counters::{Count, Counters};
-pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text};
+pub use entry::{
+    ArenaStatistics, Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text,
+    arena_statistics,
+};
 pub use garbage::Garbage;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};

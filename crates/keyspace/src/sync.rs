@@ -18,3 +18,11 @@ pub(crate) use shuttle::{
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect("no critical section of this crate panics")
 }
+
+/// Gives other threads a moment, where a thread may wait.
+pub(crate) fn pause() {
+    #[cfg(not(feature = "shuttle"))]
+    std::thread::sleep(std::time::Duration::from_micros(50));
+    #[cfg(feature = "shuttle")]
+    shuttle::thread::yield_now();
+}

@@ -94,6 +94,33 @@ impl World {
         }
     }
 
+    /// Lets the world pass if it is asked for: for a thread whose transaction holds nothing at the
+    /// moment, inside its turnstile or counted as heavy work. Blocks while the world stands, so it
+    /// is not for workers.
+    pub(crate) fn step_aside(&self, lane: usize) {
+        crate::sync::pause();
+        if !self.is_stopping() {
+            return;
+        }
+        if self.lanes[lane].0.load(Ordering::Relaxed) {
+            self.leave(lane);
+            while !self.enter(lane) {
+                crate::sync::pause();
+            }
+            return;
+        }
+        self.leave_heavy();
+        loop {
+            // As in `enter`: publish first, look second.
+            self.heavy.fetch_add(1, Ordering::SeqCst);
+            if !self.stop.load(Ordering::SeqCst) {
+                return;
+            }
+            self.leave_heavy();
+            crate::sync::pause();
+        }
+    }
+
     /// Queues a waker until the world goes on; `false` if it goes on already.
     pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut state = lock(&self.state);
@@ -119,11 +146,29 @@ impl World {
         WorldTicket(request)
     }
 
+    /// Whether the world is granted; if not, this waker is woken when it is.
+    pub(crate) fn poll(&self, ticket: &WorldTicket, waker: &Waker) -> Poll<()> {
+        if ticket.is_granted() {
+            return Poll::Ready(());
+        }
+        let mut state = lock(&self.state);
+        let mut requests = state.requests.iter_mut();
+        match requests.find(|(queued, _)| Arc::ptr_eq(queued, &ticket.0)) {
+            Some((_, queued)) => {
+                queued.clone_from(waker);
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+
     /// Gives the world back, or withdraws a request that was not granted yet.
     pub(crate) fn release(&self, ticket: &WorldTicket) {
+        let withdrawn;
         let waiting = {
             let mut state = lock(&self.state);
-            state.requests.retain(|(queued, _)| !Arc::ptr_eq(queued, &ticket.0));
+            let is_it = |(queued, _): &(Arc<Request>, Waker)| Arc::ptr_eq(queued, &ticket.0);
+            withdrawn = state.requests.iter().position(is_it).map(|at| state.requests.remove(at));
             if ticket.0.0.load(Ordering::Relaxed) == GRANTED {
                 state.granted = false;
             }
@@ -134,6 +179,8 @@ impl World {
                 std::mem::take(&mut state.waiting)
             }
         };
+        // Wakers are woken and dropped without the mutex: they may run other people's code.
+        drop(withdrawn);
         waiting.into_iter().for_each(Waker::wake);
         self.try_grant();
     }
@@ -159,7 +206,10 @@ impl World {
 }
 
 impl WorldTicket {
-    pub(crate) fn poll(&self) -> Poll<()> {
-        if self.0.0.load(Ordering::Acquire) == GRANTED { Poll::Ready(()) } else { Poll::Pending }
+    pub(crate) fn is_granted(&self) -> bool {
+        self.0.0.load(Ordering::Acquire) == GRANTED
     }
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;

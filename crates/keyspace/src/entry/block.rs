@@ -34,7 +34,7 @@ impl Shape {
 
 /// The bytes that a block of `size` really takes: what in-place writes may use, and what counts.
 #[must_use]
-pub fn allocated_size(size: usize) -> usize {
+pub(super) fn allocated_size(size: usize) -> usize {
     arena::class_size(size)
 }
 

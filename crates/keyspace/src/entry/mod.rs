@@ -24,11 +24,11 @@ use base::time::UnixMillis;
 use structs::blob::Blob;
 use structs::table::Address;
 
-pub use block::allocated_size;
+pub use arena::{ArenaStatistics, statistics as arena_statistics};
 pub use header::{Encoding, Kind};
 pub(crate) use table::EntryTable;
 
-use block::Block;
+use block::{Block, allocated_size};
 use header::Header;
 
 /// Strings up to this many bytes lie in the entry's own block; longer ones are a shared tree.

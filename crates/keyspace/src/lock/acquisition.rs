@@ -44,12 +44,8 @@ pub enum Wanted {
 impl Acquisition {
     /// A plan for some partitions, in any order.
     #[must_use]
-    pub fn of_partitions(keyspace: &'static Keyspace, mut partitions: PartitionSet) -> Self {
-        if partitions.len() > 1 {
-            partitions.sort_unstable();
-            partitions.dedup();
-        }
-        Self::new(keyspace, Wanted::Partitions(partitions))
+    pub fn of_partitions(keyspace: &'static Keyspace, partitions: PartitionSet) -> Self {
+        Self::new(keyspace, Wanted::of_partitions(partitions))
     }
 
     /// A plan for everything.
@@ -81,7 +77,7 @@ impl Acquisition {
     pub fn is_complete(&self) -> bool {
         match &self.wanted {
             Wanted::Partitions(partitions) => self.held == partitions.len(),
-            Wanted::World => self.world.as_ref().is_some_and(|ticket| ticket.poll().is_ready()),
+            Wanted::World => self.world.as_ref().is_some_and(WorldTicket::is_granted),
         }
     }
 
@@ -90,6 +86,10 @@ impl Acquisition {
     #[inline]
     pub fn attempt(&mut self) -> bool {
         let Wanted::Partitions(partitions) = &self.wanted else { return self.is_complete() };
+        if self.ticket.is_some() {
+            // A ticket is out for the lock that comes next: only `poll` may go on.
+            return false;
+        }
         while self.held < partitions.len() {
             let word = &self.keyspace.partition(partitions[self.held]).word;
             if !word.acquire_spinning() {
@@ -108,7 +108,7 @@ impl Acquisition {
             return self.poll_world(waker);
         };
         if let Some(ticket) = &self.ticket {
-            let woken = match ticket.poll() {
+            let woken = match self.keyspace.lot().poll(ticket, waker) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(woken) => woken,
             };
@@ -152,6 +152,15 @@ impl Acquisition {
         self.holds(partition).then(|| unsafe { &mut *self.keyspace.partition(partition).content() })
     }
 
+    /// Does something to the content of every partition that is held by its own lock.
+    pub(crate) fn for_each_held(&mut self, mut change: impl FnMut(&mut Content)) {
+        let Wanted::Partitions(partitions) = &self.wanted else { return };
+        for &index in &partitions[..self.held] {
+            // SAFETY: held, and partitions are distinct; `self` is borrowed exclusively.
+            change(unsafe { &mut *self.keyspace.partition(index).content() });
+        }
+    }
+
     #[inline]
     fn holds(&self, partition: PartitionIndex) -> bool {
         match &self.wanted {
@@ -165,7 +174,7 @@ impl Acquisition {
 
     fn poll_world(&mut self, waker: &Waker) -> Poll<()> {
         let world = self.keyspace.world();
-        self.world.get_or_insert_with(|| world.request(waker)).poll()
+        world.poll(self.world.get_or_insert_with(|| world.request(waker)), waker)
     }
 
     fn release_held(&mut self) {
@@ -177,9 +186,20 @@ impl Acquisition {
     }
 
     /// Lets go of one partition set and names the next: what a walk over partitions does.
-    pub(crate) fn retarget(&mut self, partition: PartitionIndex) {
+    pub(crate) fn retarget(&mut self, partitions: PartitionSet) {
+        debug_assert!(self.ticket.is_none(), "who holds everything waits for nothing");
         self.release_held();
-        self.wanted = Wanted::Partitions(PartitionSet::from_slice(&[partition]));
+        self.wanted = Wanted::of_partitions(partitions);
+    }
+}
+
+impl Wanted {
+    fn of_partitions(mut partitions: PartitionSet) -> Self {
+        if partitions.len() > 1 {
+            partitions.sort_unstable();
+            partitions.dedup();
+        }
+        Self::Partitions(partitions)
     }
 }
 
@@ -193,7 +213,7 @@ impl Drop for Acquisition {
             let index = ticket.index();
             debug_assert!(partitions.contains(&index));
             let word = &self.keyspace.partition(index).word;
-            if self.keyspace.lot().withdraw(word, ticket) {
+            if self.keyspace.lot().withdraw(word, &ticket) {
                 word.release(self.keyspace.lot(), index);
             }
         }

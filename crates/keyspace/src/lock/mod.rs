@@ -4,17 +4,17 @@
 //! nobody queues for is one compare-and-swap. A busy lock is not waited for: the caller queues a
 //! `Ticket` with a waker in the parking lot and goes away.
 //!
-//! Two kinds of tickets: a *hopeful* one is woken when the lock comes free and tries again with
+//! Two kinds of tickets: a *hopeful* one is woken when the lock is given back and tries again with
 //! everybody else; an *insisting* one (its owner was beaten several times) is handed the lock
-//! itself, so nobody starves. Invariants:
-//! - QUEUED is set whenever a ticket of the partition is queued (both change under the lot's
-//!   mutex), so a release cannot miss it;
+//! itself, in turn, so nobody starves. Invariants:
+//! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
+//!   mutex), so a release cannot miss it, and only while the lock is held;
 //! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases.
 
 pub(crate) mod acquisition;
 pub(crate) mod partition;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};
 
 use partition::PartitionIndex;
@@ -27,14 +27,24 @@ const QUEUED: u32 = 2;
 
 /// How often a busy lock is looked at before the caller goes away: a few microseconds, longer
 /// than almost any command holds one, shorter than a park and a wake.
-const SPINS: u32 = 200;
+const SPINS: u32 = if cfg!(feature = "shuttle") { 1 } else { 200 };
 
 /// One partition's lock word.
 pub(crate) struct LockWord(AtomicU32);
 
 /// The queues of all locks, in a few independently locked lots.
 pub(crate) struct ParkingLot {
-    lots: Box<[Mutex<VecDeque<Parked>>]>,
+    lots: Box<[Mutex<Lot>]>,
+}
+
+/// The queues of some partitions; only those with a ticket have one.
+type Lot = BTreeMap<PartitionIndex, Queue>;
+
+/// Who waits for one lock.
+#[derive(Default)]
+struct Queue {
+    hopeful: Vec<Parked>,
+    insisting: VecDeque<Parked>,
 }
 
 /// A place in a lock's queue.
@@ -44,16 +54,12 @@ pub(crate) struct Ticket {
 }
 
 struct Parked {
-    index: PartitionIndex,
     ticket: Arc<TicketState>,
     waker: Waker,
 }
 
-struct TicketState {
-    /// WAITING, then WOKEN (try again) or GRANTED (the lock is yours).
-    state: AtomicU32,
-    insists: bool,
-}
+/// WAITING, then WOKEN (try again) or GRANTED (the lock is yours).
+struct TicketState(AtomicU32);
 
 const WAITING: u32 = 0;
 const WOKEN: u32 = 1;
@@ -110,15 +116,31 @@ impl LockWord {
             lot.release_queued(self, index);
         }
     }
+}
 
-    pub(crate) fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & HELD != 0
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.hopeful.is_empty() && self.insisting.is_empty()
+    }
+
+    fn find_mut(&mut self, ticket: &Ticket) -> Option<&mut Parked> {
+        let mut parked = self.hopeful.iter_mut().chain(&mut self.insisting);
+        parked.find(|parked| Arc::ptr_eq(&parked.ticket, &ticket.shared))
+    }
+
+    fn remove(&mut self, ticket: &Ticket) -> Option<Parked> {
+        let is_it = |parked: &Parked| Arc::ptr_eq(&parked.ticket, &ticket.shared);
+        if let Some(at) = self.hopeful.iter().position(is_it) {
+            return Some(self.hopeful.swap_remove(at));
+        }
+        let at = self.insisting.iter().position(is_it)?;
+        self.insisting.remove(at)
     }
 }
 
 impl ParkingLot {
     pub(crate) fn new(lots: usize) -> Self {
-        Self { lots: (0..lots).map(|_| Mutex::new(VecDeque::new())).collect() }
+        Self { lots: (0..lots).map(|_| Mutex::new(Lot::new())).collect() }
     }
 
     /// Queues for a busy lock; `None` if it came free meanwhile and is now held by the caller.
@@ -129,7 +151,7 @@ impl ParkingLot {
         insists: bool,
         waker: &Waker,
     ) -> Option<Ticket> {
-        let mut queue = lock(self.lot(index));
+        let mut lot = lock(self.lot(index));
         loop {
             let seen = word.0.load(Ordering::Relaxed);
             let next = if seen & HELD == 0 { seen | HELD } else { seen | QUEUED };
@@ -140,54 +162,74 @@ impl ParkingLot {
                 Err(_) => {}
             }
         }
-        let shared = Arc::new(TicketState { state: AtomicU32::new(WAITING), insists });
-        let waker = waker.clone();
-        queue.push_back(Parked { index, ticket: Arc::clone(&shared), waker });
+        let shared = Arc::new(TicketState(AtomicU32::new(WAITING)));
+        let parked = Parked { ticket: Arc::clone(&shared), waker: waker.clone() };
+        let queue = lot.entry(index).or_default();
+        if insists {
+            queue.insisting.push_back(parked);
+        } else {
+            queue.hopeful.push(parked);
+        }
         Some(Ticket { shared, index })
+    }
+
+    /// Whether a ticket's wait is over; if not, this waker is woken when it is.
+    pub(crate) fn poll(&self, ticket: &Ticket, waker: &Waker) -> Poll<Woken> {
+        if let Poll::Ready(woken) = ticket.state() {
+            return Poll::Ready(woken);
+        }
+        let mut lot = lock(self.lot(ticket.index));
+        if let Some(parked) = lot.get_mut(&ticket.index).and_then(|queue| queue.find_mut(ticket)) {
+            parked.waker.clone_from(waker);
+        }
+        ticket.state()
     }
 
     /// Forgets a ticket. If the lock had been handed to it, the lock is now the caller's to
     /// release: `true`.
-    pub(crate) fn withdraw(&self, word: &LockWord, ticket: Ticket) -> bool {
-        let mut queue = lock(self.lot(ticket.index));
-        queue.retain(|parked| !Arc::ptr_eq(&parked.ticket, &ticket.shared));
-        if !queue.iter().any(|parked| parked.index == ticket.index) {
-            word.0.fetch_and(!QUEUED, Ordering::Relaxed);
+    pub(crate) fn withdraw(&self, word: &LockWord, ticket: &Ticket) -> bool {
+        let mut lot = lock(self.lot(ticket.index));
+        let mut forgotten = None;
+        if let Some(queue) = lot.get_mut(&ticket.index) {
+            forgotten = queue.remove(ticket);
+            if queue.is_empty() {
+                lot.remove(&ticket.index);
+                word.0.fetch_and(!QUEUED, Ordering::Relaxed);
+            }
         }
-        ticket.shared.state.load(Ordering::Acquire) == GRANTED
+        drop(lot);
+        // Dropped without the mutex, as all wakers are: they may run other people's code.
+        drop(forgotten);
+        ticket.state() == Poll::Ready(Woken::Granted)
     }
 
-    /// The slow half of a release: hand the lock to the first who insists, else wake everybody.
+    /// The slow half of a release: hand the lock to the first who insists, and wake all who hope:
+    /// when they are beaten again they too will insist.
     #[cold]
     fn release_queued(&self, word: &LockWord, index: PartitionIndex) {
-        let mut queue = lock(self.lot(index));
-        let insisting =
-            queue.iter().position(|parked| parked.index == index && parked.ticket.insists);
-        if let Some(heir) = insisting.and_then(|at| queue.remove(at)) {
-            if !queue.iter().any(|parked| parked.index == index) {
-                word.0.store(HELD, Ordering::Relaxed);
-            }
-            heir.ticket.state.store(GRANTED, Ordering::Release);
-            drop(queue);
-            heir.waker.wake();
-            return;
+        let mut lot = lock(self.lot(index));
+        let queue = lot.get_mut(&index);
+        let (hopeful, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {
+            let heir = queue.insisting.pop_front();
+            (std::mem::take(&mut queue.hopeful), heir, !queue.insisting.is_empty())
+        });
+        if !left {
+            lot.remove(&index);
         }
-        let mut woken = Vec::new();
-        for _ in 0..queue.len() {
-            let parked = queue.pop_front().expect("counted above");
-            if parked.index == index {
-                parked.ticket.state.store(WOKEN, Ordering::Release);
-                woken.push(parked.waker);
-            } else {
-                queue.push_back(parked);
-            }
+        for parked in &hopeful {
+            parked.ticket.0.store(WOKEN, Ordering::Release);
         }
-        word.0.store(0, Ordering::Release);
-        drop(queue);
-        woken.into_iter().for_each(Waker::wake);
+        // While the lock is held nobody else changes the word without the mutex.
+        let next = if heir.is_some() { HELD } else { 0 } | if left { QUEUED } else { 0 };
+        word.0.store(next, Ordering::Release);
+        if let Some(heir) = &heir {
+            heir.ticket.0.store(GRANTED, Ordering::Release);
+        }
+        drop(lot);
+        heir.into_iter().chain(hopeful).for_each(|parked| parked.waker.wake());
     }
 
-    fn lot(&self, index: PartitionIndex) -> &Mutex<VecDeque<Parked>> {
+    fn lot(&self, index: PartitionIndex) -> &Mutex<Lot> {
         &self.lots[usize::from(index) % self.lots.len()]
     }
 }
@@ -198,12 +240,14 @@ impl Ticket {
         self.index
     }
 
-    /// Whether the wait is over. The waker given to `park` is woken when it is.
-    pub(crate) fn poll(&self) -> Poll<Woken> {
-        match self.shared.state.load(Ordering::Acquire) {
+    fn state(&self) -> Poll<Woken> {
+        match self.shared.0.load(Ordering::Acquire) {
             WAITING => Poll::Pending,
             WOKEN => Poll::Ready(Woken::TryAgain),
             _ => Poll::Ready(Woken::Granted),
         }
     }
 }
+
+#[cfg(all(test, feature = "shuttle"))]
+mod schedules;

@@ -36,7 +36,7 @@ pub(crate) struct Partition {
     content: UnsafeCell<Content>,
 }
 
-const _: () = assert!(size_of::<Partition>() <= 128, "there are 16,384 of these");
+const _: () = assert!(size_of::<Partition>() == 64, "there are 16,384 of these");
 
 // SAFETY: the content is only touched by the holder of the lock or of the world (`content`), and
 // what it owns, entries and tables, may move between threads.
@@ -70,10 +70,6 @@ impl Content {
     pub(crate) fn databases(&self) -> usize {
         1 + self.others.len()
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.first.len() + self.others.iter().map(EntryTable::len).sum::<usize>()
-    }
 }
 
 impl Partition {
@@ -96,14 +92,14 @@ impl Partition {
         self.content.get()
     }
 
-    /// Entries in all databases, as of the last publication.
+    /// Entries in all databases.
     pub(crate) fn population(&self) -> usize {
         self.population.load(Ordering::Relaxed) as usize
     }
 
-    /// Publishes the number of entries; called by the holder after a change.
-    pub(crate) fn publish_population(&self, content: &Content) {
-        let len = u32::try_from(content.len()).unwrap_or(u32::MAX);
-        self.population.store(len, Ordering::Relaxed);
+    /// Counts entries that came or went; called by the holder after a change.
+    pub(crate) fn add_population(&self, by: i32) {
+        let population = self.population.load(Ordering::Relaxed).wrapping_add_signed(by);
+        self.population.store(population, Ordering::Relaxed);
     }
 }

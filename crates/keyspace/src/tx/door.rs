@@ -34,7 +34,7 @@ impl Door<'_> {
     /// Adds an entry whose key is absent.
     pub(super) fn insert(&mut self, entry: EntryBox) {
         if let Some(undo) = &mut self.undo {
-            undo.remember_absent(self.partition, self.physical, entry.borrow().key());
+            undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
         entry.borrow().set_marks(self.content.marks);
         let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
@@ -46,7 +46,7 @@ impl Door<'_> {
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
         self.count_deadline(None, deadline);
-        self.publish();
+        self.keyspace.partition(self.partition).add_population(1);
     }
 
     /// Takes an entry out.
@@ -59,7 +59,7 @@ impl Door<'_> {
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
         self.count_deadline(entry.borrow().deadline(), None);
-        self.publish();
+        self.keyspace.partition(self.partition).add_population(-1);
         entry
     }
 
@@ -132,12 +132,10 @@ impl Door<'_> {
             self.keyspace.walks().save(missing, self.physical, entry);
             entry.set_marks(marks);
         }
-        if self.undo.is_some() {
-            let image = entry.pre_image();
-            let (partition, physical) = (self.partition, self.physical);
-            if let Some(undo) = &mut self.undo {
-                undo.remember(partition, physical, image);
-            }
+        if let Some(undo) = &mut self.undo {
+            let table = self.content.table(self.physical).expect("a place is in a table");
+            let entry = table.entry(place);
+            undo.remember(self.partition, self.physical, entry.key(), || Some(entry.pre_image()));
         }
     }
 
@@ -154,10 +152,6 @@ impl Door<'_> {
         if let Some(deadline) = new {
             self.keyspace.note_deadline(self.partition, deadline);
         }
-    }
-
-    fn publish(&self) {
-        self.keyspace.partition(self.partition).publish_population(self.content);
     }
 
     fn database(&self) -> &'static DatabaseCounters {

@@ -125,6 +125,12 @@ impl Effects {
         }
     }
 
+    /// Whether anyone listens to a class of events.
+    #[inline]
+    pub(super) fn listens(&self, class: EventClass) -> bool {
+        self.listened & class as EventMask != 0
+    }
+
     pub(super) fn event(
         &mut self,
         class: EventClass,
@@ -132,7 +138,7 @@ impl Effects {
         database: usize,
         key: &[u8],
     ) {
-        if self.listened & class as EventMask != 0 {
+        if self.listens(class) {
             self.events.push(Event { class, name, database, key: key.into() });
         }
     }

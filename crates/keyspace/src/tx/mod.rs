@@ -70,8 +70,19 @@ pub struct Tx {
     undo: Option<UndoLog>,
     /// Expired keys that reads came across; removed by `conclude`.
     stale: RefCell<SmallVec<[(usize, Box<[u8]>); 1]>>,
-    /// Partitions that were needed and not granted.
-    beyond: RefCell<PartitionSet>,
+    /// Keys that reads did not find, where somebody listens; they become events before the next.
+    missed: RefCell<Vec<(usize, Box<[u8]>)>>,
+    /// What was needed and not granted.
+    beyond: RefCell<Beyond>,
+    /// The highest LSN in partitions that were visited and left again.
+    visited: Lsn,
+}
+
+/// What a transaction needed beyond its grant.
+#[derive(Default)]
+struct Beyond {
+    partitions: PartitionSet,
+    world: bool,
 }
 
 impl Tx {
@@ -90,7 +101,9 @@ impl Tx {
             effects: Effects::new(keyspace.settings()),
             undo: options.undoable.then(UndoLog::default),
             stale: RefCell::default(),
+            missed: RefCell::default(),
             beyond: RefCell::default(),
+            visited: 0,
         }
     }
 
@@ -138,12 +151,18 @@ impl Tx {
         self.options.lane = lane;
     }
 
-    /// Removes the expired keys that reads met. Called once, after the command ran.
+    /// Removes the expired keys that reads met and books the changes. Called once, after the
+    /// command ran.
     #[inline]
     pub fn conclude(&mut self) {
         let stale = std::mem::take(&mut *self.stale.borrow_mut());
         if !stale.is_empty() {
             self.collect_stale(&stale);
+        }
+        self.report_missed();
+        let changes = self.effects.changes();
+        if changes > 0 {
+            self.counters().count(Count::Changes, changes as i64);
         }
     }
 
@@ -153,6 +172,13 @@ impl Tx {
             let home = self.switch_database(*logical);
             self.expire_if_due(key).expect("the key was read, so its partition is granted");
             self.switch_database(home);
+        }
+    }
+
+    #[inline]
+    fn report_missed(&mut self) {
+        for (database, key) in self.missed.get_mut().drain(..) {
+            self.effects.event(EventClass::Missed, "keymiss", database, &key);
         }
     }
 
@@ -167,25 +193,23 @@ impl Tx {
         &mut self.effects
     }
 
-    /// The highest LSN that any granted partition was last written at: what a reply made here must
-    /// wait for before it leaves.
+    /// The highest LSN that any granted partition, now or before a `visit`, was last written at:
+    /// what a reply made here must wait for before it leaves.
     #[must_use]
     pub fn seen(&self) -> Lsn {
-        let Wanted::Partitions(partitions) = self.grant.wanted() else { return Lsn::MAX };
+        let Wanted::Partitions(partitions) = self.grant.wanted() else {
+            return self.seen_by_world();
+        };
         let last_write = |&index| self.grant.content(index).map_or(0, |content| content.last_write);
-        partitions.iter().map(last_write).max().unwrap_or(0)
+        partitions.iter().map(last_write).fold(self.visited, Lsn::max)
     }
 
     /// Notes the LSN of this transaction's own record in all its partitions.
     pub fn stamp(&mut self, lsn: Lsn) {
-        let Wanted::Partitions(partitions) = self.grant.wanted().clone() else {
+        if self.has_world() {
             return self.stamp_world(lsn);
-        };
-        for index in partitions {
-            if let Some(content) = self.grant.content_mut(index) {
-                content.last_write = lsn;
-            }
         }
+        self.grant.for_each_held(|content| content.last_write = lsn);
     }
 
     /// After `Refusal::Widen`: undoes everything, gives the locks back, and names what to lock for
@@ -194,12 +218,12 @@ impl Tx {
     pub fn widen(mut self, round: u32) -> Acquisition {
         self.roll_back();
         let keyspace = self.keyspace;
-        let mut union = self.beyond.take();
+        let Beyond { partitions: mut union, world } = self.beyond.take();
         if let Wanted::Partitions(partitions) = self.grant.wanted() {
             union.extend_from_slice(partitions);
         }
         drop(self);
-        if round >= crate::WIDENING_ROUNDS {
+        if world || round >= crate::WIDENING_ROUNDS {
             return Acquisition::of_world(keyspace);
         }
         Acquisition::of_partitions(keyspace, union)
@@ -213,7 +237,7 @@ impl Tx {
 
     #[cold]
     fn refuse_beyond(&self, partition: PartitionIndex) -> Refusal {
-        self.beyond.borrow_mut().push(partition);
+        self.beyond.borrow_mut().partitions.push(partition);
         Refusal::Widen
     }
 

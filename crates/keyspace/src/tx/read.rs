@@ -3,11 +3,10 @@
 //! Invariant: what is returned lives as long as the transaction is borrowed and was not expired at
 //! its time; reading changes nothing but access clocks and statistics.
 
-use std::sync::atomic::Ordering;
-
 use base::time::UnixMillis;
 
 use super::Tx;
+use super::effects::EventClass;
 use crate::counters::Count;
 use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
@@ -18,15 +17,23 @@ impl Tx {
     /// access noted.
     #[inline]
     pub fn read(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+        let entry = self.inspect(key)?;
+        if let Some(entry) = entry
+            && self.options.touches
+        {
+            entry.set_access_clock(self.access.accessed(entry.access_clock()));
+        }
+        Ok(entry)
+    }
+
+    /// The entry of a key, counted as a hit or a miss but not as an access: for what asks about
+    /// the key and not for its value (`EXISTS`, `TYPE`, `TTL`).
+    #[inline]
+    pub fn inspect(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.peek(key)?;
         match entry {
-            Some(entry) => {
-                self.count(Count::Hits);
-                if self.options.touches {
-                    entry.set_access_clock(self.access.accessed(entry.access_clock()));
-                }
-            }
-            None => self.count(Count::Misses),
+            Some(_) => self.count(Count::Hits),
+            None => self.note_missed(key),
         }
         Ok(entry)
     }
@@ -83,13 +90,27 @@ impl Tx {
         by_frequency.then(|| self.access.frequency(entry.access_clock()))
     }
 
+    fn note_missed(&self, key: &[u8]) {
+        self.count(Count::Misses);
+        if self.effects.listens(EventClass::Missed) {
+            self.missed.borrow_mut().push((self.options.database, key.into()));
+        }
+    }
+
     #[cold]
     fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
-        if self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed) {
+        if self.keyspace.settings().suspends_expiry() {
             // The primary decides when the key goes; until then it is absent for clients.
             return None;
         }
-        self.stale.borrow_mut().push((self.options.database, entry.key().into()));
+        let mut stale = self.stale.borrow_mut();
+        let met = |&(database, ref key): &(usize, Box<[u8]>)| {
+            database == self.options.database && **key == *entry.key()
+        };
+        // A loop over one key notes it once.
+        if !stale.last().is_some_and(met) {
+            stale.push((self.options.database, entry.key().into()));
+        }
         None
     }
 }

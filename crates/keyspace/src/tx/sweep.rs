@@ -3,6 +3,8 @@
 //! Invariant: a sweep holds one partition at a time and a bounded while; what it removes goes out
 //! as effects like any other change.
 
+use std::sync::atomic::Ordering;
+
 use base::time::UnixMillis;
 
 use super::Tx;
@@ -35,19 +37,36 @@ impl Keyspace {
 
 impl Tx {
     /// Moves the transaction from the partition it holds to another one, for commands that go over
-    /// many partitions one by one. `false` if the lock is busy: then nothing is held. On a
-    /// heavy-work thread it is waited for instead.
+    /// many partitions one by one and change nothing. `false` if the lock is busy: then nothing is
+    /// held. On a heavy-work thread it is waited for instead.
     pub fn visit(&mut self, partition: PartitionIndex) -> bool {
+        self.visit_all(PartitionSet::from_slice(&[partition]))
+    }
+
+    /// Moves the transaction to the partitions of these keys, all at once, as `visit` does: for
+    /// what changes keys that it found by visiting.
+    pub fn visit_keys<'k>(&mut self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
+        let partitions = keys.into_iter().map(|key| self.locate(key).partition);
+        let partitions = partitions.collect();
+        self.visit_all(partitions)
+    }
+
+    fn visit_all(&mut self, partitions: PartitionSet) -> bool {
         if self.has_world() {
             return true;
         }
-        self.conclude();
-        self.grant.retarget(partition);
+        // A change would have to be journalled before its lock is given back, so expired keys that
+        // were met stay for others to remove.
+        debug_assert_eq!(self.effects.changes(), 0, "who visits changes nothing");
+        self.stale.get_mut().clear();
+        self.visited = self.seen();
+        self.grant.retarget(partitions);
         while !self.grant.attempt() {
             if !self.options.heavy {
                 return false;
             }
-            std::thread::yield_now();
+            // Who has the lock may be parked until the world has passed, which waits for us.
+            self.keyspace.world().step_aside(self.options.lane);
         }
         true
     }
@@ -99,13 +118,14 @@ impl Tx {
     ) -> Swept {
         let (database, position) = from;
         let now = self.now();
+        let suspended = self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed);
         let mut due = Vec::new();
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");
         let databases = content.databases();
         let next = content.table(database).and_then(|table| {
             table.walk_volatile(position, at_least, |entry| match entry.deadline() {
-                Some(at) if at <= now => due.push(entry.key().to_vec()),
+                Some(at) if at <= now && !suspended => due.push(entry.key().to_vec()),
                 Some(at) => earliest = earliest.min(at),
                 None => {}
             })

@@ -1,42 +1,36 @@
 //! Undo: what a transaction that may widen keeps, to put everything back.
 //!
-//! Invariant: applying the images in reverse order restores every key the transaction changed,
-//! deadline, access clock and marks included. A long value's image is its root, so it costs O(1).
+//! Invariant: putting the images back restores every key the transaction changed, deadline, access
+//! clock and marks included. Each key has one image, of the time before its first change, so a loop
+//! over one key costs one copy; a long value's image is its root.
+
+use std::collections::HashMap;
 
 use super::Tx;
 use crate::entry::EntryBox;
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
 
-/// Images of changed keys, oldest first.
+/// Images of changed keys.
 #[derive(Default)]
 pub(super) struct UndoLog {
-    images: Vec<PreImage>,
-}
-
-struct PreImage {
-    partition: PartitionIndex,
-    physical: usize,
-    image: Image,
-}
-
-enum Image {
-    Absent(Box<[u8]>),
-    Present(EntryBox),
+    /// By partition and physical database, then by key; `None` for a key that was absent.
+    images: HashMap<(PartitionIndex, usize), HashMap<Box<[u8]>, Option<EntryBox>>>,
 }
 
 impl UndoLog {
-    pub(super) fn remember(&mut self, partition: PartitionIndex, physical: usize, entry: EntryBox) {
-        self.images.push(PreImage { partition, physical, image: Image::Present(entry) });
-    }
-
-    pub(super) fn remember_absent(
+    /// Keeps a key's image unless there is one.
+    pub(super) fn remember(
         &mut self,
         partition: PartitionIndex,
         physical: usize,
         key: &[u8],
+        image: impl FnOnce() -> Option<EntryBox>,
     ) {
-        self.images.push(PreImage { partition, physical, image: Image::Absent(key.into()) });
+        let images = self.images.entry((partition, physical)).or_default();
+        if !images.contains_key(key) {
+            images.insert(key.into(), image());
+        }
     }
 }
 
@@ -45,24 +39,30 @@ impl Tx {
     pub(super) fn roll_back(&mut self) {
         let log = self.undo.take().expect("only undoable transactions meet undeclared keys");
         let home = self.physical;
-        for PreImage { partition, physical, image } in log.images.into_iter().rev() {
+        for ((partition, physical), images) in log.images {
             self.physical = physical;
-            let key = match &image {
-                Image::Absent(key) => key,
-                Image::Present(entry) => entry.borrow().key(),
-            };
-            let location = Location { partition, position: self.keyspace.locate(key).position };
-            let mut door = self.door(location).expect("what was changed is still granted");
-            let place = door.find(key).map(|(place, _)| place);
-            match (place, image) {
-                (Some(place), Image::Present(entry)) => door.replace(place, entry),
-                (Some(place), Image::Absent(_)) => drop(door.remove(place)),
-                (None, Image::Present(entry)) => door.insert(entry),
-                (None, Image::Absent(_)) => {}
+            for (key, image) in images {
+                self.put_back(partition, &key, image);
             }
         }
         self.physical = home;
         self.effects.forget();
         self.stale.borrow_mut().clear();
+        self.missed.borrow_mut().clear();
+    }
+
+    fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
+        let location = Location { partition, position: self.keyspace.locate(key).position };
+        let mut door = self.door(location).expect("what was changed is still granted");
+        let place = door.find(key).map(|(place, _)| place);
+        match (place, image) {
+            (Some(place), Some(entry)) => door.replace(place, entry),
+            (Some(place), None) => {
+                let entry = door.remove(place);
+                self.discard(entry);
+            }
+            (None, Some(entry)) => door.insert(entry),
+            (None, None) => {}
+        }
     }
 }

@@ -23,11 +23,12 @@ impl Tx {
         let mut detached = Vec::new();
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
-            if content.table(database).is_none_or(|table| table.len() == 0) {
+            let len = content.table(database).map_or(0, EntryTable::len);
+            if len == 0 {
                 continue;
             }
             detached.push(std::mem::replace(content.table_mut(database), EntryTable::new()));
-            self.keyspace.partition(index).publish_population(content);
+            self.keyspace.partition(index).add_population(-(len as i32));
         }
         let counters = self.counters().database(database);
         bump(&counters.keys, -(removed as i64));
@@ -65,7 +66,16 @@ impl Tx {
         }
     }
 
+    pub(super) fn seen_by_world(&self) -> Lsn {
+        let last_write = |index| self.grant.content(index).map_or(0, |content| content.last_write);
+        (0..PARTITIONS as PartitionIndex).map(last_write).max().unwrap_or(0)
+    }
+
     fn require_world(&self) -> Result<(), Refusal> {
-        if self.has_world() { Ok(()) } else { Err(self.refuse_beyond(0)) }
+        if self.has_world() {
+            return Ok(());
+        }
+        self.beyond.borrow_mut().world = true;
+        Err(Refusal::Widen)
     }
 }

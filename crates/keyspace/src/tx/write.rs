@@ -3,14 +3,14 @@
 //! Invariant: an expired key that a change meets is removed first, as an effect of its own, so the
 //! change sees an absent key.
 
-use std::sync::atomic::Ordering;
-
 use base::time::UnixMillis;
 
 use super::Tx;
+use super::door::Door;
 use super::effects::EventClass;
 use crate::counters::Count;
-use crate::entry::{EntryBox, EntryRef, NewText};
+use crate::entry::{EntryBox, EntryRef, NewText, Text};
+use crate::keyspace::Location;
 use crate::refusal::Refusal;
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -36,38 +36,72 @@ impl Lifetime {
 
 impl Tx {
     /// Stores a string, whatever was there. Returns whether the key existed.
+    #[inline]
     pub fn put_text(
         &mut self,
         key: &[u8],
         value: NewText<'_>,
         lifetime: Lifetime,
     ) -> Result<bool, Refusal> {
-        self.expire_if_due(key)?;
-        let fresh = self.access.fresh();
-        let touched = |entry: EntryRef<'_>| self.access.accessed(entry.access_clock());
-        let location = self.locate(key);
-        let clock = match self.grant.content(location.partition) {
-            Some(content) => content
-                .table(self.physical)
-                .and_then(|table| table.find(location.position, key))
-                .map_or(fresh, |found| touched(found.entry)),
-            None => return Err(self.refuse_beyond(location.partition)),
+        self.put_with(key, lifetime, |_| Ok(value))
+    }
+
+    /// Stores what `make` gives for the string at a key, or for its absence; the deadline stays.
+    #[inline]
+    pub fn update_text<'v>(
+        &mut self,
+        key: &[u8],
+        make: impl FnOnce(Option<Text<'_>>) -> Result<NewText<'v>, Refusal>,
+    ) -> Result<bool, Refusal> {
+        self.put_with(key, Lifetime::Keep, |entry| {
+            make(entry.map(|entry| entry.text().ok_or(Refusal::WrongType)).transpose()?)
+        })
+    }
+
+    /// Looks a key up once, lets `make` decide on the new value with the old one in sight, and
+    /// stores it. Returns whether the key existed.
+    #[inline]
+    fn put_with<'v>(
+        &mut self,
+        key: &[u8],
+        lifetime: Lifetime,
+        make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
+    ) -> Result<bool, Refusal> {
+        let Location { partition, position } = self.locate(key);
+        let Some(content) = self.grant.content_mut(partition) else {
+            return Err(self.refuse_beyond(partition));
         };
-        self.effects.add_changes(1);
-        let mut door = self.door(location)?;
-        let Some((place, entry)) = door.find(key) else {
-            let mut entry = EntryBox::text(key, value, lifetime.applied_to(None));
-            entry.set_access_clock(clock);
+        let mut door = Door {
+            content,
+            keyspace: self.keyspace,
+            lane: self.keyspace.lane(self.options.lane),
+            partition,
+            position,
+            physical: self.physical,
+            undo: self.undo.as_mut(),
+        };
+        let Some((place, old)) = door.find(key) else {
+            let mut entry = EntryBox::text(key, make(None)?, lifetime.applied_to(None));
+            entry.set_access_clock(self.access.fresh());
             door.insert(entry);
+            self.effects.add_changes(1);
+            self.event(EventClass::New, "new", key);
             return Ok(false);
         };
-        entry.set_access_clock(clock);
-        let deadline = lifetime.applied_to(entry.deadline());
+        if old.is_expired(self.options.now) && !self.keyspace.settings().suspends_expiry() {
+            self.expire_if_due(key)?;
+            return self.put_with(key, lifetime, make);
+        }
+        let value = make(Some(old))?;
+        let clock = self.access.accessed(old.access_clock());
+        old.set_access_clock(clock);
+        let deadline = lifetime.applied_to(old.deadline());
         if !door.overwrite_text(place, &value, deadline) {
             let mut entry = EntryBox::text(key, value, deadline);
             entry.set_access_clock(clock);
             door.replace(place, entry);
         }
+        self.effects.add_changes(1);
         Ok(true)
     }
 
@@ -117,20 +151,33 @@ impl Tx {
     pub fn place(&mut self, entry: EntryBox) -> Result<(), Refusal> {
         let location = self.locate(entry.borrow().key());
         self.expire_if_due(entry.borrow().key())?;
+        let announced = self.effects.listens(EventClass::New);
+        let announced = announced.then(|| Box::<[u8]>::from(entry.borrow().key()));
         let mut door = self.door(location)?;
         match door.find(entry.borrow().key()).map(|(place, _)| place) {
             Some(place) => door.replace(place, entry),
-            None => door.insert(entry),
+            None => {
+                door.insert(entry);
+                if let Some(key) = announced {
+                    self.event(EventClass::New, "new", &key);
+                }
+            }
         }
         self.effects.add_changes(1);
         Ok(())
     }
 
-    /// Counts an access to a key that the command otherwise only peeks at (`TOUCH`).
+    /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        let Some(entry) = self.peek(key)? else { return Ok(false) };
+        let Some(entry) = self.inspect(key)? else { return Ok(false) };
         entry.set_access_clock(self.access.accessed(entry.access_clock()));
         Ok(true)
+    }
+
+    /// The access clock of a key that is made now.
+    #[must_use]
+    pub fn fresh_clock(&self) -> u32 {
+        self.access.fresh()
     }
 
     /// The access clock that stands for an idle time of `seconds`.
@@ -154,13 +201,14 @@ impl Tx {
     /// Reports a keyspace event in the present database.
     #[inline]
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
+        self.report_missed();
         self.effects.event(class, name, self.options.database, key);
     }
 
     /// Removes a key whose time is over; whether it was.
     pub fn expire_if_due(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let now = self.options.now;
-        let suspended = self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed);
+        let suspended = self.keyspace.settings().suspends_expiry();
         let location = self.locate(key);
         let mut door = self.door(location)?;
         let due = |entry: EntryRef<'_>| entry.is_expired(now) && !suspended;
