@@ -75,7 +75,7 @@ pub(crate) fn execute(
             Verdict::Postponed(stage) => return Step::Postpone(stage),
         }
         if server.monitors.load(Ordering::Relaxed) > 0 {
-            server.feed_monitors(worker, session, entry, args);
+            crate::monitor::feed(worker, session, entry, args);
         }
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
@@ -239,8 +239,8 @@ impl Request<'_> {
         crate::counters::add(&worker.counters.commands, 1);
         crate::counters::add(&worker.counters.busy_us, micros);
         crate::counters::add(&self.session.client.live.commands, 1);
-        if micros >= worker.server.slow_threshold_us.load(Ordering::Relaxed) {
-            worker.server.note_slow(self.session, self.entry, self.args, micros);
+        if micros >= worker.server.slow_log.threshold_us() {
+            worker.server.slow_log.note(self.session, self.entry, self.args, micros);
         }
     }
 }

@@ -11,10 +11,8 @@ use std::sync::Mutex;
 
 use base::time::Clock;
 
-use crate::config::{
-    Config, LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, LogFormat, LogLevel,
-    LogTimestampFormat,
-};
+use crate::config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL};
+use crate::config::{Config, LogFormat, LogLevel, LogTimestampFormat};
 
 /// Where log lines go, and which.
 pub(crate) struct Log {

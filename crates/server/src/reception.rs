@@ -14,9 +14,10 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::clients::Peer;
-use crate::config::{
-    BIND, BindAddress, MAXCLIENTS, PORT, PROTECTED_MODE, REQUIREPASS, TCP_BACKLOG, TCP_KEEPALIVE,
-    UNIXSOCKET, UNIXSOCKETPERM,
+use crate::config::BindAddress;
+use crate::config::settings::{
+    BIND, MAXCLIENTS, PORT, PROTECTED_MODE, REQUIREPASS, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
+    UNIXSOCKETPERM,
 };
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
@@ -88,7 +89,7 @@ impl Listeners {
         }
         if self.unix.is_some() {
             let path = server.config.get(UNIXSOCKET);
-            let path = String::from_utf8_lossy(&path).into_owned();
+            let path = String::from_utf8_lossy(&path);
             log_notice!(server.log, "The server is now ready to accept connections at {path}");
         }
     }

@@ -3,20 +3,22 @@
 //! Invariant: it lives as long as the process and is only ever shared; whatever changes in it is an
 //! atomic or behind a lock of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use base::time::UnixMillis;
 use keyspace::Keyspace;
 use proto::{Limits, ProtocolError};
 
 use crate::clients::{ClientId, Clients};
-use crate::config::{Config, PROTO_MAX_BULK_LEN};
+use crate::config::Config;
+use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::counters::WorkerCounters;
 use crate::crew::{Crew, MAX_WORKERS};
 use crate::heavy::Heavy;
 use crate::log::{Log, log_notice, log_warning};
 use crate::pause::Pause;
 use crate::session::Session;
+use crate::slow_log::SlowLog;
 use crate::stats::Stats;
 use crate::table::CommandTable;
 
@@ -39,8 +41,7 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     /// How many clients watch with MONITOR.
     pub(crate) monitors: AtomicUsize,
-    /// Commands at least this slow go to the slow log, in microseconds; `u64::MAX` for none.
-    pub(crate) slow_threshold_us: AtomicU64,
+    pub(crate) slow_log: SlowLog,
     /// 40 hexadecimal digits, new at every start.
     pub(crate) run_id: String,
     pub(crate) started: UnixMillis,
@@ -72,7 +73,7 @@ impl Server {
             pause: Pause::default(),
             log,
             monitors: AtomicUsize::new(0),
-            slow_threshold_us: AtomicU64::new(u64::MAX),
+            slow_log: SlowLog::new(),
             run_id: random_id(),
             started,
             port: AtomicI64::new(0),

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use keyspace::{Garbage, Keyspace, Options};
 
-use crate::config::{Config, DATABASES, Show, Startup, WORKER_THREADS};
+use crate::config::settings::{DATABASES, WORKER_THREADS};
+use crate::config::{Config, Show, Startup};
 use crate::log::{Log, log_notice, log_warning};
 use crate::reception::Listeners;
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};

@@ -10,8 +10,8 @@ use std::task::{Context as TaskContext, Poll};
 use keyspace::Acquisition;
 use proto::{Output, Progress, ProtocolError, Reply, RequestParser};
 
-use super::{Parked, Serve, Stage, Turn};
-use crate::config::CLIENT_QUERY_BUFFER_LIMIT;
+use super::{Parked, Serve, Turn};
+use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 use crate::execute::{Round, Step, execute};
 use crate::worker::Worker;
 

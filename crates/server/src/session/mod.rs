@@ -10,7 +10,7 @@
 //! - it is closed by its own worker only, whatever others ask.
 
 mod batch;
-mod io;
+mod socket;
 mod state;
 mod wait;
 
@@ -23,7 +23,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use proto::{Output, RequestParser};
 
-pub(crate) use io::{RawStream, Stream};
+pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
 pub(crate) use wait::{Blocked, Elsewhere, Parked, Stage};
 
