@@ -429,7 +429,10 @@ mod tests {
     proptest! {
         /// Whatever is done to an output, it holds what a plain vector would.
         #[test]
-        fn equals_a_plain_vector(steps in prop::collection::vec(step(), 0..30), pace in 1..3000_usize) {
+        fn equals_a_plain_vector(
+            steps in prop::collection::vec(step(), 0..30),
+            pace in 1..3000_usize,
+        ) {
             let mut output = Output::new();
             let mut model: Vec<u8> = Vec::new();
             for (index, step) in steps.into_iter().enumerate() {

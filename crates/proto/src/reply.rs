@@ -257,8 +257,12 @@ const FRAME: usize = 32;
 /// Appends a kind, a count and a line end.
 #[inline]
 pub(crate) fn push_header(out: &mut Vec<u8>, kind: u8, count: usize) {
+    // Most counts are short: these two forms are worth their lines.
     if count < 10 {
         out.extend_from_slice(&[kind, b'0' + count as u8, b'\r', b'\n']);
+    } else if count < 100 {
+        let (tens, ones) = (count as u8 / 10, count as u8 % 10);
+        out.extend_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
     } else {
         push_integer_line(out, kind, i64::try_from(count).unwrap_or(i64::MAX));
     }
@@ -492,7 +496,11 @@ mod tests {
     proptest! {
         /// What is written in RESP3 is read back, however it is cut.
         #[test]
-        fn round_trip(values in prop::collection::vec(value(), 1..4), defer: bool, piece in 1..200_usize) {
+        fn round_trip(
+            values in prop::collection::vec(value(), 1..4),
+            defer: bool,
+            piece in 1..200_usize,
+        ) {
             let mut output = Output::new();
             let mut reply = Reply::new(&mut output, Resp::Three);
             for value in &values {

@@ -679,7 +679,10 @@ mod tests {
 
         /// Also streams that are not valid at all.
         #[test]
-        fn noise(stream in "[*$0-3\r\na\"' -]{0,60}", cuts in prop::collection::vec(any::<Index>(), 0..8)) {
+        fn noise(
+            stream in "[*$0-3\r\na\"' -]{0,60}",
+            cuts in prop::collection::vec(any::<Index>(), 0..8),
+        ) {
             let whole = parse(stream.as_bytes(), &Limits::default());
             let pieces = cut(stream.as_bytes(), &cuts);
             let split = parse_pieces(pieces.iter().map(Vec::as_slice), &Limits::default());
