@@ -5,7 +5,7 @@
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::errors::{NOT_A_FLOAT, NOT_AN_INTEGER, SYNTAX};
+use crate::errors::{DB_OUT_OF_RANGE, NOT_A_FLOAT, NOT_AN_INTEGER, NOT_IN_32_BITS, SYNTAX};
 
 /// The argument at an index as a whole number.
 pub fn integer(args: Args<'_>, index: usize) -> Result<i64, Refusal> {
@@ -15,6 +15,13 @@ pub fn integer(args: Args<'_>, index: usize) -> Result<i64, Refusal> {
 /// The argument at an index as a finite or infinite number.
 pub fn float(args: Args<'_>, index: usize) -> Result<f64, Refusal> {
     args.get(index).and_then(base::number::parse_f64).ok_or(NOT_A_FLOAT)
+}
+
+/// An argument as the index of a logical database, of which there are `count`.
+pub fn database(argument: &[u8], count: usize) -> Result<usize, Refusal> {
+    let index = base::number::parse_i64(argument).ok_or(NOT_AN_INTEGER)?;
+    let index = i32::try_from(index).map_err(|_| NOT_IN_32_BITS)?;
+    usize::try_from(index).ok().filter(|&index| index < count).ok_or(DB_OUT_OF_RANGE)
 }
 
 /// Walks over option words and their values, from left to right.

@@ -16,6 +16,9 @@ pub const NOT_A_FLOAT: Refusal = Refusal::error("ERR value is not a valid float"
 pub const NO_SUCH_KEY: Refusal = Refusal::error("ERR no such key");
 /// An index or offset outside the value.
 pub const OUT_OF_RANGE: Refusal = Refusal::error("ERR index out of range");
+/// A whole number that fits 64 bits but not the 32 that are asked for.
+pub const NOT_IN_32_BITS: Refusal =
+    Refusal::error("ERR value is out of range, value must between -2147483648 and 2147483647");
 /// A database that does not exist.
 pub const DB_OUT_OF_RANGE: Refusal = Refusal::error("ERR DB index is out of range");
 /// A string that would become too long.
@@ -32,4 +35,12 @@ pub fn invalid_expire(command: &str) -> Refusal {
 #[must_use]
 pub fn wrong_arity(command: &str) -> Refusal {
     Refusal::Error(Cow::Owned(format!("ERR wrong number of arguments for '{command}' command")))
+}
+
+/// A word that no subcommand of a container has.
+#[must_use]
+pub fn unknown_subcommand(container: &str, word: &[u8]) -> Refusal {
+    let shown = String::from_utf8_lossy(&word[..word.len().min(128)]);
+    let text = format!("ERR unknown subcommand '{shown}'. Try {container} HELP.");
+    Refusal::Error(Cow::Owned(text))
 }

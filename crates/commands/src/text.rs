@@ -1,4 +1,4 @@
-//! Strings on their way to the client.
+//! Strings and help on their way to the client.
 //!
 //! Invariant: a long string is pinned, not copied: its tree's root goes into the reply.
 
@@ -13,4 +13,13 @@ pub fn reply_text(text: Text<'_>, reply: &mut Reply<'_>) {
         Text::Inline(bytes) => reply.bulk(bytes),
         Text::Large(blob) => reply.bulk_shared(Box::new(blob.clone())),
     }
+}
+
+/// Replies what `HELP` of a container prints: its subcommands, then `HELP` itself.
+pub fn reply_help(container: &str, lines: &[&str], reply: &mut Reply<'_>) {
+    reply.array(lines.len() + 3);
+    reply.simple(&format!(
+        "{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    ));
+    lines.iter().chain(&["HELP", "    Print this help."]).for_each(|line| reply.simple(line));
 }

@@ -1,8 +1,63 @@
-//! The generic family: commands on keys of any type.
+//! The generic family: commands on keys of any type, and on databases as a whole.
 //!
 //! Invariant: every command declared in these files stands in `COMMANDS`.
+
+mod database;
+mod delete;
+mod expire;
+mod keys;
+mod object;
+mod query;
+mod relocate;
+mod scan;
+mod ttl;
+
+use keyspace::{Refusal, Tx};
+use proto::Args;
 
 use crate::DataCommand;
 
 /// All commands of the family.
-pub const COMMANDS: &[&DataCommand] = &[];
+pub const COMMANDS: &[&DataCommand] = &[
+    &delete::DEL,
+    &delete::UNLINK,
+    &query::EXISTS,
+    &query::TYPE,
+    &query::TOUCH,
+    &object::OBJECT,
+    &relocate::COPY,
+    &relocate::MOVE,
+    &relocate::RENAME,
+    &relocate::RENAMENX,
+    &expire::EXPIRE,
+    &expire::PEXPIRE,
+    &expire::EXPIREAT,
+    &expire::PEXPIREAT,
+    &ttl::EXPIRETIME,
+    &ttl::PEXPIRETIME,
+    &ttl::TTL,
+    &ttl::PTTL,
+    &ttl::PERSIST,
+    &keys::KEYS,
+    &keys::RANDOMKEY,
+    &scan::SCAN,
+    &scan::RM,
+    &database::DBSIZE,
+    &database::FLUSHALL,
+    &database::FLUSHDB,
+    &database::SWAPDB,
+];
+
+/// About what it takes to find one key among many, in nanoseconds.
+const KEY_COST_NS: u64 = 150;
+
+/// About what it takes to pass over one key of a partition, in nanoseconds.
+const VISIT_COST_NS: u64 = 100;
+
+/// Refuses a list of keys that is too long for a worker.
+fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {
+    tx.charge(keys.len() as u64 * KEY_COST_NS)
+}
+
+/// The tip lines of commands whose parts a proxy may send to several shards and sum up.
+const SHARDED_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];

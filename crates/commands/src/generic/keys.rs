@@ -1,0 +1,155 @@
+//! Keys without their names: KEYS, RANDOMKEY.
+//!
+//! Invariant: these go over partitions one by one and change nothing, so KEYS shows each partition
+//! at a moment of its own; a key that is there all the while is shown once.
+
+use base::random::Random;
+use keyspace::{PARTITIONS, PartitionIndex, Refusal, Tx};
+use proto::{Args, Reply};
+
+use super::VISIT_COST_NS;
+use crate::DataCommand;
+use crate::declare::{Command, Flags, Group, Plan, Spec, exactly};
+
+pub(super) const KEYS: DataCommand = Command {
+    spec: Spec {
+        name: "KEYS",
+        since: "1.0.0",
+        group: Group::Generic,
+        syntax: "pattern",
+        summary: "Returns all key names that match a pattern.",
+        complexity: "O(N) with N being the number of keys in the database, under the assumption \
+            that the key names in the database and the given pattern have limited length.",
+        arity: exactly(2),
+        flags: Flags::READONLY,
+        plan: Plan::Visits,
+        categories: &["@dangerous"],
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: keys,
+};
+
+fn keys(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let pattern = &args[1];
+    if base::glob::is_literal(pattern) {
+        enter(tx, tx.keyspace().locate(pattern).partition)?;
+        let found = tx.exists(pattern)?;
+        reply.array(usize::from(found));
+        if found {
+            reply.bulk(pattern);
+        }
+        return Ok(());
+    }
+    tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
+    let mark = reply.defer();
+    let mut count = 0;
+    for partition in populated(tx) {
+        enter(tx, partition)?;
+        tx.walk(partition, 0, usize::MAX, |entry| {
+            if pattern == b"*" || base::glob::matches(pattern, entry.key(), false) {
+                reply.bulk(entry.key());
+                count += 1;
+            }
+        });
+    }
+    reply.finish_array(mark, count);
+    Ok(())
+}
+
+pub(super) const RANDOMKEY: DataCommand = Command {
+    spec: Spec {
+        name: "RANDOMKEY",
+        since: "1.0.0",
+        group: Group::Generic,
+        summary: "Returns a random key name from the database.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::READONLY,
+        plan: Plan::Visits,
+        tips: &["request_policy:all_shards", "response_policy:special", "nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: randomkey,
+};
+
+/// Draws that may all meet expired keys before RANDOMKEY takes any key that is not.
+const DRAWS: usize = 100;
+
+fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let mut random = Random::from_entropy();
+    let now = tx.now();
+    for _ in 0..DRAWS {
+        if tx.keyspace().len(tx.database()) == 0 {
+            reply.null();
+            return Ok(());
+        }
+        let Some(partition) = draw(tx, &mut random)? else { continue };
+        enter(tx, partition)?;
+        let drawn = tx.sample(partition, random.next_u64());
+        if let Some(entry) = drawn.filter(|entry| !entry.is_expired(now)) {
+            reply.bulk(entry.key());
+            return Ok(());
+        }
+    }
+    any_key(tx, reply)
+}
+
+/// Chooses a partition by the number of keys it has in the present database; `None` if keys have
+/// gone meanwhile.
+fn draw(tx: &mut Tx, random: &mut Random) -> Result<Option<PartitionIndex>, Refusal> {
+    let keyspace = tx.keyspace();
+    let len = keyspace.len(tx.database());
+    let all: usize = (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum();
+    // Populations count all databases; where another one has keys, partitions must be asked.
+    let is_alone = all == len;
+    if !is_alone {
+        tx.charge(PARTITIONS as u64 * VISIT_COST_NS)?;
+    }
+    let mut left = random.below(len as u64) as usize;
+    for partition in populated(tx) {
+        let weight = if is_alone {
+            keyspace.population(partition)
+        } else {
+            enter(tx, partition)?;
+            tx.partition_len(partition)
+        };
+        match left.checked_sub(weight) {
+            Some(rest) => left = rest,
+            None => return Ok(Some(partition)),
+        }
+    }
+    Ok(None)
+}
+
+/// Replies the first key that is not expired.
+fn any_key(tx: &mut Tx, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
+    for partition in populated(tx) {
+        enter(tx, partition)?;
+        let mut next = Some(0);
+        while let Some(position) = next {
+            let mut found: Option<Box<[u8]>> = None;
+            next = tx.walk(partition, position, 1, |entry| found = Some(entry.key().into()));
+            if let Some(key) = found {
+                reply.bulk(&key);
+                return Ok(());
+            }
+        }
+    }
+    reply.null();
+    Ok(())
+}
+
+/// The partitions that hold a key of any database.
+fn populated(tx: &Tx) -> impl Iterator<Item = PartitionIndex> + use<> {
+    let keyspace = tx.keyspace();
+    (0..PARTITIONS as PartitionIndex).filter(|&index| keyspace.population(index) > 0)
+}
+
+/// Visits a partition; a busy one is waited for where nobody waits for the thread.
+fn enter(tx: &mut Tx, partition: PartitionIndex) -> Result<(), Refusal> {
+    if tx.visit(partition) { Ok(()) } else { Err(Refusal::Heavy) }
+}

@@ -1,0 +1,226 @@
+//! Giving a value another place: RENAME, RENAMENX, COPY, MOVE.
+//!
+//! Invariant: a value arrives with its time to live, and what lay at its destination is gone
+//! before it arrives, as an overwriting of its own.
+
+use keyspace::{EntryBox, EventClass, Kind, Refusal, Tx};
+use proto::{Args, Reply};
+
+use crate::DataCommand;
+use crate::arguments::{Options, database, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use crate::errors::{NO_SUCH_KEY, SYNTAX};
+use crate::keys::{Access, at, first};
+
+/// A key that would be moved or copied onto itself.
+const SAME_OBJECT: Refusal = Refusal::error("ERR source and destination objects are the same");
+
+pub(super) const RENAME: DataCommand = Command {
+    spec: Spec {
+        name: "RENAME",
+        since: "1.0.0",
+        group: Group::Generic,
+        syntax: "key newkey",
+        summary: "Renames a key and overwrites the destination.",
+        complexity: "O(1)",
+        arity: exactly(3),
+        flags: Flags::WRITE,
+        keys: &[
+            first(Access::RW.and(Access::ACCESS).and(Access::DELETE)),
+            at(2, Access::OW.and(Access::UPDATE)),
+        ],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: rename,
+};
+
+fn rename(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, new_key) = (&args[1], &args[2]);
+    if !tx.exists(key)? {
+        return Err(NO_SUCH_KEY);
+    }
+    if key != new_key {
+        let entry = tx.take(key)?.expect("just seen");
+        let replaced = remove(tx, new_key)?;
+        settle(tx, new_key, entry.renamed(new_key), replaced, |tx| {
+            tx.event(EventClass::Generic, "rename_from", key);
+            tx.event(EventClass::Generic, "rename_to", new_key);
+        })?;
+    }
+    reply.ok();
+    Ok(())
+}
+
+pub(super) const RENAMENX: DataCommand = Command {
+    spec: Spec {
+        name: "RENAMENX",
+        since: "1.0.0",
+        group: Group::Generic,
+        syntax: "key newkey",
+        summary: "Renames a key only when the target key name doesn't exist.",
+        complexity: "O(1)",
+        arity: exactly(3),
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: &[
+            first(Access::RW.and(Access::ACCESS).and(Access::DELETE)),
+            at(2, Access::OW.and(Access::INSERT)),
+        ],
+        history: &[(
+            "3.2.0",
+            "The command no longer returns an error when source and destination names are the same.",
+        )],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: renamenx,
+};
+
+fn renamenx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, new_key) = (&args[1], &args[2]);
+    if !tx.exists(key)? {
+        return Err(NO_SUCH_KEY);
+    }
+    let vacant = !tx.exists(new_key)?;
+    if vacant {
+        let entry = tx.take(key)?.expect("just seen");
+        settle(tx, new_key, entry.renamed(new_key), None, |tx| {
+            tx.event(EventClass::Generic, "rename_from", key);
+            tx.event(EventClass::Generic, "rename_to", new_key);
+        })?;
+    }
+    reply.integer(i64::from(vacant));
+    Ok(())
+}
+
+pub(super) const COPY: DataCommand = Command {
+    spec: Spec {
+        name: "COPY",
+        since: "6.2.0",
+        group: Group::Generic,
+        syntax: "source destination [DB destination-db] [REPLACE]",
+        summary: "Copies the value of a key to a new key.",
+        complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) \
+            for string values.",
+        arity: at_least(3),
+        flags: Flags::WRITE.and(Flags::DENYOOM),
+        keys: &[first(Access::RO.and(Access::ACCESS)), at(2, Access::OW.and(Access::UPDATE))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: copy,
+};
+
+fn copy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, new_key) = (&args[1], &args[2]);
+    let home = tx.database();
+    let (mut target, mut replaces) = (home, false);
+    let mut options = Options::from(args, 3);
+    while let Some(word) = options.word() {
+        if is(word, "REPLACE") {
+            replaces = true;
+        } else if is(word, "DB") {
+            target = database(options.value()?, tx.keyspace().database_count())?;
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    if key == new_key && target == home {
+        return Err(SAME_OBJECT);
+    }
+    let copied = tx.read(key)?.map(|entry| entry.duplicate(new_key, entry.deadline()));
+    let copied = match copied {
+        Some(entry) => in_database(tx, target, |tx| arrive(tx, new_key, entry, replaces))?,
+        None => false,
+    };
+    reply.integer(i64::from(copied));
+    Ok(())
+}
+
+/// Puts a copy where it belongs, unless that is taken; whether it did.
+fn arrive(tx: &mut Tx, key: &[u8], copy: EntryBox, replaces: bool) -> Result<bool, Refusal> {
+    if !replaces && tx.exists(key)? {
+        return Ok(false);
+    }
+    let replaced = remove(tx, key)?;
+    settle(tx, key, copy, replaced, |tx| tx.event(EventClass::Generic, "copy_to", key))?;
+    Ok(true)
+}
+
+pub(super) const MOVE: DataCommand = Command {
+    spec: Spec {
+        name: "MOVE",
+        since: "1.0.0",
+        group: Group::Generic,
+        syntax: "key db",
+        summary: "Moves a key to another database.",
+        complexity: "O(1)",
+        arity: exactly(3),
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: move_to_database,
+};
+
+fn move_to_database(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    let home = tx.database();
+    let target = database(&args[2], tx.keyspace().database_count())?;
+    if target == home {
+        return Err(SAME_OBJECT);
+    }
+    let moves = tx.exists(key)? && !in_database(tx, target, |tx| tx.exists(key))?;
+    if moves {
+        let entry = tx.take(key)?.expect("just seen");
+        in_database(tx, target, |tx| tx.place(entry))?;
+        tx.event(EventClass::Generic, "move_from", key);
+        in_database(tx, target, |tx| {
+            tx.event(EventClass::Generic, "move_to", key);
+            Ok(())
+        })?;
+    }
+    reply.integer(i64::from(moves));
+    Ok(())
+}
+
+/// Does something in another logical database.
+fn in_database<R>(
+    tx: &mut Tx,
+    database: usize,
+    act: impl FnOnce(&mut Tx) -> Result<R, Refusal>,
+) -> Result<R, Refusal> {
+    let home = tx.switch_database(database);
+    let result = act(tx);
+    tx.switch_database(home);
+    result
+}
+
+/// Clears the way for a value; the type of what lay there.
+fn remove(tx: &mut Tx, key: &[u8]) -> Result<Option<Kind>, Refusal> {
+    let Some(old) = tx.take(key)? else { return Ok(None) };
+    let kind = old.borrow().kind();
+    tx.discard(old);
+    Ok(Some(kind))
+}
+
+/// Stores a value at a vacant key and tells: first what the command did, then what it overwrote.
+fn settle(
+    tx: &mut Tx,
+    key: &[u8],
+    entry: EntryBox,
+    replaced: Option<Kind>,
+    tell: impl FnOnce(&mut Tx),
+) -> Result<(), Refusal> {
+    let kind = entry.borrow().kind();
+    tx.place(entry)?;
+    tell(tx);
+    if let Some(replaced) = replaced {
+        tx.event(EventClass::Overwritten, "overwritten", key);
+        if replaced != kind {
+            tx.event(EventClass::TypeChanged, "type_changed", key);
+        }
+    }
+    Ok(())
+}

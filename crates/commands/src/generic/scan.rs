@@ -1,0 +1,251 @@
+//! Going over the keyspace in steps: SCAN, and RM (Dragonfly), which deletes what it finds.
+//!
+//! A cursor is a place in hash space, 52 bits of it: the partition above the top 38 bits of the
+//! position in it. Nothing is remembered between two calls.
+//!
+//! Invariants: an element that is there from the first call of a scan to the last is returned at
+//! least once, whatever grows and shrinks meanwhile; a call either gets ahead or is refused, so the
+//! cursor 0 means the end; its work is bounded by COUNT, not by the keyspace.
+
+use keyspace::{EntryRef, EventClass, PARTITIONS, PartitionIndex, Refusal, Tx};
+use proto::{Args, Reply};
+
+use super::{KEY_COST_NS, VISIT_COST_NS};
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Plan, Spec, at_least};
+use crate::errors::SYNTAX;
+
+/// Bits of a cursor below the partition.
+const POSITION_BITS: u32 = 38;
+
+/// Partitions that one call may find without a key of its database, beyond COUNT.
+const EMPTY_VISITS: usize = 1000;
+
+/// The most keys that one call of RM deletes: they are all locked at once.
+const REMOVALS_MAX: usize = 1000;
+
+const DEFAULT_COUNT: usize = 10;
+
+pub(super) const SCAN: DataCommand = Command {
+    spec: Spec {
+        name: "SCAN",
+        since: "2.8.0",
+        group: Group::Generic,
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        summary: "Iterates over the key names in the database.",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command \
+            calls for the cursor to return back to 0. N is the number of elements inside the \
+            collection.",
+        arity: at_least(2),
+        flags: Flags::READONLY,
+        plan: Plan::Visits,
+        tips: &["nondeterministic_output", "request_policy:special", "response_policy:special"],
+        history: &[("6.0.0", "Added the `TYPE` subcommand.")],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: scan,
+};
+
+fn scan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let cursor = Cursor::parse(&args[1])?;
+    let filter = Filter::parse(args)?;
+    let (next, keys) = step(tx, cursor, &filter)?;
+    reply.array(2);
+    next.reply(reply);
+    reply.array(keys.len());
+    keys.iter().for_each(|key| reply.bulk(key));
+    Ok(())
+}
+
+pub(super) const RM: DataCommand = Command {
+    spec: Spec {
+        name: "RM",
+        since: "1.38.0",
+        group: Group::Generic,
+        syntax: "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        summary: "Deletes the keys that a step of a scan finds.",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command \
+            calls for the cursor to return back to 0. N is the number of keys in the database.",
+        arity: at_least(2),
+        flags: Flags::WRITE,
+        plan: Plan::Visits,
+        categories: &["@dangerous"],
+        tips: &["nondeterministic_output"],
+        origin: "dragonfly",
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: rm,
+};
+
+fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let cursor = Cursor::parse(&args[1])?;
+    let mut filter = Filter::parse(args)?;
+    filter.count = filter.count.min(REMOVALS_MAX);
+    let (next, keys) = step(tx, cursor, &filter)?;
+    tx.charge(keys.len() as u64 * KEY_COST_NS)?;
+    if !tx.visit_keys(keys.iter().map(|key| &**key)) {
+        return Err(Refusal::Heavy);
+    }
+    let mut journalled: Vec<&[u8]> = vec![b"DEL"];
+    for key in &keys {
+        // Since it was found it may have gone, or become something else: then it stays.
+        if tx.peek(key)?.is_some_and(|entry| filter.admits(entry)) && tx.delete(key)? {
+            tx.event(EventClass::Generic, "del", key);
+            journalled.push(key);
+        }
+    }
+    if journalled.len() > 1 {
+        tx.effects_mut().instead(&journalled);
+    }
+    reply.array(2);
+    next.reply(reply);
+    reply.integer(journalled.len() as i64 - 1);
+    Ok(())
+}
+
+/// A place in the keyspace; no partition is left at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cursor {
+    partition: usize,
+    position: u64,
+}
+
+impl Cursor {
+    /// Reads what a client sends, as leniently as Redis: blanks, a sign and zeros may come first.
+    fn parse(text: &[u8]) -> Result<Self, Refusal> {
+        const INVALID: Refusal = Refusal::error("ERR invalid cursor");
+        let digits = text.trim_ascii_start();
+        let (digits, is_negative) = match digits {
+            [b'-', digits @ ..] => (digits, true),
+            [b'+', digits @ ..] | digits => (digits, false),
+        };
+        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+        let number = digits.iter().try_fold(0_u64, |number, digit| {
+            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+        });
+        match number {
+            Some(number) if is_number && !(is_negative && number > 0) => Ok(Self::unpack(number)),
+            _ => Err(INVALID),
+        }
+    }
+
+    fn unpack(packed: u64) -> Self {
+        Self {
+            partition: (packed >> POSITION_BITS) as usize,
+            position: packed << (u64::BITS - POSITION_BITS),
+        }
+    }
+
+    fn reply(self, reply: &mut Reply<'_>) {
+        let packed = if self.partition < PARTITIONS {
+            (self.partition as u64) << POSITION_BITS | self.position >> (u64::BITS - POSITION_BITS)
+        } else {
+            0
+        };
+        reply.bulk_integer(packed as i64);
+    }
+
+    /// Goes on in the present partition, or in the next one.
+    fn advance(&mut self, position: Option<u64>) {
+        match position {
+            Some(position) => self.position = position,
+            None => *self = Self { partition: self.partition + 1, position: 0 },
+        }
+    }
+}
+
+/// What a scan looks for.
+struct Filter<'a> {
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+    /// About how many keys a call looks at.
+    count: usize,
+}
+
+impl<'a> Filter<'a> {
+    /// The options behind the cursor. A type that nobody has is one that nothing is of.
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let mut filter = Self { pattern: None, kind: None, count: DEFAULT_COUNT };
+        let mut options = Options::from(args, 2);
+        while let Some(word) = options.word() {
+            if is(word, "MATCH") {
+                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
+            } else if is(word, "COUNT") {
+                let count = options.integer()?;
+                filter.count =
+                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(SYNTAX)?;
+            } else if is(word, "TYPE") {
+                filter.kind = Some(options.value()?);
+            } else if is(word, "NOVALUES") {
+                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(filter)
+    }
+
+    fn admits(&self, entry: EntryRef<'_>) -> bool {
+        self.kind.is_none_or(|kind| is(kind, entry.kind().name()))
+            && self.pattern.is_none_or(|pattern| base::glob::matches(pattern, entry.key(), false))
+    }
+}
+
+/// Looks at some keys from a cursor on: where to go on, and those that the filter admits.
+fn step(
+    tx: &mut Tx,
+    mut cursor: Cursor,
+    filter: &Filter<'_>,
+) -> Result<(Cursor, Vec<Box<[u8]>>), Refusal> {
+    let keyspace = tx.keyspace();
+    let len = keyspace.len(tx.database());
+    tx.charge(filter.count.min(len) as u64 * VISIT_COST_NS)?;
+    let (mut keys, mut missing) = (Vec::new(), filter.count);
+    let start = cursor;
+    let mut visits = filter.count.saturating_add(EMPTY_VISITS);
+    if len == 0 {
+        cursor.partition = PARTITIONS;
+    }
+    while cursor.partition < PARTITIONS && missing > 0 && visits > 0 {
+        let partition = cursor.partition as PartitionIndex;
+        if keyspace.population(partition) == 0 {
+            cursor.advance(None);
+            continue;
+        }
+        if !tx.visit(partition) {
+            if cursor == start {
+                return Err(Refusal::Heavy);
+            }
+            break;
+        }
+        let next = tx.walk(partition, cursor.position, missing, |entry| {
+            missing = missing.saturating_sub(1);
+            if filter.admits(entry) {
+                keys.push(entry.key().into());
+            }
+        });
+        cursor.advance(next);
+        visits -= 1;
+    }
+    Ok((cursor, keys))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cursor;
+
+    #[test]
+    fn cursors_are_read_as_redis_reads_them() {
+        for text in ["0", "00", "+0", "-0", " 0", "\t+0", "00000000000000000000000000"] {
+            assert_eq!(Cursor::parse(text.as_bytes()), Ok(Cursor::default()), "{text:?}");
+        }
+        for text in ["", "+", "-1", "0 ", "0x10", "1e3", "x", "18446744073709551616"] {
+            assert!(Cursor::parse(text.as_bytes()).is_err(), "{text:?}");
+        }
+        assert_eq!(Cursor::parse(b"274877906945"), Ok(Cursor { partition: 1, position: 1 << 26 }));
+        assert!(Cursor::parse(b"18446744073709551615").is_ok());
+    }
+}

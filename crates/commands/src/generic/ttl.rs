@@ -1,0 +1,119 @@
+//! How long keys have to live: TTL, PTTL, EXPIRETIME, PEXPIRETIME; and PERSIST, which lifts it.
+//!
+//! Invariant: -2 says that there is no key, -1 that it never expires.
+
+use base::time::UnixMillis;
+use keyspace::{EntryRef, EventClass, Refusal, Tx};
+use proto::{Args, Reply};
+
+use crate::DataCommand;
+use crate::declare::{Command, Flags, Group, Spec, exactly};
+use crate::keys::{Access, first};
+
+pub(super) const TTL: DataCommand = Command {
+    spec: Spec {
+        name: "TTL",
+        since: "1.0.0",
+        summary: "Returns the expiration time in seconds of a key.",
+        tips: &["nondeterministic_output"],
+        history: &[("2.8.0", "Added the -2 reply.")],
+        ..QUESTION
+    },
+    subcommands: &[],
+    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| seconds(deadline - now)),
+};
+
+pub(super) const PTTL: DataCommand = Command {
+    spec: Spec {
+        name: "PTTL",
+        since: "2.6.0",
+        summary: "Returns the expiration time in milliseconds of a key.",
+        tips: &["nondeterministic_output"],
+        history: &[("2.8.0", "Added the -2 reply.")],
+        ..QUESTION
+    },
+    subcommands: &[],
+    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| deadline - now),
+};
+
+pub(super) const EXPIRETIME: DataCommand = Command {
+    spec: Spec {
+        name: "EXPIRETIME",
+        since: "7.0.0",
+        summary: "Returns the expiration time of a key as a Unix timestamp.",
+        ..QUESTION
+    },
+    subcommands: &[],
+    run: |tx, args, reply| answer(tx, args, reply, |deadline, _| seconds(deadline)),
+};
+
+pub(super) const PEXPIRETIME: DataCommand = Command {
+    spec: Spec {
+        name: "PEXPIRETIME",
+        since: "7.0.0",
+        summary: "Returns the expiration time of a key as a Unix milliseconds timestamp.",
+        ..QUESTION
+    },
+    subcommands: &[],
+    run: |tx, args, reply| answer(tx, args, reply, |deadline, _| deadline),
+};
+
+/// What the four questions have in common.
+const QUESTION: Spec = Spec {
+    group: Group::Generic,
+    syntax: "key",
+    complexity: "O(1)",
+    arity: exactly(2),
+    flags: Flags::READONLY.and(Flags::FAST),
+    keys: &[first(Access::RO.and(Access::ACCESS))],
+    ..Spec::BASE
+};
+
+/// Replies the deadline of a key, put in figures by `express` with the time that it is now.
+fn answer(
+    tx: &Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    express: fn(UnixMillis, UnixMillis) -> i64,
+) -> Result<(), Refusal> {
+    reply.integer(match tx.inspect(&args[1])?.map(EntryRef::deadline) {
+        None => -2,
+        Some(None) => -1,
+        // A key that is there though its time is over has none left.
+        Some(Some(deadline)) => express(deadline.max(tx.now()), tx.now()),
+    });
+    Ok(())
+}
+
+/// The nearest number of seconds.
+fn seconds(millis: i64) -> i64 {
+    millis / 1000 + i64::from(millis % 1000 >= 500)
+}
+
+pub(super) const PERSIST: DataCommand = Command {
+    spec: Spec {
+        name: "PERSIST",
+        since: "2.2.0",
+        group: Group::Generic,
+        syntax: "key",
+        summary: "Removes the expiration time of a key.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: &[first(Access::RW.and(Access::UPDATE))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: persist,
+};
+
+fn persist(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    let expires = tx.deadline(key)?.flatten().is_some();
+    if expires {
+        tx.set_deadline(key, None)?;
+        tx.event(EventClass::Generic, "persist", key);
+    }
+    reply.integer(i64::from(expires));
+    Ok(())
+}
