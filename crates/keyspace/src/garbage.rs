@@ -8,9 +8,9 @@ use crate::entry::{EntryBox, EntryTable};
 pub(crate) const BIG_ENTRY: usize = 256 * 1024;
 
 /// Something to be dropped.
-#[expect(dead_code, reason = "held to be dropped")]
-pub struct Garbage(Content);
+pub struct Garbage(#[expect(dead_code, reason = "held to be dropped")] Content);
 
+#[expect(dead_code, reason = "held to be dropped")]
 enum Content {
     /// A big value.
     Entry(EntryBox),

@@ -19,7 +19,11 @@ use crate::world::{LANES, World};
 /// Partitions of the keyspace: as many as Redis Cluster has hash slots.
 pub const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-const PARTITION_BITS: u32 = 14;
+// Schedules are explored on a small keyspace.
+const PARTITION_BITS: u32 = if cfg!(feature = "shuttle") { 2 } else { 14 };
+
+/// Independently locked parts of the parking lot.
+const LOTS: usize = if cfg!(feature = "shuttle") { 2 } else { 64 };
 
 /// A deadline bound that no clock reaches: nothing in the partition expires.
 const NEVER: UnixMillis = UnixMillis::MAX;
@@ -126,7 +130,7 @@ impl Keyspace {
         Box::leak(Box::new(Self {
             partitions: (0..PARTITIONS).map(|_| Partition::new()).collect(),
             deadlines: (0..PARTITIONS).map(|_| AtomicI64::new(NEVER)).collect(),
-            lot: ParkingLot::new(64),
+            lot: ParkingLot::new(LOTS),
             world: World::new(),
             hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
             clock: Clock::system(),

@@ -17,7 +17,7 @@ use crate::lock::partition::{Content, PartitionIndex};
 use crate::world::WorldTicket;
 
 /// Rounds after which a transaction keeps what it has and queues for the rest.
-const PATIENCE: u8 = 3;
+const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 
 /// The partitions of a transaction, sorted and distinct.
 pub type PartitionSet = SmallVec<[PartitionIndex; 8]>;
@@ -63,6 +63,16 @@ impl Acquisition {
     pub fn wants_world(&self) -> bool {
         self.wanted == Wanted::World
     }
+
+    /// How often it has queued so far.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) fn rounds(&self) -> u8 {
+        self.rounds
+    }
+
+    /// The rounds after which nobody waits any longer, but for one turn per partition.
+    #[cfg(all(test, feature = "shuttle"))]
+    pub(crate) const PATIENCE: u8 = PATIENCE;
 
     pub(crate) fn wanted(&self) -> &Wanted {
         &self.wanted

@@ -248,6 +248,3 @@ impl Ticket {
         }
     }
 }
-
-#[cfg(all(test, feature = "shuttle"))]
-mod schedules;

@@ -21,7 +21,7 @@ mod undo;
 mod world;
 mod write;
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
 use std::cell::RefCell;
