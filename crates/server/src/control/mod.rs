@@ -6,6 +6,7 @@
 //! everything else.
 
 pub(crate) mod connection;
+pub(crate) mod help;
 
 use commands::Command;
 use keyspace::Refusal;
