@@ -6,6 +6,7 @@
 //! everything else.
 
 pub(crate) mod connection;
+pub(crate) mod server;
 pub(crate) mod help;
 
 use commands::Command;
@@ -44,4 +45,4 @@ pub(crate) type ControlHandler =
 pub(crate) type ControlCommand = Command<ControlHandler>;
 
 /// All families of control commands.
-pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[connection::COMMANDS];
+pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[connection::COMMANDS, server::COMMANDS];
