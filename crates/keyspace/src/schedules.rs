@@ -227,10 +227,9 @@ fn heavy_visitors_let_the_world_pass() {
     explore(|| {
         let stage = Stage::new();
         tasks!(stage;
-            { stage.transact(0, &[0, 1]); stage.transact(0, &[0, 1]) },
+            for _ in 0..3 { stage.transact(0, &[0, 1]) },
             visit_heavily(&stage),
-            stage.take_world(),
-            stage.transact(3, &[1]),
+            { stage.transact(2, &[1]); stage.take_world() },
         );
     });
 }
@@ -243,7 +242,7 @@ fn visit_heavily(stage: &Stage) {
     let options =
         TxOptions { lane: 1, database: 0, now: 0, touches: true, undoable: false, heavy: true };
     let mut tx = Tx::begin(stage.plan(&[]), options);
-    for partition in [0, 1, 0] {
+    for partition in [1, 0, 1, 0, 1, 0] {
         assert!(tx.visit(partition));
         stage.use_alone(std::iter::once(partition));
     }
