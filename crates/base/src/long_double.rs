@@ -33,6 +33,10 @@ pub struct LongDouble {
 }
 
 impl LongDouble {
+    /// The greatest finite number.
+    pub const MAX: LongDouble =
+        LongDouble { negative: false, exponent: GREATEST_EXPONENT, mantissa: u64::MAX };
+
     /// Reads a number as strtold does, correctly rounded, but the whole text must be one number:
     /// no blanks, no NaN, and neither overflow nor underflow to zero. Infinities are accepted.
     pub fn parse(text: &[u8]) -> Option<LongDouble> {
@@ -137,6 +141,14 @@ impl std::ops::Add for LongDouble {
         };
         let negative = large.negative && sum != 0;
         LongDouble::round(negative, sum, large.exponent - i64::from(GUARD), sticky)
+    }
+}
+
+impl std::ops::Neg for LongDouble {
+    type Output = LongDouble;
+
+    fn neg(self) -> LongDouble {
+        LongDouble { negative: !self.negative, ..self }
     }
 }
 

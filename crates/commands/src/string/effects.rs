@@ -1,0 +1,69 @@
+//! What the string commands do to a key, together with what they say about it: events as on the
+//! Redis documentation's page on keyspace notifications, and commands for the journal that give
+//! the same result whenever they are run, on every server that knows strings.
+//!
+//! Invariant: relative times, conditions and floats never reach the journal.
+
+use base::number::format_i64;
+use base::time::UnixMillis;
+use keyspace::{EventClass, Lifetime, NewText, Refusal, Tx};
+
+/// Stores a client's value, whatever was there. The journal gets the command as sent unless
+/// [`journal_set`] follows.
+#[inline]
+pub(super) fn store(
+    tx: &mut Tx,
+    key: &[u8],
+    value: &[u8],
+    lifetime: Lifetime,
+) -> Result<(), Refusal> {
+    if tx.put_text(key, NewText::from_client(value), lifetime)? {
+        tx.event(EventClass::Overwritten, "overwritten", key);
+    }
+    tx.event(EventClass::String, "set", key);
+    if let Lifetime::Until(_) = lifetime {
+        tx.event(EventClass::Generic, "expire", key);
+    }
+    Ok(())
+}
+
+/// Journals that a key has this value now.
+pub(super) fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifetime) {
+    let effects = tx.effects_mut();
+    match lifetime {
+        Lifetime::Forever => effects.instead(&[b"SET", key, value]),
+        Lifetime::Keep => effects.instead(&[b"SET", key, value, b"KEEPTTL"]),
+        Lifetime::Until(at) => {
+            effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
+        }
+    }
+}
+
+/// Removes a key that exists.
+pub(super) fn remove(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
+    tx.delete(key)?;
+    tx.event(EventClass::Generic, "del", key);
+    tx.effects_mut().instead(&[b"DEL", key]);
+    Ok(())
+}
+
+/// Gives a key that exists a deadline; one that has passed removes it.
+pub(super) fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
+    if at <= tx.now() {
+        return remove(tx, key);
+    }
+    tx.set_deadline(key, Some(at))?;
+    tx.event(EventClass::Generic, "expire", key);
+    tx.effects_mut().instead(&[b"PEXPIREAT", key, format_i64(at, &mut [0; 20])]);
+    Ok(())
+}
+
+/// Takes the deadline of a key away, if it has one.
+pub(super) fn persist(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
+    if tx.deadline(key)?.flatten().is_some() {
+        tx.set_deadline(key, None)?;
+        tx.event(EventClass::Generic, "persist", key);
+        tx.effects_mut().instead(&[b"PERSIST", key]);
+    }
+    Ok(())
+}
