@@ -1,1 +1,12 @@
-//! Placeholder head, replaced with the first inhabitant.
+//! The persist room: how data looks outside of memory, and how it is read back.
+//!
+//! Everything that is read here may come from a stranger: a file, a replication stream, the
+//! argument of RESTORE. Invariant: whatever the bytes, reading them ends in a value or in
+//! [`Malformed`](rdb::Malformed), never in a panic, and memory is taken for bytes that are there,
+//! not for lengths that are merely claimed.
+
+#![forbid(unsafe_code)]
+
+pub mod dump;
+pub mod lzf;
+pub mod rdb;

@@ -1,0 +1,98 @@
+//! Strings: plain, as an integer, or compressed.
+//!
+//! Invariant: what is written reads back as the same bytes, in Redis too; an integer that fits 32
+//! bits is written as one, and a string over 20 bytes compressed where that makes it shorter.
+
+use std::borrow::Cow;
+
+use keyspace::Text;
+
+use super::length::{Length, read_length, read_length_or_encoding, write_encoding, write_length};
+use super::{Malformed, Reader};
+use crate::lzf;
+
+const INT_8: u8 = 0;
+const INT_16: u8 = 1;
+const INT_32: u8 = 2;
+const COMPRESSED: u8 = 3;
+
+/// Strings up to this many bytes are not compressed: nothing would be gained.
+const INCOMPRESSIBLE_MAX: usize = 20;
+
+/// The most digits, with a sign, of an integer that is written as one.
+const INTEGER_TEXT_MAX: usize = 11;
+
+/// A string as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decoded<'a> {
+    /// It was written as an integer; its bytes are the decimal digits.
+    Integer(i64),
+    /// Its bytes.
+    Bytes(Cow<'a, [u8]>),
+}
+
+/// Reads a string.
+pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Decoded<'a>, Malformed> {
+    let encoding = match read_length_or_encoding(reader)? {
+        Length::Plain(length) => return Ok(Decoded::Bytes(reader.take(length)?.into())),
+        Length::Encoding(encoding) => encoding,
+    };
+    Ok(match encoding {
+        INT_8 => Decoded::Integer(i8::from_le_bytes(reader.array()?).into()),
+        INT_16 => Decoded::Integer(i16::from_le_bytes(reader.array()?).into()),
+        INT_32 => Decoded::Integer(i32::from_le_bytes(reader.array()?).into()),
+        COMPRESSED => {
+            let packed_length = read_length(reader)?;
+            let length = usize::try_from(read_length(reader)?).map_err(|_| Malformed)?;
+            let packed = reader.take(packed_length)?;
+            Decoded::Bytes(lzf::decompress(packed, length).ok_or(Malformed)?.into())
+        }
+        _ => return Err(Malformed),
+    })
+}
+
+/// Appends a string.
+pub fn write_string(out: &mut Vec<u8>, text: &Text<'_>) {
+    let mut scratch = Vec::new();
+    match text {
+        Text::Integer(number) if write_integer(out, *number) => {}
+        text => write_bytes(out, text.contiguous(&mut scratch)),
+    }
+}
+
+/// Appends a string of these bytes.
+pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let is_integer = bytes.len() <= INTEGER_TEXT_MAX
+        && base::number::parse_i64(bytes).is_some_and(|number| write_integer(out, number));
+    if is_integer {
+        return;
+    }
+    if bytes.len() > INCOMPRESSIBLE_MAX
+        && let Some(packed) = lzf::compress(bytes)
+    {
+        write_encoding(out, COMPRESSED);
+        write_length(out, packed.len());
+        write_length(out, bytes.len());
+        out.extend_from_slice(&packed);
+        return;
+    }
+    write_length(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends an integer if it fits 32 bits; whether it does.
+fn write_integer(out: &mut Vec<u8>, number: i64) -> bool {
+    if let Ok(number) = i8::try_from(number) {
+        write_encoding(out, INT_8);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else if let Ok(number) = i16::try_from(number) {
+        write_encoding(out, INT_16);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else if let Ok(number) = i32::try_from(number) {
+        write_encoding(out, INT_32);
+        out.extend_from_slice(&number.to_le_bytes());
+    } else {
+        return false;
+    }
+    true
+}
