@@ -143,11 +143,7 @@ impl Request<'_> {
             Outcome::Widen(tx) => {
                 let now = Some(tx.now());
                 let acquisition = tx.widen(round.number);
-                Step::Postpone(Stage::Parked(Parked {
-                    acquisition,
-                    round: round.number + 1,
-                    now,
-                }))
+                Parked { acquisition, round: round.number + 1, now }.postpone()
             }
         }
     }
@@ -156,7 +152,7 @@ impl Request<'_> {
     fn acquire(&mut self) -> Result<Acquisition, Step> {
         let keyspace = self.worker.server.keyspace;
         let parked =
-            |acquisition| Step::Postpone(Stage::Parked(Parked { acquisition, round: 0, now: None }));
+            |acquisition| Parked { acquisition, round: 0, now: None }.postpone();
         let mut acquisition = match self.entry.spec.plan {
             Plan::World => return Err(parked(Acquisition::of_world(keyspace))),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),

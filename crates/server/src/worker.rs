@@ -8,14 +8,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
 
 use base::time::UnixMillis;
 use proto::{Output, RequestParser};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use crate::clients::{Client, Signal};
+use crate::clients::{Client, ClientId, Signal};
 use crate::counters::WorkerCounters;
 use crate::expiry::Sweep;
 use crate::server::Server;
@@ -118,6 +117,15 @@ impl Worker {
         }
     }
 
+    /// Ends the books of a session, or hands it to another worker.
+    pub(crate) fn session_over(&self, id: ClientId, exit: Exit) {
+        self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
+        match exit {
+            Exit::Closed => self.server.session_ended(id),
+            Exit::Moved(moving) => self.server.crew.hand_over(self.server, moving),
+        }
+    }
+
     pub(crate) fn take_output(&self) -> Box<Output> {
         self.outputs.borrow_mut().pop().unwrap_or_default()
     }
@@ -194,25 +202,9 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let client = std::sync::Arc::clone(&moving.session.client);
     client.live.worker.store(worker.lane as u8, Ordering::Relaxed);
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
-        forget(&worker, client.id);
+        worker.session_over(client.id, Exit::Closed);
         return;
     };
-    tokio::task::spawn_local(async move {
-        let id = client.id;
-        // A task's waker stays the same for life, so naming it once is enough.
-        std::future::poll_fn(move |cx| Poll::Ready(client.set_waker(cx.waker()))).await;
-        match serve.await {
-            Exit::Closed => forget(&worker, id),
-            Exit::Moved(moving) => {
-                worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
-                worker.server.crew.hand_over(worker.server, moving);
-            }
-        }
-    });
+    tokio::task::spawn_local(serve);
 }
 
-/// Ends the books of a session that is over.
-fn forget(worker: &Worker, id: u64) {
-    worker.server.session_ended(id);
-    worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
-}

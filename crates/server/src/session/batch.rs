@@ -89,8 +89,9 @@ impl Serve {
     }
 
     /// Goes on with the request that waited, now that its locks are there.
-    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Parked) -> Turn {
+    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Box<Parked>) -> Turn {
         self.worker.start_batch();
+        let parked = *parked;
         let input = std::mem::take(&mut self.input);
         let start = self.executed;
         let round = Round { number: parked.round, now: parked.now };

@@ -46,6 +46,7 @@ pub(crate) struct Serve {
     parser: Option<Box<RequestParser>>,
     /// Replies that the socket did not take yet.
     output: Option<Box<Output>>,
+    is_new: bool,
 }
 
 /// How a session ended.
@@ -82,7 +83,8 @@ impl Serve {
         let Moving { stream, session, input, executed, parser, output } = moving;
         let stream = Stream::attach(stream)?;
         let stage = Stage::Requests;
-        Ok(Self { worker, stream, stage, session, input, executed, parser, output })
+        let is_new = true;
+        Ok(Self { worker, stream, stage, session, input, executed, parser, output, is_new })
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
@@ -167,15 +169,21 @@ impl Moving {
 }
 
 impl Future for Serve {
-    type Output = Exit;
+    type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Exit> {
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
+        if this.is_new {
+            // A task's waker stays the same for life, so naming it once is enough.
+            this.session.client.set_waker(cx.waker());
+            this.is_new = false;
+        }
         let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
         this.worker.go_out();
-        driven.unwrap_or_else(|_| {
+        let driven = driven.unwrap_or_else(|_| {
             this.worker.server.note_panic(this.session.client.id);
             Poll::Ready(Exit::Closed)
-        })
+        });
+        driven.map(|exit| this.worker.session_over(this.session.client.id, exit))
     }
 }

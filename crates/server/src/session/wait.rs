@@ -15,13 +15,14 @@ use tokio::time::Sleep;
 
 use super::{Serve, Turn};
 use crate::clients::{Signal, client_flags};
+use crate::execute::Step;
 
 /// What the session awaits.
 pub(crate) enum Stage {
     /// Requests.
     Requests,
     /// Locks for the request at the head of the input.
-    Parked(Parked),
+    Parked(Box<Parked>),
     /// A result from another thread.
     Elsewhere(oneshot::Receiver<Elsewhere>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
@@ -37,6 +38,13 @@ pub(crate) struct Parked {
     pub(crate) round: u32,
     /// The time of its first round, which it keeps.
     pub(crate) now: Option<UnixMillis>,
+}
+
+impl Parked {
+    /// The step of a request that waits so.
+    pub(crate) fn postpone(self) -> Step {
+        Step::Postpone(Stage::Parked(Box::new(self)))
+    }
 }
 
 /// What came back from another thread.
@@ -73,7 +81,7 @@ impl Serve {
         }
     }
 
-    fn await_locks(&mut self, cx: &mut TaskContext<'_>, mut parked: Parked) -> Turn {
+    fn await_locks(&mut self, cx: &mut TaskContext<'_>, mut parked: Box<Parked>) -> Turn {
         let keyspace = self.worker.server.keyspace;
         let wants_world = parked.acquisition.wants_world();
         if wants_world {
