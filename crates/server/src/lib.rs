@@ -10,6 +10,7 @@ mod commit;
 mod control;
 mod counters;
 mod crew;
+mod data;
 mod execute;
 mod expiry;
 mod gates;

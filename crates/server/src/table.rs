@@ -8,6 +8,7 @@ use commands::{Command, FAMILIES, Handler, Spec};
 use proto::Args;
 
 use crate::control::{self, ControlHandler};
+use crate::data;
 
 /// A command as it is found: declaration, handler, id.
 pub(crate) struct Entry {
@@ -47,7 +48,7 @@ impl CommandTable {
     pub(crate) fn new(renames: &[(String, String)]) -> Result<Self, String> {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<Entry> = Vec::new();
-        for family in FAMILIES {
+        for family in FAMILIES.iter().chain([&data::COMMANDS]) {
             entries.extend(family.iter().map(|command| builder.entry(command, Run::Data, None)));
         }
         for family in control::FAMILIES {

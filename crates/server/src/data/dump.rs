@@ -1,0 +1,193 @@
+//! Values in and out in one piece: DUMP, RESTORE.
+//!
+//! Invariant: a payload is read, and refused if it is none, before anything changes; the journal
+//! gets an absolute time to live.
+
+use base::number::format_i64;
+use base::time::UnixMillis;
+use commands::DataCommand;
+use commands::arguments::{Options, integer, is};
+use commands::change::{place_over, remove};
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::errors::SYNTAX;
+use commands::keys::{Access, first};
+use keyspace::{EventClass, Refusal, Tx};
+use persist::dump::RestoreError;
+use proto::{Args, Reply};
+
+/// All commands of this file.
+pub(crate) const COMMANDS: &[&DataCommand] = &[&DUMP, &RESTORE, &RESTORE_ASKING];
+
+/// About what it takes to pack or unpack a byte, in nanoseconds.
+const BYTE_COST_NS: u64 = 3;
+
+const DUMP: DataCommand = Command {
+    spec: Spec {
+        name: "DUMP",
+        since: "2.6.0",
+        group: Group::Generic,
+        syntax: "key",
+        summary: "Returns a serialized representation of the value stored at a key.",
+        complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the \
+            number of Redis objects composing the value and M their average size. For small \
+            string values the time complexity is thus O(1)+O(1*M) where M is small, so simply \
+            O(1).",
+        arity: exactly(2),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: dump,
+};
+
+fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    match tx.read(&args[1])? {
+        Some(entry) => {
+            tx.charge(entry.memory() as u64 * BYTE_COST_NS)?;
+            reply.bulk(&persist::dump::dump(entry));
+        }
+        None => reply.null(),
+    }
+    Ok(())
+}
+
+const RESTORE: DataCommand = Command {
+    spec: Spec {
+        name: "RESTORE",
+        since: "2.6.0",
+        group: Group::Generic,
+        syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        summary: "Creates a key from the serialized representation of a value.",
+        ..RESTORE_BASE
+    },
+    subcommands: &[],
+    run: restore,
+};
+
+const RESTORE_ASKING: DataCommand = Command {
+    spec: Spec {
+        name: "RESTORE-ASKING",
+        since: "3.0.0",
+        group: Group::Server,
+        syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        summary: "An internal command for migrating keys in a cluster.",
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::ASKING),
+        categories: &["@keyspace", "@dangerous"],
+        ..RESTORE_BASE
+    },
+    subcommands: &[],
+    run: restore,
+};
+
+/// What both have in common.
+const RESTORE_BASE: Spec = Spec {
+    complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized \
+        value, where N is the number of Redis objects composing the value and M their average \
+        size. For small string values the time complexity is thus O(1)+O(1*M) where M is small, \
+        so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because \
+        inserting values into sorted sets is O(log(N)).",
+    arity: at_least(4),
+    flags: Flags::WRITE.and(Flags::DENYOOM),
+    keys: &[first(Access::OW.and(Access::UPDATE))],
+    categories: &["@dangerous"],
+    history: &[
+        ("3.0.0", "Added the `REPLACE` modifier."),
+        ("5.0.0", "Added the `ABSTTL` modifier."),
+        ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+    ],
+    ..Spec::BASE
+};
+
+/// What RESTORE is asked beside key and payload.
+#[derive(Default)]
+struct Modifiers {
+    replaces: bool,
+    is_absolute: bool,
+    idle_seconds: Option<u64>,
+    frequency: Option<u8>,
+}
+
+impl Modifiers {
+    fn parse(args: Args<'_>) -> Result<Self, Refusal> {
+        let mut modifiers = Self::default();
+        let mut options = Options::from(args, 4);
+        while let Some(word) = options.word() {
+            if is(word, "REPLACE") {
+                modifiers.replaces = true;
+            } else if is(word, "ABSTTL") {
+                modifiers.is_absolute = true;
+            } else if is(word, "IDLETIME") && modifiers.frequency.is_none() {
+                let seconds = u64::try_from(options.integer()?);
+                modifiers.idle_seconds = Some(seconds.map_err(|_| INVALID_IDLE_TIME)?);
+            } else if is(word, "FREQ") && modifiers.idle_seconds.is_none() {
+                let frequency = u8::try_from(options.integer()?);
+                modifiers.frequency = Some(frequency.map_err(|_| INVALID_FREQUENCY)?);
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(modifiers)
+    }
+
+    /// When the key shall expire, by the argument that says so.
+    fn deadline(&self, ttl: i64, now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
+        match (ttl, self.is_absolute) {
+            (0, _) => Ok(None),
+            (..0, _) => Err(INVALID_TTL),
+            (_, true) => Ok(Some(ttl)),
+            (_, false) => now.checked_add(ttl).map(Some).ok_or(INVALID_TTL),
+        }
+    }
+
+    /// The access clock that the key shall have.
+    fn clock(&self, tx: &Tx) -> u32 {
+        match (self.frequency, self.idle_seconds) {
+            (Some(frequency), _) if tx.tracks_frequency() => tx.clock_of_frequency(frequency),
+            (_, Some(seconds)) if !tx.tracks_frequency() => tx.clock_of_idle(seconds),
+            _ => tx.fresh_clock(),
+        }
+    }
+}
+
+const INVALID_TTL: Refusal = Refusal::error("ERR Invalid TTL value, must be >= 0");
+const INVALID_IDLE_TIME: Refusal = Refusal::error("ERR Invalid IDLETIME value, must be >= 0");
+const INVALID_FREQUENCY: Refusal =
+    Refusal::error("ERR Invalid FREQ value, must be >= 0 and <= 255");
+const BUSY_KEY: Refusal = Refusal::error("BUSYKEY Target key name already exists.");
+
+fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, payload) = (&args[1], &args[3]);
+    let modifiers = Modifiers::parse(args)?;
+    let exists = tx.exists(key)?;
+    if exists && !modifiers.replaces {
+        return Err(BUSY_KEY);
+    }
+    let deadline = modifiers.deadline(integer(args, 2)?, tx.now())?;
+    tx.charge(payload.len() as u64 * BYTE_COST_NS)?;
+    let mut entry = persist::dump::restore(payload, key, deadline).map_err(refusal_of)?;
+    if deadline.is_some_and(|deadline| deadline <= tx.now()) {
+        if exists {
+            remove(tx, key)?;
+        }
+        reply.ok();
+        return Ok(());
+    }
+    entry.set_access_clock(modifiers.clock(tx));
+    place_over(tx, key, entry, |tx| tx.event(EventClass::Generic, "restore", key))?;
+    if let Some(deadline) = deadline.filter(|_| !modifiers.is_absolute) {
+        let millis = &mut [0; 20];
+        let millis = format_i64(deadline, millis);
+        tx.effects_mut().instead(&[b"RESTORE", key, millis, payload, b"REPLACE", b"ABSTTL"]);
+    }
+    reply.ok();
+    Ok(())
+}
+
+fn refusal_of(error: RestoreError) -> Refusal {
+    Refusal::error(match error {
+        RestoreError::Seal => "ERR DUMP payload version or checksum are wrong",
+        RestoreError::Content => "ERR Bad data format",
+    })
+}
