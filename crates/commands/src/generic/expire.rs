@@ -3,16 +3,15 @@
 //! Invariant: the journal gets an absolute time in milliseconds, or DEL where it is over already,
 //! so that whoever replays it later does the same.
 
-use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{EventClass, Refusal, Tx};
+use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-use crate::DataCommand;
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::invalid_expire;
 use crate::keys::{Access, first};
+use crate::{DataCommand, change};
 
 pub(super) const EXPIRE: DataCommand = Command {
     spec: Spec {
@@ -164,15 +163,8 @@ fn expire(
     let conditions = Conditions::parse(args.skip(3))?;
     let deadline = deadline.at(integer(args, 2)?)?;
     let admitted = tx.deadline(key)?.is_some_and(|present| conditions.admit(present, deadline));
-    if admitted && deadline <= tx.now() {
-        tx.delete(key)?;
-        tx.event(EventClass::Generic, "del", key);
-        tx.effects_mut().instead(&[b"DEL", key]);
-    } else if admitted {
-        tx.set_deadline(key, Some(deadline))?;
-        tx.event(EventClass::Generic, "expire", key);
-        let millis = &mut [0; 20];
-        tx.effects_mut().instead(&[b"PEXPIREAT", key, format_i64(deadline, millis)]);
+    if admitted {
+        change::expire(tx, key, deadline)?;
     }
     reply.integer(i64::from(admitted));
     Ok(())

@@ -3,11 +3,12 @@
 //! Invariant: a value arrives with its time to live, and what lay at its destination is gone
 //! before it arrives, as an overwriting of its own.
 
-use keyspace::{EntryBox, EventClass, Kind, Refusal, Tx};
+use keyspace::{EntryBox, EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 
 use crate::DataCommand;
 use crate::arguments::{Options, database, is};
+use crate::change::place_over;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::{NO_SUCH_KEY, SYNTAX};
 use crate::keys::{Access, at, first};
@@ -42,11 +43,7 @@ fn rename(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     if key != new_key {
         let entry = tx.take(key)?.expect("just seen");
-        let replaced = remove(tx, new_key)?;
-        settle(tx, new_key, entry.renamed(new_key), replaced, |tx| {
-            tx.event(EventClass::Generic, "rename_from", key);
-            tx.event(EventClass::Generic, "rename_to", new_key);
-        })?;
+        put_renamed(tx, entry, key, new_key)?;
     }
     reply.ok();
     Ok(())
@@ -84,13 +81,18 @@ fn renamenx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     let vacant = !tx.exists(new_key)?;
     if vacant {
         let entry = tx.take(key)?.expect("just seen");
-        settle(tx, new_key, entry.renamed(new_key), None, |tx| {
-            tx.event(EventClass::Generic, "rename_from", key);
-            tx.event(EventClass::Generic, "rename_to", new_key);
-        })?;
+        put_renamed(tx, entry, key, new_key)?;
     }
     reply.integer(i64::from(vacant));
     Ok(())
+}
+
+/// Stores what was taken out from under `key` at `new_key`.
+fn put_renamed(tx: &mut Tx, entry: EntryBox, key: &[u8], new_key: &[u8]) -> Result<(), Refusal> {
+    place_over(tx, new_key, entry.renamed(new_key), |tx| {
+        tx.event(EventClass::Generic, "rename_from", key);
+        tx.event(EventClass::Generic, "rename_to", new_key);
+    })
 }
 
 pub(super) const COPY: DataCommand = Command {
@@ -142,8 +144,7 @@ fn arrive(tx: &mut Tx, key: &[u8], copy: EntryBox, replaces: bool) -> Result<boo
     if !replaces && tx.exists(key)? {
         return Ok(false);
     }
-    let replaced = remove(tx, key)?;
-    settle(tx, key, copy, replaced, |tx| tx.event(EventClass::Generic, "copy_to", key))?;
+    place_over(tx, key, copy, |tx| tx.event(EventClass::Generic, "copy_to", key))?;
     Ok(true)
 }
 
@@ -195,32 +196,4 @@ fn in_database<R>(
     let result = act(tx);
     tx.switch_database(home);
     result
-}
-
-/// Clears the way for a value; the type of what lay there.
-fn remove(tx: &mut Tx, key: &[u8]) -> Result<Option<Kind>, Refusal> {
-    let Some(old) = tx.take(key)? else { return Ok(None) };
-    let kind = old.borrow().kind();
-    tx.discard(old);
-    Ok(Some(kind))
-}
-
-/// Stores a value at a vacant key and tells: first what the command did, then what it overwrote.
-fn settle(
-    tx: &mut Tx,
-    key: &[u8],
-    entry: EntryBox,
-    replaced: Option<Kind>,
-    tell: impl FnOnce(&mut Tx),
-) -> Result<(), Refusal> {
-    let kind = entry.borrow().kind();
-    tx.place(entry)?;
-    tell(tx);
-    if let Some(replaced) = replaced {
-        tx.event(EventClass::Overwritten, "overwritten", key);
-        if replaced != kind {
-            tx.event(EventClass::TypeChanged, "type_changed", key);
-        }
-    }
-    Ok(())
 }

@@ -4,8 +4,8 @@
 //!
 //! Invariant: relative times, conditions and floats never reach the journal.
 
+pub(super) use crate::change::{expire, remove};
 use base::number::format_i64;
-use base::time::UnixMillis;
 use keyspace::{EventClass, Lifetime, NewText, Refusal, Tx};
 
 /// Stores a client's value, whatever was there. The journal gets the command as sent unless
@@ -37,25 +37,6 @@ pub(super) fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifet
             effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
         }
     }
-}
-
-/// Removes a key that exists.
-pub(super) fn remove(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
-    tx.delete(key)?;
-    tx.event(EventClass::Generic, "del", key);
-    tx.effects_mut().instead(&[b"DEL", key]);
-    Ok(())
-}
-
-/// Gives a key that exists a deadline; one that has passed removes it.
-pub(super) fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
-    if at <= tx.now() {
-        return remove(tx, key);
-    }
-    tx.set_deadline(key, Some(at))?;
-    tx.event(EventClass::Generic, "expire", key);
-    tx.effects_mut().instead(&[b"PEXPIREAT", key, format_i64(at, &mut [0; 20])]);
-    Ok(())
 }
 
 /// Takes the deadline of a key away, if it has one.

@@ -1,0 +1,49 @@
+//! Changes that commands of several families make, together with what they say about them: events
+//! as on the Redis documentation's page on keyspace notifications, and commands for the journal
+//! that give the same result whenever they are run.
+//!
+//! Invariant: relative times never reach the journal.
+
+use base::number::format_i64;
+use base::time::UnixMillis;
+use keyspace::{EntryBox, EventClass, Refusal, Tx};
+
+/// Removes a key that exists.
+pub fn remove(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
+    tx.delete(key)?;
+    tx.event(EventClass::Generic, "del", key);
+    tx.effects_mut().instead(&[b"DEL", key]);
+    Ok(())
+}
+
+/// Gives a key that exists a deadline; one that has passed removes it.
+pub fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
+    if at <= tx.now() {
+        return remove(tx, key);
+    }
+    tx.set_deadline(key, Some(at))?;
+    tx.event(EventClass::Generic, "expire", key);
+    tx.effects_mut().instead(&[b"PEXPIREAT", key, format_i64(at, &mut [0; 20])]);
+    Ok(())
+}
+
+/// Stores an entry under `key`, its own. Says first what `tell` says, then what was overwritten.
+pub fn place_over(
+    tx: &mut Tx,
+    key: &[u8],
+    entry: EntryBox,
+    tell: impl FnOnce(&mut Tx),
+) -> Result<(), Refusal> {
+    let kind = entry.borrow().kind();
+    let replaced = tx.take(key)?;
+    tx.place(entry)?;
+    tell(tx);
+    if let Some(replaced) = replaced {
+        tx.event(EventClass::Overwritten, "overwritten", key);
+        if replaced.borrow().kind() != kind {
+            tx.event(EventClass::TypeChanged, "type_changed", key);
+        }
+        tx.discard(replaced);
+    }
+    Ok(())
+}
