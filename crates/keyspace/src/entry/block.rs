@@ -57,6 +57,8 @@ impl Block {
         };
         let key_offset = key_offset(header);
         let block = Self(arena::allocate(key_offset + key.len() + value_len));
+        #[cfg(test)]
+        super::live_blocks::add(1);
         // SAFETY: the fresh allocation covers every offset below; nobody else knows it.
         unsafe {
             block.at(0).cast::<u64>().write(header.bits());
@@ -76,6 +78,8 @@ impl Block {
     /// # Safety
     /// The block must be live, and this its last use.
     pub(super) unsafe fn free(self) {
+        #[cfg(test)]
+        super::live_blocks::add(-1);
         // SAFETY: live by the caller's promise, so header and lengths are readable, a Blob is
         // initialised where the encoding says so, and the size is the one it was made with.
         unsafe {

@@ -465,6 +465,24 @@ unsafe fn write_value(block: Block, value: &NewText<'_>) {
     }
 }
 
+/// How many blocks this thread made and did not free, for tests of leaks.
+#[cfg(test)]
+pub(crate) mod live_blocks {
+    use std::cell::Cell;
+
+    thread_local! {
+        static LIVE: Cell<isize> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn add(by: isize) {
+        LIVE.set(LIVE.get() + by);
+    }
+
+    pub(crate) fn count() -> isize {
+        LIVE.get()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{EntryBox, EntryRef, INLINE_MAX, NewText, Text, is_volatile};

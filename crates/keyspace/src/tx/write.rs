@@ -94,9 +94,11 @@ impl Tx {
         }
         let value = make(Some(old))?;
         let clock = self.access.accessed(old.access_clock());
-        old.set_access_clock(clock);
         let deadline = lifetime.applied_to(old.deadline());
-        if !door.overwrite_text(place, &value, deadline) {
+        if door.overwrite_text(place, &value, deadline) {
+            // Not before: undo and walks keep the entry as it was.
+            door.entry(place).set_access_clock(clock);
+        } else {
             let mut entry = EntryBox::text(key, value, deadline);
             entry.set_access_clock(clock);
             door.replace(place, entry);

@@ -1,0 +1,125 @@
+//! Tests of transactions: one file per mechanism, and what they share.
+
+mod changes;
+mod expiry;
+mod memory;
+mod model;
+mod threads;
+mod walks;
+mod widening;
+mod worlds;
+
+use std::task::Waker;
+
+use base::time::UnixMillis;
+
+use super::{Tx, TxOptions};
+use crate::entry::{EntryRef, NewText};
+use crate::keyspace::{Keyspace, Options, PARTITIONS};
+use crate::lock::acquisition::{Acquisition, PartitionSet};
+use crate::lock::partition::PartitionIndex;
+use crate::tx::Lifetime;
+
+/// The time at which most tests play.
+const NOW: UnixMillis = 1_000_000;
+
+const OPTIONS: TxOptions =
+    TxOptions { lane: 0, database: 0, now: NOW, touches: true, undoable: false, heavy: false };
+
+fn keyspace() -> &'static Keyspace {
+    Keyspace::leak(Options { databases: 4, hash_key: (7, 9) })
+}
+
+/// A transaction that holds the partitions of these keys.
+fn begin(keyspace: &'static Keyspace, keys: &[&[u8]], options: TxOptions) -> Tx {
+    let partitions: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+    let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
+    assert!(acquisition.attempt(), "the partitions are free");
+    Tx::begin(acquisition, options)
+}
+
+fn on(keyspace: &'static Keyspace, keys: &[&[u8]]) -> Tx {
+    begin(keyspace, keys, OPTIONS)
+}
+
+fn at(now: UnixMillis) -> TxOptions {
+    TxOptions { now, ..OPTIONS }
+}
+
+fn undoable() -> TxOptions {
+    TxOptions { undoable: true, ..OPTIONS }
+}
+
+/// A transaction that holds everything.
+fn world(keyspace: &'static Keyspace, options: TxOptions) -> Tx {
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert!(acquisition.poll(Waker::noop()).is_ready(), "nobody is inside");
+    Tx::begin(acquisition, options)
+}
+
+fn set(tx: &mut Tx, key: &[u8], value: &[u8]) -> bool {
+    tx.put_text(key, NewText::from_client(value), Lifetime::Forever).unwrap()
+}
+
+fn set_until(tx: &mut Tx, key: &[u8], value: &[u8], deadline: UnixMillis) -> bool {
+    tx.put_text(key, NewText::from_client(value), Lifetime::Until(deadline)).unwrap()
+}
+
+fn get(tx: &Tx, key: &[u8]) -> Option<Vec<u8>> {
+    tx.peek(key).unwrap().map(bytes_of)
+}
+
+fn bytes_of(entry: EntryRef<'_>) -> Vec<u8> {
+    entry.text().unwrap().contiguous(&mut Vec::new()).to_vec()
+}
+
+/// Keys of partitions that are all different.
+fn scattered(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
+    let mut taken = std::collections::HashSet::new();
+    let keys = (0..).map(|number| format!("key:{number}").into_bytes());
+    keys.filter(|key| taken.insert(keyspace.locate(key).partition)).take(count).collect()
+}
+
+/// A second key of the same partition.
+fn neighbour(keyspace: &Keyspace, key: &[u8]) -> Vec<u8> {
+    let home = keyspace.locate(key).partition;
+    let mut keys = (0..).map(|number| format!("neighbour:{number}").into_bytes());
+    keys.find(|other| keyspace.locate(other).partition == home).unwrap()
+}
+
+/// Asserts that counters, hints and bounds agree with what a full walk finds.
+fn audit(keyspace: &'static Keyspace) {
+    let tx = world(keyspace, OPTIONS);
+    let (mut keys, mut volatile) = (vec![0; 4], vec![0; 4]);
+    let mut memory = keyspace.fixed_memory();
+    for partition in 0..PARTITIONS as PartitionIndex {
+        let content = tx.grant.content(partition).unwrap();
+        let mut population = 0;
+        for physical in 0..content.databases() {
+            let table = content.table(physical).unwrap();
+            memory += table.memory();
+            assert!(table.len() > 0 || table.memory() == 0, "an empty table has no memory");
+            let mut visit = |entry: EntryRef<'_>| {
+                memory += entry.memory();
+                keys[physical] += 1;
+                population += 1;
+                assert_eq!(entry.marks(), content.marks, "no walk is attached");
+                if let Some(deadline) = entry.deadline() {
+                    volatile[physical] += 1;
+                    let mut due = keyspace.partitions_due(deadline);
+                    assert!(due.any(|index| index == partition), "the bound is a lower one");
+                }
+            };
+            let mut from = Some(0);
+            while let Some(position) = from {
+                from = table.walk(position, 1000, &mut visit);
+            }
+        }
+        assert_eq!(keyspace.population(partition), population);
+    }
+    for logical in 0..4 {
+        assert_eq!(keyspace.len(logical), keys[keyspace.physical(logical)]);
+        assert_eq!(keyspace.volatile_len(logical), volatile[keyspace.physical(logical)]);
+    }
+    assert_eq!(keyspace.memory(), memory);
+}

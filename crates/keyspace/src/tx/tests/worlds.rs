@@ -1,0 +1,134 @@
+//! What needs everything at once, and who waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
+
+use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, world};
+use crate::lock::acquisition::Acquisition;
+use crate::refusal::Refusal;
+use crate::tx::TxOptions;
+
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn flushing_empties_one_database_or_all() {
+    let keyspace = keyspace();
+    for logical in 0..4 {
+        for number in 0..50 * (logical + 1) {
+            let key = format!("key:{number}").into_bytes();
+            let mut tx = on(keyspace, &[&key]);
+            tx.switch_database(logical);
+            set_until(&mut tx, &key, &[b'v'; 100], NOW + 5);
+        }
+    }
+    let mut tx = world(keyspace, TxOptions { database: 1, ..OPTIONS });
+    assert_eq!(tx.flush_database(), Ok(100));
+    assert_eq!((tx.effects().changes(), tx.flush_database()), (100, Ok(0)));
+    drop(tx);
+    assert_eq!([0, 1, 2, 3].map(|logical| keyspace.len(logical)), [50, 0, 150, 200]);
+    audit(keyspace);
+    let mut tx = world(keyspace, OPTIONS);
+    assert_eq!((tx.flush_all(), tx.database()), (Ok(400), 0));
+    drop(tx);
+    assert!(keyspace.is_empty());
+    assert_eq!(keyspace.memory(), keyspace.fixed_memory());
+    audit(keyspace);
+}
+
+#[test]
+fn swapping_exchanges_names() {
+    let keyspace = keyspace();
+    set(&mut on(keyspace, &[b"k"]), b"k", b"zero");
+    let mut tx = world(keyspace, OPTIONS);
+    tx.swap_databases(0, 2).unwrap();
+    assert_eq!(get(&tx, b"k"), None, "the client's own database changed under it");
+    set(&mut tx, b"k", b"was two");
+    tx.switch_database(2);
+    assert_eq!(get(&tx, b"k").unwrap(), b"zero");
+    drop(tx);
+    assert_eq!([0, 1, 2].map(|logical| keyspace.len(logical)), [1, 0, 1]);
+    audit(keyspace);
+}
+
+#[test]
+fn without_the_world_nothing_is_flushed() {
+    let keyspace = keyspace();
+    let mut tx = on(keyspace, &[b"k"]);
+    set(&mut tx, b"k", b"v");
+    assert_eq!(tx.flush_database(), Err(Refusal::Widen));
+    assert_eq!(get(&tx, b"k").unwrap(), b"v");
+}
+
+#[test]
+fn the_last_lane_to_leave_grants_the_world() {
+    let keyspace = keyspace();
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    assert!(keyspace.enter(0) && keyspace.enter(1));
+    keyspace.enter_heavy();
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert_eq!(acquisition.poll(&waker), Poll::Pending);
+    assert!(keyspace.is_stopping() && !keyspace.enter(2));
+    keyspace.leave(0);
+    keyspace.leave(1);
+    assert_eq!((acquisition.poll(&waker), bell.0.load(Ordering::SeqCst)), (Poll::Pending, 0));
+    keyspace.leave_heavy();
+    assert_eq!(bell.0.load(Ordering::SeqCst), 1);
+    assert!(acquisition.poll(&waker).is_ready());
+    assert!(keyspace.wait_for_world(&waker));
+    drop(acquisition);
+    assert_eq!(bell.0.load(Ordering::SeqCst), 2, "who waited goes on");
+    assert!(keyspace.enter(2) && !keyspace.wait_for_world(&waker));
+    keyspace.leave(2);
+}
+
+#[test]
+fn a_ticket_wakes_the_waker_of_its_last_poll() {
+    let keyspace = keyspace();
+    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+    let [first, second] = bells.clone().map(Waker::from);
+    let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
+    let holder = on(keyspace, &[b"k"]);
+    let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+    let mut waiting = Acquisition::of_partitions(keyspace, partitions);
+    assert!(!waiting.attempt());
+    assert!(waiting.poll(&first).is_pending() && waiting.poll(&second).is_pending());
+    assert!(!waiting.attempt(), "its ticket is out");
+    drop(holder);
+    assert_eq!(rung(), [0, 1]);
+    assert!(waiting.poll(&second).is_ready());
+    drop(waiting);
+    assert!(keyspace.enter(0));
+    let mut everything = Acquisition::of_world(keyspace);
+    assert!(everything.poll(&first).is_pending() && everything.poll(&second).is_pending());
+    keyspace.leave(0);
+    assert_eq!(rung(), [0, 2]);
+}
+
+#[test]
+fn who_is_beaten_often_is_handed_the_lock() {
+    let keyspace = keyspace();
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+    let mut waiting = Acquisition::of_partitions(keyspace, partitions);
+    for round in 0..4 {
+        let holder = on(keyspace, &[b"k"]);
+        assert!(waiting.poll(&waker).is_pending());
+        drop(holder);
+        assert_eq!(bell.0.load(Ordering::SeqCst), round + 1);
+    }
+    let partition = keyspace.locate(b"k").partition;
+    assert!(keyspace.try_acquire(partition).is_none(), "handed over, not free");
+    assert!(waiting.poll(&waker).is_ready());
+    drop(waiting);
+    assert!(keyspace.try_acquire(partition).is_some());
+}
