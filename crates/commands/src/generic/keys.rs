@@ -153,3 +153,111 @@ fn populated(tx: &Tx) -> impl Iterator<Item = PartitionIndex> + use<> {
 fn enter(tx: &mut Tx, partition: PartitionIndex) -> Result<(), Refusal> {
     if tx.visit(partition) { Ok(()) } else { Err(Refusal::Heavy) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::testing::Session;
+
+    #[test]
+    fn keys_by_pattern() {
+        let mut session = Session::new();
+        session.call("SET one 1");
+        session.call("SET two 2 PX 1");
+        assert_eq!(session.call("KEYS o*"), r#"["one"]"#);
+        assert_eq!(session.call("KEYS one"), r#"["one"]"#);
+        assert_eq!(session.call(r"KEYS \one"), r#"["one"]"#);
+        for pattern in ["on", "\"\"", "[", "x*"] {
+            assert_eq!(session.call(&format!("KEYS {pattern}")), "[]", "{pattern}");
+        }
+        session.advance(1);
+        assert_eq!(session.call("KEYS *"), r#"["one"]"#);
+        assert_eq!(session.call("KEYS two"), "[]");
+        session.call("SET \"\" empty");
+        session.call("DEL one");
+        assert_eq!(session.call("KEYS *"), r#"[""]"#);
+        assert_eq!(session.call("KEYS"), "-ERR wrong number of arguments for 'keys' command");
+    }
+
+    #[test]
+    fn hostile_patterns_take_no_time() {
+        let mut session = Session::new();
+        session.call_words(&[b"SET", &[b'a'; 1000], b"1"]);
+        let patterns = [b"a*".repeat(500), vec![b'*'; 100_000], vec![b'['; 100_000]];
+        for pattern in patterns {
+            let pattern = [&pattern[..], b"b"].concat();
+            assert_eq!(session.call_words(&[b"KEYS", &pattern]), "[]");
+        }
+    }
+
+    #[test]
+    fn a_large_keyspace_is_listed_off_the_worker() {
+        let mut session = Session::new();
+        for number in 0..5000 {
+            session.call(&format!("SET {number} x"));
+        }
+        let listed = session.call("KEYS *");
+        assert_eq!(listed.split(' ').count(), 5000);
+        assert!(session.ran_heavy());
+        assert_eq!(session.call("KEYS 4711"), r#"["4711"]"#);
+        assert!(!session.ran_heavy());
+    }
+
+    #[test]
+    fn no_key_at_random() {
+        let mut session = Session::new();
+        assert_eq!(session.call("RANDOMKEY"), "nil");
+        session.call("SET a 1 PX 1");
+        session.advance(1);
+        assert_eq!(session.call("RANDOMKEY"), "nil");
+        session.call("SET b 1");
+        for number in 0..200 {
+            session.call(&format!("SET {number} 1 PX 1"));
+        }
+        session.advance(1);
+        assert_eq!(session.call("RANDOMKEY"), "\"b\"");
+        session.select(3);
+        assert_eq!(session.call("RANDOMKEY"), "nil");
+    }
+
+    /// The chance that chi square exceeds its mean by five deviations is below one in 10,000.
+    #[track_caller]
+    fn is_uniform(session: &mut Session, keys: usize, draws: usize) {
+        let mut times = BTreeMap::new();
+        for _ in 0..draws {
+            *times.entry(session.call("RANDOMKEY")).or_insert(0_u32) += 1;
+        }
+        let expected = draws as f64 / keys as f64;
+        let missing = (keys - times.len()) as f64 * expected;
+        let squares = times.values().map(|&times| (f64::from(times) - expected).powi(2));
+        let chi_square = squares.sum::<f64>() / expected + missing;
+        let freedom = (keys - 1) as f64;
+        let bound = freedom + 5.0 * (2.0 * freedom).sqrt() + 5.0;
+        assert!(chi_square < bound, "{chi_square} for {keys} keys");
+    }
+
+    #[test]
+    fn every_key_comes_as_often() {
+        for keys in [3, 300] {
+            let mut session = Session::new();
+            for number in 0..keys {
+                session.call(&format!("SET {number} x"));
+            }
+            is_uniform(&mut session, keys, 10_000);
+        }
+    }
+
+    #[test]
+    fn every_key_comes_as_often_beside_other_databases() {
+        let mut session = Session::new();
+        for number in 0..1000 {
+            session.call(&format!("SET {number} x"));
+        }
+        session.select(1);
+        for number in 0..30 {
+            session.call(&format!("SET {number} x"));
+        }
+        is_uniform(&mut session, 30, 1000);
+    }
+}

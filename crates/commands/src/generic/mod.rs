@@ -10,6 +10,8 @@ mod object;
 mod query;
 mod relocate;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod ttl;
 
 use keyspace::{Refusal, Tx};

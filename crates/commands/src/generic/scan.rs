@@ -122,12 +122,14 @@ impl Cursor {
             [b'-', digits @ ..] => (digits, true),
             [b'+', digits @ ..] | digits => (digits, false),
         };
-        let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
         let number = digits.iter().try_fold(0_u64, |number, digit| {
-            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
+            let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+            number.checked_mul(10)?.checked_add(u64::from(digit))
         });
         match number {
-            Some(number) if is_number && !(is_negative && number > 0) => Ok(Self::unpack(number)),
+            Some(number) if !digits.is_empty() && !(is_negative && number > 0) => {
+                Ok(Self::unpack(number))
+            }
             _ => Err(INVALID),
         }
     }
@@ -235,7 +237,14 @@ fn step(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use base::random::Random;
+    use keyspace::Keyspace;
+    use proto::value::Value;
+
     use super::Cursor;
+    use crate::testing::Session;
 
     #[test]
     fn cursors_are_read_as_redis_reads_them() {
@@ -245,7 +254,151 @@ mod tests {
         for text in ["", "+", "-1", "0 ", "0x10", "1e3", "x", "18446744073709551616"] {
             assert!(Cursor::parse(text.as_bytes()).is_err(), "{text:?}");
         }
-        assert_eq!(Cursor::parse(b"274877906945"), Ok(Cursor { partition: 1, position: 1 << 26 }));
+        let second = Cursor { partition: 1, position: 1 << 26 };
+        assert_eq!(Cursor::parse(b"274877906945"), Ok(second));
         assert!(Cursor::parse(b"18446744073709551615").is_ok());
+    }
+
+    #[test]
+    fn options_are_read_as_redis_reads_them() {
+        let mut session = Session::new();
+        session.call("SET a 1");
+        for request in ["SCAN 0 COUNT", "SCAN 0 COUNT 0", "SCAN 0 COUNT -1", "SCAN 0 MATCH"] {
+            assert_eq!(session.call(request), "-ERR syntax error", "{request}");
+        }
+        for request in ["SCAN 0 TYPE", "SCAN 0 foo", "SCAN 0 foo bar", "SCAN 0 COUNT 9 COUNT 0"] {
+            assert_eq!(session.call(request), "-ERR syntax error", "{request}");
+        }
+        for request in ["SCAN 0 COUNT x", "SCAN 0 COUNT 9223372036854775808 MATCH"] {
+            let refusal = "-ERR value is not an integer or out of range";
+            assert_eq!(session.call(request), refusal, "{request}");
+        }
+        for request in ["SCAN x", "SCAN -1", "SCAN x COUNT", "SCAN 18446744073709551616"] {
+            assert_eq!(session.call(request), "-ERR invalid cursor", "{request}");
+        }
+        let refusal = "-ERR NOVALUES option can only be used in HSCAN";
+        assert_eq!(session.call("SCAN 0 NOVALUES"), refusal);
+        for request in [
+            "SCAN 0",
+            "SCAN 0 COUNT 9223372036854775807",
+            "SCAN 0 TYPE STRING MATCH a",
+            "SCAN 0 MATCH x MATCH *",
+        ] {
+            assert_eq!(session.call(request), r#"["0" ["a"]]"#, "{request}");
+        }
+        for request in [
+            "SCAN 0 TYPE hash",
+            "SCAN 0 TYPE nosuch",
+            "SCAN 0 MATCH b*",
+            "SCAN 9223372036854775808",
+            "SCAN 4503599627370496",
+        ] {
+            assert_eq!(session.call(request), r#"["0" []]"#, "{request}");
+        }
+        session.select(1);
+        assert_eq!(session.call("SCAN 0"), r#"["0" []]"#);
+    }
+
+    #[test]
+    fn a_small_keyspace_takes_one_call_and_a_large_one_many() {
+        let mut session = Session::new();
+        for number in 0..10 {
+            session.call(&format!("SET {number} x"));
+        }
+        let (cursor, keys) = scan(&mut session, &[b"SCAN", b"0", b"COUNT", b"11"]);
+        assert_eq!((&*cursor, keys.len()), (&b"0"[..], 10));
+        for number in 10..10_000 {
+            session.call(&format!("SET {number} x"));
+        }
+        let (cursor, keys) = scan(&mut session, &[b"SCAN", b"0"]);
+        assert!(*cursor != *b"0" && (10..20).contains(&keys.len()));
+        assert!(!session.ran_heavy());
+        let (cursor, keys) = scan(&mut session, &[b"SCAN", b"0", b"COUNT", b"100000"]);
+        assert_eq!((&*cursor, keys.len()), (&b"0"[..], 10_000));
+        assert!(session.ran_heavy());
+        session.select(1);
+        session.call("SET alone x");
+        let (mut cursor, mut calls, mut found) = (b"0".to_vec(), 0, Vec::new());
+        while calls == 0 || cursor != b"0" {
+            let (next, keys) = scan(&mut session, &[b"SCAN", &cursor, b"MATCH", b"al*"]);
+            (cursor, calls) = (next, calls + 1);
+            found.extend(keys);
+        }
+        assert_eq!(found, [b"alone"]);
+        assert!(calls < 20, "{calls} calls over partitions that other databases fill");
+    }
+
+    #[test]
+    fn rm_deletes_what_matches() {
+        let mut session = Session::new();
+        for number in 0..3000 {
+            session.call(&format!("SET {}:{number} x", number % 3));
+        }
+        let (mut cursor, mut removed) = ("0".to_owned(), 0);
+        loop {
+            let request = format!("RM {cursor} MATCH 1:* COUNT 5000 TYPE string");
+            let reply = session.call(&request);
+            let (next, count) = reply[2..reply.len() - 1].split_once("\" :").unwrap();
+            removed += count.parse::<u32>().unwrap();
+            cursor = next.to_owned();
+            if cursor == "0" {
+                break;
+            }
+        }
+        assert_eq!(removed, 1000);
+        assert_eq!(session.call("DBSIZE"), ":2000");
+        assert_eq!(session.call("KEYS 1:*"), "[]");
+        assert_eq!(session.call("RM"), "-ERR wrong number of arguments for 'rm' command");
+        assert_eq!(session.call("RM x"), "-ERR invalid cursor");
+    }
+
+    /// Keys of few partitions, so that their tables grow and shrink much.
+    fn crowded_keys(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
+        let numbers = (0_u32..).map(|number| number.to_string().into_bytes());
+        numbers.filter(|key| keyspace.locate(key).partition < 8).take(count).collect()
+    }
+
+    fn scan(session: &mut Session, words: &[&[u8]]) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let Value::Array(parts) = session.value_of(words) else { panic!("SCAN gives an array") };
+        let [Value::Bulk(cursor), Value::Array(keys)] = &parts[..] else { panic!("of two") };
+        (cursor.clone(), keys.iter().map(|key| key.as_bytes().unwrap().to_vec()).collect())
+    }
+
+    #[test]
+    fn what_is_there_all_the_while_is_found() {
+        let mut session = Session::new();
+        let keys = crowded_keys(session.keyspace(), 1500);
+        for seed in 0..12 {
+            let mut random = Random::from_seed(seed);
+            session.call("FLUSHALL");
+            let stable: BTreeSet<&[u8]> = keys.iter().step_by(7).map(Vec::as_slice).collect();
+            stable.iter().for_each(|key| drop(session.call_words(&[b"SET", key, b"x"])));
+            let mut times_seen = BTreeMap::new();
+            let (mut cursor, mut calls) = (b"0".to_vec(), 0);
+            while calls == 0 || cursor != b"0" {
+                // Waves of insertions and of deletions, so that tables grow and shrink.
+                let grows = random.below(2) == 0;
+                for _ in 0..random.below(200) {
+                    let key = &*keys[random.below(keys.len() as u64) as usize];
+                    if stable.contains(key) {
+                        session.call_words(&[b"SET", key, b"y"]);
+                    } else if !grows {
+                        session.call_words(&[b"DEL", key]);
+                    } else if random.below(4) == 0 {
+                        session.call_words(&[b"SET", key, b"z", b"PX", b"3"]);
+                    } else {
+                        session.call_words(&[b"SET", key, b"z"]);
+                    }
+                }
+                session.advance(1);
+                let count = (1 + random.below(30)).to_string();
+                let words = [b"SCAN", &cursor[..], b"COUNT", count.as_bytes()];
+                let (next, found) = scan(&mut session, &words);
+                found.into_iter().for_each(|key| *times_seen.entry(key).or_insert(0) += 1);
+                (cursor, calls) = (next, calls + 1);
+            }
+            let lost = stable.iter().filter(|key| !times_seen.contains_key(**key));
+            assert_eq!(lost.count(), 0, "seed {seed}, {calls} calls");
+        }
     }
 }
