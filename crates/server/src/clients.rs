@@ -16,6 +16,9 @@ use base::time::UnixMillis;
 /// An id that no other client of this process ever has.
 pub(crate) type ClientId = u64;
 
+/// `LiveFigures::last_command` of a client that sent none yet.
+pub(crate) const NO_COMMAND: u32 = u32::MAX;
+
 /// What is shared about a client.
 pub(crate) struct Client {
     pub(crate) id: ClientId,
@@ -97,6 +100,10 @@ pub(crate) mod client_flags {
     pub(crate) const CLOSING: u32 = 1 << 4;
     /// It imports data (Valkey's CLIENT IMPORT-SOURCE).
     pub(crate) const IMPORT_SOURCE: u32 = 1 << 5;
+    /// It waits for the end of CLIENT PAUSE.
+    pub(crate) const PAUSED: u32 = 1 << 6;
+    /// It follows redirections (Valkey's CLIENT CAPA).
+    pub(crate) const REDIRECT: u32 = 1 << 7;
 }
 
 /// All clients of the process.
@@ -129,6 +136,7 @@ impl Clients {
             deliveries: Mutex::default(),
         });
         client.live.last_active.store(now, Ordering::Relaxed);
+        client.live.last_command.store(NO_COMMAND, Ordering::Relaxed);
         client.live.resp.store(2, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.table().insert(client.id, Arc::clone(&client));

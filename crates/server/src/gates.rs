@@ -2,13 +2,20 @@
 //!
 //! Invariant: a gate looks and never changes anything; the first one that objects decides.
 
+use std::borrow::Cow;
+
+use commands::Flags;
 use keyspace::Refusal;
 use proto::Args;
 
+use crate::config::DebugAccess;
+use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
 use crate::session::{Session, Stage};
 use crate::table::Entry;
 use crate::worker::Worker;
-use commands::Flags;
+
+/// A client that must say who it is first.
+const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
 
 /// Whether a command may run.
 pub(crate) enum Verdict {
@@ -21,16 +28,48 @@ pub(crate) enum Verdict {
 /// Asks all gates.
 #[inline]
 pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
+    let flags = entry.spec.flags;
     if !entry.spec.arity.admits(args.len()) {
         return Verdict::Refused(commands::errors::wrong_arity(&entry.full_name));
     }
-    if !session.authenticated && !entry.spec.flags.has(Flags::NO_AUTH) {
-        return Verdict::Refused(Refusal::error("NOAUTH Authentication required."));
+    if flags.has(Flags::PROTECTED)
+        && let Some(refusal) = protect(worker, session, entry)
+    {
+        return Verdict::Refused(refusal);
     }
-    if worker.server.pause.may_hold(entry.spec.flags)
-        && let Some(stage) = worker.server.pause.hold(worker.now_ms(), entry.spec.flags)
+    if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker) {
+        return Verdict::Refused(NO_AUTH);
+    }
+    let pause = &worker.server.pause;
+    if pause.may_hold(flags)
+        && let Some(stage) = pause.hold(worker.now_ms())
     {
         return Verdict::Postponed(stage);
     }
     Verdict::Admitted
+}
+
+/// DEBUG and MODULE are for those whom the configuration names.
+#[cold]
+fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal> {
+    let config = &worker.server.config;
+    let (access, word): (DebugAccess, &str) = match entry.spec.name {
+        "DEBUG" => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
+        _ => (config.get(ENABLE_MODULE_COMMAND), "module"),
+    };
+    if access.allows(session.is_local) {
+        return None;
+    }
+    Some(Refusal::Error(Cow::Owned(format!(
+        "ERR {} command not allowed. If the enable-{word}-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+        word.to_ascii_uppercase()
+    ))))
+}
+
+/// Whether there still is a password: it may have been taken away since the client came.
+#[cold]
+pub(crate) fn needs_password(worker: &Worker) -> bool {
+    !worker.server.config.get(REQUIREPASS).is_empty()
 }

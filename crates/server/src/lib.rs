@@ -19,6 +19,7 @@ mod log;
 mod monitor;
 mod pause;
 mod reception;
+mod secrets;
 mod server;
 mod session;
 mod shutdown;

@@ -1,6 +1,6 @@
 //! MONITOR: every admitted command as a line for those who watch.
 //!
-//! Invariant: passwords are never shown: commands that carry one are left out.
+//! Invariant: passwords are never shown.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -10,6 +10,7 @@ use commands::Flags;
 use proto::Args;
 
 use crate::clients::{Peer, Signal, client_flags};
+use crate::secrets;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
@@ -24,7 +25,7 @@ pub(crate) fn feed(worker: &Worker, session: &Session, entry: &Entry, args: Args
     if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
         return;
     }
-    let line = line(worker, session, args);
+    let line = line(worker, session, entry, args);
     for client in worker.server.clients.all() {
         if !client.has_flag(client_flags::MONITOR) {
             continue;
@@ -37,7 +38,7 @@ pub(crate) fn feed(worker: &Worker, session: &Session, entry: &Entry, args: Args
     }
 }
 
-fn line(worker: &Worker, session: &Session, args: Args<'_>) -> String {
+fn line(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> String {
     let now = worker.server.keyspace.clock().now_us();
     let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
     let mut line = format!("+{seconds}.{micros:06} [{} ", session.database);
@@ -46,9 +47,9 @@ fn line(worker: &Worker, session: &Session, args: Args<'_>) -> String {
         Peer::Tcp(address) => write!(line, "{address}]"),
         Peer::Unix => write!(line, "unix:]"),
     };
-    for argument in args.iter() {
+    for index in 0..args.len() {
         line.push(' ');
-        line.push_str(&quote(argument));
+        line.push_str(&quote(secrets::shown(entry, args, index)));
     }
     line.push_str("\r\n");
     line

@@ -1,5 +1,8 @@
 //! CLIENT PAUSE: until when commands wait, and who waits.
 //!
+//! As in Redis, a pause of everything holds CLIENT UNPAUSE too, and RESET and QUIT: it ends by its
+//! time. Commands that would fail admission fail at once.
+//!
 //! Invariant: a session that waits is woken by the end of the pause or by its own timer.
 
 use std::sync::Mutex;
@@ -48,13 +51,20 @@ impl Pause {
         self.until.load(Ordering::Relaxed) != 0
             && (flags.has(Flags::WRITE)
                 || flags.has(Flags::MAY_REPLICATE)
-                || self.all_commands.load(Ordering::Relaxed) && !flags.has(Flags::NO_AUTH))
+                || self.all_commands.load(Ordering::Relaxed))
     }
 
     /// What a held command waits for; `None` if the pause is over.
-    pub(crate) fn hold(&self, now: UnixMillis, _flags: Flags) -> Option<Stage> {
-        let left = self.until.load(Ordering::Relaxed) - now;
-        let left = u64::try_from(left).ok().filter(|&left| left > 0)?;
+    #[cold]
+    pub(crate) fn hold(&self, now: UnixMillis) -> Option<Stage> {
+        let until = self.until.load(Ordering::Relaxed);
+        let left = u64::try_from(until.saturating_sub(now)).ok().filter(|&left| left > 0);
+        let Some(left) = left else {
+            // Over: nobody has to ask again, unless a new pause has just begun.
+            let (ordering, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.until.compare_exchange(until, 0, ordering, failed);
+            return None;
+        };
         Some(Stage::Paused(Box::pin(tokio::time::sleep(Duration::from_millis(left)))))
     }
 

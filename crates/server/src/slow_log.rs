@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto::Args;
 
+use crate::secrets;
 use crate::session::Session;
 use crate::table::Entry;
 use commands::Flags;
@@ -71,7 +72,7 @@ impl SlowLog {
             id: 0,
             time: session.client.live.last_active.load(Ordering::Relaxed) / 1000,
             micros,
-            arguments: cut(args),
+            arguments: cut(entry, args),
             peer: session.client.peer.to_string(),
             client_name: session.client.names().name.clone(),
         };
@@ -104,9 +105,10 @@ impl SlowLog {
 }
 
 /// The arguments as the log keeps them.
-fn cut(args: Args<'_>) -> Vec<Vec<u8>> {
+fn cut(entry: &Entry, args: Args<'_>) -> Vec<Vec<u8>> {
     let shown = if args.len() > ARGUMENTS { ARGUMENTS - 1 } else { args.len() };
-    let mut kept: Vec<Vec<u8>> = args.iter().take(shown).map(cut_argument).collect();
+    let argument = |index| cut_argument(secrets::shown(entry, args, index));
+    let mut kept: Vec<Vec<u8>> = (0..shown).map(argument).collect();
     if args.len() > shown {
         kept.push(format!("... ({} more arguments)", args.len() - shown).into_bytes());
     }

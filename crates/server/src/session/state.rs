@@ -3,6 +3,7 @@
 //! Invariant: all of it may move to another worker.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto::Resp;
 
@@ -38,6 +39,7 @@ pub(crate) enum ReplyMode {
 
 impl Session {
     pub(crate) fn new(client: Arc<Client>, authenticated: bool, is_local: bool) -> Self {
+        client.live.authenticated.store(authenticated, Ordering::Relaxed);
         Self {
             client,
             database: 0,
@@ -48,6 +50,24 @@ impl Session {
             no_touch: false,
             is_local,
         }
+    }
+
+    /// Turns to another database.
+    pub(crate) fn select(&mut self, database: usize) {
+        self.database = database;
+        self.client.live.database.store(database as u32, Ordering::Relaxed);
+    }
+
+    /// Changes the protocol of the replies.
+    pub(crate) fn speak(&mut self, resp: Resp) {
+        self.resp = resp;
+        self.client.live.resp.store(if resp == Resp::Two { 2 } else { 3 }, Ordering::Relaxed);
+    }
+
+    /// Lets the client in, or not any more.
+    pub(crate) fn authenticate(&mut self, is_known: bool) {
+        self.authenticated = is_known;
+        self.client.live.authenticated.store(is_known, Ordering::Relaxed);
     }
 
     /// Whether what the present command writes reaches the client.
