@@ -10,6 +10,7 @@ use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
 
 use crate::counters::{Count, Counters, LaneCounters};
+use crate::entry::EntryTable;
 use crate::garbage::Garbage;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
@@ -153,10 +154,24 @@ impl Keyspace {
         }
     }
 
-    /// Asks the processor to fetch what a lookup of the key would read first.
-    #[inline]
-    pub fn prefetch_partition(&self, location: Location) {
-        crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
+    /// Asks the processor for all that lookups of these keys in a logical database will read, so
+    /// that their waits for memory overlap: the locks first, then buckets, then entries.
+    pub fn prefetch(&self, locations: &[Location], logical: usize) {
+        let physical = self.physical(logical);
+        for location in locations {
+            crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
+        }
+        let each = |look: fn(&EntryTable, u64)| {
+            for &Location { partition, position } in locations {
+                self.partition(partition).glance(&self.lot, partition, |content| {
+                    if let Some(table) = content.table(physical) {
+                        look(table, position);
+                    }
+                });
+            }
+        };
+        each(EntryTable::prefetch);
+        each(EntryTable::prefetch_entry);
     }
 
     /// The clock that all transactions read.

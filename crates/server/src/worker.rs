@@ -8,17 +8,20 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use base::time::UnixMillis;
-use proto::{Output, RequestParser};
+use proto::Output;
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::clients::{Client, ClientId, Signal};
+use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
 use crate::expiry::Sweep;
 use crate::server::Server;
-use crate::session::{Exit, Moving, Serve};
+use crate::session::{Exit, Moving, Serve, Window};
 
 /// The read buffer that a worker's sessions share.
 const INPUT_SIZE: usize = 64 * 1024;
@@ -31,8 +34,11 @@ pub(crate) struct Worker {
     pub(crate) input: RefCell<Box<[u8]>>,
     pub(crate) counters: &'static WorkerCounters,
     outputs: RefCell<Vec<Box<Output>>>,
-    parsers: RefCell<Vec<Box<RequestParser>>>,
+    /// Requests parsed ahead, for the session whose turn it is.
+    pub(crate) window: RefCell<Window>,
     inside: Cell<bool>,
+    /// Sessions that live here. The shared count also has those that are on their way to the lane.
+    adopted: Cell<usize>,
     /// The partition that this worker's expiry is in the middle of.
     pub(crate) sweep: RefCell<Option<Sweep>>,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
@@ -44,8 +50,12 @@ pub(crate) struct Worker {
 pub(crate) enum Message {
     /// Serve a connection.
     Adopt(Box<Moving>),
+    /// Bind the thread to a core, or free it, as the configuration says.
+    Bind,
     /// Hand all sessions to others and end.
     Retire,
+    /// End, and all sessions with you.
+    End,
 }
 
 impl Worker {
@@ -56,8 +66,9 @@ impl Worker {
             input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
             counters: server.worker_counters(lane),
             outputs: RefCell::default(),
-            parsers: RefCell::default(),
+            window: RefCell::default(),
             inside: Cell::new(false),
+            adopted: Cell::new(0),
             sweep: RefCell::default(),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
@@ -119,6 +130,7 @@ impl Worker {
 
     /// Ends the books of a session, or hands it to another worker.
     pub(crate) fn session_over(&self, id: ClientId, exit: Exit) {
+        self.adopted.set(self.adopted.get() - 1);
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
             Exit::Closed => self.server.session_ended(id),
@@ -138,26 +150,17 @@ impl Worker {
             spare.push(output);
         }
     }
-
-    pub(crate) fn take_parser(&self) -> Box<RequestParser> {
-        self.parsers.borrow_mut().pop().unwrap_or_default()
-    }
-
-    pub(crate) fn give_back_parser(&self, parser: Box<RequestParser>) {
-        let mut spare = self.parsers.borrow_mut();
-        if spare.len() < 4 {
-            spare.push(parser);
-        }
-    }
 }
 
 /// Runs a worker until it is retired. The thread is its own.
-pub(crate) fn run(server: &'static Server, lane: usize, inbox: mpsc::UnboundedReceiver<Message>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .expect("the process may have one more epoll descriptor, or it cannot serve at all");
+pub(crate) fn run(
+    server: &'static Server,
+    lane: usize,
+    runtime: Runtime,
+    inbox: mpsc::UnboundedReceiver<Message>,
+) {
     let worker = Rc::new(Worker::new(server, lane));
+    bind(&worker);
     LocalSet::new().block_on(&runtime, receive(worker, inbox));
 }
 
@@ -166,27 +169,32 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
+            Message::Bind => bind(&worker),
             Message::Retire => break,
+            Message::End => return,
         }
     }
     expiry.abort();
     crate::expiry::give_up(&worker);
-    retire(&worker, &mut inbox).await;
+    retire(&worker).await;
 }
 
-/// Sends all sessions away and waits until the last is gone.
-async fn retire(worker: &Rc<Worker>, inbox: &mut mpsc::UnboundedReceiver<Message>) {
-    while worker.counters.sessions.load(Ordering::Relaxed) > 0 {
-        while let Ok(message) = inbox.try_recv() {
-            if let Message::Adopt(moving) = message {
-                worker.server.crew.hand_over(worker.server, moving);
-                worker.counters.sessions.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        for client in own_clients(worker) {
-            client.signal(Signal::Move);
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+fn bind(worker: &Worker) {
+    if worker.server.config.get(SERVER_THREAD_AFFINITY) {
+        worker.server.cores.bind(worker.lane);
+    } else {
+        worker.server.cores.release();
+    }
+}
+
+/// Sends all sessions away and waits until the last is gone. No more can come: who is told to
+/// retire is no longer on the roster.
+async fn retire(worker: &Worker) {
+    for client in own_clients(worker) {
+        client.signal(Signal::Move);
+    }
+    while worker.adopted.get() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
@@ -199,6 +207,7 @@ fn own_clients(worker: &Worker) -> Vec<std::sync::Arc<Client>> {
 
 fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let worker = Rc::clone(worker);
+    worker.adopted.set(worker.adopted.get() + 1);
     let client = std::sync::Arc::clone(&moving.session.client);
     client.live.worker.store(worker.lane as u8, Ordering::Relaxed);
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {

@@ -6,7 +6,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::LockWord;
+use super::{LockWord, ParkingLot};
 use crate::entry::EntryTable;
 
 /// Which partition: an index below [`crate::PARTITIONS`].
@@ -93,6 +93,21 @@ impl Partition {
     #[inline]
     pub(crate) fn content(&self) -> *mut Content {
         self.content.get()
+    }
+
+    /// Looks at the content if the lock is free this instant: for hints that may be skipped.
+    #[inline]
+    pub(crate) fn glance(
+        &self,
+        lot: &ParkingLot,
+        index: PartitionIndex,
+        look: impl FnOnce(&Content),
+    ) {
+        if self.word.try_acquire() {
+            // SAFETY: the lock is held until after the last use, and `look` cannot keep the borrow.
+            look(unsafe { &*self.content.get() });
+            self.word.release(lot, index);
+        }
     }
 
     /// Entries in all databases.

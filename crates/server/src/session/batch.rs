@@ -7,9 +7,11 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 
-use keyspace::Acquisition;
-use proto::{Output, Progress, ProtocolError, Reply, RequestParser};
+use keyspace::{Acquisition, Location};
+use proto::{Output, ProtocolError, Reply};
+use smallvec::SmallVec;
 
+use super::window::{WINDOW, Window};
 use super::{Parked, Serve, Turn};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 use crate::execute::{Round, Step, execute};
@@ -150,22 +152,22 @@ impl Serve {
     fn run_batch(&mut self, data: &[u8], grant: Option<(Acquisition, Round)>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
         let mut output = self.output();
-        let mut parser = self.parser.take().unwrap_or_else(|| worker.take_parser());
+        let mut window = worker.window.take();
+        window.begin(self.parser.take());
         let started = worker.ticked_us();
-        let mut batch = Batch { worker: &worker, grant, consumed: 0, commands: 0 };
+        let mut batch = Batch { worker: &worker, window, data, grant, commands: 0 };
         let end = loop {
-            let step = batch.next(self, data, &mut parser, &mut output);
-            if let Some(end) = step {
+            if let Some(end) = batch.next(self, &mut output) {
                 break end;
             }
             if batch.commands >= COMMAND_BUDGET || worker.ticked_us() - started >= TIME_BUDGET_US {
                 break End::Yielded;
             }
         };
-        let consumed = batch.consumed;
-        if self.parser.is_none() {
-            worker.give_back_parser(parser);
-        }
+        let mut window = batch.window;
+        self.parser = window.end();
+        let consumed = window.executed;
+        worker.window.replace(window);
         self.keep_output(output);
         (consumed, end)
     }
@@ -173,45 +175,25 @@ impl Serve {
 
 struct Batch<'a> {
     worker: &'a Worker,
+    window: Window,
+    data: &'a [u8],
     grant: Option<(Acquisition, Round)>,
-    consumed: usize,
     commands: u32,
 }
 
 impl Batch<'_> {
-    /// Parses and executes one request; `Some` ends the batch.
-    fn next(
-        &mut self,
-        serve: &mut Serve,
-        data: &[u8],
-        parser: &mut Box<RequestParser>,
-        output: &mut Box<Output>,
-    ) -> Option<End> {
-        let rest = &data[self.consumed..];
-        if rest.is_empty() {
-            return Some(End::Drained);
+    /// Executes one request; `Some` ends the batch.
+    fn next(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
+        if self.window.is_empty() {
+            let authenticated = serve.session.authenticated;
+            let limits = self.worker.server.request_limits(authenticated);
+            self.window.fill(self.data, &limits);
+            self.prefetch(serve.session.database);
         }
-        let limits = self.worker.server.request_limits(serve.session.authenticated);
-        let taken = match parser.advance(rest, &limits) {
-            Ok(Progress::Complete { consumed }) => consumed,
-            Ok(Progress::Empty { consumed }) => {
-                parser.reset();
-                self.consumed += consumed;
-                return None;
-            }
-            Ok(Progress::Incomplete { .. }) => {
-                serve.parser = Some(std::mem::take(parser));
-                return Some(End::Drained);
-            }
-            Err(error) => {
-                parser.reset();
-                self.consumed = data.len();
-                self.refuse(serve, output, error);
-                return Some(End::Closing);
-            }
+        let Some((args, consumed)) = self.window.first(self.data) else {
+            return Some(self.finish(serve, output));
         };
         self.commands += 1;
-        let args = parser.args(rest);
         let step = execute(self.worker, &mut serve.session, args, output, self.grant.take());
         let end = match step {
             Step::Done => None,
@@ -219,7 +201,6 @@ impl Batch<'_> {
             Step::Postpone(stage) => {
                 // The request stays in the input, to be parsed again when it is its turn.
                 serve.stage = stage;
-                parser.reset();
                 return Some(End::Waits);
             }
             Step::Wait(stage) => {
@@ -227,18 +208,41 @@ impl Batch<'_> {
                 Some(End::Waits)
             }
         };
-        parser.reset();
-        self.consumed += taken;
+        self.window.advance(consumed);
         end
     }
 
-    #[cold]
-    fn refuse(&self, serve: &Serve, output: &mut Output, error: ProtocolError) {
+    /// Has the keys of the requests ahead on their way from memory while the first ones run.
+    fn prefetch(&self, database: usize) {
+        if self.window.len() < 2 {
+            return;
+        }
+        let server = self.worker.server;
+        let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
+        for args in self.window.requests(self.data) {
+            let Ok(entry) = server.table.resolve(args) else { continue };
+            for spec in entry.spec.keys {
+                // A request with wrong key counts is refused when it is its turn.
+                let _ = spec.visit(args, |index| {
+                    if locations.len() < 2 * WINDOW {
+                        locations.push(server.keyspace.locate(&args[index]));
+                    }
+                });
+            }
+        }
+        server.keyspace.prefetch(&locations, database);
+    }
+
+    /// What stands behind the last complete request: nothing, part of one, or an error.
+    fn finish(&mut self, serve: &Serve, output: &mut Output) -> End {
+        let Some(error) = self.window.take_error() else { return End::Drained };
+        self.window.advance(self.data.len());
         self.worker.server.note_protocol_error(&serve.session, &error);
         if error != ProtocolError::SecurityAttack {
             let mut line = b"ERR ".to_vec();
             line.extend_from_slice(&error.message());
             Reply::new(output, serve.session.resp).error(line);
         }
+        End::Closing
     }
 }

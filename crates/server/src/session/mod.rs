@@ -13,6 +13,7 @@ mod batch;
 mod socket;
 mod state;
 mod wait;
+mod window;
 
 use std::future::Future;
 use std::io;
@@ -25,7 +26,8 @@ use proto::{Output, RequestParser};
 
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Blocked, Elsewhere, Parked, Stage};
+pub(crate) use window::Window;
+pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
 
 use crate::clients::Signal;
 use crate::worker::Worker;
@@ -61,6 +63,7 @@ pub(crate) enum Exit {
 pub(crate) struct Moving {
     pub(crate) stream: RawStream,
     pub(crate) session: Session,
+    stage: Stage,
     input: Vec<u8>,
     executed: usize,
     parser: Option<Box<RequestParser>>,
@@ -80,9 +83,9 @@ enum Turn {
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, input, executed, parser, output } = moving;
+        let Moving { stream, session, stage, input, executed, parser, output } = moving;
         let stream = Stream::attach(stream)?;
-        let stage = Stage::Requests;
+        let stage = stage.unpacked();
         let is_new = true;
         Ok(Self { worker, stream, stage, session, input, executed, parser, output, is_new })
     }
@@ -139,20 +142,20 @@ impl Serve {
             let output = self.output.get_or_insert_with(Box::default);
             proto::Reply::new(output, self.session.resp).raw(&bytes);
         }
-        if client.take(Signal::Move) && matches!(self.stage, Stage::Requests) {
+        if client.take(Signal::Move) {
             return Some(self.depart());
         }
         None
     }
 
-    /// Packs up for another worker. A session that waits for something stays until it is done:
-    /// who asked asks again.
+    /// Packs up for another worker, whatever it waits for.
     fn depart(&mut self) -> Exit {
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
         Exit::Moved(Box::new(Moving {
             stream,
             session: self.session.clone(),
+            stage: std::mem::replace(&mut self.stage, Stage::Requests).packed(),
             input: std::mem::take(&mut self.input),
             executed: self.executed,
             parser: self.parser.take(),
@@ -164,7 +167,8 @@ impl Serve {
 impl Moving {
     /// A session that begins.
     pub(crate) fn fresh(stream: RawStream, session: Session) -> Self {
-        Self { stream, session, input: Vec::new(), executed: 0, parser: None, output: None }
+        let (stage, input) = (Stage::Requests, Vec::new());
+        Self { stream, session, stage, input, executed: 0, parser: None, output: None }
     }
 }
 

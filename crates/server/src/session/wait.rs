@@ -9,13 +9,14 @@ use std::task::{Context as TaskContext, Poll};
 
 use base::time::UnixMillis;
 use keyspace::Acquisition;
-use proto::{Output, Reply};
+use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
 use crate::clients::{Signal, client_flags};
-use crate::execute::Step;
+use crate::execute::{self, Step};
+use crate::table::Entry;
 
 /// What the session awaits.
 pub(crate) enum Stage {
@@ -50,7 +51,15 @@ impl Parked {
 /// What came back from another thread.
 pub(crate) struct Elsewhere {
     pub(crate) output: Output,
-    pub(crate) close: bool,
+    pub(crate) ran: Ran,
+}
+
+/// A command that ran on another thread, for the books of its session's worker.
+pub(crate) struct Ran {
+    pub(crate) entry: &'static Entry,
+    pub(crate) args: OwnedArgs,
+    pub(crate) micros: u64,
+    pub(crate) failed: bool,
 }
 
 /// A blocking command that waits.
@@ -61,6 +70,27 @@ pub(crate) struct Blocked {
     pub(crate) on_timeout: fn(&mut Reply<'_>),
 }
 
+impl Stage {
+    /// What of it goes along to another worker: a request that waits to run is run there from the
+    /// start, everything else goes on.
+    pub(super) fn packed(self) -> Self {
+        match self {
+            Self::Requests | Self::Parked(_) | Self::Paused(_) => Self::Requests,
+            Self::Elsewhere(_) | Self::Blocked(_) => self,
+        }
+    }
+
+    /// The stage at its new worker, whose timer it is to use.
+    pub(super) fn unpacked(mut self) -> Self {
+        if let Self::Blocked(blocked) = &mut self
+            && let Some(until) = &mut blocked.until
+        {
+            *until = Box::pin(tokio::time::sleep_until(until.deadline()));
+        }
+        self
+    }
+}
+
 impl Serve {
     /// Looks whether the wait is over.
     pub(super) fn await_stage(&mut self, cx: &mut TaskContext<'_>) -> Turn {
@@ -68,15 +98,7 @@ impl Serve {
             Stage::Requests => Turn::Again,
             Stage::Parked(parked) => self.await_locks(cx, parked),
             Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
-            Stage::Paused(mut sleep) => {
-                let resumed = !self.worker.server.pause.is_on(self.worker.now_ms());
-                if resumed || sleep.as_mut().poll(cx).is_ready() {
-                    return Turn::Again;
-                }
-                self.worker.server.pause.wait(cx.waker());
-                self.stage = Stage::Paused(sleep);
-                Turn::Wait
-            }
+            Stage::Paused(sleep) => self.await_resumption(cx, sleep),
             Stage::Blocked(blocked) => self.await_event(cx, blocked),
         }
     }
@@ -117,16 +139,38 @@ impl Serve {
             // The thread gave up without a word: it panicked, and nothing can be said of the result.
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(done)) => {
+                self.book(&done.ran);
                 let mut output = self.output();
                 if self.session.replies() {
                     output.append(done.output);
                 }
                 self.session.command_done();
-                self.session.closing |= done.close;
                 self.keep_output(output);
                 Turn::Again
             }
         }
+    }
+
+    fn book(&self, ran: &Ran) {
+        let worker = &*self.worker;
+        execute::account(worker, &self.session, ran.entry, ran.args.as_args(), ran.micros);
+        if ran.failed {
+            worker.server.stats.failed(worker.lane, ran.entry.id);
+        }
+    }
+
+    fn await_resumption(&mut self, cx: &mut TaskContext<'_>, mut sleep: Pin<Box<Sleep>>) -> Turn {
+        let pause = &self.worker.server.pause;
+        // Queued first: a pause that ends between the two still wakes us.
+        pause.wait(cx.waker());
+        let now = self.worker.server.keyspace.clock().now_ms();
+        let resumed = !pause.is_on(now) || sleep.as_mut().poll(cx).is_ready();
+        self.session.client.set_flag(client_flags::PAUSED, !resumed);
+        if resumed {
+            return Turn::Again;
+        }
+        self.stage = Stage::Paused(sleep);
+        Turn::Wait
     }
 
     fn await_event(&mut self, cx: &mut TaskContext<'_>, mut blocked: Box<Blocked>) -> Turn {

@@ -1,0 +1,122 @@
+//! Requests parsed ahead of their execution.
+//!
+//! A pipelining client sends many requests at once. Parsing a few of them before the first runs
+//! lets their keys be fetched from memory at the same time.
+//!
+//! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
+//! so whatever happens in between, the input goes on right behind them.
+
+use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
+
+/// How many requests are parsed ahead.
+pub(crate) const WINDOW: usize = 16;
+
+/// A run of complete requests at one place of the input, and what stands behind them.
+#[derive(Default)]
+pub(crate) struct Window {
+    /// Complete requests, then idle parsers.
+    slots: Vec<Slot>,
+    next: usize,
+    complete: usize,
+    /// Bytes of the input that are parsed.
+    parsed: usize,
+    /// Bytes of the input whose requests are done.
+    pub(super) executed: usize,
+    /// The parser of the incomplete request behind the complete ones.
+    partial: Option<Box<RequestParser>>,
+    error: Option<ProtocolError>,
+}
+
+#[derive(Default)]
+struct Slot {
+    parser: Box<RequestParser>,
+    start: usize,
+    /// Behind the request.
+    end: usize,
+}
+
+impl Window {
+    /// Turns to a new input, which may begin with a request that `partial` has seen a part of.
+    pub(super) fn begin(&mut self, partial: Option<Box<RequestParser>>) {
+        self.partial = partial;
+        self.error = None;
+        (self.next, self.complete, self.parsed, self.executed) = (0, 0, 0, 0);
+    }
+
+    /// Gives up what is not executed. Returns the parser of an incomplete request, if the input
+    /// left begins with it.
+    pub(super) fn end(&mut self) -> Option<Box<RequestParser>> {
+        let partial = self.partial.take();
+        partial.filter(|_| self.is_empty() && self.executed == self.parsed)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.next == self.complete
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.complete - self.next
+    }
+
+    /// Parses on in `data`, the same input as ever since `begin`.
+    pub(super) fn fill(&mut self, data: &[u8], limits: &Limits) {
+        (self.next, self.complete) = (0, 0);
+        // Whoever has not authenticated may do so with the next request, which changes the limits.
+        let most = if limits.authenticated { WINDOW } else { 1 };
+        while self.complete < most && self.parsed < data.len() && self.error.is_none() {
+            if self.slots.len() == self.complete {
+                self.slots.push(Slot::default());
+            }
+            let slot = &mut self.slots[self.complete];
+            match self.partial.take() {
+                Some(parser) => slot.parser = parser,
+                None => slot.parser.reset(),
+            }
+            match slot.parser.advance(&data[self.parsed..], limits) {
+                Ok(Progress::Complete { consumed }) => {
+                    (slot.start, slot.end) = (self.parsed, self.parsed + consumed);
+                    self.parsed = slot.end;
+                    self.complete += 1;
+                }
+                Ok(Progress::Empty { consumed }) => {
+                    self.parsed += consumed;
+                    if self.complete == 0 {
+                        self.executed = self.parsed;
+                    }
+                }
+                Ok(Progress::Incomplete { .. }) => {
+                    self.partial = Some(std::mem::take(&mut slot.parser));
+                    return;
+                }
+                Err(error) => self.error = Some(error),
+            }
+        }
+    }
+
+    /// The next request and where it ends.
+    pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, usize)> {
+        let slot = self.slots[..self.complete].get(self.next)?;
+        Some((slot.parser.args(&data[slot.start..]), slot.end))
+    }
+
+    /// All requests that are ready.
+    pub(super) fn requests<'a>(&'a self, data: &'a [u8]) -> impl Iterator<Item = Args<'a>> {
+        let ready = &self.slots[self.next..self.complete];
+        ready.iter().map(|slot| slot.parser.args(&data[slot.start..]))
+    }
+
+    /// The first request is done, and all bytes up to its end with it.
+    pub(super) fn advance(&mut self, end: usize) {
+        self.executed = end;
+        self.next = (self.next + 1).min(self.complete);
+        if self.is_empty() {
+            // Empty requests behind the last one are done with it.
+            self.executed = self.executed.max(self.parsed);
+        }
+    }
+
+    /// The error behind the last complete request; the connection ends with it.
+    pub(super) fn take_error(&mut self) -> Option<ProtocolError> {
+        self.error.take()
+    }
+}
