@@ -79,7 +79,8 @@ impl LongDouble {
         }
     }
 
-    fn is_nan(self) -> bool {
+    /// Whether this is the result of an undefined sum.
+    pub fn is_nan(self) -> bool {
         !self.is_finite() && self.mantissa == 0
     }
 

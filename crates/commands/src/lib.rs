@@ -12,6 +12,8 @@ pub mod declare;
 pub mod errors;
 pub mod generic;
 pub mod keys;
+#[cfg(test)]
+mod laws;
 pub mod string;
 #[cfg(test)]
 mod testing;

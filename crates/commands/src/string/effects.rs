@@ -4,7 +4,6 @@
 //!
 //! Invariant: relative times, conditions and floats never reach the journal.
 
-pub(super) use crate::change::{expire, remove};
 use base::number::format_i64;
 use keyspace::{EventClass, Lifetime, NewText, Refusal, Tx};
 

@@ -5,10 +5,11 @@
 use keyspace::{Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
-use super::effects::{expire, journal_set, persist, remove, store};
+use super::effects::{journal_set, persist, store};
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
+use crate::change::{expire, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};

@@ -9,10 +9,11 @@ use keyspace::{EventClass, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
 
 use super::counter::{COUNTER, COUNTER_FLAGS, NOT_FINITE, float_of, integer_of};
-use super::effects::{journal_set, remove};
+use super::effects::journal_set;
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
+use crate::change::remove;
 use crate::declare::{Command, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::text::reply_long_double;
@@ -256,7 +257,7 @@ fn add_floats(
     let lower = span.lower.filter(|bound| *bound > -LongDouble::MAX).unwrap_or(-LongDouble::MAX);
     let upper = span.upper.filter(|bound| *bound < LongDouble::MAX).unwrap_or(LongDouble::MAX);
     let sum = old + span.by;
-    if sum != sum {
+    if sum.is_nan() {
         return Err(NOT_FINITE);
     }
     if lower <= sum && sum <= upper {

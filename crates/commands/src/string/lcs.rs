@@ -6,7 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
-use keyspace::{Refusal, Text, Tx};
+use keyspace::{EntryRef, Refusal, Text, Tx};
 use proto::{Args, Reply};
 
 use crate::DataCommand;
@@ -72,7 +72,7 @@ fn lcs(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
 
 /// The string at a key, empty if there is none; `None` if it is of another type.
 fn string_at<'a>(tx: &'a Tx, key: &[u8]) -> Result<Option<Text<'a>>, Refusal> {
-    Ok(tx.read(key)?.map_or(Some(Text::Inline(b"")), |entry| entry.text()))
+    Ok(tx.read(key)?.map_or(Some(Text::Inline(b"")), EntryRef::text))
 }
 
 #[derive(Clone, Copy, Default)]

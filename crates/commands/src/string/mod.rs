@@ -13,6 +13,8 @@ mod lcs;
 mod multi;
 mod range;
 mod set;
+#[cfg(test)]
+mod tests;
 
 use crate::DataCommand;
 

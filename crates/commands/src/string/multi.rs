@@ -4,14 +4,15 @@
 //! a key that is named twice is treated twice, in order.
 
 use base::number::parse_i64;
-use keyspace::{Lifetime, Refusal, Tx};
+use keyspace::{EntryRef, Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::Condition;
-use super::effects::{expire, journal_set, persist, remove, store};
+use super::effects::{journal_set, persist, store};
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
+use crate::change::{expire, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, invalid_expire, wrong_arity};
 use crate::keys::{Access, all_from, counted, range};
@@ -19,9 +20,6 @@ use crate::text::reply_text;
 
 const INVALID_NUMKEYS: Refusal = Refusal::error("ERR invalid numkeys value");
 const WRONG_PAIRS: Refusal = Refusal::error("ERR wrong number of key-value pairs");
-
-/// What one key of many costs, cautiously.
-const KEY_NS: u64 = 100;
 
 pub(super) const MGET: DataCommand = Command {
     spec: Spec {
@@ -42,7 +40,6 @@ pub(super) const MGET: DataCommand = Command {
 };
 
 fn mget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    charge_keys(tx, args)?;
     reply.array(args.len() - 1);
     for key in args.skip(1).iter() {
         reply_string_or_null(tx, key, reply)?;
@@ -70,7 +67,6 @@ pub(super) const MSET: DataCommand = Command {
 
 fn mset(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let pairs = all_pairs(args, "mset")?;
-    charge_keys(tx, pairs)?;
     store_pairs(tx, pairs, Lifetime::Forever)?;
     reply.ok();
     Ok(())
@@ -96,7 +92,6 @@ pub(super) const MSETNX: DataCommand = Command {
 
 fn msetnx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let pairs = all_pairs(args, "msetnx")?;
-    charge_keys(tx, pairs)?;
     let allowed = all_hold(tx, pairs, Condition::Absent)?;
     if allowed {
         store_pairs(tx, pairs, Lifetime::Forever)?;
@@ -146,7 +141,6 @@ fn msetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     let lifetime = expiry.lifetime(tx.now(), "msetex")?;
     let pairs = args.slice(2..end);
-    charge_keys(tx, pairs)?;
     let allowed = all_hold(tx, pairs, condition)?;
     if allowed {
         store_pairs(tx, pairs, lifetime)?;
@@ -186,7 +180,6 @@ fn gat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
     let seconds = integer(args, 1)?;
     let millis = seconds.checked_mul(1000).ok_or_else(|| invalid_expire("gat"))?;
     let keys = args.skip(2);
-    charge_keys(tx, keys)?;
     reply.array(keys.len());
     for key in keys.iter() {
         if !reply_string_or_null(tx, key, reply)? {
@@ -205,7 +198,7 @@ fn gat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
 /// Replies the string at a key; a null for a missing key or one of another type. Whether it was a
 /// string.
 fn reply_string_or_null(tx: &Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<bool, Refusal> {
-    let text = tx.read(key)?.and_then(|entry| entry.text());
+    let text = tx.read(key)?.and_then(EntryRef::text);
     match text {
         Some(text) => reply_text(text, reply),
         None => reply.null(),
@@ -237,8 +230,4 @@ fn store_pairs(tx: &mut Tx, pairs: Args<'_>, lifetime: Lifetime) -> Result<(), R
         store(tx, key, value, lifetime)?;
     }
     Ok(())
-}
-
-fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {
-    tx.charge(keys.len() as u64 * KEY_NS)
 }
