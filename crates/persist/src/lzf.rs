@@ -20,6 +20,10 @@ const COPY_MAX: usize = LONG_COPY + u8::MAX as usize;
 /// From this length on a copy takes a byte more.
 const LONG_COPY: usize = 9;
 
+/// After so many bytes without a copy one more is passed over at each step: what does not shrink
+/// shall not take long.
+const IMPATIENCE: usize = 64;
+
 /// Restores `length` bytes; `None` if the packed bytes give more, fewer, or are no LZF.
 #[must_use]
 pub fn decompress(mut packed: &[u8], length: usize) -> Option<Vec<u8>> {
@@ -59,13 +63,13 @@ pub fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut seen = Seen::new(bytes.len());
     let mut out = Vec::new();
     let (mut at, mut literals_from) = (0, 0);
-    while let Some(head) = bytes[at..].first_chunk::<COPY_MIN>() {
+    while let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<COPY_MIN>) {
         let earlier = seen.replace(*head, at);
         let earlier = earlier.filter(|&earlier| {
             at - earlier <= DISTANCE_MAX && bytes[earlier..earlier + COPY_MIN] == *head
         });
         let Some(earlier) = earlier else {
-            at += 1;
+            at += 1 + (at - literals_from) / IMPATIENCE;
             continue;
         };
         let count = common(&bytes[earlier..], &bytes[at..]);
@@ -103,7 +107,7 @@ struct Seen {
 impl Seen {
     /// A table that fits the input, so that short strings do not clear a large one.
     fn new(input: usize) -> Self {
-        let slots = input.next_power_of_two().clamp(1 << 6, 1 << 14);
+        let slots = input.next_power_of_two().clamp(1 << 10, 1 << 14);
         Self { positions: vec![0; slots], shift: u32::BITS - slots.trailing_zeros() }
     }
 
