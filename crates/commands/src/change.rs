@@ -27,6 +27,17 @@ pub fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Takes the deadline of a key away; whether it had one.
+pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
+    let expires = tx.deadline(key)?.flatten().is_some();
+    if expires {
+        tx.set_deadline(key, None)?;
+        tx.event(EventClass::Generic, "persist", key);
+        tx.effects_mut().instead(&[b"PERSIST", key]);
+    }
+    Ok(expires)
+}
+
 /// Stores an entry under `key`, its own. Says first what `tell` says, then what was overwritten.
 pub fn place_over(
     tx: &mut Tx,

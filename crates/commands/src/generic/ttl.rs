@@ -3,10 +3,11 @@
 //! Invariant: -2 says that there is no key, -1 that it never expires.
 
 use base::time::UnixMillis;
-use keyspace::{EntryRef, EventClass, Refusal, Tx};
+use keyspace::{EntryRef, Refusal, Tx};
 use proto::{Args, Reply};
 
 use crate::DataCommand;
+use crate::change;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::keys::{Access, first};
 
@@ -108,12 +109,7 @@ pub(super) const PERSIST: DataCommand = Command {
 };
 
 fn persist(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let key = &args[1];
-    let expires = tx.deadline(key)?.flatten().is_some();
-    if expires {
-        tx.set_deadline(key, None)?;
-        tx.event(EventClass::Generic, "persist", key);
-    }
+    let expires = change::persist(tx, &args[1])?;
     reply.integer(i64::from(expires));
     Ok(())
 }

@@ -66,7 +66,7 @@ pub(super) const DIGEST: DataCommand = Command {
         since: "8.4.0",
         group: Group::String,
         syntax: "key",
-        summary: "Returns the XXH3 hash of a string value.",
+        summary: "Returns the hash digest of a string value as a hexadecimal string.",
         complexity: "O(N) where N is the length of the string value.",
         arity: exactly(2),
         flags: Flags::READONLY.and(Flags::FAST),

@@ -37,13 +37,3 @@ pub(super) fn journal_set(tx: &mut Tx, key: &[u8], value: &[u8], lifetime: Lifet
         }
     }
 }
-
-/// Takes the deadline of a key away, if it has one.
-pub(super) fn persist(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
-    if tx.deadline(key)?.flatten().is_some() {
-        tx.set_deadline(key, None)?;
-        tx.event(EventClass::Generic, "persist", key);
-        tx.effects_mut().instead(&[b"PERSIST", key]);
-    }
-    Ok(())
-}

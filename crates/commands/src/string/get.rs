@@ -5,11 +5,11 @@
 use keyspace::{Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
-use super::effects::{journal_set, persist, store};
+use super::effects::{journal_set, store};
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::change::{expire, remove};
+use crate::change::{expire, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
@@ -95,10 +95,13 @@ fn getex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     }
     match expiry {
-        Expiry::At(unit, number) => expire(tx, key, unit.deadline(number, tx.now(), "getex")?),
-        Expiry::Persist => persist(tx, key),
-        Expiry::Unsaid | Expiry::Keep => Ok(()),
+        Expiry::At(unit, number) => expire(tx, key, unit.deadline(number, tx.now(), "getex")?)?,
+        Expiry::Persist => {
+            persist(tx, key)?;
+        }
+        Expiry::Unsaid | Expiry::Keep => {}
     }
+    Ok(())
 }
 
 pub(super) const GETSET: DataCommand = Command {

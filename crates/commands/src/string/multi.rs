@@ -8,11 +8,11 @@ use keyspace::{EntryRef, Lifetime, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::condition::Condition;
-use super::effects::{journal_set, persist, store};
+use super::effects::{journal_set, store};
 use super::expiry::Expiry;
 use crate::DataCommand;
 use crate::arguments::{Options, integer, is};
-use crate::change::{expire, remove};
+use crate::change::{expire, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, invalid_expire, wrong_arity};
 use crate::keys::{Access, all_from, counted, range};
@@ -186,7 +186,9 @@ fn gat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
             continue;
         }
         match seconds {
-            0 => persist(tx, key)?,
+            0 => {
+                persist(tx, key)?;
+            }
             ..0 => remove(tx, key)?,
             1..=LONGEST_RELATIVE_SECONDS => expire(tx, key, tx.now() + millis)?,
             _ => expire(tx, key, millis)?,
