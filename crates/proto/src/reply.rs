@@ -43,6 +43,11 @@ impl<'a> Reply<'a> {
         self.resp
     }
 
+    /// Writes in another version from here on, as HELLO does.
+    pub fn speak(&mut self, resp: Resp) {
+        self.resp = resp;
+    }
+
     /// `+OK`.
     #[inline]
     pub fn ok(&mut self) {

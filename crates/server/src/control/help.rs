@@ -1,11 +1,46 @@
-//! HELP of the containers.
+//! HELP of the containers, and what a container itself answers.
 //!
 //! Invariant: its form is that of the data commands' HELP.
 
+use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::text::reply_help;
-use proto::Reply;
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::{Context, ControlCommand, ControlHandler, Next};
 
 /// Replies the HELP of a container: a head line, the lines given, then HELP itself.
 pub(crate) fn help(reply: &mut Reply<'_>, container: &str, lines: &[&str]) {
     reply_help(container, lines, reply);
+}
+
+/// The subcommand HELP of a container.
+pub(crate) const fn subcommand(
+    group: Group,
+    since: &'static str,
+    run: ControlHandler,
+) -> ControlCommand {
+    Command {
+        spec: Spec {
+            name: "HELP",
+            since,
+            group,
+            summary: "Returns helpful text about the different subcommands.",
+            complexity: "O(1)",
+            arity: exactly(2),
+            flags: Flags::LOADING.and(Flags::STALE),
+            ..Spec::BASE
+        },
+        subcommands: &[],
+        run,
+    }
+}
+
+/// A container without a subcommand; its arity lets no such request through.
+pub(crate) fn container(
+    context: &mut Context<'_>,
+    _args: Args<'_>,
+    _reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    Err(commands::errors::wrong_arity(&context.entry.full_name))
 }

@@ -2,11 +2,16 @@
 //!
 //! Invariant: none of them needs a key or another client.
 
-use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::arguments::database;
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
-use proto::{Args, Reply};
+use proto::{Args, Reply, Resp};
 
+use super::AT_ANY_TIME;
+use crate::clients::client_flags;
+use crate::config::settings::{DATABASES, REQUIREPASS};
 use crate::control::{Context, ControlCommand, Next};
+use crate::session::ReplyMode;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -31,5 +36,107 @@ fn ping(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         2 => reply.bulk(&args[1]),
         _ => return Err(commands::errors::wrong_arity(&context.entry.full_name)),
     }
+    Ok(Next::Done)
+}
+
+pub(super) const ECHO: ControlCommand = Command {
+    spec: Spec {
+        name: "ECHO",
+        since: "1.0.0",
+        group: Group::Connection,
+        syntax: "message",
+        summary: "Returns the given string.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: echo,
+};
+
+fn echo(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    reply.bulk(&args[1]);
+    Ok(Next::Done)
+}
+
+pub(super) const SELECT: ControlCommand = Command {
+    spec: Spec {
+        name: "SELECT",
+        since: "1.0.0",
+        group: Group::Connection,
+        syntax: "index",
+        summary: "Changes the selected database.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: select,
+};
+
+fn select(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let count = context.server.config.get(DATABASES) as usize;
+    context.session.select(database(&args[1], count)?);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) const QUIT: ControlCommand = Command {
+    spec: Spec {
+        name: "QUIT",
+        since: "1.0.0",
+        group: Group::Connection,
+        summary: "Closes the connection.",
+        complexity: "O(1)",
+        arity: at_least(1),
+        flags: AT_ANY_TIME,
+        deprecated: Some(("7.2.0", "just closing the connection")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: quit,
+};
+
+fn quit(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    reply.ok();
+    Ok(Next::Close)
+}
+
+pub(super) const RESET: ControlCommand = Command {
+    spec: Spec {
+        name: "RESET",
+        since: "6.2.0",
+        group: Group::Connection,
+        summary: "Resets the connection.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: AT_ANY_TIME,
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: reset,
+};
+
+/// Makes the connection what it was when it came, but for the library's name, which stays true.
+fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (server, session) = (context.server, &mut *context.session);
+    crate::monitor::unwatch(server, session);
+    session.select(0);
+    session.speak(Resp::Two);
+    session.authenticate(server.config.get(REQUIREPASS).is_empty());
+    session.no_touch = false;
+    if session.reply_mode == ReplyMode::Off {
+        session.reply_mode = ReplyMode::On;
+    }
+    let flags = client_flags::NO_EVICT | client_flags::NO_TOUCH | client_flags::IMPORT_SOURCE;
+    session.client.set_flag(flags, false);
+    session.client.names().name = Box::default();
+    reply.simple("RESET");
     Ok(Next::Done)
 }

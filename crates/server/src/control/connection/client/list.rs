@@ -1,0 +1,184 @@
+//! CLIENT INFO and LIST: clients as lines of text.
+//!
+//! Invariant: a line has Redis' fields in Redis' order; what does not exist here has the value of a
+//! client that does not use it.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+use commands::declare::{Command, Spec, at_least, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::filter::{Filter, Purpose};
+use super::{OF_ITSELF, OF_OTHERS};
+use crate::clients::{Client, Peer, client_flags};
+use crate::config::settings::UNIXSOCKET;
+use crate::control::connection::DEFAULT_USER;
+use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+use crate::session::Serve;
+use crate::table::Entry;
+
+const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
+    [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \
+    [MAXAGE maxage] [IDLE idle] [FLAGS flags] [NAME name] [LIB-NAME libname] [LIB-VER libver] \
+    [DB db] [CAPA capability] [IP ip]";
+
+pub(super) const INFO: ControlCommand = Command {
+    spec: Spec {
+        name: "INFO",
+        since: "6.2.0",
+        summary: "Returns information about the connection.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        tips: &["nondeterministic_output"],
+        ..OF_ITSELF
+    },
+    subcommands: &[],
+    run: info,
+};
+
+fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let mut lines = Vec::new();
+    Lister::new(context, args).write(&mut lines, &context.session.client);
+    reply.verbatim("txt", &lines);
+    Ok(Next::Done)
+}
+
+pub(super) const LIST: ControlCommand = Command {
+    spec: Spec {
+        name: "LIST",
+        since: "2.4.0",
+        syntax: LIST_SYNTAX,
+        summary: "Lists open connections.",
+        complexity: "O(N) where N is the number of client connections",
+        arity: at_least(2),
+        tips: &["nondeterministic_output"],
+        history: &[
+            ("2.8.12", "Added unique client `id` field."),
+            ("5.0.0", "Added optional `TYPE` filter."),
+            ("6.0.0", "Added `user` field."),
+            (
+                "6.2.0",
+                "Added `argv-mem`, `tot-mem`, `laddr` and `redir` fields and the optional `ID` \
+                 filter.",
+            ),
+            ("7.0.0", "Added `resp`, `multi-mem`, `rbs` and `rbp` fields."),
+            ("7.0.3", "Added `ssub` field."),
+            ("7.2.0", "Added `lib-name` and `lib-ver` fields."),
+            ("7.4.0", "Added `watch` field."),
+            ("8.0.0", "Added `io-thread` field."),
+        ],
+        ..OF_OTHERS
+    },
+    subcommands: &[],
+    run: list,
+};
+
+fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let filter = Filter::parse(context, args, Purpose::List)?;
+    let lister = Lister::new(context, args);
+    let mut lines = Vec::new();
+    for client in context.server.clients.all() {
+        if filter.admits(context, &client) {
+            lister.write(&mut lines, &client);
+        }
+    }
+    reply.verbatim("txt", &lines);
+    Ok(Next::Done)
+}
+
+/// The letters of a client's state, `N` if there is nothing to say.
+pub(super) fn flags_of(client: &Client) -> String {
+    let has = |flag| client.has_flag(flag);
+    let letters = [
+        ('O', has(client_flags::MONITOR)),
+        ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),
+        ('c', has(client_flags::CLOSING)),
+        ('U', client.peer == Peer::Unix),
+        ('e', has(client_flags::NO_EVICT)),
+        ('T', has(client_flags::NO_TOUCH)),
+        ('I', has(client_flags::IMPORT_SOURCE)),
+    ];
+    let shown: String = letters.iter().filter(|(_, on)| *on).map(|(letter, _)| letter).collect();
+    if shown.is_empty() { "N".to_owned() } else { shown }
+}
+
+/// One end of a connection as Redis writes it.
+pub(super) fn address(server: &Server, peer: Peer) -> String {
+    match peer {
+        Peer::Tcp(address) => address.to_string(),
+        Peer::Unix => format!("{}:0", String::from_utf8_lossy(&server.config.get(UNIXSOCKET))),
+    }
+}
+
+/// What the lines of one reply have in common.
+struct Lister<'a> {
+    server: &'static Server,
+    commands: HashMap<usize, &'static str>,
+    now: i64,
+    own_id: u64,
+    args: Args<'a>,
+}
+
+impl<'a> Lister<'a> {
+    fn new(context: &Context<'_>, args: Args<'a>) -> Self {
+        let server = context.server;
+        let entries = server.table.entries().iter().flat_map(Entry::family);
+        Self {
+            server,
+            commands: entries.map(|entry| (entry.id, entry.full_name.as_str())).collect(),
+            now: context.worker.now_ms(),
+            own_id: context.session.client.id,
+            args,
+        }
+    }
+
+    fn write(&self, line: &mut Vec<u8>, client: &Client) {
+        let live = &client.live;
+        let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let command = live.last_command.load(Ordering::Relaxed) as usize;
+        let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
+        let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
+        let arguments = if client.id == self.own_id { self.args.total_bytes() } else { 0 };
+        let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
+        let names = client.names();
+        // Writing to a Vec cannot fail.
+        let _ = write!(
+            line,
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
+             ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem=0 \
+             rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
+             resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
+             tot-cmds={}\n",
+            client.id,
+            address(self.server, client.peer),
+            address(self.server, client.local),
+            client.descriptor,
+            text(&names.name),
+            (self.now - client.created).max(0) / 1000,
+            (self.now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
+            flags_of(client),
+            live.database.load(Ordering::Relaxed),
+            u8::from(output > 0),
+            fixed + query + output + arguments as u64,
+            if output > 0 { "rw" } else { "r" },
+            self.commands.get(&command).copied().unwrap_or("NULL"),
+            text(names.user.as_deref().unwrap_or(DEFAULT_USER)),
+            live.resp.load(Ordering::Relaxed),
+            text(&names.library),
+            text(&names.library_version),
+            live.worker.load(Ordering::Relaxed),
+            number(&live.net_in),
+            number(&live.net_out),
+            number(&live.commands),
+        );
+    }
+}
+
+/// Names are printable: they were checked when they came.
+fn text(name: &[u8]) -> &str {
+    std::str::from_utf8(name).unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! CLIENT PAUSE and UNPAUSE.
+//!
+//! Invariant: the end of a pause is a time that exists.
+
+use commands::arguments::is;
+use commands::declare::{Command, Spec, at_least, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::OF_OTHERS;
+use crate::control::{Context, ControlCommand, Next};
+
+pub(super) const PAUSE: ControlCommand = Command {
+    spec: Spec {
+        name: "PAUSE",
+        since: "3.0.0",
+        syntax: "timeout [WRITE | ALL]",
+        summary: "Suspends commands processing.",
+        complexity: "O(1)",
+        arity: at_least(3),
+        history: &[("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option.")],
+        ..OF_OTHERS
+    },
+    subcommands: &[],
+    run: pause,
+};
+
+fn pause(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let all_commands = match args.get(3) {
+        None => true,
+        Some(_) if args.len() > 4 => {
+            return Err(Refusal::error(
+                "ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.",
+            ));
+        }
+        Some(mode) if is(mode, "ALL") => true,
+        Some(mode) if is(mode, "WRITE") => false,
+        Some(_) => return Err(Refusal::error("ERR CLIENT PAUSE mode must be WRITE or ALL")),
+    };
+    let timeout = base::number::parse_i64(&args[2])
+        .ok_or(Refusal::error("ERR timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Refusal::error("ERR timeout is negative"));
+    }
+    let now = context.worker.now_ms();
+    let until = now.checked_add(timeout).ok_or(Refusal::error("ERR timeout is out of range"))?;
+    context.server.pause.begin(now, until, all_commands);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) const UNPAUSE: ControlCommand = Command {
+    spec: Spec {
+        name: "UNPAUSE",
+        since: "6.2.0",
+        summary: "Resumes processing commands from paused clients.",
+        complexity: "O(N) Where N is the number of paused clients",
+        arity: exactly(2),
+        ..OF_OTHERS
+    },
+    subcommands: &[],
+    run: unpause,
+};
+
+fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    context.server.pause.end();
+    reply.ok();
+    Ok(Next::Done)
+}

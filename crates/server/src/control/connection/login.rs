@@ -1,0 +1,188 @@
+//! AUTH and HELLO: who the client is and which protocol it speaks.
+//!
+//! Invariants: how long a refusal takes says nothing about the password or about which users exist;
+//! a HELLO that fails leaves the protocol and the name as they were.
+
+use std::borrow::Cow;
+
+use commands::arguments::is;
+use commands::declare::{Command, Group, Spec, at_least};
+use commands::errors::SYNTAX;
+use keyspace::Refusal;
+use proto::{Args, Reply, Resp};
+use sha2::{Digest, Sha256};
+
+use super::AT_ANY_TIME;
+use super::names::checked_client_name;
+use crate::config::settings::{HELLO_SERVER_NAME, REQUIREPASS};
+use crate::control::{Context, ControlCommand, Next};
+use crate::gates;
+use crate::server::{REDIS_VERSION, Server};
+
+/// The only user there is.
+pub(crate) const DEFAULT_USER: &[u8] = b"default";
+
+const WRONG_PASSWORD: Refusal =
+    Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
+
+const NO_PASSWORD_SET: Refusal = Refusal::error(
+    "ERR AUTH <password> called without any password configured for the default user. Are you sure \
+     your configuration is correct?",
+);
+
+const HELLO_WITHOUT_AUTH: Refusal = Refusal::error(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
+
+const NOT_A_VERSION: Refusal =
+    Refusal::error("ERR Protocol version is not an integer or out of range");
+
+const UNKNOWN_VERSION: Refusal = Refusal::error("NOPROTO unsupported protocol version");
+
+pub(super) const AUTH: ControlCommand = Command {
+    spec: Spec {
+        name: "AUTH",
+        since: "1.0.0",
+        group: Group::Connection,
+        syntax: "[username] password",
+        summary: "Authenticates the connection.",
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        arity: at_least(2),
+        flags: AT_ANY_TIME,
+        history: &[("6.0.0", "Added ACL style (username and password).")],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: auth,
+};
+
+fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (user, password) = match args.len() {
+        2 if context.server.config.get(REQUIREPASS).is_empty() => return Err(NO_PASSWORD_SET),
+        2 => (DEFAULT_USER, &args[1]),
+        3 => (&args[1], &args[2]),
+        _ => return Err(SYNTAX),
+    };
+    verify(context.server, user, password)?;
+    context.session.authenticate(true);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) const HELLO: ControlCommand = Command {
+    spec: Spec {
+        name: "HELLO",
+        since: "6.0.0",
+        group: Group::Connection,
+        syntax: "[protover [AUTH username password] [SETNAME clientname]]",
+        summary: "Handshakes with the Redis server.",
+        complexity: "O(1)",
+        arity: at_least(1),
+        flags: AT_ANY_TIME,
+        history: &[(
+            "6.2.0",
+            "`protover` made optional; when called without arguments the command reports the \
+                 current connection's context.",
+        )],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: hello,
+};
+
+fn hello(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let resp = wanted_version(args)?;
+    let wishes = HelloWishes::read(args)?;
+    if let Some((user, password)) = wishes.credentials {
+        verify(context.server, user, password)?;
+        context.session.authenticate(true);
+    }
+    if !context.session.authenticated && gates::needs_password(context.worker) {
+        return Err(HELLO_WITHOUT_AUTH);
+    }
+    if let Some(name) = wishes.name {
+        context.session.client.names().name = name.into();
+    }
+    if let Some(resp) = resp {
+        context.session.speak(resp);
+    }
+    // The reply is the first one in the new protocol.
+    reply.speak(context.session.resp);
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(&context.server.config.get(HELLO_SERVER_NAME));
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if context.session.resp == Resp::Two { 2 } else { 3 });
+    reply.bulk(b"id");
+    reply.integer(context.session.client.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+    Ok(Next::Done)
+}
+
+fn wanted_version(args: Args<'_>) -> Result<Option<Resp>, Refusal> {
+    let Some(version) = args.get(1) else { return Ok(None) };
+    match base::number::parse_i64(version).ok_or(NOT_A_VERSION)? {
+        2 => Ok(Some(Resp::Two)),
+        3 => Ok(Some(Resp::Three)),
+        _ => Err(UNKNOWN_VERSION),
+    }
+}
+
+/// The options of a HELLO.
+#[derive(Default)]
+struct HelloWishes<'a> {
+    credentials: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+impl<'a> HelloWishes<'a> {
+    fn read(args: Args<'a>) -> Result<Self, Refusal> {
+        let mut wishes = Self::default();
+        let mut next = 2;
+        while let Some(word) = args.get(next) {
+            match (args.get(next + 1), args.get(next + 2)) {
+                (Some(user), Some(password)) if is(word, "AUTH") => {
+                    wishes.credentials = Some((user, password));
+                    next += 3;
+                }
+                (Some(name), _) if is(word, "SETNAME") => {
+                    wishes.name = Some(checked_client_name(name)?);
+                    next += 2;
+                }
+                _ => {
+                    let word = String::from_utf8_lossy(word);
+                    let line = format!("ERR Syntax error in HELLO option '{word}'");
+                    return Err(Refusal::Error(Cow::Owned(line)));
+                }
+            }
+        }
+        Ok(wishes)
+    }
+}
+
+/// Whether this is the password of that user.
+fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
+    let expected = server.config.get(REQUIREPASS);
+    let is_right = same_digest(&expected, password) || expected.is_empty();
+    if is_right && user == DEFAULT_USER { Ok(()) } else { Err(WRONG_PASSWORD) }
+}
+
+/// Whether two texts are the same. Digests are compared, all of them to the end, so the time it
+/// takes depends on the length of what the client sent and on nothing else it could learn from.
+fn same_digest(left: &[u8], right: &[u8]) -> bool {
+    let (left, right) = (Sha256::digest(left), Sha256::digest(right));
+    left.iter().zip(&right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
