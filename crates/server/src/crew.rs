@@ -1,10 +1,12 @@
 //! The crew: which workers there are, and who serves a new connection.
 //!
-//! Invariant: worker numbers below the size of the crew are at work; a worker that retires hands
-//! its sessions to those that stay before its thread ends.
+//! Invariants: worker numbers below the size of the crew are at work; a worker that retires hands
+//! its sessions to those that stay, whatever these wait for, before its thread ends; a lane has one
+//! thread at a time.
 
-use std::sync::{Mutex, MutexGuard};
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use tokio::sync::mpsc;
@@ -26,7 +28,7 @@ pub(crate) struct Crew {
 struct Roster {
     inboxes: Vec<mpsc::UnboundedSender<Message>>,
     /// The last thread of every lane there ever was: the next one there waits for its end.
-    threads: Vec<JoinHandle<()>>,
+    threads: Vec<Option<JoinHandle<()>>>,
 }
 
 impl Crew {
@@ -39,46 +41,83 @@ impl Crew {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Makes the crew `size` workers strong. Sessions of workers that go are taken over by others.
-    pub(crate) fn resize(&self, server: &'static Server, size: usize) {
+    /// Makes the crew `size` workers strong. Sessions of workers that go are taken over by others;
+    /// if the system does not give us all the threads, the crew stays as strong as it is.
+    pub(crate) fn resize(&self, server: &'static Server, size: usize) -> io::Result<()> {
         let mut roster = self.roster();
-        while roster.inboxes.len() < size {
-            let lane = roster.inboxes.len();
-            let predecessor = roster.threads.get(lane).is_some().then(|| roster.threads.remove(lane));
-            let (sender, receiver) = mpsc::unbounded_channel();
-            let work = move || {
-                if let Some(predecessor) = predecessor {
-                    let _ = predecessor.join();
-                }
-                worker::run(server, lane, receiver);
-            };
-            let thread = std::thread::Builder::new().name(format!("worker-{lane}"));
-            let thread = thread.spawn(work).expect("the system lets us have a thread per core");
-            roster.threads.insert(lane, thread);
-            roster.inboxes.push(sender);
+        let before = roster.inboxes.len();
+        let mut result = Ok(());
+        while roster.inboxes.len() < size && result.is_ok() {
+            result = roster.hire(server);
         }
+        let size = if result.is_ok() { size } else { before };
         self.size.store(size, Ordering::Relaxed);
         for inbox in roster.inboxes.drain(size..) {
             // A worker whose thread is gone has nothing left to hand over.
             let _ = inbox.send(Message::Retire);
         }
+        result
     }
 
     /// Gives a connection to the worker with the fewest.
-    pub(crate) fn hand_over(
-        &self,
-        server: &Server,
-        moving: Box<Moving>,
-    ) {
+    pub(crate) fn hand_over(&self, server: &Server, moving: Box<Moving>) {
         let roster = self.roster();
         let load = |lane: &usize| server.worker_counters(*lane).sessions.load(Ordering::Relaxed);
-        let lane = (0..roster.inboxes.len()).min_by_key(load).expect("a crew has a worker");
+        let Some(lane) = (0..roster.inboxes.len()).min_by_key(load) else {
+            // The process ends; so does the connection.
+            return server.session_ended(moving.session.client.id);
+        };
         server.worker_counters(lane).sessions.fetch_add(1, Ordering::Relaxed);
         let sent = roster.inboxes[lane].send(Message::Adopt(moving));
-        assert!(sent.is_ok(), "a worker in the list receives");
+        debug_assert!(sent.is_ok(), "a worker in the list receives");
+    }
+
+    /// Tells all workers to bind themselves to cores, or not to, as the configuration says.
+    pub(crate) fn rebind(&self) {
+        for inbox in &self.roster().inboxes {
+            let _ = inbox.send(Message::Bind);
+        }
+    }
+
+    /// Ends all workers with their sessions and waits until their threads are gone.
+    pub(crate) fn dismiss(&self) {
+        let threads = {
+            let mut roster = self.roster();
+            for inbox in roster.inboxes.drain(..) {
+                let _ = inbox.send(Message::End);
+            }
+            std::mem::take(&mut roster.threads)
+        };
+        for thread in threads.into_iter().flatten() {
+            // A panic in it was told when it happened.
+            let _ = thread.join();
+        }
     }
 
     fn roster(&self) -> MutexGuard<'_, Roster> {
         self.roster.lock().expect("no critical section here panics")
+    }
+}
+
+impl Roster {
+    /// Sets one more worker to work.
+    fn hire(&mut self, server: &'static Server) -> io::Result<()> {
+        let lane = self.inboxes.len();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        if self.threads.len() == lane {
+            self.threads.push(None);
+        }
+        let predecessor = self.threads[lane].take();
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let work = move || {
+            if let Some(predecessor) = predecessor {
+                let _ = predecessor.join();
+            }
+            worker::run(server, lane, runtime, receiver);
+        };
+        let thread = std::thread::Builder::new().name(format!("worker-{lane}"));
+        self.threads[lane] = Some(thread.spawn(work)?);
+        self.inboxes.push(sender);
+        Ok(())
     }
 }

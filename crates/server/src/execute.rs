@@ -90,11 +90,38 @@ pub(crate) fn execute(
             request.finish_control(next)
         }
     };
-    if matches!(step, Step::Postpone(_)) {
-        return step;
+    match step {
+        Step::Postpone(_) => return step,
+        // What runs elsewhere is booked when it comes back.
+        Step::Wait(Stage::Elsewhere(_)) => _ = worker.tick(),
+        _ => {
+            let micros = u64::try_from(worker.tick()).unwrap_or(0);
+            crate::counters::add(&worker.counters.busy_us, micros);
+            account(worker, session, entry, args, micros);
+        }
     }
-    request.account();
     after(session, out, mark, step)
+}
+
+/// Books a command that ran: its calls, its time, and whether it was slow.
+#[inline]
+pub(crate) fn account(
+    worker: &Worker,
+    session: &Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    micros: u64,
+) {
+    let server = worker.server;
+    server.stats.called(worker.lane, entry.id, micros);
+    crate::counters::add(&worker.counters.commands, 1);
+    crate::counters::add(&session.client.live.commands, 1);
+    if micros >= server.slow_log.threshold_us() {
+        server.slow_log.note(session, entry, args, micros);
+    }
+    if micros >= server.latency.threshold_us() {
+        server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+    }
 }
 
 /// Leaves the reply out where the client wants none.
@@ -151,8 +178,7 @@ impl Request<'_> {
     /// Takes the locks of the command's plan, or says what to wait for.
     fn acquire(&mut self) -> Result<Acquisition, Step> {
         let keyspace = self.worker.server.keyspace;
-        let parked =
-            |acquisition| Parked { acquisition, round: 0, now: None }.postpone();
+        let parked = |acquisition| Parked { acquisition, round: 0, now: None }.postpone();
         let mut acquisition = match self.entry.spec.plan {
             Plan::World => return Err(parked(Acquisition::of_world(keyspace))),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
@@ -217,27 +243,12 @@ impl Request<'_> {
 
     #[cold]
     fn refuse(&mut self, refusal: &Refusal) {
-        let line = refusal.line().unwrap_or("ERR internal refusal");
-        Reply::new(self.out, self.session.resp).error(line);
-        self.worker.server.stats.error(line);
+        self.worker.server.refuse(refusal, &mut Reply::new(self.out, self.session.resp));
         self.note_failure();
     }
 
     fn note_failure(&self) {
         self.worker.server.stats.failed(self.worker.lane, self.entry.id);
-    }
-
-    /// Books the command's time.
-    fn account(&mut self) {
-        let worker = self.worker;
-        let micros = u64::try_from(worker.tick()).unwrap_or(0);
-        worker.server.stats.called(worker.lane, self.entry.id, micros);
-        crate::counters::add(&worker.counters.commands, 1);
-        crate::counters::add(&worker.counters.busy_us, micros);
-        crate::counters::add(&self.session.client.live.commands, 1);
-        if micros >= worker.server.slow_log.threshold_us() {
-            worker.server.slow_log.note(self.session, self.entry, self.args, micros);
-        }
     }
 }
 
@@ -279,9 +290,7 @@ impl Work {
             }
             Err(refusal) => {
                 out.truncate(mark);
-                let line = refusal.line().unwrap_or("ERR internal refusal");
-                Reply::new(out, self.resp).error(line);
-                self.server.stats.error(line);
+                self.server.refuse(&refusal, &mut Reply::new(out, self.resp));
                 Outcome::Failed
             }
         };

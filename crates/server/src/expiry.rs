@@ -28,13 +28,26 @@ const IDLE_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) async fn run(worker: Rc<Worker>) {
     loop {
         worker.start_batch();
-        let pause = match turn(&worker, &mut worker.sweep.borrow_mut()) {
+        let started = worker.ticked_us();
+        let turn = turn(&worker, &mut worker.sweep.borrow_mut());
+        note_time(&worker, started);
+        let pause = match turn {
             Turn::LeftOver => BUSY_PAUSE,
             Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
             Turn::AllDone => IDLE_PAUSE,
         };
         worker.go_out();
         tokio::time::sleep(pause).await;
+    }
+}
+
+/// Tells the latency monitor of a turn that took long.
+fn note_time(worker: &Worker, started: i64) {
+    let server = worker.server;
+    worker.tick();
+    let micros = u64::try_from(worker.ticked_us() - started).unwrap_or(0);
+    if micros >= server.latency.threshold_us() {
+        server.latency.note(server.keyspace.clock(), "expire-cycle", micros);
     }
 }
 

@@ -7,15 +7,19 @@
 //! turnstile until its locks are dropped, panic or not.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
-use keyspace::{Keyspace, Tx};
-use proto::{Output, OwnedArgs};
+use base::time::Clock;
+use keyspace::{Keyspace, Refusal, Tx};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
-use crate::session::Elsewhere;
+use crate::server::Server;
+use crate::session::{Elsewhere, Ran};
+use crate::table::Entry;
 
 /// The most heavy-work threads.
 const MAX_THREADS: usize = 32;
@@ -25,6 +29,14 @@ const FIRST_LANE: usize = MAX_WORKERS;
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
 type Job = Box<dyn FnOnce(usize) + Send>;
+
+/// A control command that does its work here.
+pub(crate) struct Call {
+    pub(crate) server: &'static Server,
+    pub(crate) entry: &'static Entry,
+    pub(crate) args: OwnedArgs,
+    pub(crate) resp: Resp,
+}
 
 /// The pool of threads.
 #[derive(Clone)]
@@ -36,6 +48,8 @@ struct Shared {
     keyspace: &'static Keyspace,
     queue: Mutex<Queue>,
     arrived: Condvar,
+    /// A thread has ended.
+    left: Condvar,
 }
 
 #[derive(Default)]
@@ -43,12 +57,14 @@ struct Queue {
     jobs: VecDeque<Job>,
     idle: usize,
     threads: usize,
+    /// Whether the process ends: then no work is begun.
+    ending: bool,
 }
 
 impl Heavy {
     pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
-        let (queue, arrived) = (Mutex::default(), Condvar::new());
-        Self { shared: Arc::new(Shared { keyspace, queue, arrived }) }
+        let (queue, arrived, left) = (Mutex::default(), Condvar::new(), Condvar::new());
+        Self { shared: Arc::new(Shared { keyspace, queue, arrived, left }) }
     }
 
     /// Runs a transaction's command here. The caller is inside its turnstile and leaves the
@@ -66,28 +82,44 @@ impl Heavy {
             let mut tx = tx;
             tx.move_to_heavy(lane);
             let mut output = Output::new();
-            match work.run(tx, args.as_args(), &mut output) {
-                Outcome::Replied | Outcome::Failed => {}
+            let watch = Watch::start(work.server.keyspace.clock());
+            let failed = match work.run(tx, args.as_args(), &mut output) {
+                Outcome::Replied => false,
+                Outcome::Failed => true,
                 Outcome::Heavy(_) | Outcome::Widen(_) => {
-                    unreachable!("heavy threads carry any load, and no command that widens is heavy")
+                    unreachable!(
+                        "heavy threads carry any load, and no command that widens is heavy"
+                    )
                 }
-            }
+            };
             drop(presence);
+            let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
             // A session that is gone needs no reply.
-            let _ = sender.send(Elsewhere { output, close: false });
+            let _ = sender.send(Elsewhere { output, ran });
         }));
         receiver
     }
 
-    /// Runs any closure here; its output is the reply of the session that waits.
+    /// Runs a control command's work here, outside any turnstile; the closure gets the lane that it
+    /// may come in at.
     pub(crate) fn run(
         &self,
-        work: impl FnOnce(usize) -> Output + Send + 'static,
+        call: Call,
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
         self.submit(Box::new(move |lane| {
-            let output = work(lane);
-            let _ = sender.send(Elsewhere { output, close: false });
+            let Call { server, entry, args, resp } = call;
+            let mut output = Output::new();
+            let watch = Watch::start(server.keyspace.clock());
+            let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
+            let failed = result.is_err();
+            if let Err(refusal) = result {
+                output = Output::new();
+                server.refuse(&refusal, &mut Reply::new(&mut output, resp));
+            }
+            let ran = Ran { entry, args, micros: watch.micros(), failed };
+            let _ = sender.send(Elsewhere { output, ran });
         }));
         receiver
     }
@@ -97,8 +129,22 @@ impl Heavy {
         self.submit(Box::new(work));
     }
 
+    /// Ends the threads, waiting at most this long for what is under way.
+    pub(crate) fn dismiss(&self, patience: Duration) {
+        let mut queue = self.shared.lock();
+        queue.ending = true;
+        queue.jobs.clear();
+        self.shared.arrived.notify_all();
+        let works = |queue: &mut Queue| queue.threads > 0;
+        let waited = self.shared.left.wait_timeout_while(queue, patience, works);
+        drop(waited.expect("no critical section here panics"));
+    }
+
     fn submit(&self, job: Job) {
-        let mut queue = self.shared.queue.lock().expect("no critical section here panics");
+        let mut queue = self.shared.lock();
+        if queue.ending {
+            return;
+        }
         queue.jobs.push_back(job);
         if queue.idle >= queue.jobs.len() || queue.threads == MAX_THREADS {
             self.shared.arrived.notify_one();
@@ -115,20 +161,42 @@ impl Heavy {
 
 impl Shared {
     fn work(&self, lane: usize) {
-        let mut queue = self.queue.lock().expect("no critical section here panics");
-        loop {
+        let mut queue = self.lock();
+        while !queue.ending {
             if let Some(job) = queue.jobs.pop_front() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let job = std::panic::AssertUnwindSafe(move || job(lane));
                 let _ = std::panic::catch_unwind(job);
-                queue = self.queue.lock().expect("no critical section here panics");
+                queue = self.lock();
                 continue;
             }
             queue.idle += 1;
             queue = self.arrived.wait(queue).expect("no critical section here panics");
             queue.idle -= 1;
         }
+        queue.threads -= 1;
+        self.left.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect("no critical section here panics")
+    }
+}
+
+/// How long a piece of work takes.
+struct Watch<'a> {
+    clock: &'a Clock,
+    started: i64,
+}
+
+impl<'a> Watch<'a> {
+    fn start(clock: &'a Clock) -> Self {
+        Self { clock, started: clock.monotonic_us() }
+    }
+
+    fn micros(&self) -> u64 {
+        u64::try_from(self.clock.monotonic_us() - self.started).unwrap_or(0)
     }
 }
 

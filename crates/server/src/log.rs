@@ -1,4 +1,5 @@
-//! The log: one line per event, in Redis' form or as JSON, to a file or standard output.
+//! The log: one line per event, in Redis' form or as JSON, to a file or standard output, and to
+//! syslog where that is asked for.
 //!
 //! Invariant: a line is written in one piece, and logging never fails a command.
 
@@ -11,20 +12,34 @@ use std::sync::Mutex;
 
 use base::time::Clock;
 
-use crate::config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL};
+use crate::config::settings::{
+    LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED,
+};
 use crate::config::{Config, LogFormat, LogLevel, LogTimestampFormat};
+use crate::reception::plain;
+use crate::syslog::Syslog;
 
 /// Where log lines go, and which.
 pub(crate) struct Log {
     sink: Mutex<Sink>,
     clock: Clock,
+    /// Whether there is no standard output to write to.
+    is_daemon: bool,
 }
 
 struct Sink {
     level: LogLevel,
     format: LogFormat,
     timestamps: LogTimestampFormat,
-    file: Option<File>,
+    target: Target,
+    syslog: Option<Syslog>,
+}
+
+/// Where lines go.
+enum Target {
+    Output,
+    File(File),
+    Nowhere,
 }
 
 /// Writes a line of level "notice".
@@ -45,8 +60,9 @@ pub(crate) use {log_notice, log_warning};
 
 impl Log {
     /// The log that the configuration asks for; the error is for the operator.
-    pub(crate) fn open(config: &Config) -> Result<Self, String> {
-        let log = Self { sink: Mutex::new(Sink::default()), clock: Clock::system() };
+    pub(crate) fn open(config: &Config, is_daemon: bool) -> Result<Self, String> {
+        let sink = Mutex::new(Sink::default());
+        let log = Self { sink, clock: Clock::system(), is_daemon };
         log.reopen(config)?;
         Ok(log)
     }
@@ -54,19 +70,23 @@ impl Log {
     /// Follows a changed configuration, and a file that was moved away.
     pub(crate) fn reopen(&self, config: &Config) -> Result<(), String> {
         let path = config.get(LOGFILE);
-        let file = if path.is_empty() {
-            None
+        let target = if path.is_empty() {
+            if self.is_daemon { Target::Nowhere } else { Target::Output }
         } else {
             let path = Path::new(std::ffi::OsStr::from_bytes(&path));
             let opened = OpenOptions::new().create(true).append(true).open(path);
-            Some(opened.map_err(|error| format!("Can't open the log file: {error}"))?)
+            Target::File(opened.map_err(|error| {
+                format!("Can't open the log file {}: {}", path.display(), plain(&error))
+            })?)
         };
+        let syslog = config.get(SYSLOG_ENABLED).then(|| Syslog::connect(config)).flatten();
         let mut sink = self.sink.lock().expect("no critical section here panics");
         *sink = Sink {
             level: config.get(LOGLEVEL),
             format: config.get(LOG_FORMAT),
             timestamps: config.get(LOG_TIMESTAMP_FORMAT),
-            file,
+            target,
+            syslog,
         };
         Ok(())
     }
@@ -94,10 +114,14 @@ impl Log {
             ),
         };
         // A full disk must not stop the service, and there is nobody left to tell.
-        let _ = match &mut sink.file {
-            Some(file) => file.write_all(line.as_bytes()),
-            None => std::io::stdout().write_all(line.as_bytes()),
+        let _ = match &mut sink.target {
+            Target::File(file) => file.write_all(line.as_bytes()),
+            Target::Output => std::io::stdout().write_all(line.as_bytes()),
+            Target::Nowhere => Ok(()),
         };
+        if let Some(syslog) = &sink.syslog {
+            syslog.write(level, &text.to_string());
+        }
     }
 }
 
@@ -107,7 +131,8 @@ impl Default for Sink {
             level: LogLevel::Notice,
             format: LogFormat::Legacy,
             timestamps: LogTimestampFormat::Legacy,
-            file: None,
+            target: Target::Output,
+            syslog: None,
         }
     }
 }

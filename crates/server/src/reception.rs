@@ -8,10 +8,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::clients::Peer;
 use crate::config::BindAddress;
@@ -41,69 +44,183 @@ the '--protected-mode no' option. 4) Set up an authentication password for the d
 You only need to do one of the above things in order for the server to start accepting connections \
 from the outside.\r\n";
 
-/// The sockets that listen.
+/// The sockets that listen, each with a task that accepts on it.
 pub(crate) struct Listeners {
-    tcp: Vec<std::net::TcpListener>,
-    unix: Option<std::os::unix::net::UnixListener>,
+    /// What `port` says; 0 may stand for a port that the system chose.
+    configured_port: u16,
+    tcp: Vec<(SocketAddr, JoinHandle<()>)>,
+    has_unix: bool,
+}
+
+/// Where other threads find the reception.
+pub(crate) struct ReceptionDesk {
+    orders: mpsc::UnboundedSender<Rebind>,
+    /// Its runtime, for timers that are nobody's own.
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+/// An order to listen where the configuration now says; the answer tells whether we do.
+type Rebind = oneshot::Sender<Result<(), ()>>;
+
+/// Listens where `bind` and `port` now say, or goes on as before. It waits for the reception, so it
+/// is not for workers.
+pub(crate) fn rebind(server: &Server) -> Result<(), ()> {
+    let (sender, receiver) = oneshot::channel();
+    let desk = server.reception.get().ok_or(())?;
+    desk.orders.send(sender).map_err(|_| ())?;
+    receiver.blocking_recv().map_err(|_| ())?
 }
 
 impl Listeners {
-    /// Opens all sockets that the configuration names; the error is for the operator.
-    pub(crate) fn open(server: &Server) -> Result<Self, String> {
-        let port = server.config.get(PORT);
-        let mut tcp = Vec::new();
-        let mut chosen = port;
-        for bind in server.config.get(BIND) {
-            let address = SocketAddr::new(ip_of(&bind)?, chosen);
-            match listen_tcp(address, server.config.get(TCP_BACKLOG)) {
-                Ok(listener) => {
-                    if chosen == 0 {
-                        chosen = listener.local_addr().map_or(0, |bound| bound.port());
-                    }
-                    tcp.push(listener);
-                }
-                Err(error) if bind.optional && is_unavailable(&error) => {}
-                Err(error) => {
-                    return Err(format!(
-                        "Warning: Could not create server TCP listening socket {}:{}: bind: {}",
-                        bind.address,
-                        address.port(),
-                        plain(&error)
-                    ));
-                }
-            }
-        }
+    /// Opens all sockets that the configuration names; the error is for the operator. Called
+    /// within the reception's runtime, which accepts once it runs.
+    pub(crate) fn open(server: &'static Server) -> Result<Self, String> {
         let unix = open_unix(server)?;
-        if tcp.is_empty() && unix.is_none() {
+        let has_unix = unix.is_some();
+        if let Some(listener) = unix {
+            tokio::spawn(accept_unix(server, listener));
+        }
+        let configured_port = server.config.get(PORT);
+        let mut listeners = Self { configured_port, tcp: Vec::new(), has_unix };
+        // With a Unix socket, `port 0` means no TCP at all; alone it would mean nobody can come,
+        // so there it stands for any free port.
+        if configured_port != 0 || !has_unix {
+            listeners.tcp = open_all(server, addresses(server, configured_port)?)?;
+        }
+        if listeners.tcp.is_empty() && !has_unix {
             return Err("Configured to not listen anywhere, exiting.".to_owned());
         }
-        let port = i64::from(chosen);
-        server.port.store(port, std::sync::atomic::Ordering::Relaxed);
-        Ok(Self { tcp, unix })
+        listeners.publish_port(server);
+        Ok(listeners)
+    }
+
+    /// The address to name to somebody who wants to try us.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.tcp.first().map(|(address, _)| address.port())
     }
 
     /// Says in the log where we listen.
     pub(crate) fn announce(&self, server: &Server) {
-        for address in self.tcp.iter().filter_map(|listener| listener.local_addr().ok()) {
+        for (address, _) in &self.tcp {
             log_notice!(server.log, "Listening on {address}");
         }
-        if self.unix.is_some() {
+        if self.has_unix {
             let path = server.config.get(UNIXSOCKET);
             let path = String::from_utf8_lossy(&path);
             log_notice!(server.log, "The server is now ready to accept connections at {path}");
         }
     }
 
-    /// Accepts on all sockets for ever.
-    pub(crate) fn serve(self, server: &'static Server) -> io::Result<()> {
-        for listener in self.tcp {
-            tokio::spawn(accept_tcp(server, TcpListener::from_std(listener)?));
+    /// Follows changes of where to listen from now on.
+    pub(crate) fn serve(mut self, server: &'static Server) {
+        let (orders, mut receiver) = mpsc::unbounded_channel::<Rebind>();
+        let runtime = tokio::runtime::Handle::current();
+        let first = server.reception.set(ReceptionDesk { orders, runtime }).is_ok();
+        assert!(first, "there is one reception");
+        tokio::spawn(async move {
+            while let Some(answer) = receiver.recv().await {
+                // Who asked and is gone needs no answer.
+                let _ = answer.send(self.follow(server).await);
+            }
+        });
+    }
+
+    /// Listens where the configuration now says. What stays is left alone; what goes is closed
+    /// before what comes is opened, because the two may exclude each other.
+    async fn follow(&mut self, server: &'static Server) -> Result<(), ()> {
+        let configured_port = server.config.get(PORT);
+        let port = match (configured_port, self.configured_port) {
+            (0, 0) => self.port(),
+            (0, _) => None,
+            (port, _) => Some(port),
+        };
+        let before: Vec<SocketAddr> = self.tcp.iter().map(|(address, _)| *address).collect();
+        let moved = match port.map(|port| addresses(server, port)).transpose() {
+            Ok(wanted) => self.move_to(server, wanted.unwrap_or_default()).await,
+            Err(why) => Err(why),
+        };
+        let Err(why) = moved else {
+            self.configured_port = configured_port;
+            self.publish_port(server);
+            return Ok(());
+        };
+        log_warning!(server.log, "{why}");
+        let before = before.into_iter().map(|address| Wanted { address, optional: false });
+        if let Err(why) = self.move_to(server, before.collect()).await {
+            log_warning!(server.log, "{why}");
         }
-        if let Some(listener) = self.unix {
-            tokio::spawn(accept_unix(server, UnixListener::from_std(listener)?));
+        Err(())
+    }
+
+    /// Listens at these addresses and no others.
+    async fn move_to(
+        &mut self,
+        server: &'static Server,
+        mut wanted: Vec<Wanted>,
+    ) -> Result<(), String> {
+        let mut kept = Vec::new();
+        for (address, task) in self.tcp.drain(..) {
+            if let Some(place) = wanted.iter().position(|wanted| wanted.address == address) {
+                wanted.remove(place);
+                kept.push((address, task));
+            } else {
+                task.abort();
+                // It ends by being aborted, which is told as an error; now its socket is closed.
+                let _ = task.await;
+            }
         }
+        self.tcp = kept;
+        self.tcp.extend(open_all(server, wanted)?);
         Ok(())
     }
+
+    fn publish_port(&self, server: &Server) {
+        let port = i64::from(self.port().unwrap_or(0));
+        server.port.store(port, Ordering::Relaxed);
+    }
+}
+
+/// An address to listen on.
+struct Wanted {
+    address: SocketAddr,
+    /// Whether we do without it where the machine does not have it.
+    optional: bool,
+}
+
+/// The addresses that `bind` names.
+fn addresses(server: &Server, port: u16) -> Result<Vec<Wanted>, String> {
+    let binds = server.config.get(BIND).into_iter();
+    let wanted = |bind: BindAddress| {
+        let address = SocketAddr::new(ip_of(&bind)?, port);
+        Ok(Wanted { address, optional: bind.optional })
+    };
+    binds.map(wanted).collect()
+}
+
+/// Opens sockets, all or none; where the port is 0, all get the one that the first was given.
+fn open_all(
+    server: &'static Server,
+    wanted: Vec<Wanted>,
+) -> Result<Vec<(SocketAddr, JoinHandle<()>)>, String> {
+    let mut opened: Vec<(SocketAddr, TcpListener)> = Vec::new();
+    for Wanted { mut address, optional } in wanted {
+        if let (0, Some((first, _))) = (address.port(), opened.first()) {
+            address.set_port(first.port());
+        }
+        let backlog = server.config.get(TCP_BACKLOG);
+        match listen_tcp(address, backlog).and_then(TcpListener::from_std) {
+            Ok(listener) => opened.push((listener.local_addr().unwrap_or(address), listener)),
+            Err(error) if optional && is_unavailable(&error) => {}
+            Err(error) => {
+                return Err(format!(
+                    "Warning: Could not create server TCP listening socket {address}: bind: {}",
+                    plain(&error)
+                ));
+            }
+        }
+    }
+    let accept = |(address, listener)| (address, tokio::spawn(accept_tcp(server, listener)));
+    Ok(opened.into_iter().map(accept).collect())
 }
 
 fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
@@ -112,7 +229,9 @@ fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
         "::*" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
         "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         other => other.parse().map_err(|_| {
-            format!("Warning: Could not create server TCP listening socket {other}: invalid address")
+            format!(
+                "Warning: Could not create server TCP listening socket {other}: invalid address"
+            )
         }),
     }
 }
@@ -129,7 +248,7 @@ fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
     Ok(socket.into())
 }
 
-fn open_unix(server: &Server) -> Result<Option<std::os::unix::net::UnixListener>, String> {
+fn open_unix(server: &Server) -> Result<Option<UnixListener>, String> {
     let path = server.config.get(UNIXSOCKET);
     if path.is_empty() {
         return Ok(None);
@@ -151,7 +270,7 @@ fn open_unix(server: &Server) -> Result<Option<std::os::unix::net::UnixListener>
         std::fs::set_permissions(path, permissions).map_err(fail)?;
     }
     socket.listen(server.config.get(TCP_BACKLOG)).map_err(fail)?;
-    Ok(Some(socket.into()))
+    UnixListener::from_std(socket.into()).map(Some).map_err(fail)
 }
 
 async fn accept_tcp(server: &'static Server, listener: TcpListener) {
@@ -207,7 +326,6 @@ fn prepare(stream: &std::net::TcpStream, server: &Server) {
 
 /// Registers a connection and gives it to a worker, or turns it away.
 fn welcome(server: &'static Server, stream: RawStream, ends: (Peer, Peer), is_local: bool) {
-    use std::sync::atomic::Ordering;
     if server.clients.len() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         turn_away(&stream, TOO_MANY);

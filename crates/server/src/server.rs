@@ -4,19 +4,23 @@
 //! atomic or behind a lock of its own.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use base::time::UnixMillis;
-use keyspace::Keyspace;
-use proto::{Limits, ProtocolError};
+use keyspace::{Keyspace, Refusal};
+use proto::{Limits, ProtocolError, Reply};
 
 use crate::clients::{ClientId, Clients};
 use crate::config::Config;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
+use crate::cores::Cores;
 use crate::counters::WorkerCounters;
 use crate::crew::{Crew, MAX_WORKERS};
 use crate::heavy::Heavy;
+use crate::latency::LatencyMonitor;
 use crate::log::{Log, log_notice, log_warning};
 use crate::pause::Pause;
+use crate::reception::ReceptionDesk;
 use crate::session::Session;
 use crate::slow_log::SlowLog;
 use crate::stats::Stats;
@@ -42,6 +46,12 @@ pub(crate) struct Server {
     /// How many clients watch with MONITOR.
     pub(crate) monitors: AtomicUsize,
     pub(crate) slow_log: SlowLog,
+    pub(crate) latency: LatencyMonitor,
+    pub(crate) cores: Cores,
+    /// The way to the reception; set before the first client comes.
+    pub(crate) reception: OnceLock<ReceptionDesk>,
+    /// Held by who changes the configuration or writes its file.
+    pub(crate) config_turn: Mutex<()>,
     /// 40 hexadecimal digits, new at every start.
     pub(crate) run_id: String,
     pub(crate) started: UnixMillis,
@@ -74,6 +84,10 @@ impl Server {
             log,
             monitors: AtomicUsize::new(0),
             slow_log: SlowLog::new(),
+            latency: LatencyMonitor::new(),
+            cores: Cores::of_process(),
+            reception: OnceLock::new(),
+            config_turn: Mutex::default(),
             run_id: random_id(),
             started,
             port: AtomicI64::new(0),
@@ -116,6 +130,13 @@ impl Server {
             self.monitors.fetch_sub(1, Ordering::Relaxed);
         }
         self.clients.remove(id);
+    }
+
+    /// Replies a refusal as the error it is.
+    pub(crate) fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
+        let line = refusal.line().unwrap_or("ERR internal refusal");
+        reply.error(line);
+        self.stats.error(line);
     }
 
     /// A handler panicked: a bug. The client is closed, the others go on.

@@ -1,36 +1,50 @@
 //! From the command line to a server that serves, and to its end.
 //!
-//! Invariant: whatever keeps the server from starting is said in one line, and the exit code is 1.
+//! Invariant: whatever keeps the server from starting is said in one line on the standard error
+//! output, and the exit code is 1.
 
-use std::ffi::OsString;
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use keyspace::{Garbage, Keyspace, Options};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 
-use crate::config::settings::{DATABASES, WORKER_THREADS};
+use crate::config::settings::{DAEMONIZE, DATABASES, MAXMEMORY, UNIXSOCKET, WORKER_THREADS};
 use crate::config::{Config, Show, Startup};
+use crate::cores::Workforce;
+use crate::effects;
 use crate::log::{Log, log_notice, log_warning};
-use crate::reception::Listeners;
+use crate::reception::{Listeners, plain};
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
+use crate::startup::pid_file::PidFile;
+use crate::startup::supervisor::Supervisor;
+use crate::startup::{daemon, limits, memory, panics, signals};
 use crate::table::CommandTable;
+
+/// How long an orderly end may take before the process just ends.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Runs the server with these command line arguments (the program's name not among them) until it
 /// is told to end.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match start(arguments) {
+    match start(arguments.into_iter().collect()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             // Standard error may be closed; there is nobody else to tell.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(io::stderr(), "{line}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
-    let startup = Startup::read(arguments, &mut std::io::stdin().lock())
-        .map_err(|error| error.to_string())?;
+fn start(arguments: Vec<OsString>) -> Result<(), String> {
+    let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
+    let startup = Startup::read(arguments.iter().cloned(), &mut input);
+    let startup = startup.map_err(|error| error.to_string())?;
     match startup.show {
         Show::Version => {
             println!("Apus server v={APUS_VERSION} redis_version={REDIS_VERSION}");
@@ -42,51 +56,170 @@ fn start(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
         }
         Show::Run => {}
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("Cannot start the reception: {error}"))?;
-    let _inside = runtime.enter();
-    let server = make_server(startup)?;
-    let listeners = Listeners::open(server)?;
-    let workers = worker_count(&server.config);
-    server.crew.resize(server, workers);
-    log_notice!(server.log, "Apus {APUS_VERSION} (Redis {REDIS_VERSION} compatible), {workers} workers");
-    listeners.announce(server);
-    listeners.serve(server).map_err(|error| format!("Cannot accept connections: {error}"))?;
+    let supervisor = Supervisor::find(&startup.config);
+    let wants_daemon = startup.config.get(DAEMONIZE) && supervisor == Supervisor::Nobody;
+    let is_daemon = wants_daemon && daemon::is_daemon();
+    if wants_daemon && !is_daemon {
+        return daemon::launch(&arguments, &input.seen);
+    }
+    drop(input);
+    if is_daemon {
+        daemon::settle();
+    }
+    effects::enter_directory(&startup.config).map_err(|why| {
+        let path = startup.config.show(b"dir").unwrap_or_default();
+        format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
+    })?;
+    let log = Log::open(&startup.config, is_daemon)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime =
+        runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
+    let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
+    announce(server, &listeners, &workforce);
+    {
+        let _inside = runtime.enter();
+        listeners.serve(server);
+    }
     log_notice!(server.log, "Ready to accept connections tcp");
+    supervisor.ready(&server.log);
+    if is_daemon {
+        daemon::report_ready().map_err(|error| plain(&error))?;
+    }
     runtime.block_on(server.shutdown.asked());
-    log_warning!(server.log, "Apus is now ready to exit, bye bye...");
+    end(server, &runtime, &supervisor, pid_file);
+    // What the orderly end did not wait for is not waited for here either.
+    runtime.shutdown_background();
     Ok(())
 }
 
 const HELP: &str = "Usage: apus [/path/to/redis.conf | -] [--directive value ...]
-       apus --version | --help";
+       apus --version | --help
 
-fn make_server(startup: Startup) -> Result<&'static Server, String> {
-    let config = startup.config;
-    let log = Log::open(&config)?;
+A configuration file is one of Redis, Valkey or KeyDB, `-` reads it from the standard input, and
+directives on the command line win over those of the file.
+
+Examples:
+       apus
+       apus --port 7000 --worker-threads 4
+       apus /etc/redis/redis.conf --dir /var/lib/apus";
+
+/// Makes the server with its listeners and workers. What goes wrong is also said in the log, which
+/// may be all that anybody sees.
+fn prepare(
+    startup: Startup,
+    log: Log,
+    runtime: &Runtime,
+) -> Result<(&'static Server, Listeners, Workforce), String> {
+    let told = |log: &Log, line: String| {
+        log_warning!(log, "{line}");
+        line
+    };
+    log_notice!(log, "Apus {APUS_VERSION} is starting, pid {}", std::process::id());
     for notice in &startup.notices {
         log_notice!(log, "{notice}");
     }
-    let renames = startup.renames.iter().map(|rename| {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        (text(&rename.from), text(&rename.to))
-    });
-    let table = CommandTable::new(&renames.collect::<Vec<_>>())?;
+    limits::choose_pages(&startup.config);
+    limits::fit_max_clients(&startup.config, &log).map_err(|line| told(&log, line))?;
+    let table = command_table(&startup).map_err(|line| told(&log, line))?;
+    let server = make_server(startup.config, table, log);
+    panics::watch(server);
+    effects::apply_settings(server);
+    let fail = |line| told(&server.log, line);
+    let _inside = runtime.enter();
+    signals::listen(server).map_err(|error| fail(plain(&error)))?;
+    let listeners = Listeners::open(server).map_err(fail)?;
+    let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
+    let hired = server.crew.resize(server, workforce.workers);
+    hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
+    Ok((server, listeners, workforce))
+}
+
+fn command_table(startup: &Startup) -> Result<CommandTable, String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let renames = startup.renames.iter().map(|rename| (text(&rename.from), text(&rename.to)));
+    CommandTable::new(&renames.collect::<Vec<_>>())
+}
+
+fn make_server(config: Config, table: CommandTable, log: Log) -> &'static Server {
     let databases = config.get(DATABASES) as usize;
     let keyspace = Keyspace::leak(Options { databases, ..Options::new() });
     let server: &'static Server = Box::leak(Box::new(Server::new(config, table, log, keyspace)));
     let heavy = server.heavy.clone();
     keyspace.set_reclaimer(move |garbage: Garbage| heavy.spawn(move |_| drop(garbage)));
-    Ok(server)
+    server
 }
 
-/// As many workers as asked for, or one for each core that we may use.
-fn worker_count(config: &Config) -> usize {
-    match config.get(WORKER_THREADS) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        asked => asked,
+/// Says what runs here, with what means, and what to try next.
+fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
+    let Workforce { workers, reason } = workforce;
+    let plural = if *workers == 1 { "" } else { "s" };
+    log_notice!(
+        server.log,
+        "Apus {APUS_VERSION}, compatible with Redis {REDIS_VERSION}: {workers} worker{plural} ({reason})"
+    );
+    let limit = match server.config.get(MAXMEMORY) {
+        0 => "no limit".to_owned(),
+        limit => format!("limit {}", memory::human(limit)),
+    };
+    let cgroup = memory::cgroup_limit();
+    let cgroup = cgroup.map(|limit| format!("the cgroup allows {}, ", memory::human(limit)));
+    log_notice!(
+        server.log,
+        "Memory: {limit} (maxmemory), {}the machine has {}",
+        cgroup.unwrap_or_default(),
+        memory::human(memory::of_machine())
+    );
+    listeners.announce(server);
+    match listeners.port() {
+        Some(port) => log_notice!(server.log, "Try it: redis-cli -p {port}"),
+        None => {
+            let path = server.config.get(UNIXSOCKET);
+            log_notice!(server.log, "Try it: redis-cli -s {}", String::from_utf8_lossy(&path));
+        }
     }
-    .min(crate::crew::MAX_WORKERS)
+}
+
+/// Ends all threads in order and removes what is only there while we serve.
+fn end(
+    server: &'static Server,
+    runtime: &Runtime,
+    supervisor: &Supervisor,
+    pid_file: Option<PidFile>,
+) {
+    log_notice!(server.log, "User requested shutdown...");
+    supervisor.stopping(&server.log);
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        server.crew.dismiss();
+        server.heavy.dismiss(PATIENCE);
+        // Who waits may have lost patience.
+        let _ = sender.send(());
+    });
+    // Signals are still heard meanwhile: a second SIGINT ends at once.
+    let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
+    if let Some(pid_file) = pid_file {
+        pid_file.remove(&server.log);
+    }
+    let socket = server.config.get(UNIXSOCKET);
+    if !socket.is_empty() {
+        log_notice!(server.log, "Removing the unix socket file.");
+        // Somebody may have removed it before.
+        let _ = std::fs::remove_file(OsStr::from_bytes(&socket));
+    }
+    log_warning!(server.log, "Apus is now ready to exit, bye bye...");
+}
+
+/// Remembers what was read, for a daemon that has to read it again.
+struct Recorder<R> {
+    source: R,
+    seen: Vec<u8>,
+}
+
+impl<R: Read> Read for Recorder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(buffer)?;
+        self.seen.extend_from_slice(&buffer[..count]);
+        Ok(count)
+    }
 }

@@ -70,9 +70,8 @@ impl Stats {
         let stats = self.of(worker, command);
         add(&stats.calls, 1);
         add(&stats.micros, micros);
-        let histogram = stats.histogram.get_or_init(|| {
-            Box::new([const { AtomicU64::new(0) }; BUCKETS])
-        });
+        let histogram =
+            stats.histogram.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
         add(&histogram[bucket(micros)], 1);
     }
 
@@ -144,7 +143,8 @@ impl Stats {
     pub(crate) fn reset_histograms(&self, wanted: impl Fn(usize) -> bool) {
         for all in self.workers.iter().filter_map(OnceLock::get) {
             let chosen = all.iter().enumerate().filter(|(command, _)| wanted(*command));
-            for bucket in chosen.filter_map(|(_, stats)| stats.histogram.get()).flat_map(|h| h.iter())
+            for bucket in
+                chosen.filter_map(|(_, stats)| stats.histogram.get()).flat_map(|h| h.iter())
             {
                 bucket.store(0, Ordering::Relaxed);
             }
@@ -153,9 +153,8 @@ impl Stats {
 
     #[inline]
     fn of(&self, worker: usize, command: usize) -> &CommandStats {
-        let all = self.workers[worker].get_or_init(|| {
-            (0..self.commands).map(|_| CommandStats::default()).collect()
-        });
+        let all = self.workers[worker]
+            .get_or_init(|| (0..self.commands).map(|_| CommandStats::default()).collect());
         &all[command]
     }
 }

@@ -4,6 +4,7 @@
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
+use commands::errors::shown;
 use commands::{Command, FAMILIES, Handler, Spec};
 use proto::Args;
 
@@ -150,8 +151,7 @@ impl Builder {
             None => own,
         };
         let children = command.subcommands.iter();
-        let subcommands =
-            children.map(|child| self.entry(child, run, Some(&full_name))).collect();
+        let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
         Entry { id, full_name, spec: &command.spec, run: run(command.run), subcommands }
     }
 }
@@ -184,22 +184,23 @@ fn hash(name: &[u8]) -> usize {
 
 #[cold]
 fn unknown_command(args: Args<'_>) -> LookupError {
-    let mut shown = String::new();
+    let mut others = String::new();
     for argument in args.iter().skip(1) {
-        if shown.len() >= 128 {
+        if others.len() >= 128 {
             break;
         }
-        let room = 128 - shown.len();
-        let text = String::from_utf8_lossy(&argument[..argument.len().min(room)]);
-        shown.push_str(&format!("'{text}' "));
+        let room = 128 - others.len();
+        let text = shown(argument, room);
+        others.push_str(&format!("'{text}' "));
     }
-    let name = String::from_utf8_lossy(&args[0][..args[0].len().min(128)]);
-    LookupError::Unknown(format!("ERR unknown command '{name}', with args beginning with: {shown}"))
+    let name = shown(&args[0], 128);
+    let text = format!("ERR unknown command '{name}', with args beginning with: {others}");
+    LookupError::Unknown(text)
 }
 
 #[cold]
 fn unknown_subcommand(container: &Entry, name: &[u8]) -> LookupError {
-    let shown = String::from_utf8_lossy(&name[..name.len().min(128)]);
+    let shown = shown(name, 128);
     let container = container.full_name.to_ascii_uppercase();
     LookupError::Unknown(format!("ERR unknown subcommand '{shown}'. Try {container} HELP."))
 }

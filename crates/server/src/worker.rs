@@ -216,4 +216,3 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     };
     tokio::task::spawn_local(serve);
 }
-

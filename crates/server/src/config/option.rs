@@ -65,6 +65,8 @@ pub enum Effect {
     Affinity,
     /// Make memory fit its limit.
     MaxMemory,
+    /// Tell the keyspace what commands read there.
+    KeyspaceSettings,
     /// Change the default user's password.
     Password,
     /// Change the working directory.
@@ -83,6 +85,8 @@ pub enum Effect {
     OomScore,
     /// Resize the slow log and its kin.
     CommandLog,
+    /// Note slow events from another duration on.
+    LatencyMonitor,
     /// Load certificates and keys anew.
     Tls,
 }

@@ -6,13 +6,14 @@
 //! everything else.
 
 pub(crate) mod connection;
-pub(crate) mod server;
 pub(crate) mod help;
+pub(crate) mod server;
 
 use commands::Command;
 use keyspace::Refusal;
-use proto::{Args, Reply};
+use proto::{Args, OwnedArgs, Reply};
 
+use crate::heavy::Call;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
@@ -25,6 +26,19 @@ pub(crate) struct Context<'a> {
     pub(crate) session: &'a mut Session,
     /// The command itself, as it was found.
     pub(crate) entry: &'static Entry,
+}
+
+impl Context<'_> {
+    /// Leaves the work to a heavy-work thread, where it may wait; the reply comes from there.
+    pub(crate) fn run_elsewhere(
+        &self,
+        args: Args<'_>,
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+    ) -> Next {
+        let (server, entry, resp) = (self.server, self.entry, self.session.resp);
+        let call = Call { server, entry, args: OwnedArgs::from(args), resp };
+        Next::Wait(Stage::Elsewhere(server.heavy.run(call, work)))
+    }
 }
 
 /// What comes after a control command.

@@ -26,8 +26,8 @@ use proto::{Output, RequestParser};
 
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use window::Window;
 pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
+pub(crate) use window::Window;
 
 use crate::clients::Signal;
 use crate::worker::Worker;

@@ -46,6 +46,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "proto-max-bulk-len",
         kind: memory(1_048_576, i64::MAX),
         default: "512mb",
+        effect: Effect::KeyspaceSettings,
         doc: "The longest argument a client may send.",
         ..WORKS
     },

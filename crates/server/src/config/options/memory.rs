@@ -18,7 +18,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "maxmemory-policy",
         kind: Kind::Choice(MaxmemoryPolicy::WORDS),
         default: "noeviction",
-        effect: Effect::MaxMemory,
+        effect: Effect::KeyspaceSettings,
         doc: "What is evicted at the memory limit.",
         ..NOT_YET
     },
@@ -47,15 +47,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "lfu-log-factor",
         kind: integer(0, i32::MAX as i64),
         default: "10",
+        effect: Effect::KeyspaceSettings,
         doc: "How many accesses saturate a key's frequency counter.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "lfu-decay-time",
         kind: integer(0, i32::MAX as i64),
         default: "1",
-        doc: "Minutes after which a key's frequency counter halves.",
-        ..NOT_YET
+        effect: Effect::KeyspaceSettings,
+        doc: "Minutes after which a key's frequency counter falls by one.",
+        ..WORKS
     },
     ConfigOption {
         name: "lazyfree-lazy-eviction",

@@ -74,6 +74,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "latency-monitor-threshold",
         kind: integer(0, i64::MAX),
         default: "0",
+        effect: Effect::LatencyMonitor,
         doc: "Milliseconds from which an event is remembered by LATENCY; 0 remembers none.",
         ..WORKS
     },

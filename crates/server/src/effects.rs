@@ -1,0 +1,138 @@
+//! What the server does when an option changes, and at its start with all options.
+//!
+//! Invariant: an effect reads the configuration and brings one thing in line with it, so performing
+//! it twice does no harm, and after an undo performing it again brings the old state back.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering;
+
+use crate::config::settings::{
+    DIR, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, MAXCLIENTS, MAXMEMORY,
+    MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN, WORKER_THREADS,
+};
+use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
+use crate::log::log_warning;
+use crate::reception::{self, plain};
+use crate::server::Server;
+use crate::startup::limits;
+
+/// CONFIG SET: changes values and performs their effects, all or none. It may wait, so it is not
+/// for workers.
+pub(crate) fn change_config(
+    server: &'static Server,
+    pairs: &[&[u8]],
+    is_local: bool,
+) -> Result<(), SetError> {
+    let _turn = server.config_turn.lock().expect("no critical section here panics");
+    let change = server.config.set_many(pairs, is_local)?;
+    for (done, (effect, name)) in change.effects.iter().enumerate() {
+        let Err(why) = perform(server, *effect, name) else { continue };
+        let (performed, name) = (change.effects[..done].to_vec(), name.clone());
+        let error = server.config.undo(change, &name, why);
+        for (effect, name) in performed {
+            // It held before, and there is nobody to tell if it no longer does.
+            let _ = perform(server, effect, &name);
+        }
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// Brings in line what needs no more than a store; done once for all at the start.
+pub(crate) fn apply_settings(server: &'static Server) {
+    for effect in [Effect::KeyspaceSettings, Effect::CommandLog, Effect::LatencyMonitor] {
+        perform(server, effect, "").expect("storing a number does not fail");
+    }
+}
+
+/// Enters the configured working directory.
+pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
+    std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
+}
+
+/// Performs an effect that the option called `name` asked for; the error is for the client.
+fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), String> {
+    match effect {
+        Effect::Listeners => reception::rebind(server).map_err(|()| match name {
+            "bind" => "Failed to bind to specified addresses.".to_owned(),
+            _ => "Unable to listen on this port. Check server logs.".to_owned(),
+        }),
+        Effect::MaxClients => fit_open_files(server),
+        Effect::Workers => {
+            let asked = server.config.get(WORKER_THREADS);
+            let size = server.cores.workforce(asked).workers;
+            server.crew.resize(server, size).map_err(|error| plain(&error))
+        }
+        Effect::Affinity => {
+            server.crew.rebind();
+            Ok(())
+        }
+        Effect::MaxMemory => {
+            warn_of_small_limit(server);
+            Ok(())
+        }
+        Effect::KeyspaceSettings => {
+            store_settings(server);
+            Ok(())
+        }
+        Effect::Directory => enter_directory(&server.config),
+        Effect::Logging => server.log.reopen(&server.config),
+        Effect::CommandLog => {
+            let config = &server.config;
+            let threshold = config.get(SLOWLOG_LOG_SLOWER_THAN);
+            server.slow_log.configure(threshold, config.get(SLOWLOG_MAX_LEN));
+            Ok(())
+        }
+        Effect::LatencyMonitor => {
+            server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
+            Ok(())
+        }
+        // The password is read whenever a client comes; who is in stays in, as in Redis.
+        Effect::Password
+        // What these would change is not there yet.
+        | Effect::SaveSchedule
+        | Effect::AppendOnly
+        | Effect::Backlog
+        | Effect::ProcessTitle
+        | Effect::OomScore
+        | Effect::Tls
+        | Effect::None => Ok(()),
+    }
+}
+
+fn fit_open_files(server: &Server) -> Result<(), String> {
+    let wanted = server.config.get(MAXCLIENTS);
+    let possible = limits::raise_open_files(&server.log, wanted)?;
+    if possible == wanted {
+        return Ok(());
+    }
+    Err(format!(
+        "The operating system is not able to handle the specified number of clients, try with \
+         {possible}"
+    ))
+}
+
+fn warn_of_small_limit(server: &Server) {
+    let (limit, used) = (server.config.get(MAXMEMORY), server.keyspace.memory() as u64);
+    if limit > 0 && limit < used {
+        log_warning!(
+            server.log,
+            "WARNING: the new maxmemory value set via CONFIG SET ({limit}) is smaller than the \
+             current memory usage ({used}). This will result in key eviction and/or the inability \
+             to accept new write commands depending on the maxmemory-policy."
+        );
+    }
+}
+
+fn store_settings(server: &Server) {
+    let (config, settings) = (&server.config, server.keyspace.settings());
+    let by_frequency = matches!(
+        config.get(MAXMEMORY_POLICY),
+        MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
+    );
+    settings.access_policy.store(u8::from(by_frequency), Ordering::Relaxed);
+    settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
+    settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
+    settings.max_string.store(config.get(PROTO_MAX_BULK_LEN) as u64, Ordering::Relaxed);
+}

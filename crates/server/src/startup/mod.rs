@@ -1,0 +1,12 @@
+//! What a process does around serving: it goes to the background, asks the system for what it
+//! needs, tells those who watch over it, and hears signals.
+//!
+//! Invariant: nothing here knows a client or a key.
+
+pub(crate) mod daemon;
+pub(crate) mod limits;
+pub(crate) mod memory;
+pub(crate) mod panics;
+pub(crate) mod pid_file;
+pub(crate) mod signals;
+pub(crate) mod supervisor;
