@@ -40,7 +40,14 @@ pub fn wrong_arity(command: &str) -> Refusal {
 /// A word that no subcommand of a container has.
 #[must_use]
 pub fn unknown_subcommand(container: &str, word: &[u8]) -> Refusal {
-    let shown = String::from_utf8_lossy(&word[..word.len().min(128)]);
+    let shown = shown(word, 128);
     let text = format!("ERR unknown subcommand '{shown}'. Try {container} HELP.");
     Refusal::Error(Cow::Owned(text))
+}
+
+/// A client's word as errors show it: up to its first NUL, and only so many bytes of it.
+#[must_use]
+pub fn shown(word: &[u8], most: usize) -> Cow<'_, str> {
+    let end = word.iter().take(most).take_while(|byte| **byte != 0).count();
+    String::from_utf8_lossy(&word[..end])
 }

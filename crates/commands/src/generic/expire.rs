@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::invalid_expire;
+use crate::errors::{invalid_expire, shown};
 use crate::keys::{Access, first};
 use crate::{DataCommand, change};
 
@@ -123,7 +123,7 @@ impl Conditions {
                 word if is(word, "GT") => conditions.later = true,
                 word if is(word, "LT") => conditions.earlier = true,
                 word => {
-                    let shown = String::from_utf8_lossy(word);
+                    let shown = shown(word, usize::MAX);
                     return Err(Refusal::Error(format!("ERR Unsupported option {shown}").into()));
                 }
             }
