@@ -147,11 +147,11 @@ macro_rules! flags {
             pub const NONE: Self = Self(0);
             $(pub const $name: Self = Self(1 << $bit);)*
 
-            /// The names of all flags that are set, in the order COMMAND INFO prints them.
+            /// The names of the flags that are set and that COMMAND INFO prints, in its order.
             pub fn names(self) -> impl Iterator<Item = &'static str> {
                 [$((Self::$name, $text)),*]
                     .into_iter()
-                    .filter(move |&(flag, _)| self.has(flag))
+                    .filter(move |&(flag, _)| self.has(flag) && !Self::INTERNAL.has(flag))
                     .map(|(_, name)| name)
             }
         }
@@ -185,6 +185,9 @@ flags! {
 }
 
 impl Flags {
+    /// What is nobody's business: COMMAND INFO does not print these.
+    const INTERNAL: Self = Self::PROTECTED.and(Self::TOUCHES_ARBITRARY_KEYS);
+
     /// Both sets together.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {

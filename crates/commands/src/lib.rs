@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod categories;
 pub mod change;
 pub mod declare;
 pub mod errors;

@@ -2,6 +2,8 @@
 //!
 //! Invariant: its form is that of the data commands' HELP.
 
+use std::borrow::Cow;
+
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::text::reply_help;
 use keyspace::Refusal;
@@ -43,4 +45,12 @@ pub(crate) fn container(
     _reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     Err(commands::errors::wrong_arity(&context.entry.full_name))
+}
+
+/// A subcommand with more arguments than it knows.
+pub(crate) fn misused(container: &str, subcommand: &[u8]) -> Refusal {
+    let word = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+    Refusal::Error(Cow::Owned(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
+    )))
 }

@@ -5,8 +5,12 @@
 //! Invariant: a control handler touches no key; what concerns data goes through a `Tx` like
 //! everything else.
 
+pub(crate) mod acl;
+pub(crate) mod cluster;
 pub(crate) mod connection;
 pub(crate) mod help;
+pub(crate) mod module;
+pub(crate) mod replication;
 pub(crate) mod server;
 
 use commands::Command;
@@ -59,4 +63,11 @@ pub(crate) type ControlHandler =
 pub(crate) type ControlCommand = Command<ControlHandler>;
 
 /// All families of control commands.
-pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[connection::COMMANDS, server::COMMANDS];
+pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
+    acl::COMMANDS,
+    cluster::COMMANDS,
+    connection::COMMANDS,
+    module::COMMANDS,
+    replication::COMMANDS,
+    server::COMMANDS,
+];

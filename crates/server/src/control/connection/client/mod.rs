@@ -75,7 +75,8 @@ const HELP_LINES: &[&str] = &[
     "CAPA <option> [options...]",
     "    The client claims its some capability options. Options are:",
     "    * REDIRECT",
-    "      The client can handle redirection during primary and replica failover in standalone mode.",
+    "      The client can handle redirection during primary and replica failover in standalone \
+     mode.",
     "GETREDIR",
     "    Return the client ID we are redirecting to when tracking is enabled.",
     "GETNAME",

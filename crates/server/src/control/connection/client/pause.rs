@@ -8,6 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::OF_OTHERS;
+use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
 
 pub(super) const PAUSE: ControlCommand = Command {
@@ -32,11 +33,7 @@ fn pause(
 ) -> Result<Next, Refusal> {
     let all_commands = match args.get(3) {
         None => true,
-        Some(_) if args.len() > 4 => {
-            return Err(Refusal::error(
-                "ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.",
-            ));
-        }
+        Some(_) if args.len() > 4 => return Err(misused("CLIENT", &args[1])),
         Some(mode) if is(mode, "ALL") => true,
         Some(mode) if is(mode, "WRITE") => false,
         Some(_) => return Err(Refusal::error("ERR CLIENT PAUSE mode must be WRITE or ALL")),
