@@ -7,7 +7,7 @@
 //! least once, whatever grows and shrinks meanwhile; a call either gets ahead or is refused, so the
 //! cursor 0 means the end; its work is bounded by COUNT, not by the keyspace.
 
-use keyspace::{EntryRef, EventClass, PARTITIONS, PartitionIndex, Refusal, Tx};
+use keyspace::{EntryRef, EventClass, Keyspace, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::{Args, Reply};
 
 use super::{KEY_COST_NS, VISIT_COST_NS};
@@ -126,12 +126,8 @@ impl Cursor {
             let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
             number.checked_mul(10)?.checked_add(u64::from(digit))
         });
-        match number {
-            Some(number) if !digits.is_empty() && !(is_negative && number > 0) => {
-                Ok(Self::unpack(number))
-            }
-            _ => Err(INVALID),
-        }
+        let number = number.filter(|&number| !is_negative || number == 0);
+        number.filter(|_| !digits.is_empty()).map(Self::unpack).ok_or(INVALID)
     }
 
     fn unpack(packed: u64) -> Self {
@@ -148,6 +144,18 @@ impl Cursor {
             0
         };
         reply.bulk_integer(packed as i64);
+    }
+
+    /// Goes past partitions that hold no key of any database; `None` at the end.
+    fn skip_empty(&mut self, keyspace: &Keyspace) -> Option<PartitionIndex> {
+        while self.partition < PARTITIONS {
+            let partition = self.partition as PartitionIndex;
+            if keyspace.population(partition) > 0 {
+                return Some(partition);
+            }
+            self.advance(None);
+        }
+        None
     }
 
     /// Goes on in the present partition, or in the next one.
@@ -196,26 +204,23 @@ impl<'a> Filter<'a> {
     }
 }
 
+/// Keys that were found.
+type Keys = Vec<Box<[u8]>>;
+
 /// Looks at some keys from a cursor on: where to go on, and those that the filter admits.
-fn step(
-    tx: &mut Tx,
-    mut cursor: Cursor,
-    filter: &Filter<'_>,
-) -> Result<(Cursor, Vec<Box<[u8]>>), Refusal> {
+fn step(tx: &mut Tx, mut cursor: Cursor, filter: &Filter<'_>) -> Result<(Cursor, Keys), Refusal> {
     let keyspace = tx.keyspace();
     let len = keyspace.len(tx.database());
     tx.charge(filter.count.min(len) as u64 * VISIT_COST_NS)?;
-    let (mut keys, mut missing) = (Vec::new(), filter.count);
+    let (mut keys, mut missing) = (Keys::new(), filter.count);
     let start = cursor;
     let mut visits = filter.count.saturating_add(EMPTY_VISITS);
     if len == 0 {
         cursor.partition = PARTITIONS;
     }
-    while cursor.partition < PARTITIONS && missing > 0 && visits > 0 {
-        let partition = cursor.partition as PartitionIndex;
-        if keyspace.population(partition) == 0 {
-            cursor.advance(None);
-            continue;
+    while let Some(partition) = cursor.skip_empty(keyspace) {
+        if missing == 0 || visits == 0 {
+            break;
         }
         if !tx.visit(partition) {
             if cursor == start {
@@ -305,7 +310,7 @@ mod tests {
         for number in 0..10 {
             session.call(&format!("SET {number} x"));
         }
-        let (cursor, keys) = scan(&mut session, &[b"SCAN", b"0", b"COUNT", b"11"]);
+        let (cursor, keys) = scan(&mut session, &[b"SCAN", b"0"]);
         assert_eq!((&*cursor, keys.len()), (&b"0"[..], 10));
         for number in 10..10_000 {
             session.call(&format!("SET {number} x"));
