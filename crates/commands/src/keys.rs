@@ -136,6 +136,16 @@ pub const fn counted(index: usize, step: usize, access: Access) -> KeySpec {
 }
 
 impl KeySpec {
+    /// Whether the group is one key at index 1, as with most commands.
+    #[inline]
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        matches!(
+            (self.begin, self.find),
+            (Begin::Index(1), Find::Range { last: 0, step: 1, limit: 0 })
+        )
+    }
+
     /// Calls `visit` with the index of every key of the group.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {

@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use commands::{Flags, Handler, Plan};
-use keyspace::{Acquisition, PartitionSet, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::control::Next;
 use crate::gates::{self, Verdict};
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
-use crate::table::{Entry, Run};
+use crate::table::{Entry, LookupError, Run};
 use crate::worker::Worker;
 
 /// What became of a request.
@@ -38,11 +38,33 @@ pub(crate) struct Round {
     pub(crate) now: Option<UnixMillis>,
 }
 
+/// What was found out about a request before its turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) entry: &'static Entry,
+    /// Where its one key belongs, if it has just one, at index 1.
+    pub(crate) location: Option<Location>,
+}
+
+impl Known {
+    /// Looks a request's command up, and its key if it has just one.
+    #[inline]
+    pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, LookupError> {
+        let entry = server.table.resolve(args)?;
+        let location = match (entry.spec.keys, args.get(1)) {
+            ([only], Some(key)) if only.is_first() => Some(server.keyspace.locate(key)),
+            _ => None,
+        };
+        Ok(Self { entry, location })
+    }
+}
+
 /// A request on its way through `execute`.
 struct Request<'a> {
     worker: &'a Worker,
     session: &'a mut Session,
     entry: &'static Entry,
+    location: Option<Location>,
     args: Args<'a>,
     out: &'a mut Output,
 }
@@ -52,13 +74,15 @@ pub(crate) fn execute(
     worker: &Worker,
     session: &mut Session,
     args: Args<'_>,
+    known: Option<Known>,
     out: &mut Output,
     grant: Option<(Acquisition, Round)>,
 ) -> Step {
     let server = worker.server;
     let mark = out.mark();
-    let entry = match server.table.resolve(args) {
-        Ok(entry) => entry,
+    let known = known.map_or_else(|| Known::of(server, args), Ok);
+    let Known { entry, location } = match known {
+        Ok(known) => known,
         Err(error) => {
             refuse(server, worker, session, out, error.line());
             return after(session, out, mark, Step::Done);
@@ -79,7 +103,7 @@ pub(crate) fn execute(
         }
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
-    let mut request = Request { worker, session, entry, args, out };
+    let mut request = Request { worker, session, entry, location, args, out };
     let step = match entry.run {
         Run::Data(handler) => request.run_data(handler, grant),
         Run::Control(handler) => {
@@ -144,7 +168,7 @@ impl Request<'_> {
                 Err(step) => return step,
             },
         };
-        let tx = Tx::begin(
+        let mut tx = Tx::begin(
             acquisition,
             TxOptions {
                 lane: self.worker.lane,
@@ -155,19 +179,22 @@ impl Request<'_> {
                 heavy: false,
             },
         );
+        if let Some(location) = self.location {
+            tx.hint(&self.args[1], location);
+        }
         let server = self.worker.server;
         let work = Work { server, entry: self.entry, handler, resp: self.session.resp };
         if self.looks_heavy() {
             return self.hand_over(tx, work);
         }
-        match work.run(tx, self.args, self.out) {
+        match work.run(&mut tx, self.args, self.out) {
             Outcome::Replied => Step::Done,
             Outcome::Failed => {
                 self.note_failure();
                 Step::Done
             }
-            Outcome::Heavy(tx) => self.hand_over(tx, work),
-            Outcome::Widen(tx) => {
+            Outcome::Heavy => self.hand_over(tx, work),
+            Outcome::Widen => {
                 let now = Some(tx.now());
                 let acquisition = tx.widen(round.number);
                 Parked { acquisition, round: round.number + 1, now }.postpone()
@@ -182,13 +209,7 @@ impl Request<'_> {
         let mut acquisition = match self.entry.spec.plan {
             Plan::World => return Err(parked(Acquisition::of_world(keyspace))),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
-            Plan::Keys => match self.partitions() {
-                Ok(partitions) => Acquisition::of_partitions(keyspace, partitions),
-                Err(refusal) => {
-                    self.refuse(&refusal);
-                    return Err(Step::Done);
-                }
-            },
+            Plan::Keys => Acquisition::of_partitions(keyspace, self.partitions()),
         };
         if !self.worker.come_in() || !acquisition.attempt() {
             return Err(parked(acquisition));
@@ -196,15 +217,25 @@ impl Request<'_> {
         Ok(acquisition)
     }
 
-    fn partitions(&self) -> Result<PartitionSet, Refusal> {
-        let keyspace = self.worker.server.keyspace;
+    /// The partitions of the declared keys. A request whose key counts lie locks none: its handler
+    /// refuses it in its own words.
+    #[inline]
+    fn partitions(&self) -> PartitionSet {
         let mut partitions = PartitionSet::new();
-        for spec in self.entry.spec.keys {
-            spec.visit(self.args, |index| {
-                partitions.push(keyspace.locate(&self.args[index]).partition);
-            })?;
+        if let Some(location) = self.location {
+            partitions.push(location.partition);
+            return partitions;
         }
-        Ok(partitions)
+        let keyspace = self.worker.server.keyspace;
+        for spec in self.entry.spec.keys {
+            let visited = spec.visit(self.args, |index| {
+                partitions.push(keyspace.locate(&self.args[index]).partition);
+            });
+            if visited.is_err() {
+                return PartitionSet::new();
+            }
+        }
+        partitions
     }
 
     fn may_widen(&self) -> bool {
@@ -268,25 +299,26 @@ pub(crate) enum Outcome {
     /// It replied an error; nothing but expired keys was committed.
     Failed,
     /// It is too much for a worker; nothing was changed.
-    Heavy(Tx),
+    Heavy,
     /// It needs more locks.
-    Widen(Tx),
+    Widen,
 }
 
 impl Work {
-    /// Runs the handler and commits what it did.
-    pub(crate) fn run(self, mut tx: Tx, args: Args<'_>, out: &mut Output) -> Outcome {
+    /// Runs the handler and commits what it did; the caller then drops the transaction.
+    #[inline]
+    pub(crate) fn run(self, tx: &mut Tx, args: Args<'_>, out: &mut Output) -> Outcome {
         let mark = out.mark();
-        let result = (self.handler)(&mut tx, args, &mut Reply::new(out, self.resp));
+        let result = (self.handler)(tx, args, &mut Reply::new(out, self.resp));
         let outcome = match result {
             Ok(()) => Outcome::Replied,
             Err(Refusal::Heavy) => {
                 out.truncate(mark);
-                return Outcome::Heavy(tx);
+                return Outcome::Heavy;
             }
             Err(Refusal::Widen) => {
                 out.truncate(mark);
-                return Outcome::Widen(tx);
+                return Outcome::Widen;
             }
             Err(refusal) => {
                 out.truncate(mark);
@@ -294,7 +326,7 @@ impl Work {
                 Outcome::Failed
             }
         };
-        crate::commit::commit(self.server, tx, args);
+        crate::commit::commit(tx);
         outcome
     }
 }

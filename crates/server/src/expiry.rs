@@ -144,6 +144,6 @@ fn step(worker: &Worker, mut sweep: Sweep) -> Step {
             Step::Done
         }
     };
-    crate::commit::commit(worker.server, tx, proto::Args::default());
+    crate::commit::commit(&mut tx);
     step
 }

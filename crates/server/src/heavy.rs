@@ -83,15 +83,17 @@ impl Heavy {
             tx.move_to_heavy(lane);
             let mut output = Output::new();
             let watch = Watch::start(work.server.keyspace.clock());
-            let failed = match work.run(tx, args.as_args(), &mut output) {
+            let failed = match work.run(&mut tx, args.as_args(), &mut output) {
                 Outcome::Replied => false,
                 Outcome::Failed => true,
-                Outcome::Heavy(_) | Outcome::Widen(_) => {
+                Outcome::Heavy | Outcome::Widen => {
                     unreachable!(
                         "heavy threads carry any load, and no command that widens is heavy"
                     )
                 }
             };
+            // The locks go before the count: the world may be granted right after.
+            drop(tx);
             drop(presence);
             let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
             // A session that is gone needs no reply.

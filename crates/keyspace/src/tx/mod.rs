@@ -76,6 +76,8 @@ pub struct Tx {
     beyond: RefCell<Beyond>,
     /// The highest LSN in partitions that were visited and left again.
     visited: Lsn,
+    /// A key that was located before: address and length of its bytes, and where it belongs.
+    hint: (usize, usize, Location),
 }
 
 /// What a transaction needed beyond its grant.
@@ -104,7 +106,16 @@ impl Tx {
             missed: RefCell::default(),
             beyond: RefCell::default(),
             visited: 0,
+            hint: (0, 0, Location { partition: 0, position: 0 }),
         }
+    }
+
+    /// Saves hashing a key again: these very bytes, which stay as they are while the command runs,
+    /// were located before.
+    #[inline]
+    pub fn hint(&mut self, key: &[u8], location: Location) {
+        debug_assert_eq!(location, self.keyspace.locate(key));
+        self.hint = (key.as_ptr().addr(), key.len(), location);
     }
 
     /// The transaction's time, fixed when its locks were granted.
@@ -148,6 +159,8 @@ impl Tx {
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.options.heavy = true;
+        // The arguments moved too: other bytes may lie where the key lay.
+        self.hint.0 = 0;
         self.options.lane = lane;
     }
 
@@ -232,6 +245,10 @@ impl Tx {
     /// Where a key belongs, if the transaction may touch it.
     #[inline]
     fn locate(&self, key: &[u8]) -> Location {
+        let (address, len, location) = self.hint;
+        if key.as_ptr().addr() == address && key.len() == len {
+            return location;
+        }
         self.keyspace.locate(key)
     }
 

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::window::{WINDOW, Window};
 use super::{Parked, Serve, Turn};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
-use crate::execute::{Round, Step, execute};
+use crate::execute::{Known, Round, Step, execute};
 use crate::worker::Worker;
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
@@ -190,11 +190,12 @@ impl Batch<'_> {
             self.window.fill(self.data, &limits);
             self.prefetch(serve.session.database);
         }
-        let Some((args, consumed)) = self.window.first(self.data) else {
+        let Some((args, known, consumed)) = self.window.first(self.data) else {
             return Some(self.finish(serve, output));
         };
         self.commands += 1;
-        let step = execute(self.worker, &mut serve.session, args, output, self.grant.take());
+        let grant = self.grant.take();
+        let step = execute(self.worker, &mut serve.session, args, known, output, grant);
         let end = match step {
             Step::Done => None,
             Step::Close => Some(End::Closing),
@@ -213,15 +214,20 @@ impl Batch<'_> {
     }
 
     /// Has the keys of the requests ahead on their way from memory while the first ones run.
-    fn prefetch(&self, database: usize) {
+    fn prefetch(&mut self, database: usize) {
         if self.window.len() < 2 {
             return;
         }
         let server = self.worker.server;
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
-        for args in self.window.requests(self.data) {
-            let Ok(entry) = server.table.resolve(args) else { continue };
-            for spec in entry.spec.keys {
+        for (args, known) in self.window.requests(self.data) {
+            let Ok(found) = Known::of(server, args) else { continue };
+            *known = Some(found);
+            if let Some(location) = found.location {
+                locations.push(location);
+                continue;
+            }
+            for spec in found.entry.spec.keys {
                 // A request with wrong key counts is refused when it is its turn.
                 let _ = spec.visit(args, |index| {
                     if locations.len() < 2 * WINDOW {

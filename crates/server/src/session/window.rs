@@ -6,6 +6,7 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
+use crate::execute::Known;
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
@@ -33,6 +34,7 @@ struct Slot {
     start: usize,
     /// Behind the request.
     end: usize,
+    known: Option<Known>,
 }
 
 impl Window {
@@ -75,6 +77,7 @@ impl Window {
             match slot.parser.advance(&data[self.parsed..], limits) {
                 Ok(Progress::Complete { consumed }) => {
                     (slot.start, slot.end) = (self.parsed, self.parsed + consumed);
+                    slot.known = None;
                     self.parsed = slot.end;
                     self.complete += 1;
                 }
@@ -93,16 +96,22 @@ impl Window {
         }
     }
 
-    /// The next request and where it ends.
-    pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, usize)> {
+    /// The next request, what is known of it, and where it ends.
+    pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, Option<Known>, usize)> {
         let slot = self.slots[..self.complete].get(self.next)?;
-        Some((slot.parser.args(&data[slot.start..]), slot.end))
+        Some((slot.parser.args(&data[slot.start..]), slot.known, slot.end))
     }
 
-    /// All requests that are ready.
-    pub(super) fn requests<'a>(&'a self, data: &'a [u8]) -> impl Iterator<Item = Args<'a>> {
-        let ready = &self.slots[self.next..self.complete];
-        ready.iter().map(|slot| slot.parser.args(&data[slot.start..]))
+    /// All requests that are ready, each with room to note what is known of it.
+    pub(super) fn requests<'a>(
+        &'a mut self,
+        data: &'a [u8],
+    ) -> impl Iterator<Item = (Args<'a>, &'a mut Option<Known>)> {
+        let ready = &mut self.slots[self.next..self.complete];
+        ready.iter_mut().map(|slot| {
+            let Slot { parser, start, known, .. } = slot;
+            (parser.args(&data[*start..]), known)
+        })
     }
 
     /// The first request is done, and all bytes up to its end with it.
