@@ -36,8 +36,7 @@ impl Pause {
     /// Ends the pause and wakes all who wait.
     pub(crate) fn end(&self) {
         self.until.store(0, Ordering::Relaxed);
-        let waiting = std::mem::take(&mut *self.lock_waiting());
-        waiting.into_iter().for_each(Waker::wake);
+        self.wake_all();
     }
 
     /// Whether commands wait now.
@@ -61,8 +60,10 @@ impl Pause {
         let left = u64::try_from(until.saturating_sub(now)).ok().filter(|&left| left > 0);
         let Some(left) = left else {
             // Over: nobody has to ask again, unless a new pause has just begun.
-            let (ordering, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-            let _ = self.until.compare_exchange(until, 0, ordering, failed);
+            let relaxed = Ordering::Relaxed;
+            if self.until.compare_exchange(until, 0, relaxed, relaxed).is_ok() {
+                self.wake_all();
+            }
             return None;
         };
         Some(Stage::Paused(Box::pin(tokio::time::sleep(Duration::from_millis(left)))))
@@ -74,6 +75,11 @@ impl Pause {
         if !waiting.iter().any(|queued| queued.will_wake(waker)) {
             waiting.push(waker.clone());
         }
+    }
+
+    fn wake_all(&self) {
+        let waiting = std::mem::take(&mut *self.lock_waiting());
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {

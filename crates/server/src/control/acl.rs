@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use commands::arguments::{integer, is};
 use commands::categories;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::wrong_arity;
+use commands::errors::{shown, wrong_arity};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
@@ -425,6 +425,6 @@ fn at_most(args: Args<'_>, count: usize) -> Result<(), Refusal> {
 }
 
 fn quoting(before: &str, word: &[u8], after: &str) -> Refusal {
-    let word = String::from_utf8_lossy(word);
+    let word = shown(word, 128);
     Refusal::Error(Cow::Owned(format!("ERR {before} '{word}'{after}")))
 }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use commands::errors::shown;
 use commands::text::reply_help;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -49,7 +50,7 @@ pub(crate) fn container(
 
 /// A subcommand with more arguments than it knows.
 pub(crate) fn misused(container: &str, subcommand: &[u8]) -> Refusal {
-    let word = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+    let word = shown(subcommand, 128);
     Refusal::Error(Cow::Owned(format!(
         "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
     )))

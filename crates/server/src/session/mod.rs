@@ -29,7 +29,7 @@ pub(crate) use state::{ReplyMode, Session};
 pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::Window;
 
-use crate::clients::Signal;
+use crate::clients::{Signal, client_flags};
 use crate::worker::Worker;
 
 /// Unsent replies beyond this keep the session from reading more requests.
@@ -152,6 +152,8 @@ impl Serve {
     fn depart(&mut self) -> Exit {
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
+        // Its new worker sees for itself whether a pause still holds it.
+        self.session.client.set_flag(client_flags::PAUSED, false);
         Exit::Moved(Box::new(Moving {
             stream,
             session: self.session.clone(),

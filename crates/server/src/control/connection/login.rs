@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
-use commands::errors::SYNTAX;
+use commands::errors::{SYNTAX, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 use sha2::{Digest, Sha256};
@@ -163,7 +163,7 @@ impl<'a> HelloWishes<'a> {
                     next += 2;
                 }
                 _ => {
-                    let word = String::from_utf8_lossy(word);
+                    let word = shown(word, 128);
                     let line = format!("ERR Syntax error in HELLO option '{word}'");
                     return Err(Refusal::Error(Cow::Owned(line)));
                 }

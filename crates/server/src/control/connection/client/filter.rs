@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::mem::discriminant;
 
 use commands::arguments::is;
-use commands::errors::SYNTAX;
+use commands::errors::{SYNTAX, shown};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -163,9 +163,9 @@ impl<'a> Condition<'a> {
                 let flags = flags_of(client);
                 letters.iter().all(|letter| flags.as_bytes().contains(letter))
             }
-            Self::Name(name) => *client.names().name == **name,
-            Self::Library(name) => *client.names().library == **name,
-            Self::LibraryVersion(version) => *client.names().library_version == **version,
+            Self::Name(name) => is_called(&client.names().name, name),
+            Self::Library(name) => is_called(&client.names().library, name),
+            Self::LibraryVersion(version) => is_called(&client.names().library_version, version),
             Self::Database(database) => client.live.database.load(Relaxed) == *database,
             Self::Redirect => client.has_flag(client_flags::REDIRECT),
         }
@@ -182,6 +182,11 @@ impl Kind {
             word => return Err(complain("Unknown client type", word)),
         })
     }
+}
+
+/// Nobody is called nothing.
+fn is_called(own: &[u8], name: &[u8]) -> bool {
+    !own.is_empty() && own == name
 }
 
 /// Whether a filter must hold, and its name without a leading `NOT-`.
@@ -242,11 +247,11 @@ fn database(context: &Context<'_>, value: &[u8]) -> Result<u32, Refusal> {
 }
 
 fn complain(what: &str, value: &[u8]) -> Refusal {
-    owned(format!("ERR {what} '{}'", String::from_utf8_lossy(value)))
+    owned(format!("ERR {what} '{}'", shown(value, 128)))
 }
 
 fn unknown_in_filter(what: &str, value: &[u8]) -> Refusal {
-    let value = String::from_utf8_lossy(value);
+    let value = shown(value, 128);
     owned(format!("ERR Unknown {what} found in the provided filter: {value}"))
 }
 

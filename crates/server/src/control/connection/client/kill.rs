@@ -108,6 +108,9 @@ fn unblock(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    if args.len() > 4 {
+        return Err(unknown_or_wrong_arity("CLIENT", &args[1]));
+    }
     let signal = match args.get(3) {
         None => Signal::Unblock,
         Some(reason) if is(reason, "TIMEOUT") => Signal::Unblock,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::SYNTAX;
+use commands::errors::{SYNTAX, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -100,7 +100,7 @@ fn setinfo(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let option = String::from_utf8_lossy(&args[2]);
+    let option = shown(&args[2], 128);
     if is(&args[2], "LIB-NAME") {
         context.session.client.names().library = checked(&args[3], &option)?.into();
     } else if is(&args[2], "LIB-VER") {
