@@ -11,6 +11,7 @@ use super::OF_OTHERS;
 use super::filter::{Filter, Purpose};
 use super::list::address;
 use crate::clients::{Client, Signal, client_flags};
+use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
 
 const KILL_SYNTAX: &str = "<ip:port | <[ID client-id [client-id ...]] | [TYPE <NORMAL | MASTER | \
@@ -109,7 +110,7 @@ fn unblock(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     if args.len() > 4 {
-        return Err(unknown_or_wrong_arity("CLIENT", &args[1]));
+        return Err(misused("CLIENT", &args[1]));
     }
     let signal = match args.get(3) {
         None => Signal::Unblock,
