@@ -1,0 +1,172 @@
+//! CONFIG: reading, changing and writing down the configuration.
+//!
+//! Invariant: changes and the writing of the file take turns, on heavy-work threads, so no worker
+//! waits for either.
+
+use std::borrow::Cow;
+
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use keyspace::{Count, Refusal};
+use proto::{Args, Reply};
+
+use crate::control::help::{self, container};
+use crate::control::{Context, ControlCommand, Next};
+use crate::effects;
+use crate::log::{log_notice, log_warning};
+
+pub(super) const CONFIG: ControlCommand = Command {
+    spec: Spec {
+        name: "CONFIG",
+        since: "2.0.0",
+        group: Group::Server,
+        summary: "A container for server configuration commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..Spec::BASE
+    },
+    subcommands: &[SET, HELP, REWRITE, RESETSTAT, GET],
+    run: container,
+};
+
+const ADMIN: Spec = Spec {
+    group: Group::Server,
+    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
+    ..Spec::BASE
+};
+
+const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+
+const GET: ControlCommand = Command {
+    spec: Spec {
+        name: "GET",
+        since: "2.0.0",
+        syntax: "parameter [parameter ...]",
+        summary: "Returns the effective values of configuration parameters.",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        arity: at_least(3),
+        history: &[(
+            "7.0.0",
+            "Added the ability to pass multiple pattern parameters in one call",
+        )],
+        ..ADMIN
+    },
+    subcommands: &[],
+    run: get,
+};
+
+fn get(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let patterns: Vec<&[u8]> = args.skip(2).iter().collect();
+    let found = context.server.config.matching(&patterns);
+    reply.map(found.len());
+    for (name, value) in found {
+        reply.bulk(&name);
+        reply.bulk(&value);
+    }
+    Ok(Next::Done)
+}
+
+const SET: ControlCommand = Command {
+    spec: Spec {
+        name: "SET",
+        since: "2.0.0",
+        syntax: "parameter value [parameter value ...]",
+        summary: "Sets configuration parameters in-flight.",
+        complexity: "O(N) when N is the number of configuration parameters provided",
+        arity: at_least(4),
+        tips: ON_ALL_NODES,
+        history: &[("7.0.0", "Added the ability to set multiple parameters in one call.")],
+        ..ADMIN
+    },
+    subcommands: &[],
+    run: set,
+};
+
+fn set(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (server, is_local) = (context.server, context.session.is_local);
+    Ok(context.run_elsewhere(args, move |_, args, reply| {
+        let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
+        effects::change_config(server, &pairs, is_local).map_err(refused)?;
+        reply.ok();
+        Ok(())
+    }))
+}
+
+const REWRITE: ControlCommand = Command {
+    spec: Spec {
+        name: "REWRITE",
+        since: "2.8.0",
+        summary: "Persists the effective configuration to file.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        tips: ON_ALL_NODES,
+        ..ADMIN
+    },
+    subcommands: &[],
+    run: rewrite,
+};
+
+fn rewrite(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let server = context.server;
+    Ok(context.run_elsewhere(args, move |_, _, reply| {
+        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        if let Err(error) = server.config.rewrite(None) {
+            log_warning!(server.log, "CONFIG REWRITE failed: {error}");
+            return Err(refused(error));
+        }
+        log_notice!(server.log, "CONFIG REWRITE executed with success.");
+        reply.ok();
+        Ok(())
+    }))
+}
+
+const RESETSTAT: ControlCommand = Command {
+    spec: Spec {
+        name: "RESETSTAT",
+        since: "2.0.0",
+        summary: "Resets the server's statistics.",
+        complexity: "O(1)",
+        arity: exactly(2),
+        tips: ON_ALL_NODES,
+        ..ADMIN
+    },
+    subcommands: &[],
+    run: reset_statistics,
+};
+
+fn reset_statistics(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    server.stats.reset();
+    let counters = server.keyspace.counters();
+    for count in [Count::Hits, Count::Misses, Count::Expired, Count::ExpiryTimeouts] {
+        counters.reset(count);
+    }
+    server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const HELP: ControlCommand = help::subcommand(Group::Server, "5.0.0", print_help);
+
+fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let lines = [
+        "GET <pattern>",
+        "    Return parameters matching the glob-like <pattern> and their values.",
+        "SET <directive> <value>",
+        "    Set the configuration <directive> to <value>.",
+        "RESETSTAT",
+        "    Reset statistics reported by the INFO command.",
+        "REWRITE",
+        "    Rewrite the configuration file.",
+    ];
+    help::help(reply, "CONFIG", &lines);
+    Ok(Next::Done)
+}
+
+/// The error of the configuration as it goes to the client.
+fn refused(error: impl ToString) -> Refusal {
+    Refusal::Error(Cow::Owned(error.to_string()))
+}

@@ -1,0 +1,91 @@
+//! DEBUG DIGEST: whether two data sets are the same.
+//!
+//! Signatures are equal where keys, values and the presence of a time to live are. They are not
+//! those that Redis prints for the same data.
+//!
+//! Invariant: an empty data set and a missing key have the signature of zeroes, and the order of
+//! keys does not matter.
+
+use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal};
+use proto::{Args, Reply};
+use sha2::{Digest, Sha256};
+
+use crate::control::{Context, Next};
+use crate::heavy::visiting;
+
+/// As long as Redis' signatures.
+type Signature = [u8; 20];
+
+/// Entries looked at before the lock is given back.
+const STEP: usize = 256;
+
+pub(super) fn of_everything(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let keyspace = context.server.keyspace;
+    Ok(context.run_elsewhere(args, move |lane, _, reply| {
+        let mut sum = Signature::default();
+        for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
+            add_database(keyspace, lane, database, &mut sum);
+        }
+        reply.simple(&hex(sum));
+        Ok(())
+    }))
+}
+
+fn add_database(keyspace: &'static Keyspace, lane: usize, database: usize, sum: &mut Signature) {
+    visiting(keyspace, lane, database, |tx| {
+        for partition in 0..PARTITIONS as PartitionIndex {
+            let mut position = Some(0);
+            while let Some(from) = position {
+                // Between two steps others may have the partition.
+                tx.visit(partition);
+                position = tx.walk(partition, from, STEP, |entry| {
+                    let key = [&database.to_le_bytes()[..], entry.key()];
+                    for (sum, byte) in sum.iter_mut().zip(signature(&key, entry)) {
+                        *sum ^= byte;
+                    }
+                });
+            }
+        }
+    });
+}
+
+pub(super) fn of_values(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (keyspace, database) = (context.server.keyspace, context.session.database);
+    Ok(context.run_elsewhere(args, move |lane, args, reply| {
+        let keys = args.skip(2);
+        reply.array(keys.len());
+        visiting(keyspace, lane, database, |tx| {
+            for key in keys.iter() {
+                tx.visit_keys([key]);
+                let signature = tx.peek(key)?.map(|entry| signature(&[], entry));
+                reply.simple(&hex(signature.unwrap_or_default()));
+            }
+            Ok(())
+        })
+    }))
+}
+
+/// The signature of a value under a name.
+fn signature(name: &[&[u8]], entry: EntryRef<'_>) -> Signature {
+    let mut hasher = Sha256::new();
+    for part in name {
+        hasher.update(part);
+    }
+    hasher.update([u8::from(entry.deadline().is_some())]);
+    hasher.update(persist::dump::dump(entry));
+    let mut signature = Signature::default();
+    signature.copy_from_slice(&hasher.finalize()[..20]);
+    signature
+}
+
+fn hex(signature: Signature) -> String {
+    signature.iter().map(|byte| format!("{byte:02x}")).collect()
+}

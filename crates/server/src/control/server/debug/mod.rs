@@ -1,0 +1,176 @@
+//! DEBUG: for tests and for the curious, refused unless `enable-debug-command` allows it.
+//!
+//! Its words are not subcommands as other containers have them, in Redis neither: COMMAND does not
+//! list them, and a wrong number of arguments is answered like an unknown word.
+//!
+//! Invariant: what takes long or touches keys runs on a heavy-work thread.
+
+mod digest;
+mod inspect;
+mod populate;
+mod protocol;
+mod switches;
+
+use std::borrow::Cow;
+
+use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::errors::shown;
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::help::help;
+use crate::control::{Context, ControlCommand, ControlHandler, Next};
+
+pub(super) const DEBUG: ControlCommand = Command {
+    spec: Spec {
+        name: "DEBUG",
+        since: "1.0.0",
+        group: Group::Server,
+        syntax: "<subcommand> [arg [arg ...]]",
+        summary: "A container for debugging commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        flags: Flags::ADMIN
+            .and(Flags::NOSCRIPT)
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::PROTECTED),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: debug,
+};
+
+/// A word of DEBUG.
+struct Word {
+    name: &'static str,
+    /// The fewest and the most arguments, `DEBUG` and the word included.
+    arguments: (usize, usize),
+    run: ControlHandler,
+}
+
+const ANY: usize = usize::MAX;
+
+const fn word(name: &'static str, arguments: (usize, usize), run: ControlHandler) -> Word {
+    Word { name, arguments, run }
+}
+
+const WORDS: &[Word] = &[
+    word("HELP", (2, 2), print_help),
+    word("SLEEP", (3, 3), switches::sleep),
+    word("OBJECT", (3, 4), inspect::object),
+    word("SDSLEN", (3, 3), inspect::sdslen),
+    word("HTSTATS", (3, 4), inspect::table_of_database),
+    word("HTSTATS-KEY", (3, 4), inspect::table_of_key),
+    word("POPULATE", (3, 5), populate::populate),
+    word("DIGEST", (2, 2), digest::of_everything),
+    word("DIGEST-VALUE", (2, ANY), digest::of_values),
+    word("PROTOCOL", (3, 3), protocol::protocol),
+    word("ERROR", (3, 3), switches::error),
+    word("LOG", (3, 3), switches::log),
+    word("SET-ACTIVE-EXPIRE", (3, 3), switches::set_active_expire),
+    word("CHANGE-REPL-ID", (2, 2), switches::change_replication_id),
+    word("CONFIG-REWRITE-FORCE-ALL", (2, 2), switches::rewrite_all),
+    word("CLIENT-EVICTION", (2, 2), switches::client_eviction),
+    word("STRINGMATCH-TEST", (2, 2), switches::test_patterns),
+    word("STRUCTSIZE", (2, 2), switches::struct_sizes),
+    word("QUICKLIST-PACKED-THRESHOLD", (3, 3), switches::packed_threshold),
+    word("REPLYBUFFER", (4, 4), switches::reply_buffer),
+    word("REPLICATE", (3, ANY), switches::nothing),
+    word("DICT-RESIZING", (3, 3), switches::nothing),
+    word("PAUSE-CRON", (3, 3), switches::nothing),
+    word("SET-DISABLE-DENY-SCRIPTS", (3, 3), switches::nothing),
+    word("SET-SKIP-CHECKSUM-VALIDATION", (3, 3), switches::nothing),
+    word("AOF-FLUSH-SLEEP", (3, 3), switches::nothing),
+    word("DROP-CLUSTER-PACKET-FILTER", (3, 3), switches::nothing),
+    word("REPL-PAUSE", (3, 3), switches::nothing),
+];
+
+fn debug(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let fits = |word: &&Word| {
+        let (fewest, most) = word.arguments;
+        args[1].eq_ignore_ascii_case(word.name.as_bytes())
+            && (fewest..=most).contains(&args.len())
+    };
+    match WORDS.iter().find(fits) {
+        Some(word) => (word.run)(context, args, reply),
+        None => Err(unknown(args)),
+    }
+}
+
+/// What an unknown word, or one with the wrong number of arguments, is answered.
+fn unknown(args: Args<'_>) -> Refusal {
+    let text = format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
+        shown(&args[1])
+    );
+    Refusal::Error(Cow::Owned(text))
+}
+
+fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    help(reply, "DEBUG", HELP_LINES);
+    Ok(Next::Done)
+}
+
+const HELP_LINES: &[&str] = &[
+    "CHANGE-REPL-ID",
+    "    Change the replication IDs of the instance.",
+    "    Dangerous: should be used only for testing the replication subsystem.",
+    "CONFIG-REWRITE-FORCE-ALL",
+    "    Like CONFIG REWRITE but writes all configuration options, including",
+    "    keywords not listed in original configuration file or default values.",
+    "DIGEST",
+    "    Output a hex signature representing the current DB content.",
+    "DIGEST-VALUE <key> [<key> ...]",
+    "    Output a hex signature of the values of all the specified keys.",
+    "ERROR <string>",
+    "    Return a Redis protocol error with <string> as message. Useful for clients",
+    "    unit tests to simulate Redis errors.",
+    "LOG <message>",
+    "    Write <message> to the server log.",
+    "HTSTATS <dbid> [full]",
+    "    Return hash table statistics of the specified Redis database.",
+    "HTSTATS-KEY <key> [full]",
+    "    Like HTSTATS but for the hash table stored at <key>'s value.",
+    "REPLICATE <string>",
+    "    Replicates the provided string to replicas, allowing data divergence.",
+    "OBJECT <key>",
+    "    Show low level info about `key` and associated value.",
+    "POPULATE <count> [<prefix>] [<size>]",
+    "    Create <count> string keys named key:<num>. If <prefix> is specified then",
+    "    it is used instead of the 'key' prefix. These are not propagated to",
+    "    replicas.",
+    "PROTOCOL <type>",
+    "    Reply with a test value of the specified type. <type> can be: string,",
+    "    integer, double, bignum, null, array, set, map, attrib, push, verbatim,",
+    "    true, false.",
+    "SDSLEN <key>",
+    "    Show low level SDS string info representing `key` and value.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Setting it to 0 disables expiring keys (and hash-fields) in background ",
+    "    when they are not accessed (otherwise the Redis behavior). Setting it",
+    "    to 1 reenables back the default.",
+    "QUICKLIST-PACKED-THRESHOLD <size>",
+    "    Sets the threshold for elements to be inserted as plain vs packed nodes",
+    "    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
+    "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+    "    Enables or disables checksum checks for RDB files and RESTORE's payload.",
+    "SLEEP <seconds>",
+    "    Keep this client waiting for <seconds>. Decimals allowed. Others are served.",
+    "STRINGMATCH-TEST",
+    "    Run a fuzz tester against the stringmatchlen() function.",
+    "STRUCTSIZE",
+    "    Return the size of different core structures.",
+    "CLIENT-EVICTION",
+    "    Show low level client eviction pools info (maxmemory-clients).",
+    "PAUSE-CRON <0|1>",
+    "    Stop periodic cron job processing.",
+    "REPLYBUFFER PEAK-RESET-TIME <NEVER||RESET|time>",
+    "    Sets the time (in milliseconds) to wait between client reply buffer peak resets.",
+    "    In case NEVER is provided the last observed peak will never be reset",
+    "    In case RESET is provided the peak reset time will be restored to the default value",
+    "REPLYBUFFER RESIZING <0|1>",
+    "    Enable or disable the reply buffer resize cron job",
+    "DICT-RESIZING <0|1>",
+    "    Enable or disable the main dict and expire dict resizing.",
+];

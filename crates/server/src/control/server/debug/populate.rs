@@ -1,0 +1,84 @@
+//! DEBUG POPULATE: many keys at once.
+//!
+//! Invariant: one partition is locked at a time, for one key, so others are served meanwhile.
+
+use commands::errors::{OUT_OF_MEMORY, TOO_LONG};
+use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
+use proto::{Args, Reply};
+
+use crate::config::settings::PROTO_MAX_BULK_LEN;
+use crate::control::{Context, Next};
+use crate::heavy::Turnstile;
+use crate::server::Server;
+
+const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
+
+pub(super) fn populate(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let count = positive(&args[2])?;
+    let size = args.get(4).map(positive).transpose()?;
+    let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let (server, database) = (context.server, context.session.database);
+    if size.is_some_and(|size| size > server.config.get(PROTO_MAX_BULK_LEN)) {
+        return Err(TOO_LONG);
+    }
+    Ok(context.run_elsewhere(args, move |lane, args, reply| {
+        let mut value = Vec::new();
+        value.try_reserve(size.unwrap_or(0)).map_err(|_| OUT_OF_MEMORY)?;
+        let mut key = Vec::new();
+        let mut digits = [0; 20];
+        let mut turnstile = Turnstile::enter(server.keyspace, lane);
+        for number in 0..count {
+            let digits = base::number::format_i64(number, &mut digits);
+            key.clear();
+            key.extend_from_slice(args.get(3).unwrap_or(b"key"));
+            key.push(b':');
+            key.extend_from_slice(digits);
+            value.clear();
+            value.extend_from_slice(b"value:");
+            value.extend_from_slice(digits);
+            if let Some(size) = size.filter(|&size| size > 0) {
+                value.resize(size, 0);
+            }
+            turnstile.step();
+            add(server, lane, database, (&key, &value))?;
+        }
+        reply.ok();
+        Ok(())
+    }))
+}
+
+/// Adds a key unless it is there.
+fn add(
+    server: &'static Server,
+    lane: usize,
+    database: usize,
+    (key, value): (&[u8], &[u8]),
+) -> Result<(), Refusal> {
+    let keyspace = server.keyspace;
+    let partition = keyspace.locate(key).partition;
+    let mut turnstile = None;
+    let acquisition = loop {
+        if let Some(acquisition) = keyspace.try_acquire(partition) {
+            break acquisition;
+        }
+        // Who has the lock may be parked until the world has passed, which waits for us.
+        turnstile.get_or_insert(()).clone_into(&mut ());
+    };
+    let now = keyspace.clock().now_ms();
+    let options =
+        TxOptions { lane, database, now, touches: false, undoable: false, heavy: true };
+    let mut tx = Tx::begin(acquisition, options);
+    if !tx.exists(key)? {
+        tx.put_text(key, NewText::from_bytes(value, false), Lifetime::Forever)?;
+    }
+    crate::commit::commit(server, tx, Args::default());
+    Ok(())
+}
+
+fn positive(argument: &[u8]) -> Result<i64, Refusal> {
+    base::number::parse_i64(argument).filter(|&number| number >= 0).ok_or(NOT_POSITIVE)
+}

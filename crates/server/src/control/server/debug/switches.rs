@@ -1,0 +1,202 @@
+//! The small words of DEBUG: a wait, an error, a line in the log, and switches that tests throw.
+//!
+//! Invariant: a switch without a meaning here answers as Redis' does and changes nothing.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use base::glob;
+use base::random::Random;
+use keyspace::Refusal;
+use proto::{Args, Output, OwnedArgs, Reply};
+use tokio::sync::oneshot;
+
+use crate::clients::Client;
+use crate::config::settings::MAXMEMORY_CLIENTS;
+use crate::config::parse_bytes;
+use crate::control::{Context, Next};
+use crate::log::{log_notice, log_warning};
+use crate::session::{Elsewhere, Ran, Session, Stage};
+
+/// Accepts and does nothing.
+pub(super) fn nothing(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    reply.ok();
+    Ok(Next::Done)
+}
+
+/// Keeps the client waiting, and nobody else: in Redis all clients wait. The time counts as the
+/// command's own.
+pub(super) fn sleep(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let seconds = base::number::parse_f64(&args[2]).unwrap_or(0.0).max(0.0);
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let (entry, resp) = (context.entry, context.session.resp);
+    let args = OwnedArgs::from(args);
+    let (mut sender, receiver) = oneshot::channel();
+    let desk = context.server.reception.get().expect("clients come by the reception");
+    desk.runtime.spawn(async move {
+        let session_gone = sender.closed();
+        if tokio::time::timeout(time, session_gone).await.is_ok() {
+            return;
+        }
+        let mut output = Output::new();
+        Reply::new(&mut output, resp).ok();
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let ran = Ran { entry, args, micros, failed: false };
+        // The session may have gone in this moment.
+        let _ = sender.send(Elsewhere { output, ran });
+    });
+    Ok(Next::Wait(Stage::Elsewhere(receiver)))
+}
+
+/// Answers with an error of the client's own.
+pub(super) fn error(_: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let text = String::from_utf8_lossy(&args[2]).into_owned();
+    Err(Refusal::Error(Cow::Owned(text)))
+}
+
+/// Writes a line to the log.
+pub(super) fn log(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    // A line of the log stays one line.
+    let text = args[2].escape_ascii();
+    log_warning!(context.server.log, "DEBUG LOG: {text}");
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) fn set_active_expire(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
+    context.server.set_active_expiry(on);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) fn change_replication_id(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    log_notice!(
+        context.server.log,
+        "Changing replication IDs after receiving DEBUG change-repl-id"
+    );
+    reply.ok();
+    Ok(Next::Done)
+}
+
+/// CONFIG REWRITE with all options, also those at their default.
+pub(super) fn rewrite_all(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    Ok(context.run_elsewhere(args, move |_, _, reply| {
+        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        let failed = |error| {
+            let error = format!("{error}");
+            let error = error.strip_prefix("ERR ").unwrap_or(&error);
+            let text = format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {error}");
+            Refusal::Error(Cow::Owned(text))
+        };
+        server.config.rewrite_all(None).map_err(failed)?;
+        reply.ok();
+        Ok(())
+    }))
+}
+
+pub(super) fn client_eviction(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    if context.server.config.get(MAXMEMORY_CLIENTS) == 0 {
+        return Err(Refusal::error("ERR maxmemory-clients is disabled."));
+    }
+    reply.bulk(b"No eviction pools: clients are compared when one must go.\n");
+    Ok(Next::Done)
+}
+
+/// Patterns and texts that the fuzzer below tries.
+const TRIALS: usize = 100_000;
+
+/// Matches random patterns with random texts; the test is that it ends.
+pub(super) fn test_patterns(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    const LETTERS: &[u8] = b"ab*?[]^-\\";
+    Ok(context.run_elsewhere(args, |_, _, reply| {
+        let mut random = Random::from_entropy();
+        let mut text = |longest: u64| -> Vec<u8> {
+            let length = random.below(longest);
+            let letter = |_| LETTERS[random.below(LETTERS.len() as u64) as usize];
+            (0..length).map(letter).collect()
+        };
+        for _ in 0..TRIALS {
+            let (pattern, candidate) = (text(32), text(256));
+            std::hint::black_box(glob::matches(&pattern, &candidate, false));
+        }
+        reply.simple("Apparently Redis did not crash: test passed");
+        Ok(())
+    }))
+}
+
+pub(super) fn struct_sizes(
+    _: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let sizes = format!(
+        "bits:{} client:{} session:{} entryref:{} bucket:64 ",
+        usize::BITS,
+        size_of::<Client>(),
+        size_of::<Session>(),
+        size_of::<keyspace::EntryRef<'_>>(),
+    );
+    reply.bulk(sizes.as_bytes());
+    Ok(Next::Done)
+}
+
+pub(super) fn packed_threshold(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    const FOUR_GB: u64 = 4 << 30;
+    if parse_bytes(&args[2]).is_none_or(|size| size > FOUR_GB) {
+        return Err(Refusal::error(
+            "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+        ));
+    }
+    reply.ok();
+    Ok(Next::Done)
+}
+
+pub(super) fn reply_buffer(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let known = ["PEAK-RESET-TIME", "RESIZING"];
+    if known.iter().any(|word| args[2].eq_ignore_ascii_case(word.as_bytes())) {
+        return nothing(context, args, reply);
+    }
+    Err(super::unknown(args))
+}
