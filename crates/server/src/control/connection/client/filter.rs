@@ -5,16 +5,18 @@
 use std::borrow::Cow;
 use std::mem::discriminant;
 
+use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::errors::{SYNTAX, shown};
 use keyspace::Refusal;
 use proto::Args;
 
 use super::list::{address, flags_of};
-use crate::clients::{Client, Peer, Signal, client_flags};
+use crate::clients::{Client, ClientId, Peer, Signal, client_flags};
 use crate::config::settings::DATABASES;
 use crate::control::Context;
 use crate::control::connection::DEFAULT_USER;
+use crate::server::Server;
 
 /// The letters that FLAGS may ask for.
 const FLAG_LETTERS: &[u8] = b"OSMPxbtRBdcuAUreTIN";
@@ -27,6 +29,21 @@ const ID_NOT_POSITIVE: Refusal = Refusal::error("ERR client-id should be greater
 pub(super) enum Purpose {
     List,
     Kill,
+}
+
+/// Who looks at the clients, and when.
+#[derive(Clone, Copy)]
+pub(super) struct Viewer {
+    pub(super) server: &'static Server,
+    pub(super) id: ClientId,
+    pub(super) now: UnixMillis,
+}
+
+impl Viewer {
+    pub(super) fn of(context: &Context<'_>) -> Self {
+        let (server, id) = (context.server, context.session.client.id);
+        Self { server, id, now: context.worker.now_ms() }
+    }
 }
 
 /// What clients must meet.
@@ -66,7 +83,7 @@ enum Kind {
 impl<'a> Filter<'a> {
     /// Reads all arguments from index 2 on.
     pub(super) fn parse(
-        context: &Context<'_>,
+        server: &Server,
         args: Args<'a>,
         purpose: Purpose,
     ) -> Result<Self, Refusal> {
@@ -84,7 +101,7 @@ impl<'a> Filter<'a> {
                 next = end;
                 Condition::Ids(ids)
             } else {
-                Condition::parse(context, word, name, value)?
+                Condition::parse(server, word, name, value)?
             };
             let kind = (wanted, discriminant(&condition));
             filter.conditions.retain(|(wanted, known)| (*wanted, discriminant(known)) != kind);
@@ -94,24 +111,17 @@ impl<'a> Filter<'a> {
     }
 
     /// Whether a client passes. One that is about to die is gone already.
-    pub(super) fn admits(&self, context: &Context<'_>, client: &Client) -> bool {
-        if client.is_asked(Signal::Kill) || self.skip_me && client.id == context.session.client.id {
+    pub(super) fn admits(&self, viewer: Viewer, client: &Client) -> bool {
+        if client.is_asked(Signal::Kill) || self.skip_me && client.id == viewer.id {
             return false;
         }
-        self.conditions
-            .iter()
-            .all(|(wanted, condition)| condition.holds(context, client) == *wanted)
+        self.conditions.iter().all(|(wanted, condition)| condition.holds(viewer, client) == *wanted)
     }
 }
 
 impl<'a> Condition<'a> {
     /// `name` is `word` without a leading `NOT-`.
-    fn parse(
-        context: &Context<'_>,
-        word: &[u8],
-        name: &[u8],
-        value: &'a [u8],
-    ) -> Result<Self, Refusal> {
+    fn parse(server: &Server, word: &[u8], name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
         Ok(match () {
             () if is(name, "TYPE") => Self::Kind(Kind::parse(value)?),
             () if is(name, "USER") && value == DEFAULT_USER => Self::User(value),
@@ -124,7 +134,7 @@ impl<'a> Condition<'a> {
             () if is(name, "LIB-VER") => Self::LibraryVersion(value),
             () if is(word, "MAXAGE") => Self::Age(seconds("maxage", value)?),
             () if is(word, "IDLE") => Self::Idle(seconds("idle", value)?),
-            () if is(name, "DB") => Self::Database(database(context, value)?),
+            () if is(name, "DB") => Self::Database(database(server, value)?),
             () if is(name, "FLAGS") => {
                 if !value.iter().all(|letter| FLAG_LETTERS.contains(letter)) {
                     return Err(unknown_in_filter("flags", value));
@@ -141,18 +151,16 @@ impl<'a> Condition<'a> {
         })
     }
 
-    fn holds(&self, context: &Context<'_>, client: &Client) -> bool {
+    fn holds(&self, viewer: Viewer, client: &Client) -> bool {
         use std::sync::atomic::Ordering::Relaxed;
-        let now = context.worker.now_ms();
+        let Viewer { server, now, .. } = viewer;
         match self {
             Self::Ids(ids) => ids.contains(&(client.id as i64)),
             // Neither replicas nor subscribers exist yet.
             Self::Kind(kind) => *kind == Kind::Normal,
             Self::User(name) => client.names().user.as_deref().unwrap_or(DEFAULT_USER) == *name,
-            Self::Address(wanted) => address(context.server, client.peer).as_bytes() == *wanted,
-            Self::LocalAddress(wanted) => {
-                address(context.server, client.local).as_bytes() == *wanted
-            }
+            Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
+            Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
             Self::Ip(wanted) => match client.peer {
                 Peer::Tcp(peer) => peer.ip().to_string().as_bytes() == *wanted,
                 Peer::Unix => false,
@@ -235,8 +243,8 @@ fn seconds(what: &str, value: &[u8]) -> Result<i64, Refusal> {
     Ok(seconds)
 }
 
-fn database(context: &Context<'_>, value: &[u8]) -> Result<u32, Refusal> {
-    let count = context.server.config.get(DATABASES);
+fn database(server: &Server, value: &[u8]) -> Result<u32, Refusal> {
+    let count = server.config.get(DATABASES);
     let Some(index) = base::number::parse_i64(value) else {
         return Err(Refusal::error("ERR DB is not an integer or out of range"));
     };

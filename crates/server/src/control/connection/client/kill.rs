@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::OF_OTHERS;
-use super::filter::{Filter, Purpose};
+use super::filter::{Filter, Purpose, Viewer};
 use super::list::address;
 use crate::clients::{Client, Signal, client_flags};
 use crate::control::help::misused;
@@ -49,11 +49,12 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if args.len() == 3 {
         return kill_by_address(context, &args[2], reply);
     }
-    let filter = Filter::parse(context, args, Purpose::Kill)?;
+    let filter = Filter::parse(context.server, args, Purpose::Kill)?;
+    let viewer = Viewer::of(context);
     let mut next = Next::Done;
     let mut killed = 0;
     for client in context.server.clients.all() {
-        if filter.admits(context, &client) {
+        if filter.admits(viewer, &client) {
             killed += 1;
             end(context, &client, &mut next);
         }

@@ -11,7 +11,7 @@ use commands::declare::{Command, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::filter::{Filter, Purpose};
+use super::filter::{Filter, Purpose, Viewer};
 use super::{OF_ITSELF, OF_OTHERS};
 use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
@@ -42,7 +42,7 @@ pub(super) const INFO: ControlCommand = Command {
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let mut lines = Vec::new();
-    Lister::new(context, args).write(&mut lines, &context.session.client);
+    Lister::new(Viewer::of(context), args).write(&mut lines, &context.session.client);
     reply.verbatim("txt", &lines);
     Ok(Next::Done)
 }
@@ -78,16 +78,28 @@ pub(super) const LIST: ControlCommand = Command {
 };
 
 fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let filter = Filter::parse(context, args, Purpose::List)?;
-    let lister = Lister::new(context, args);
+    /// More lines than these take longer than one client may have a worker for.
+    const LINES_OF_A_WORKER: usize = 128;
+    let viewer = Viewer::of(context);
+    if context.server.clients.len() > LINES_OF_A_WORKER {
+        let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
+        return Ok(context.run_elsewhere(args, work));
+    }
+    list_all(viewer, args, reply)?;
+    Ok(Next::Done)
+}
+
+fn list_all(viewer: Viewer, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let filter = Filter::parse(viewer.server, args, Purpose::List)?;
+    let lister = Lister::new(viewer, args);
     let mut lines = Vec::new();
-    for client in context.server.clients.all() {
-        if filter.admits(context, &client) {
+    for client in viewer.server.clients.all() {
+        if filter.admits(viewer, &client) {
             lister.write(&mut lines, &client);
         }
     }
     reply.verbatim("txt", &lines);
-    Ok(Next::Done)
+    Ok(())
 }
 
 /// The letters of a client's state, `N` if there is nothing to say.
@@ -116,33 +128,26 @@ pub(super) fn address(server: &Server, peer: Peer) -> String {
 
 /// What the lines of one reply have in common.
 struct Lister<'a> {
-    server: &'static Server,
+    viewer: Viewer,
     commands: HashMap<usize, &'static str>,
-    now: i64,
-    own_id: u64,
     args: Args<'a>,
 }
 
 impl<'a> Lister<'a> {
-    fn new(context: &Context<'_>, args: Args<'a>) -> Self {
-        let server = context.server;
-        let entries = server.table.entries().iter().flat_map(Entry::family);
-        Self {
-            server,
-            commands: entries.map(|entry| (entry.id, entry.full_name.as_str())).collect(),
-            now: context.worker.now_ms(),
-            own_id: context.session.client.id,
-            args,
-        }
+    fn new(viewer: Viewer, args: Args<'a>) -> Self {
+        let entries = viewer.server.table.entries().iter().flat_map(Entry::family);
+        let commands = entries.map(|entry| (entry.id, entry.full_name.as_str())).collect();
+        Self { viewer, commands, args }
     }
 
     fn write(&self, line: &mut Vec<u8>, client: &Client) {
+        let Viewer { server, id, now } = self.viewer;
         let live = &client.live;
         let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let command = live.last_command.load(Ordering::Relaxed) as usize;
         let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
         let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
-        let arguments = if client.id == self.own_id { self.args.total_bytes() } else { 0 };
+        let arguments = if client.id == id { self.args.total_bytes() } else { 0 };
         let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
         let names = client.names();
         // Writing to a Vec cannot fail.
@@ -154,12 +159,12 @@ impl<'a> Lister<'a> {
              resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
              tot-cmds={}\n",
             client.id,
-            address(self.server, client.peer),
-            address(self.server, client.local),
+            address(server, client.peer),
+            address(server, client.local),
             client.descriptor,
             text(&names.name),
-            (self.now - client.created).max(0) / 1000,
-            (self.now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
+            (now - client.created).max(0) / 1000,
+            (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
             flags_of(client),
             live.database.load(Ordering::Relaxed),
             u8::from(output > 0),
