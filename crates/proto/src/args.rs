@@ -79,6 +79,17 @@ impl<'a> Args<'a> {
         Args { bytes: self.bytes, spans: self.spans.get(range.start..end).unwrap_or_default() }
     }
 
+    /// The bytes from the beginning of the first argument to the end of the last, with what stood
+    /// between them.
+    #[inline]
+    pub fn extent(&self) -> usize {
+        match self.spans {
+            [] => 0,
+            [first, .., last] => (last.end - first.start) as usize,
+            [only] => only.range().len(),
+        }
+    }
+
     /// The length of all arguments together.
     pub fn total_bytes(&self) -> usize {
         self.spans.iter().map(|span| span.range().len()).sum()
@@ -179,6 +190,7 @@ mod tests {
         assert_eq!(args.get(2), Some(&b""[..]));
         assert_eq!(args.get(4), None);
         assert_eq!(args.total_bytes(), 11);
+        assert_eq!((args.extent(), args.skip(3).extent(), args.skip(4).extent()), (11, 5, 0));
         assert_eq!(args.iter().next_back(), Some(&b"value"[..]));
         assert_eq!(args.skip(3).len(), 1);
         assert!(args.skip(5).is_empty());

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::config::settings::{
     DIR, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, MAXCLIENTS, MAXMEMORY,
-    MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN, WORKER_THREADS,
+    MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, WORKER_THREADS,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
@@ -79,9 +79,7 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
         Effect::Directory => enter_directory(&server.config),
         Effect::Logging => server.log.reopen(&server.config),
         Effect::CommandLog => {
-            let config = &server.config;
-            let threshold = config.get(SLOWLOG_LOG_SLOWER_THAN);
-            server.slow_log.configure(threshold, config.get(SLOWLOG_MAX_LEN));
+            server.command_log.configure(&server.config);
             Ok(())
         }
         Effect::LatencyMonitor => {

@@ -10,6 +10,7 @@ use commands::{Flags, Handler, Plan};
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
+use crate::command_log::Deed;
 use crate::control::Next;
 use crate::gates::{self, Verdict};
 use crate::server::Server;
@@ -79,7 +80,7 @@ pub(crate) fn execute(
     grant: Option<(Acquisition, Round)>,
 ) -> Step {
     let server = worker.server;
-    let mark = out.mark();
+    let (mark, length) = (out.mark(), out.len());
     let known = known.map_or_else(|| Known::of(server, args), Ok);
     let Known { entry, location } = match known {
         Ok(known) => known,
@@ -121,7 +122,8 @@ pub(crate) fn execute(
         _ => {
             let micros = u64::try_from(worker.tick()).unwrap_or(0);
             crate::counters::add(&worker.counters.busy_us, micros);
-            account(worker, session, entry, args, micros);
+            let reply_bytes = (out.len() - length) as u64;
+            account(worker, session, entry, args, micros, reply_bytes);
         }
     }
     after(session, out, mark, step)
@@ -135,14 +137,14 @@ pub(crate) fn account(
     entry: &'static Entry,
     args: Args<'_>,
     micros: u64,
+    reply_bytes: u64,
 ) {
     let server = worker.server;
     server.stats.called(worker.lane, entry.id, micros);
     crate::counters::add(&worker.counters.commands, 1);
     crate::counters::add(&session.client.live.commands, 1);
-    if micros >= server.slow_log.threshold_us() {
-        server.slow_log.note(session, entry, args, micros);
-    }
+    let deed = Deed { session, entry, args, micros, reply_bytes };
+    server.command_log.consider(&server.config, deed);
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
     }

@@ -6,6 +6,7 @@
 pub mod config;
 
 mod clients;
+mod command_log;
 mod commit;
 mod control;
 mod cores;
@@ -26,7 +27,6 @@ mod secrets;
 mod server;
 mod session;
 mod shutdown;
-mod slow_log;
 mod start;
 mod startup;
 mod stats;

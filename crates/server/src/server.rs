@@ -22,7 +22,7 @@ use crate::log::{Log, log_notice, log_warning};
 use crate::pause::Pause;
 use crate::reception::ReceptionDesk;
 use crate::session::Session;
-use crate::slow_log::SlowLog;
+use crate::command_log::CommandLog;
 use crate::stats::Stats;
 use crate::table::CommandTable;
 
@@ -45,7 +45,7 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     /// How many clients watch with MONITOR.
     pub(crate) monitors: AtomicUsize,
-    pub(crate) slow_log: SlowLog,
+    pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) cores: Cores,
     /// The way to the reception; set before the first client comes.
@@ -83,7 +83,7 @@ impl Server {
             pause: Pause::default(),
             log,
             monitors: AtomicUsize::new(0),
-            slow_log: SlowLog::new(),
+            command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             cores: Cores::of_process(),
             reception: OnceLock::new(),

@@ -139,7 +139,7 @@ impl Serve {
             // The thread gave up without a word: it panicked, and nothing can be said of the result.
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(done)) => {
-                self.book(&done.ran);
+                self.book(&done.ran, done.output.len() as u64);
                 let mut output = self.output();
                 if self.session.replies() {
                     output.append(done.output);
@@ -151,9 +151,10 @@ impl Serve {
         }
     }
 
-    fn book(&self, ran: &Ran) {
+    fn book(&self, ran: &Ran, reply_bytes: u64) {
         let worker = &*self.worker;
-        execute::account(worker, &self.session, ran.entry, ran.args.as_args(), ran.micros);
+        let (session, args) = (&self.session, ran.args.as_args());
+        execute::account(worker, session, ran.entry, args, ran.micros, reply_bytes);
         if ran.failed {
             worker.server.stats.failed(worker.lane, ran.entry.id);
         }
