@@ -104,11 +104,11 @@ impl AccessClock {
     }
 
     fn seconds(&self) -> u32 {
-        (self.now / 1000 & SECONDS_MASK) as u32
+        ((self.now / 1000) & SECONDS_MASK) as u32
     }
 
     fn minutes(&self) -> u32 {
-        (self.now / 60_000 & MINUTES_MASK) as u32
+        ((self.now / 60_000) & MINUTES_MASK) as u32
     }
 }
 

@@ -213,7 +213,7 @@ fn worlds_queue_up_and_withdrawn_requests_stop_nobody() {
                     stage.use_alone(0..PARTITIONS as PartitionIndex);
                 }
                 drop(withdrawn);
-                stage.transact(1, &[0, 1])
+                stage.transact(1, &[0, 1]);
             },
             { stage.take_world(); stage.transact(2, &[1]) },
         );

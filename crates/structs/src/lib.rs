@@ -1,7 +1,9 @@
 //! The containers that hold the data: nothing in here knows of keys, clients or clocks.
 //!
+//! - [`arena`]: memory for small blocks, tightly packed.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
 
+pub mod arena;
 pub mod blob;
 pub mod table;

@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::time::UnixMillis;
+use structs::arena;
 use structs::blob::Blob;
 
-use super::arena;
 use super::header::{Encoding, Header, NARROW_LIMIT};
 
 const WORD: usize = 8;

@@ -21,7 +21,8 @@ mod undo;
 mod world;
 mod write;
 
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 
 use std::cell::RefCell;
@@ -69,9 +70,9 @@ pub struct Tx {
     effects: Effects,
     undo: Option<UndoLog>,
     /// Expired keys that reads came across; removed by `conclude`.
-    stale: RefCell<SmallVec<[(usize, Box<[u8]>); 1]>>,
+    stale: RefCell<SmallVec<[NamedKey; 1]>>,
     /// Keys that reads did not find, where somebody listens; they become events before the next.
-    missed: RefCell<Vec<(usize, Box<[u8]>)>>,
+    missed: RefCell<Vec<NamedKey>>,
     /// What was needed and not granted.
     beyond: RefCell<Beyond>,
     /// The highest LSN in partitions that were visited and left again.
@@ -79,6 +80,9 @@ pub struct Tx {
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
 }
+
+/// A key of a logical database.
+type NamedKey = (usize, Box<[u8]>);
 
 /// What a transaction needed beyond its grant.
 #[derive(Default)]
@@ -180,7 +184,7 @@ impl Tx {
     }
 
     #[cold]
-    fn collect_stale(&mut self, stale: &[(usize, Box<[u8]>)]) {
+    fn collect_stale(&mut self, stale: &[NamedKey]) {
         for (logical, key) in stale {
             let home = self.switch_database(*logical);
             self.expire_if_due(key).expect("the key was read, so its partition is granted");

@@ -5,8 +5,8 @@
 
 use base::time::UnixMillis;
 
-use super::Tx;
 use super::effects::EventClass;
+use super::{NamedKey, Tx};
 use crate::counters::Count;
 use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
@@ -104,7 +104,7 @@ impl Tx {
             return None;
         }
         let mut stale = self.stale.borrow_mut();
-        let met = |&(database, ref key): &(usize, Box<[u8]>)| {
+        let met = |&(database, ref key): &NamedKey| {
             database == self.options.database && **key == *entry.key()
         };
         // A loop over one key notes it once.

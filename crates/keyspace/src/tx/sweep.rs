@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 
 use super::Tx;
-use crate::entry::EntryRef;
+use crate::entry::{EntryRef, EntryTable};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
@@ -92,7 +92,7 @@ impl Tx {
     #[must_use]
     pub fn partition_len(&self, partition: PartitionIndex) -> usize {
         let content = self.grant.content(partition);
-        content.and_then(|content| content.table(self.physical)).map_or(0, |table| table.len())
+        content.and_then(|content| content.table(self.physical)).map_or(0, EntryTable::len)
     }
 
     /// How the table of a held partition is built, for `DEBUG HTSTATS`.

@@ -14,9 +14,12 @@ use crate::lock::partition::PartitionIndex;
 /// Images of changed keys.
 #[derive(Default)]
 pub(super) struct UndoLog {
-    /// By partition and physical database, then by key; `None` for a key that was absent.
-    images: HashMap<(PartitionIndex, usize), HashMap<Box<[u8]>, Option<EntryBox>>>,
+    /// By partition and physical database.
+    images: HashMap<(PartitionIndex, usize), Images>,
 }
+
+/// By key; `None` for a key that was absent.
+type Images = HashMap<Box<[u8]>, Option<EntryBox>>;
 
 impl UndoLog {
     /// Keeps a key's image unless there is one.

@@ -8,6 +8,7 @@
 use std::ptr::NonNull;
 
 use super::bucket::{Address, Bucket, WORDS, Word};
+use crate::arena;
 
 /// The most buckets of a segment before it splits: 32 KB.
 pub(super) const BUCKETS_MAX: usize = 512;
@@ -30,9 +31,8 @@ unsafe impl Sync for Segment {}
 impl Drop for Segment {
     fn drop(&mut self) {
         if self.count != 0 {
-            let buckets = NonNull::slice_from_raw_parts(self.buckets, self.count as usize);
-            // SAFETY: `with_buckets` took pointer and count from such a box; nobody else has it.
-            drop(unsafe { Box::from_raw(buckets.as_ptr()) });
+            // SAFETY: `with_buckets` allocated so many buckets, and nobody else has them.
+            unsafe { arena::free(self.buckets.cast(), self.count() * size_of::<Bucket>()) };
         }
     }
 }
@@ -48,8 +48,13 @@ impl Segment {
             return Segment::new();
         }
         let thin = u32::try_from(count).expect("2^32 buckets would be 256 GB");
-        let buckets = Box::leak(vec![Bucket::FREE; count].into_boxed_slice());
-        Segment { buckets: NonNull::from(buckets).cast(), count: thin, len: 0 }
+        let buckets = arena::allocate(count * size_of::<Bucket>()).cast::<Bucket>();
+        for index in 0..count {
+            // SAFETY: the allocation has room for `count` buckets, and whole cache lines, which
+            // buckets are, lie on cache lines.
+            unsafe { buckets.add(index).write(Bucket::FREE) };
+        }
+        Segment { buckets, count: thin, len: 0 }
     }
 
     /// A segment for `len` words and one more, at a fill of at most 75%.
@@ -59,8 +64,8 @@ impl Segment {
 
     #[inline]
     pub(super) fn buckets(&self) -> &[Bucket] {
-        // SAFETY: pointer and count are those of the box that `with_buckets` made, or dangling and
-        // aligned with a count of zero.
+        // SAFETY: pointer and count are those of the array that `with_buckets` made, or dangling
+        // and aligned with a count of zero.
         unsafe { std::slice::from_raw_parts(self.buckets.as_ptr(), self.count as usize) }
     }
 

@@ -1,11 +1,11 @@
-//! Where entry blocks get their memory: a slab arena for small blocks, the global allocator above.
+//! Memory for small blocks, tightly packed: a slab arena up to 3.5 KB, the global allocator above.
 //!
-//! General allocators round 24 bytes up to 32; here the classes are words up to 128 bytes, and eight
-//! a doubling above. A page of 64 KB holds blocks of one class and begins with its head, found from
+//! General allocators round 24 bytes up to 32 and 640 to 768; here the classes are words up to 128
+//! bytes, and eight a doubling above. A page of 32 KB holds blocks of one class and begins with its head, found from
 //! a block by masking its address. Pages belong to shards; a thread takes blocks from its own shard
 //! and gives a block back to whichever shard the block's page belongs to, so threads seldom meet at
-//! a shard's mutex. An empty page goes back to the global allocator unless it is the only one of
-//! its class and shard with room.
+//! a shard's mutex. An empty page goes back to the kernel unless it is the only one of its class and
+//! shard with room.
 //!
 //! Invariants: `free` is told a size of the same class that `allocate` was; a page is in its
 //! shard's list of its class exactly while it has room; all of a head but `shard` and `class` is
@@ -17,21 +17,28 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use self::pages::PAGE_SIZE;
+
+mod pages;
+#[cfg(test)]
+mod tests;
+
+/// What every block is aligned to; blocks of whole cache lines are aligned to cache lines.
 const WORD: usize = 8;
 
 /// Up to this size the classes are words; above it there are eight classes a doubling.
 const FINE_LIMIT: usize = 128;
 
 /// Larger blocks come from the global allocator: a page would hold too few of them.
-const SLAB_LIMIT: usize = 2048;
+const SLAB_LIMIT: usize = 3584;
 
 /// Classes up to [`SLAB_LIMIT`].
 const CLASSES: usize = class_index(SLAB_LIMIT) + 1;
 
-const PAGE_SIZE: usize = 64 * 1024;
+const CACHE_LINE: usize = 64;
 
-/// Where the first block of a page begins: behind the head, on a cache line of its own.
-const FIRST_BLOCK: usize = 64;
+/// Where the first block of a page begins: behind the head.
+const FIRST_BLOCK: usize = CACHE_LINE;
 
 const SHARDS: usize = 16;
 
@@ -89,21 +96,27 @@ static ARENA: [Shard; SHARDS] = [const {
     }
 }; SHARDS];
 
-/// The size of the smallest class that holds `size` bytes.
+/// The size of the smallest class that holds `size` bytes: what a block of that size really takes.
 #[inline]
-pub(super) fn class_size(size: usize) -> usize {
+#[must_use]
+pub fn class_size(size: usize) -> usize {
     let step = if size <= FINE_LIMIT { WORD } else { (1 << (size - 1).ilog2()) / 8 };
     size.next_multiple_of(step)
 }
 
-/// Room for `size` bytes, 8-byte aligned, uninitialised.
+/// Room for `size` bytes, uninitialised: aligned to 8 bytes, and to 64 if `size` is a multiple of
+/// that.
 #[inline]
-pub(super) fn allocate(size: usize) -> NonNull<u8> {
+#[must_use]
+pub fn allocate(size: usize) -> NonNull<u8> {
     let size = class_size(size.max(WORD));
     let number = own_shard();
     if size > SLAB_LIMIT {
         ARENA[number].large.fetch_add(size, Ordering::Relaxed);
-        return allocate_aligned(size, WORD);
+        let memory = layout(size);
+        // SAFETY: the layout's size is not zero.
+        let block = unsafe { alloc(memory) };
+        return NonNull::new(block).unwrap_or_else(|| handle_alloc_error(memory));
     }
     let class = class_index(size);
     let mut slabs = ARENA[number].lock();
@@ -116,15 +129,17 @@ pub(super) fn allocate(size: usize) -> NonNull<u8> {
     unsafe { slabs.take_block(page, size) }
 }
 
+/// Gives a block back.
+///
 /// # Safety
 /// `memory` must come from [`allocate`] with a size of the same class, and be used no more.
 #[inline]
-pub(super) unsafe fn free(memory: NonNull<u8>, size: usize) {
+pub unsafe fn free(memory: NonNull<u8>, size: usize) {
     let size = class_size(size.max(WORD));
     if size > SLAB_LIMIT {
         ARENA[own_shard()].large.fetch_sub(size, Ordering::Relaxed);
         // SAFETY: the same class gives the same layout.
-        unsafe { dealloc(memory.as_ptr(), layout(size, WORD)) };
+        unsafe { dealloc(memory.as_ptr(), layout(size)) };
         return;
     }
     let page = memory.as_ptr().map_addr(|address| address & !(PAGE_SIZE - 1)).cast::<Page>();
@@ -138,7 +153,7 @@ pub(super) unsafe fn free(memory: NonNull<u8>, size: usize) {
     unsafe { slabs.give_block(NonNull::new_unchecked(page), memory, class) };
 }
 
-/// How much memory the blocks of all entries of the process take.
+/// How much memory all blocks of the process take.
 #[must_use]
 pub fn statistics() -> ArenaStatistics {
     let mut sum = ArenaStatistics::default();
@@ -204,14 +219,14 @@ impl Slabs {
             if (*head).used == 0 && !is_only_one {
                 self.unlink(head);
                 self.pages -= 1;
-                dealloc(head.cast(), layout(PAGE_SIZE, PAGE_SIZE));
+                pages::give(page.cast());
             }
         }
     }
 
     #[cold]
     fn add_page(&mut self, shard: usize, class: usize) -> NonNull<Page> {
-        let page = allocate_aligned(PAGE_SIZE, PAGE_SIZE).cast::<Page>();
+        let page = pages::take().cast::<Page>();
         let head = Page {
             shard: shard as u16,
             class: class as u16,
@@ -309,17 +324,9 @@ const fn size_of_class(class: usize) -> usize {
     start + start / 8 * ((class - fine) % 8 + 1)
 }
 
-fn allocate_aligned(size: usize, align: usize) -> NonNull<u8> {
-    let layout = layout(size, align);
-    // SAFETY: no caller asks for zero bytes.
-    let memory = unsafe { alloc(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
-}
-
-fn layout(size: usize, align: usize) -> Layout {
+/// What the global allocator is asked for.
+fn layout(size: usize) -> Layout {
+    let align = if size.is_multiple_of(CACHE_LINE) { CACHE_LINE } else { WORD };
     Layout::from_size_align(size, align)
         .expect("client limits keep blocks far below isize::MAX, and alignments are powers of two")
 }
-
-#[cfg(test)]
-mod tests;

@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use base::random::Random;
 
 use super::{
-    CLASSES, FIRST_BLOCK, PAGE_SIZE, SLAB_LIMIT, allocate, class_index, class_size, free,
-    size_of_class, statistics,
+    CACHE_LINE, CLASSES, FIRST_BLOCK, PAGE_SIZE, SLAB_LIMIT, allocate, class_index, class_size,
+    free, size_of_class, statistics,
 };
 
 struct Held(NonNull<u8>, usize, u8);
@@ -57,7 +57,7 @@ fn classes_are_numbered_without_gaps() {
     assert_eq!(last, Some(CLASSES - 1));
     for size in (8..=SLAB_LIMIT).map(class_size) {
         let tail = (PAGE_SIZE - FIRST_BLOCK) % size;
-        assert!(tail * 32 < PAGE_SIZE, "{tail} bytes of a page are lost to blocks of {size}");
+        assert!(tail * 10 < PAGE_SIZE, "{tail} bytes of a page are lost to blocks of {size}");
     }
 }
 
@@ -88,7 +88,7 @@ fn churn(seed: u64, elsewhere: &mpsc::Sender<Held>) {
                 block.check_and_free();
             }
         } else {
-            let limit = if step % 50 == 0 { 5000 } else { 300 };
+            let limit = if step % 50 == 0 { 10_000 } else { 300 };
             held.push(Held::new(1 + random.next_u64() as usize % limit, step as u8));
         }
     }
@@ -98,7 +98,7 @@ fn churn(seed: u64, elsewhere: &mpsc::Sender<Held>) {
 /// Other tests allocate at the same time, so this looks at one size that none of them uses.
 #[test]
 fn pages_fill_up_and_go_back() {
-    const SIZE: usize = 2000;
+    const SIZE: usize = 3000;
     let per_page = (PAGE_SIZE - FIRST_BLOCK) / class_size(SIZE);
     let blocks: Vec<_> = (0..per_page * 20).map(|index| Held::new(SIZE, index as u8)).collect();
     let mut pages = HashMap::<usize, usize>::new();
@@ -110,4 +110,13 @@ fn pages_fill_up_and_go_back() {
     let full = statistics();
     assert!(full.used >= per_page * 20 * class_size(SIZE) && full.allocated >= full.used);
     blocks.into_iter().for_each(Held::check_and_free);
+}
+
+#[test]
+fn whole_cache_lines_lie_on_cache_lines() {
+    for size in (1..300).map(|lines| lines * CACHE_LINE) {
+        let blocks = [0, 1, 2].map(|pattern| Held::new(size, pattern));
+        assert!(blocks.iter().all(|block| block.0.as_ptr().addr().is_multiple_of(CACHE_LINE)));
+        blocks.into_iter().for_each(Held::check_and_free);
+    }
 }
