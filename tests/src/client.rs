@@ -11,7 +11,7 @@ use proto::value::{ReplyParser, Value};
 use crate::process::PATIENCE;
 
 /// Commands sent before their replies are read: more could fill the buffers of both sides.
-const PIPELINE_PIECE: usize = 256;
+pub(crate) const PIPELINE_PIECE: usize = 256;
 
 /// A connection.
 pub struct Client {

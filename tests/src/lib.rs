@@ -9,6 +9,7 @@ pub mod client;
 pub mod clients;
 pub mod differential;
 pub mod environment;
+pub mod generator;
 mod process;
 pub mod render;
 pub mod script;

@@ -66,6 +66,11 @@ impl Server {
         self.port
     }
 
+    /// Whether it is a real server, not the one under test.
+    pub fn is_oracle(&self) -> bool {
+        self.is_oracle
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.id()

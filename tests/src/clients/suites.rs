@@ -1,0 +1,112 @@
+//! The suites that redis-py and go-redis carry themselves, less their exclusions. Invariant: no
+//! test fails, none is skipped for the server's version, and as many pass as ever did.
+
+use std::fmt::Write;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::exclusions::Exclusions;
+use super::report;
+use crate::environment::recorded;
+use crate::environment::repository;
+use crate::server::Server;
+
+/// The version for which version gates shall open: all commands of Redis 8.10 that we have yet.
+const VERSION: &str = "8.10";
+
+/// The files of redis-py's suite which are about what exists yet, sync and asyncio.
+const PYTHON_FILES: [&str; 16] = [
+    "test_commands.py",
+    "test_client.py",
+    "test_connection.py",
+    "test_connection_pool.py",
+    "test_encoding.py",
+    "test_monitor.py",
+    "test_pipeline.py",
+    "test_retry.py",
+    "test_asyncio/test_client.py",
+    "test_asyncio/test_commands.py",
+    "test_asyncio/test_connection.py",
+    "test_asyncio/test_connection_pool.py",
+    "test_asyncio/test_encoding.py",
+    "test_asyncio/test_monitor.py",
+    "test_asyncio/test_pipeline.py",
+    "test_asyncio/test_retry.py",
+];
+
+/// Runs redis-py's own suite in one protocol.
+pub fn redis_py_suite(server: &Server, protocol: u8) {
+    let name = format!("redis-py-suite-resp{protocol}");
+    let exclusions = Exclusions::read("python/exclusions.txt");
+    let mut command = Command::new(recorded("python"));
+    command.current_dir(recorded("redis_py")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PYTHONPATH", repository().join("tests/clients/python"));
+    command.args(["-m", "pytest", "--quiet", "--tb=short", "--timeout=20"]);
+    command.args(["-p", "no:warnings", "-p", "no:cacheprovider", "-p", "apus_suite"]);
+    command.args(["--override-ini=addopts=", "--as-version", VERSION]);
+    command.arg("--exclusions").arg(&exclusions.path);
+    command.arg(format!("--redis-url=redis://127.0.0.1:{}/0", server.port()));
+    command.arg(format!("--protocol={protocol}"));
+    command.args(PYTHON_FILES.iter().map(|file| format!("tests/{file}")));
+    let output = command.output().unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let count = text.lines().last().unwrap_or_default();
+    assert!(output.status.success(), "{name}: {}\n{text}{errors}", output.status);
+    report(&name, count);
+    let passed = count.split(' ').next().and_then(|number| number.parse().ok());
+    exclusions.hold(passed.unwrap_or_else(|| panic!("{name} ends with {count}")));
+}
+
+/// Runs go-redis' own suite.
+pub fn go_redis_suite(server: &Server) {
+    let exclusions = Exclusions::read("go/exclusions.txt");
+    let endpoints = server.folder().join("endpoints.json");
+    let endpoint = format!("redis://127.0.0.1:{}", server.port());
+    let text = json!({ "apus": { "endpoints": [endpoint] } }).to_string();
+    std::fs::write(&endpoints, text).expect("the server's folder can be written to");
+    let result = server.folder().join("specs.json");
+    let mut command = Command::new(recorded("go_suite"));
+    // So told, the suite uses the one server it is given and starts none of its own.
+    command.env("RE_CLUSTER", "true").env("REDIS_ENDPOINTS_CONFIG_PATH", endpoints);
+    command.env("REDIS_VERSION", VERSION).current_dir(server.folder());
+    command.args(["-test.run", "^TestGinkgoSuite$", "--ginkgo.no-color", "--ginkgo.timeout=5m"]);
+    command.arg("--ginkgo.skip").arg(exclusions.patterns.join("|"));
+    command.arg("--ginkgo.json-report").arg(&result);
+    let output = command.output().unwrap_or_else(|error| panic!("go-redis: {error}"));
+    let written = std::fs::read(&result).unwrap_or_default();
+    let specs: Value = serde_json::from_slice(&written).unwrap_or_default();
+    let Some(specs) = specs.pointer("/0/SpecReports").and_then(Value::as_array) else {
+        panic!("go-redis: {}\n{}", output.status, String::from_utf8_lossy(&output.stdout));
+    };
+    let (passed, failures) = judge(specs);
+    assert!(failures.is_empty(), "go-redis: {passed} passed, and these failed:\n{failures}");
+    report("go-redis-suite", &format!("{passed} passed, 0 failed"));
+    exclusions.hold(passed);
+}
+
+/// How many specs passed, and what the others say.
+fn judge(specs: &[Value]) -> (u64, String) {
+    let (mut passed, mut failures) = (0, String::new());
+    for spec in specs {
+        match spec["State"].as_str().unwrap_or_default() {
+            "passed" if spec["LeafNodeType"] == "It" => passed += 1,
+            "passed" | "skipped" | "pending" => {}
+            state => {
+                let (text, message) = (name_of(spec), &spec["Failure"]["Message"]);
+                let message = message.as_str().unwrap_or_default();
+                writeln!(failures, "{state}: {text}\n{message}").expect("a text takes text");
+            }
+        }
+    }
+    (passed, failures)
+}
+
+/// What a spec's pattern is compared with.
+fn name_of(spec: &Value) -> String {
+    let containers = spec["ContainerHierarchyTexts"].as_array();
+    let texts = containers.into_iter().flatten().chain([&spec["LeafNodeText"]]);
+    let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+    texts.join(" ")
+}
