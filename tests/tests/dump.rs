@@ -59,7 +59,7 @@ const TEXT: &str = r#"
     > RESTORE-ASKING c 0 "\x00\xc0\x01\n\x00&x\xe7\xb6\xd1\x01\x11\xfc"
     OK
     > OBJECT FREQ c
-    (error) ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
+    ~ (error) ERR An LFU maxmemory policy is not selected, access frequency not tracked. *
 "#;
 
 const BY_FREQUENCY: &str = r#"
@@ -72,7 +72,7 @@ const BY_FREQUENCY: &str = r#"
     > OBJECT FREQ c
     (integer) 5
     > OBJECT IDLETIME c
-    (error) ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
+    ~ (error) ERR An LFU maxmemory policy is selected, idle time not tracked. *
 "#;
 
 #[test]

@@ -100,7 +100,7 @@ const TEXT: &str = r#"
     > OBJECT ENCODING n
     "int"
     > OBJECT FREQ n
-    (error) ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.
+    ~ (error) ERR An LFU maxmemory policy is not selected, access frequency not tracked. *
     > OBJECT FOO n
     (error) ERR unknown subcommand 'FOO'. Try OBJECT HELP.
     > RANDOMKEY

@@ -7,7 +7,7 @@ use base::random::Random;
 use keyspace::{PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::{Args, Reply};
 
-use super::VISIT_COST_NS;
+use super::{VISIT_COST_NS, enter};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Plan, Spec, exactly};
 
@@ -147,11 +147,6 @@ fn any_key(tx: &mut Tx, reply: &mut Reply<'_>) -> Result<(), Refusal> {
 fn populated(tx: &Tx) -> impl Iterator<Item = PartitionIndex> + use<> {
     let keyspace = tx.keyspace();
     (0..PARTITIONS as PartitionIndex).filter(|&index| keyspace.population(index) > 0)
-}
-
-/// Visits a partition; a busy one is waited for where nobody waits for the thread.
-fn enter(tx: &mut Tx, partition: PartitionIndex) -> Result<(), Refusal> {
-    if tx.visit(partition) { Ok(()) } else { Err(Refusal::Heavy) }
 }
 
 #[cfg(test)]

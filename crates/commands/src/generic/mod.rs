@@ -6,6 +6,7 @@ mod database;
 mod delete;
 mod expire;
 mod keys;
+pub(crate) mod memory;
 mod object;
 mod query;
 mod relocate;
@@ -14,7 +15,7 @@ mod scan;
 mod tests;
 mod ttl;
 
-use keyspace::{Refusal, Tx};
+use keyspace::{PartitionIndex, Refusal, Tx};
 use proto::Args;
 
 use crate::DataCommand;
@@ -59,6 +60,11 @@ const VISIT_COST_NS: u64 = 100;
 /// Refuses a list of keys that is too long for a worker.
 fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {
     tx.charge(keys.len() as u64 * KEY_COST_NS)
+}
+
+/// Visits a partition; a busy one is waited for where nobody waits for the thread.
+fn enter(tx: &mut Tx, partition: PartitionIndex) -> Result<(), Refusal> {
+    if tx.visit(partition) { Ok(()) } else { Err(Refusal::Heavy) }
 }
 
 /// The tip lines of commands whose parts a proxy may send to several shards and sum up.

@@ -65,7 +65,8 @@ pub(super) const RENAMENX: DataCommand = Command {
         ],
         history: &[(
             "3.2.0",
-            "The command no longer returns an error when source and destination names are the same.",
+            "The command no longer returns an error when source and destination names are the \
+             same.",
         )],
         ..Spec::BASE
     },

@@ -4,13 +4,13 @@
 //! position in it. Nothing is remembered between two calls.
 //!
 //! Invariants: an element that is there from the first call of a scan to the last is returned at
-//! least once, whatever grows and shrinks meanwhile; a call either gets ahead or is refused, so the
-//! cursor 0 means the end; its work is bounded by COUNT, not by the keyspace.
+//! least once, whatever grows and shrinks meanwhile; a call gets ahead, so the cursor 0 means the
+//! end; its work is bounded by COUNT, not by the keyspace.
 
 use keyspace::{EntryRef, EventClass, Keyspace, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::{Args, Reply};
 
-use super::{KEY_COST_NS, VISIT_COST_NS};
+use super::{KEY_COST_NS, VISIT_COST_NS, enter};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Plan, Spec, at_least};
@@ -213,7 +213,6 @@ fn step(tx: &mut Tx, mut cursor: Cursor, filter: &Filter<'_>) -> Result<(Cursor,
     let len = keyspace.len(tx.database());
     tx.charge(filter.count.min(len) as u64 * VISIT_COST_NS)?;
     let (mut keys, mut missing) = (Keys::new(), filter.count);
-    let start = cursor;
     let mut visits = filter.count.saturating_add(EMPTY_VISITS);
     if len == 0 {
         cursor.partition = PARTITIONS;
@@ -222,12 +221,7 @@ fn step(tx: &mut Tx, mut cursor: Cursor, filter: &Filter<'_>) -> Result<(Cursor,
         if missing == 0 || visits == 0 {
             break;
         }
-        if !tx.visit(partition) {
-            if cursor == start {
-                return Err(Refusal::Heavy);
-            }
-            break;
-        }
+        enter(tx, partition)?;
         let next = tx.walk(partition, cursor.position, missing, |entry| {
             missing = missing.saturating_sub(1);
             if filter.admits(entry) {

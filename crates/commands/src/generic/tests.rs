@@ -94,10 +94,14 @@ fn objects() {
     session.advance(7000);
     talk(&mut session, "OBJECT IDLETIME a => :7\nEXISTS a => :1\nTTL a => :-1\nTYPE a => +string");
     talk(&mut session, "OBJECT IDLETIME a => :7\nTOUCH a => :1\nOBJECT IDLETIME a => :0");
-    assert!(session.call("OBJECT FREQ a").starts_with("-ERR An LFU maxmemory policy is not sel"));
+    let advice = "Please note that when switching between policies at runtime LRU and LFU data \
+        will take some time to adjust.";
+    let refusal = "-ERR An LFU maxmemory policy is not selected, access frequency not tracked.";
+    assert_eq!(session.call("OBJECT FREQ a"), format!("{refusal} {advice}"));
     let policy = &session.keyspace().settings().access_policy;
     policy.store(1, std::sync::atomic::Ordering::Relaxed);
-    assert!(session.call("OBJECT IDLETIME a").starts_with("-ERR An LFU maxmemory policy is sel"));
+    let refusal = "-ERR An LFU maxmemory policy is selected, idle time not tracked.";
+    assert_eq!(session.call("OBJECT IDLETIME a"), format!("{refusal} {advice}"));
     session.call("SET new x");
     assert_eq!(session.call("OBJECT FREQ new"), ":5");
     let help = session.call("OBJECT HELP");
