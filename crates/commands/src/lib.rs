@@ -35,3 +35,6 @@ pub type DataCommand = Command<Handler>;
 
 /// All families of data commands.
 pub const FAMILIES: &[&[&DataCommand]] = &[string::COMMANDS, generic::COMMANDS];
+
+/// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
+pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[("MEMORY", &generic::memory::USAGE)];

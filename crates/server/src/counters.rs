@@ -18,6 +18,13 @@ pub(crate) struct WorkerCounters {
 }
 
 impl WorkerCounters {
+    /// Starts what is summed up again from zero; a count that races may survive.
+    pub(crate) fn reset(&self) {
+        for counter in [&self.commands, &self.net_in, &self.net_out, &self.busy_us] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn add_net_in(&self, bytes: u64) {
         add(&self.net_in, bytes);
     }

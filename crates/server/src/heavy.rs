@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::time::Clock;
-use keyspace::{Keyspace, Refusal, Tx};
+use keyspace::{Acquisition, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
@@ -216,4 +216,62 @@ impl Drop for Presence {
     fn drop(&mut self) {
         self.0.leave_heavy();
     }
+}
+
+/// A heavy-work thread inside its own turnstile, for transactions that begin here.
+pub(crate) struct Turnstile {
+    keyspace: &'static Keyspace,
+    lane: usize,
+}
+
+/// How long such a thread waits for a lock, or for the world, before it looks again.
+const PAUSE: Duration = Duration::from_micros(50);
+
+impl Turnstile {
+    /// Comes in at the lane that the thread was given.
+    pub(crate) fn enter(keyspace: &'static Keyspace, lane: usize) -> Self {
+        while !keyspace.enter(lane) {
+            std::thread::sleep(PAUSE);
+        }
+        Self { keyspace, lane }
+    }
+
+    /// Waits for a partition's lock. In between the world may pass, which others in the queue for
+    /// the lock may be waiting for.
+    pub(crate) fn acquire(&mut self, partition: PartitionIndex) -> Acquisition {
+        loop {
+            if self.keyspace.is_stopping() {
+                self.keyspace.leave(self.lane);
+                while !self.keyspace.enter(self.lane) {
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            if let Some(acquisition) = self.keyspace.try_acquire(partition) {
+                return acquisition;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Turnstile {
+    fn drop(&mut self) {
+        self.keyspace.leave(self.lane);
+    }
+}
+
+/// Runs a transaction that visits partitions and changes nothing, on the thread that `lane` was
+/// given to.
+pub(crate) fn visiting<T>(
+    keyspace: &'static Keyspace,
+    lane: usize,
+    database: usize,
+    work: impl FnOnce(&mut Tx) -> T,
+) -> T {
+    let _turnstile = Turnstile::enter(keyspace, lane);
+    let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
+    let now = keyspace.clock().now_ms();
+    let (touches, undoable, heavy) = (false, false, true);
+    let options = TxOptions { lane, database, now, touches, undoable, heavy };
+    work(&mut Tx::begin(nothing, options))
 }

@@ -11,6 +11,7 @@ use keyspace::{Keyspace, Refusal};
 use proto::{Limits, ProtocolError, Reply};
 
 use crate::clients::{ClientId, Clients};
+use crate::command_log::CommandLog;
 use crate::config::Config;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::cores::Cores;
@@ -22,7 +23,6 @@ use crate::log::{Log, log_notice, log_warning};
 use crate::pause::Pause;
 use crate::reception::ReceptionDesk;
 use crate::session::Session;
-use crate::command_log::CommandLog;
 use crate::stats::Stats;
 use crate::table::CommandTable;
 
@@ -58,6 +58,8 @@ pub(crate) struct Server {
     /// The TCP port in use, also where `port 0` asked for any.
     pub(crate) port: AtomicI64,
     pub(crate) shutdown: crate::shutdown::Shutdown,
+    /// The most memory that was seen to be used, in bytes.
+    pub(crate) peak_memory: AtomicUsize,
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
     workers: Box<[WorkerCounters]>,
@@ -92,6 +94,7 @@ impl Server {
             started,
             port: AtomicI64::new(0),
             shutdown: crate::shutdown::Shutdown::default(),
+            peak_memory: AtomicUsize::new(keyspace.memory()),
             active_expiry: AtomicBool::new(true),
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
         }

@@ -5,7 +5,7 @@
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
 use commands::errors::shown;
-use commands::{Command, FAMILIES, Handler, Spec};
+use commands::{Command, FAMILIES, Handler, SUBCOMMANDS, Spec};
 use proto::Args;
 
 use crate::control::{self, ControlHandler};
@@ -54,6 +54,12 @@ impl CommandTable {
         }
         for family in control::FAMILIES {
             entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
+        }
+        for (container, command) in SUBCOMMANDS {
+            let container = container.to_ascii_lowercase();
+            let entry = entries.iter_mut().find(|entry| entry.full_name == container);
+            let entry = entry.expect("the container is declared");
+            entry.subcommands.push(builder.entry(command, Run::Data, Some(&container)));
         }
         for (old, new) in renames {
             rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())?;

@@ -336,12 +336,12 @@ impl fmt::Display for LoadError {
         match self {
             LoadError::Line { place, why } => {
                 let version = env!("CARGO_PKG_VERSION");
-                writeln!(f, "\n*** FATAL CONFIG FILE ERROR (Apus {version}) ***")?;
+                write!(f, "*** FATAL CONFIG FILE ERROR (Apus {version}) *** ")?;
                 write!(f, "Reading the configuration file, at line {}", place.line)?;
                 if let Some(file) = &place.file {
                     write!(f, " of '{}'", file.display())?;
                 }
-                write!(f, "\n>>> '{}'\n{why}", place.text)
+                write!(f, " >>> '{}': {why}", place.text)
             }
             LoadError::File { path, why } => {
                 write!(f, "Fatal error, can't open config file '{}': {why}", path.display())

@@ -22,6 +22,7 @@ pub use choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
     MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
 };
+pub(crate) use kind::parse_bytes;
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};

@@ -31,17 +31,26 @@ impl Config {
     /// Brings the configuration file up to date. `users` are the definitions of all users without
     /// the word `user`; `None` leaves the file's own lines alone.
     pub fn rewrite(&self, users: Option<&[String]>) -> Result<(), RewriteError> {
+        self.rewrite_to(Extent::Needed, users)
+    }
+
+    /// As `rewrite`, with a line for every option there is.
+    pub fn rewrite_all(&self, users: Option<&[String]>) -> Result<(), RewriteError> {
+        self.rewrite_to(Extent::All, users)
+    }
+
+    fn rewrite_to(&self, extent: Extent, users: Option<&[String]>) -> Result<(), RewriteError> {
         let path = self.path().ok_or(RewriteError::NoFile)?;
         let failed = |error: io::Error| RewriteError::Failed(error_text(&error));
         let old = match fs::read(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             read => read.map_err(failed)?,
         };
-        replace_file(path, &self.rewritten(&old, users)).map_err(failed)
+        replace_file(path, &self.rewritten(&old, extent, users)).map_err(failed)
     }
 
     /// The file's new content.
-    fn rewritten(&self, old: &[u8], users: Option<&[String]>) -> Vec<u8> {
+    fn rewritten(&self, old: &[u8], extent: Extent, users: Option<&[String]>) -> Vec<u8> {
         let lines: Vec<(&[u8], Subject)> = old_lines(old);
         let said = values_said(&lines);
         let mut text = Vec::new();
@@ -67,17 +76,20 @@ impl Config {
             text.extend_from_slice(line);
             text.push(b'\n');
         }
-        self.append_unsaid(&written, users.filter(|_| !users_written), &mut text);
+        let unwritten = |index: &usize| {
+            let differs = self.load(*index) != *default_of(*index);
+            !written[*index] && (differs || extent == Extent::All)
+        };
+        let unwritten: Vec<usize> = (0..ALL.len()).filter(unwritten).collect();
+        self.append_unsaid(&unwritten, users.filter(|_| !users_written), &mut text);
         text
     }
 
     /// Appends what the file did not mention.
-    fn append_unsaid(&self, written: &[bool], users: Option<&[String]>, text: &mut Vec<u8>) {
+    fn append_unsaid(&self, options: &[usize], users: Option<&[String]>, text: &mut Vec<u8>) {
         let mut appendix = Vec::new();
-        for (index, written) in written.iter().enumerate() {
-            if !written && self.load(index) != *default_of(index) {
-                self.write_option(index, &mut appendix);
-            }
+        for &index in options {
+            self.write_option(index, &mut appendix);
         }
         write_users(users, &mut appendix);
         if appendix.is_empty() {
@@ -96,6 +108,14 @@ impl Config {
             text.extend_from_slice(format!("{} {line}\n", ALL[index].name).as_bytes());
         }
     }
+}
+
+/// Which options the file is to name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Those that it names and those that are not at their default.
+    Needed,
+    All,
 }
 
 /// What a line of the file is about.

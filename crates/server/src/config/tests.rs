@@ -21,12 +21,11 @@ fn load(text: &str) -> Startup {
     }
 }
 
-/// What a broken configuration says, without the head line.
+/// What a broken configuration says, without the head.
 fn refusal(arguments: &[&str], input: &str) -> String {
     let error = start(arguments, input).err().expect("a refusal").to_string();
-    let head = error.trim_start().lines().next().unwrap();
-    assert!(head.starts_with("*** FATAL CONFIG FILE ERROR ("), "{head}");
-    error.trim_start().lines().skip(1).collect::<Vec<_>>().join("\n")
+    assert!(error.starts_with("*** FATAL CONFIG FILE ERROR (") && !error.contains('\n'), "{error}");
+    error.split_once(") *** ").expect("the head").1.to_owned()
 }
 
 fn get(config: &Config, name: &str) -> String {
@@ -515,40 +514,40 @@ fn refusals_say_where_and_why() {
     const UNKNOWN: &str = "Bad directive or wrong number of arguments";
     let place = "Reading the configuration file, at line";
     for (arguments, input, expected) in [
-        (&["-"][..], "port 1 2\n", format!("{place} 1\n>>> 'port 1 2'\nwrong number of arguments")),
-        (&["-"], "\n  foo bar\n", format!("{place} 2\n>>> 'foo bar'\n{UNKNOWN}")),
-        (&["--foo", "bar"], "", format!("{place} 2\n>>> 'foo \"bar\"'\n{UNKNOWN}")),
-        (&["--port"], "", format!("{place} 2\n>>> 'port'\nwrong number of arguments")),
-        (&["-p", "1"], "", format!("{place} 2\n>>> '-p \"1\"'\n{UNKNOWN}")),
-        (&["-", "-v"], "a\nb", format!("{place} 1\n>>> 'a'\n{UNKNOWN}")),
+        (&["-"][..], "port 1 2\n", format!("{place} 1 >>> 'port 1 2': wrong number of arguments")),
+        (&["-"], "\n  foo bar\n", format!("{place} 2 >>> 'foo bar': {UNKNOWN}")),
+        (&["--foo", "bar"], "", format!("{place} 2 >>> 'foo \"bar\"': {UNKNOWN}")),
+        (&["--port"], "", format!("{place} 2 >>> 'port': wrong number of arguments")),
+        (&["-p", "1"], "", format!("{place} 2 >>> '-p \"1\"': {UNKNOWN}")),
+        (&["-", "-v"], "a\nb", format!("{place} 1 >>> 'a': {UNKNOWN}")),
         (
             &["-"],
             "maxmemory \"1\n",
-            format!("{place} 1\n>>> 'maxmemory \"1'\nUnbalanced quotes in configuration line"),
+            format!("{place} 1 >>> 'maxmemory \"1': Unbalanced quotes in configuration line"),
         ),
-        (&["-"], "rename-command a\n", format!("{place} 1\n>>> 'rename-command a'\n{UNKNOWN}")),
-        (&["-"], "user\n", format!("{place} 1\n>>> 'user'\n{UNKNOWN}")),
+        (&["-"], "rename-command a\n", format!("{place} 1 >>> 'rename-command a': {UNKNOWN}")),
+        (&["-"], "user\n", format!("{place} 1 >>> 'user': {UNKNOWN}")),
         (
             &["-"],
             "replicaof a\n",
-            format!("{place} 1\n>>> 'replicaof a'\nwrong number of arguments"),
+            format!("{place} 1 >>> 'replicaof a': wrong number of arguments"),
         ),
         (
             &["-"],
             "replicaof a 99999\n",
-            format!("{place} 1\n>>> 'replicaof a 99999'\nInvalid master port"),
+            format!("{place} 1 >>> 'replicaof a 99999': Invalid master port"),
         ),
         (
             &["-"],
             "unixsocketperm 1000\n",
             format!(
-                "{place} 1\n>>> 'unixsocketperm 1000'\nargument must be between 0 and 777 inclusive"
+                "{place} 1 >>> 'unixsocketperm 1000': argument must be between 0 and 777 inclusive"
             ),
         ),
         (
             &["-", "--hz", "1", "--port", "x"],
             "hz 1\nhz 2\n",
-            format!("{place} 5\n>>> 'port \"x\"'\nargument couldn't be parsed into an integer"),
+            format!("{place} 5 >>> 'port \"x\"': argument couldn't be parsed into an integer"),
         ),
     ] {
         assert_eq!(refusal(arguments, input), expected);

@@ -44,10 +44,7 @@ const GET: ControlCommand = Command {
         summary: "Returns the effective values of configuration parameters.",
         complexity: "O(N) when N is the number of configuration parameters provided",
         arity: at_least(3),
-        history: &[(
-            "7.0.0",
-            "Added the ability to pass multiple pattern parameters in one call",
-        )],
+        history: &[("7.0.0", "Added the ability to pass multiple pattern parameters in one call")],
         ..ADMIN
     },
     subcommands: &[],

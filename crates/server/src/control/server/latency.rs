@@ -63,7 +63,11 @@ const GRAPH: ControlCommand = Command {
     run: graph,
 };
 
-fn graph(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn graph(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let name = &args[2];
     let Some(event) = context.server.latency.event(name) else {
         let name = String::from_utf8_lossy(name);
@@ -141,7 +145,11 @@ const RESET: ControlCommand = Command {
     run: reset,
 };
 
-fn reset(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn reset(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let monitor = &context.server.latency;
     let count = match args.len() {
         2 => monitor.reset_all(),

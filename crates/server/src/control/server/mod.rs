@@ -2,7 +2,14 @@
 //!
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
+mod config;
+mod debug;
+mod latency;
+mod latency_report;
+pub(crate) mod memory;
+
 use super::ControlCommand;
 
 /// All commands of the family.
-pub(crate) const COMMANDS: &[&ControlCommand] = &[];
+pub(crate) const COMMANDS: &[&ControlCommand] =
+    &[&config::CONFIG, &debug::DEBUG, &latency::LATENCY, &memory::MEMORY];

@@ -2,8 +2,6 @@
 //!
 //! Invariant: looking changes nothing, not even an access clock.
 
-use std::borrow::Cow;
-
 use commands::errors::{NO_SUCH_KEY, NOT_AN_INTEGER};
 use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal, Text, Tx};
 use proto::{Args, Reply};
@@ -122,7 +120,8 @@ impl Shapes {
         visiting(keyspace, lane, database, |tx| {
             for partition in 0..PARTITIONS as PartitionIndex {
                 tx.visit(partition);
-                let Some(shape) = tx.table_shape(partition) else { continue };
+                let shape = tx.table_shape(partition).filter(|shape| shape.words > 0);
+                let Some(shape) = shape else { continue };
                 sum.tables += 1;
                 sum.segments += shape.segments;
                 sum.words += shape.buckets * (shape.buckets_by_fill.len() - 1);
@@ -138,27 +137,27 @@ impl Shapes {
 
     /// In the form of Redis as far as the tables are alike.
     fn report(&self, keyspace: &Keyspace, database: usize, full: bool) -> String {
-        let mut text = Cow::Borrowed("[Dictionary HT]\n");
+        let mut text = String::from("[Dictionary HT]\n");
         if self.used > 0 {
             text += "Hash table 0 stats (main hash table):\n";
-            text += &*format!(" table size: {}\n", self.words);
-            text += &*format!(" number of elements: {}\n", self.used);
+            text += &format!(" table size: {}\n", self.words);
+            text += &format!(" number of elements: {}\n", self.used);
         }
         if full && self.used > 0 {
-            text += &*format!(" partitions: {}\n segments: {}\n", self.tables, self.segments);
-            text += &*format!(" longest run of full buckets: {}\n", self.longest_run);
+            text += &format!(" partitions: {}\n segments: {}\n", self.tables, self.segments);
+            text += &format!(" longest run of full buckets: {}\n", self.longest_run);
             text += " Bucket fill distribution:\n";
             let buckets = self.by_fill.iter().sum::<usize>().max(1);
             for (fill, count) in self.by_fill.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let share = *count as f64 * 100.0 / buckets as f64;
-                text += &*format!("   {fill}: {count} ({share:.2}%)\n");
+                text += &format!("   {fill}: {count} ({share:.2}%)\n");
             }
         }
         text += "[Expires HT]\n";
         let volatile = keyspace.volatile_len(database);
         if volatile > 0 {
-            text += &*format!(" number of elements: {volatile}\n");
+            text += &format!(" number of elements: {volatile}\n");
         }
-        text.into_owned()
+        text
     }
 }

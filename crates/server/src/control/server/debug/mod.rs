@@ -86,11 +86,14 @@ const WORDS: &[Word] = &[
     word("REPL-PAUSE", (3, 3), switches::nothing),
 ];
 
-fn debug(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn debug(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let fits = |word: &&Word| {
         let (fewest, most) = word.arguments;
-        args[1].eq_ignore_ascii_case(word.name.as_bytes())
-            && (fewest..=most).contains(&args.len())
+        args[1].eq_ignore_ascii_case(word.name.as_bytes()) && (fewest..=most).contains(&args.len())
     };
     match WORDS.iter().find(fits) {
         Some(word) => (word.run)(context, args, reply),
@@ -102,7 +105,7 @@ fn debug(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Re
 fn unknown(args: Args<'_>) -> Refusal {
     let text = format!(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
-        shown(&args[1])
+        shown(&args[1], 128)
     );
     Refusal::Error(Cow::Owned(text))
 }

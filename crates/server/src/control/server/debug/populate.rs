@@ -2,15 +2,16 @@
 //!
 //! Invariant: one partition is locked at a time, for one key, so others are served meanwhile.
 
-use commands::errors::{OUT_OF_MEMORY, TOO_LONG};
+use commands::errors::TOO_LONG;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
+use crate::commit::commit;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::control::{Context, Next};
 use crate::heavy::Turnstile;
-use crate::server::Server;
 
+const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 
 pub(super) fn populate(
@@ -43,40 +44,19 @@ pub(super) fn populate(
             if let Some(size) = size.filter(|&size| size > 0) {
                 value.resize(size, 0);
             }
-            turnstile.step();
-            add(server, lane, database, (&key, &value))?;
+            let acquisition = turnstile.acquire(server.keyspace.locate(&key).partition);
+            let now = server.keyspace.clock().now_ms();
+            let (touches, undoable, heavy) = (false, false, true);
+            let options = TxOptions { lane, database, now, touches, undoable, heavy };
+            let mut tx = Tx::begin(acquisition, options);
+            if !tx.exists(&key)? {
+                tx.put_text(&key, NewText::from_bytes(&value, false), Lifetime::Forever)?;
+            }
+            commit(&mut tx);
         }
         reply.ok();
         Ok(())
     }))
-}
-
-/// Adds a key unless it is there.
-fn add(
-    server: &'static Server,
-    lane: usize,
-    database: usize,
-    (key, value): (&[u8], &[u8]),
-) -> Result<(), Refusal> {
-    let keyspace = server.keyspace;
-    let partition = keyspace.locate(key).partition;
-    let mut turnstile = None;
-    let acquisition = loop {
-        if let Some(acquisition) = keyspace.try_acquire(partition) {
-            break acquisition;
-        }
-        // Who has the lock may be parked until the world has passed, which waits for us.
-        turnstile.get_or_insert(()).clone_into(&mut ());
-    };
-    let now = keyspace.clock().now_ms();
-    let options =
-        TxOptions { lane, database, now, touches: false, undoable: false, heavy: true };
-    let mut tx = Tx::begin(acquisition, options);
-    if !tx.exists(key)? {
-        tx.put_text(key, NewText::from_bytes(value, false), Lifetime::Forever)?;
-    }
-    crate::commit::commit(server, tx, Args::default());
-    Ok(())
 }
 
 fn positive(argument: &[u8]) -> Result<i64, Refusal> {

@@ -12,8 +12,8 @@ use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
 use crate::clients::Client;
-use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::config::parse_bytes;
+use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::session::{Elsewhere, Ran, Session, Stage};
@@ -57,7 +57,11 @@ pub(super) fn sleep(
 }
 
 /// Answers with an error of the client's own.
-pub(super) fn error(_: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+pub(super) fn error(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let text = String::from_utf8_lossy(&args[2]).into_owned();
     Err(Refusal::Error(Cow::Owned(text)))
 }

@@ -1,0 +1,108 @@
+//! What takes the memory, in figures.
+//!
+//! Invariant: `used` is what the server accounts for, not what the system sees; the parts are of
+//! the same moment as far as counters of many threads can be.
+
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use keyspace::{Keyspace, arena_statistics};
+
+use crate::clients::Client;
+use crate::server::Server;
+
+/// What a key's place in its table takes: a word, and a share of those that are free.
+const TABLE_BYTES_PER_KEY: usize = 11;
+
+/// About what a session takes besides its record and its buffers: its task and its socket's.
+const SESSION_BYTES: usize = 800;
+
+/// A view of the memory.
+pub(crate) struct Figures {
+    /// Keys, tables and clients together.
+    pub(crate) used: usize,
+    /// The most that `used` was seen to be.
+    pub(crate) peak: usize,
+    /// What the server took before the first key.
+    pub(crate) startup: usize,
+    /// Records and buffers of clients.
+    pub(crate) clients: usize,
+    /// Everything in `used` that is neither a key nor a value.
+    pub(crate) overhead: usize,
+    /// Keys of all databases.
+    pub(crate) keys: usize,
+    /// Databases with keys, and what their tables take.
+    pub(crate) tables: Vec<(usize, usize)>,
+    /// `used` and what lies free in slabs.
+    pub(crate) active: usize,
+    /// What the system counts as ours.
+    pub(crate) resident: usize,
+}
+
+impl Figures {
+    /// The figures of this moment.
+    pub(crate) fn of(server: &Server) -> Self {
+        let keyspace = server.keyspace;
+        let clients = server.clients.all().iter().map(|client| client_bytes(client)).sum();
+        let used = keyspace.memory() + clients;
+        server.peak_memory.fetch_max(used, Ordering::Relaxed);
+        let startup = keyspace.fixed_memory();
+        let tables = tables(keyspace);
+        let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let arena = arena_statistics();
+        Self {
+            used,
+            peak: server.peak_memory.load(Ordering::Relaxed),
+            startup,
+            clients,
+            overhead: overhead.min(used),
+            keys: (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum(),
+            tables,
+            active: used + arena.allocated.saturating_sub(arena.used),
+            resident: resident(),
+        }
+    }
+
+    /// What keys and values take.
+    pub(crate) fn dataset(&self) -> usize {
+        self.used - self.overhead
+    }
+
+    /// The share of keys and values in what came since the start.
+    pub(crate) fn dataset_percentage(&self) -> f64 {
+        let since_start = self.used.saturating_sub(self.startup);
+        if since_start == 0 { 0.0 } else { 100.0 * self.dataset() as f64 / since_start as f64 }
+    }
+
+    /// The present share of the peak.
+    pub(crate) fn peak_percentage(&self) -> f64 {
+        100.0 * super::ratio(self.used, self.peak)
+    }
+
+    pub(crate) fn bytes_per_key(&self) -> usize {
+        self.used.saturating_sub(self.startup).checked_div(self.keys).unwrap_or(0)
+    }
+}
+
+fn tables(keyspace: &Keyspace) -> Vec<(usize, usize)> {
+    let sizes = (0..keyspace.database_count()).map(|database| (database, keyspace.len(database)));
+    let used = sizes.filter(|(_, keys)| *keys > 0);
+    used.map(|(database, keys)| (database, keys * TABLE_BYTES_PER_KEY)).collect()
+}
+
+fn client_bytes(client: &Client) -> usize {
+    let live = &client.live;
+    let output = usize::try_from(live.output_bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+    size_of::<Client>()
+        + SESSION_BYTES
+        + live.query_bytes.load(Ordering::Relaxed) as usize
+        + output
+        + client.delivery_bytes()
+}
+
+/// The resident set of the process; 0 where the system does not tell.
+fn resident() -> usize {
+    let pages = fs::read_to_string("/proc/self/statm").ok();
+    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
+    pages.unwrap_or(0) * rustix::param::page_size()
+}

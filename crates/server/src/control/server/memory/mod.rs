@@ -1,0 +1,214 @@
+//! MEMORY: what takes the memory, and advice. USAGE of a key is a data command: see
+//! `commands::generic`.
+//!
+//! Invariant: it only reads, and what it says of bytes comes from `Figures`.
+
+mod doctor;
+mod figures;
+
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use keyspace::{Refusal, arena_statistics};
+use proto::{Args, Reply};
+
+pub(crate) use figures::Figures;
+
+use crate::control::help::{self, container};
+use crate::control::{Context, ControlCommand, Next};
+
+pub(super) const MEMORY: ControlCommand = Command {
+    spec: Spec {
+        name: "MEMORY",
+        since: "4.0.0",
+        group: Group::Server,
+        summary: "A container for memory diagnostics commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..Spec::BASE
+    },
+    subcommands: &[DOCTOR, MALLOC_STATS, PURGE, HELP, STATS],
+    run: container,
+};
+
+const OF_SHARD: Spec = Spec {
+    since: "4.0.0",
+    group: Group::Server,
+    arity: exactly(2),
+    flags: Flags::NONE,
+    tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    ..Spec::BASE
+};
+
+const DOCTOR: ControlCommand = Command {
+    spec: Spec {
+        name: "DOCTOR",
+        summary: "Outputs a memory problems report.",
+        complexity: "O(1)",
+        ..OF_SHARD
+    },
+    subcommands: &[],
+    run: doctor,
+};
+
+fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    reply.verbatim("txt", doctor::report(&Figures::of(context.server)).as_bytes());
+    Ok(Next::Done)
+}
+
+const MALLOC_STATS: ControlCommand = Command {
+    spec: Spec {
+        name: "MALLOC-STATS",
+        summary: "Returns the allocator statistics.",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        ..OF_SHARD
+    },
+    subcommands: &[],
+    run: malloc_stats,
+};
+
+fn malloc_stats(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (figures, arena) = (Figures::of(context.server), arena_statistics());
+    let text = format!(
+        "Entries: {} bytes used of {} bytes in slabs\nTables and partitions: {} bytes\n\
+         Other memory: mimalloc\nResident: {} bytes\n",
+        arena.used,
+        arena.allocated,
+        figures.used.saturating_sub(arena.used + figures.clients),
+        figures.resident,
+    );
+    reply.verbatim("txt", text.as_bytes());
+    Ok(Next::Done)
+}
+
+const PURGE: ControlCommand = Command {
+    spec: Spec {
+        name: "PURGE",
+        summary: "Asks the allocator to release memory.",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        ..OF_SHARD
+    },
+    subcommands: &[],
+    run: purge,
+};
+
+/// The allocator gives free pages back by itself, milliseconds after they became free.
+fn purge(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const STATS: ControlCommand = Command {
+    spec: Spec {
+        name: "STATS",
+        summary: "Returns details about memory usage.",
+        complexity: "O(1)",
+        ..OF_SHARD
+    },
+    subcommands: &[],
+    run: stats,
+};
+
+/// What one field of MEMORY STATS holds.
+enum Field {
+    Bytes(usize),
+    Ratio(f64),
+    /// A database: what its tables take for keys and for times to live.
+    Tables(usize, usize),
+}
+
+fn stats(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let fields = fields(context);
+    reply.map(fields.len());
+    for (name, field) in fields {
+        reply.bulk(name.as_bytes());
+        match field {
+            Field::Bytes(number) => reply.integer(signed(number)),
+            Field::Ratio(ratio) => reply.double(ratio),
+            Field::Tables(main, expires) => {
+                reply.map(2);
+                reply.bulk(b"overhead.hashtable.main");
+                reply.integer(signed(main));
+                reply.bulk(b"overhead.hashtable.expires");
+                reply.integer(signed(expires));
+            }
+        }
+    }
+    Ok(Next::Done)
+}
+
+/// The fields in Redis' order. Those of parts that are not there are zero.
+fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
+    let figures = Figures::of(context.server);
+    let mut fields: Vec<(String, Field)> = Vec::new();
+    let mut add = |name: &str, field| fields.push((name.to_owned(), field));
+    add("peak.allocated", Field::Bytes(figures.peak));
+    add("total.allocated", Field::Bytes(figures.used));
+    add("startup.allocated", Field::Bytes(figures.startup));
+    add("replication.backlog", Field::Bytes(0));
+    add("replica.fullsync.buffer", Field::Bytes(0));
+    add("clients.slaves", Field::Bytes(0));
+    add("clients.normal", Field::Bytes(figures.clients));
+    for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches", "script.VMs"] {
+        add(name, Field::Bytes(0));
+    }
+    for (database, tables) in &figures.tables {
+        add(&format!("db.{database}"), Field::Tables(*tables, 0));
+    }
+    add("overhead.db.hashtable.lut", Field::Bytes(figures.tables.iter().map(|it| it.1).sum()));
+    add("overhead.db.hashtable.rehashing", Field::Bytes(0));
+    add("overhead.total", Field::Bytes(figures.overhead));
+    add("db.dict.rehashing.count", Field::Bytes(0));
+    add("keys.count", Field::Bytes(figures.keys));
+    add("keys.bytes-per-key", Field::Bytes(figures.bytes_per_key()));
+    add("dataset.bytes", Field::Bytes(figures.dataset()));
+    add("dataset.percentage", Field::Ratio(figures.dataset_percentage()));
+    add("peak.percentage", Field::Ratio(figures.peak_percentage()));
+    add("allocator.allocated", Field::Bytes(figures.used));
+    add("allocator.active", Field::Bytes(figures.active));
+    add("allocator.resident", Field::Bytes(figures.resident));
+    add("allocator.muzzy", Field::Bytes(0));
+    let mut compare = |name: &str, larger: usize, smaller: usize| {
+        add(&format!("{name}.ratio"), Field::Ratio(ratio(larger, smaller)));
+        add(&format!("{name}.bytes"), Field::Bytes(larger.saturating_sub(smaller)));
+    };
+    compare("allocator-fragmentation", figures.active, figures.used);
+    compare("allocator-rss", figures.resident, figures.active);
+    compare("rss-overhead", figures.resident, figures.resident);
+    add("fragmentation", Field::Ratio(ratio(figures.resident, figures.used)));
+    let fragments = figures.resident.saturating_sub(figures.used);
+    add("fragmentation.bytes", Field::Bytes(fragments));
+    fields
+}
+
+/// How many times larger one number is than another.
+pub(super) fn ratio(larger: usize, smaller: usize) -> f64 {
+    larger as f64 / smaller.max(1) as f64
+}
+
+fn signed(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+const HELP: ControlCommand = help::subcommand(Group::Server, "4.0.0", print_help);
+
+fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let lines = [
+        "DOCTOR",
+        "    Return memory problems reports.",
+        "MALLOC-STATS",
+        "    Return internal statistics report from the memory allocator.",
+        "PURGE",
+        "    Attempt to purge dirty pages for reclamation by the allocator.",
+        "STATS",
+        "    Return information about the memory usage of the server.",
+        "USAGE <key> [SAMPLES <count>]",
+        "    Return memory in bytes used by <key> and its value. Nested values are",
+        "    sampled up to <count> times (default: 5, 0 means sample all).",
+    ];
+    help::help(reply, "MEMORY", &lines);
+    Ok(Next::Done)
+}
