@@ -151,13 +151,13 @@ impl<'a> Lister<'a> {
         let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
         let names = client.names();
         // Writing to a Vec cannot fail.
-        let _ = write!(
+        let _ = writeln!(
             line,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
              ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem=0 \
              rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
-             tot-cmds={}\n",
+             tot-cmds={}",
             client.id,
             address(server, client.peer),
             address(server, client.local),
