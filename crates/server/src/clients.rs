@@ -46,6 +46,8 @@ pub(crate) struct LiveFigures {
     pub(crate) flags: AtomicU32,
     pub(crate) query_bytes: AtomicU32,
     pub(crate) output_bytes: AtomicU64,
+    /// Unix time in milliseconds; 0 while the soft limit of unsent replies is kept.
+    pub(crate) over_soft_limit_since: AtomicI64,
     pub(crate) net_in: AtomicU64,
     pub(crate) net_out: AtomicU64,
     pub(crate) commands: AtomicU64,

@@ -21,6 +21,7 @@ mod heavy;
 mod latency;
 mod log;
 mod monitor;
+mod output_limit;
 mod pause;
 mod reception;
 mod secrets;

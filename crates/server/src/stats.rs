@@ -27,6 +27,7 @@ pub(crate) struct Stats {
     pub(crate) connections: AtomicU64,
     pub(crate) rejected_connections: AtomicU64,
     pub(crate) query_buffer_overruns: AtomicU64,
+    pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) panics: AtomicU64,
 }
 
@@ -60,6 +61,7 @@ impl Stats {
             connections: AtomicU64::new(0),
             rejected_connections: AtomicU64::new(0),
             query_buffer_overruns: AtomicU64::new(0),
+            output_limit_disconnections: AtomicU64::new(0),
             panics: AtomicU64::new(0),
         }
     }

@@ -30,6 +30,7 @@ pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::Window;
 
 use crate::clients::{Signal, client_flags};
+use crate::output_limit;
 use crate::worker::Worker;
 
 /// Unsent replies beyond this keep the session from reading more requests.
@@ -112,6 +113,11 @@ impl Serve {
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => {
                     let unsent = self.output.as_ref().map_or(0, |output| output.len());
+                    let (server, client) = (self.worker.server, &self.session.client);
+                    let now = self.worker.now_ms();
+                    if output_limit::is_exceeded(server, client, unsent as u64, now) {
+                        return Turn::End;
+                    }
                     if self.session.closing || unsent > BACKLOG_LIMIT {
                         return Turn::Wait;
                     }

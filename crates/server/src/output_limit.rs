@@ -1,0 +1,78 @@
+//! `client-output-buffer-limit`: when a client that does not read is closed.
+//!
+//! A session whose replies pile up is not read from any more, so an ordinary client holds little
+//! more than one reply. The limits are for what is left: one reply of many megabytes, and what
+//! others owe a client.
+//!
+//! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
+//! been for as long as the limit says, as looked at by its session and by the slow clock.
+
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
+
+use crate::clients::Client;
+use crate::config::OutputBufferLimit;
+use crate::config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
+use crate::log::log_warning;
+use crate::server::Server;
+
+/// Whether a client with this many unsent bytes is to be closed; says so in the log.
+pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: UnixMillis) -> bool {
+    let limit = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT).normal;
+    let since = &client.live.over_soft_limit_since;
+    let began = since.load(Ordering::Relaxed);
+    let (exceeded, began) = judge(limit, unsent, began, now);
+    since.store(began, Ordering::Relaxed);
+    if exceeded {
+        server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+        let (id, peer) = (client.id, client.peer);
+        log_warning!(
+            server.log,
+            "Client id={id} addr={peer} omem={unsent} scheduled to be closed ASAP for overcoming \
+             of output buffer limits."
+        );
+    }
+    exceeded
+}
+
+/// Whether the limit is exceeded, and since when the soft one is (0 for not at all).
+fn judge(
+    limit: OutputBufferLimit,
+    unsent: u64,
+    began: UnixMillis,
+    now: UnixMillis,
+) -> (bool, UnixMillis) {
+    if limit.hard > 0 && unsent >= limit.hard {
+        return (true, began);
+    }
+    if limit.soft == 0 || unsent < limit.soft {
+        return (false, 0);
+    }
+    let began = if began == 0 { now } else { began };
+    let patience = i64::try_from(limit.soft_seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+    (now - began > patience, began)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judge;
+    use crate::config::OutputBufferLimit;
+
+    const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
+
+    #[test]
+    fn the_hard_limit_closes_at_once() {
+        assert!(!judge(LIMIT, 9, 0, 1000).0);
+        assert!(judge(LIMIT, 100, 0, 1000).0);
+        assert!(!judge(OutputBufferLimit { hard: 0, ..LIMIT }, 1_000_000, 0, 1000).0);
+    }
+
+    #[test]
+    fn the_soft_limit_closes_after_its_time_without_a_break() {
+        assert_eq!(judge(LIMIT, 10, 0, 1000), (false, 1000));
+        assert_eq!(judge(LIMIT, 50, 1000, 3000), (false, 1000));
+        assert_eq!(judge(LIMIT, 50, 1000, 3001), (true, 1000));
+        assert_eq!(judge(LIMIT, 9, 1000, 2500), (false, 0));
+    }
+}
