@@ -155,8 +155,12 @@ impl Keyspace {
     }
 
     /// Asks the processor for all that lookups of these keys in a logical database will read, so
-    /// that their waits for memory overlap: the locks first, then buckets, then entries.
-    pub fn prefetch(&self, locations: &[Location], logical: usize) {
+    /// that their waits for memory overlap: the locks first, then buckets, then entries. Does
+    /// nothing unless the caller is inside its turnstile, as the world may be another's.
+    pub fn prefetch(&self, lane: usize, locations: &[Location], logical: usize) {
+        if !self.world.is_inside(lane) {
+            return;
+        }
         let physical = self.physical(logical);
         for location in locations {
             crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());

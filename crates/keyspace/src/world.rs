@@ -82,6 +82,12 @@ impl World {
         }
     }
 
+    /// Whether a lane is inside; only its own thread can rely on the answer.
+    #[inline]
+    pub(crate) fn is_inside(&self, lane: usize) -> bool {
+        self.lanes[lane].0.load(Ordering::Relaxed)
+    }
+
     /// Counts in a piece of heavy work; the caller is inside a turnstile, so this cannot be late.
     pub(crate) fn enter_heavy(&self) {
         self.heavy.fetch_add(1, Ordering::SeqCst);
@@ -102,7 +108,7 @@ impl World {
         if !self.is_stopping() {
             return;
         }
-        if self.lanes[lane].0.load(Ordering::Relaxed) {
+        if self.is_inside(lane) {
             self.leave(lane);
             while !self.enter(lane) {
                 crate::sync::pause();

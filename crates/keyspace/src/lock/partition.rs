@@ -95,7 +95,8 @@ impl Partition {
         self.content.get()
     }
 
-    /// Looks at the content if the lock is free this instant: for hints that may be skipped.
+    /// Looks at the content if the lock is free this instant: for hints that may be skipped. The
+    /// caller is inside its turnstile, so that the world is nobody's.
     #[inline]
     pub(crate) fn glance(
         &self,
@@ -104,7 +105,8 @@ impl Partition {
         look: impl FnOnce(&Content),
     ) {
         if self.word.try_acquire() {
-            // SAFETY: the lock is held until after the last use, and `look` cannot keep the borrow.
+            // SAFETY: the lock is held until after the last use, the world is nobody's, and `look`
+            // cannot keep the borrow.
             look(unsafe { &*self.content.get() });
             self.word.release(lot, index);
         }

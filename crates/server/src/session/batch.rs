@@ -236,7 +236,7 @@ impl Batch<'_> {
                 });
             }
         }
-        server.keyspace.prefetch(&locations, database);
+        server.keyspace.prefetch(self.worker.lane, &locations, database);
     }
 
     /// What stands behind the last complete request: nothing, part of one, or an error.
