@@ -99,9 +99,6 @@ pub(crate) fn execute(
             }
             Verdict::Postponed(stage) => return Step::Postpone(stage),
         }
-        if server.monitors.load(Ordering::Relaxed) > 0 {
-            crate::monitor::feed(worker, session, entry, args);
-        }
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let mut request = Request { worker, session, entry, location, args, out };
@@ -129,7 +126,7 @@ pub(crate) fn execute(
     after(session, out, mark, step)
 }
 
-/// Books a command that ran: its calls, its time, and whether it was slow.
+/// Books a command that ran: its calls, its time, whether it was slow; tells who watches.
 #[inline]
 pub(crate) fn account(
     worker: &Worker,
@@ -145,6 +142,9 @@ pub(crate) fn account(
     crate::counters::add(&session.client.live.commands, 1);
     let deed = Deed { session, entry, args, micros, reply_bytes };
     server.command_log.consider(&server.config, deed);
+    if server.monitors.load(Ordering::Relaxed) > 0 {
+        crate::monitor::feed(worker, session, entry, args);
+    }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
     }

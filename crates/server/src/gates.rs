@@ -8,6 +8,7 @@ use commands::Flags;
 use keyspace::Refusal;
 use proto::Args;
 
+use crate::clients::client_flags;
 use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
 use crate::session::{Session, Stage};
@@ -16,6 +17,9 @@ use crate::worker::Worker;
 
 /// A client that must say who it is first.
 const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
+
+/// In Redis, who watches counts as a replica.
+const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
 
 /// Whether a command may run.
 pub(crate) enum Verdict {
@@ -40,6 +44,9 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker) {
         return Verdict::Refused(NO_AUTH);
     }
+    if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
+        return Verdict::Refused(WATCHES);
+    }
     let pause = &worker.server.pause;
     if pause.may_hold(flags)
         && let Some(stage) = pause.hold(worker.now_ms())
@@ -47,6 +54,11 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
         return Verdict::Postponed(stage);
     }
     Verdict::Admitted
+}
+
+/// What a connection that watches all others may not do.
+fn touches_keys(flags: Flags) -> bool {
+    [Flags::WRITE, Flags::READONLY, Flags::MAY_REPLICATE].into_iter().any(|flag| flags.has(flag))
 }
 
 /// DEBUG and MODULE are for those whom the configuration names.

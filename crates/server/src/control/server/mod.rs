@@ -2,14 +2,36 @@
 //!
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
+mod command;
 mod config;
 mod debug;
 mod latency;
 mod latency_report;
+mod lolwut;
 pub(crate) mod memory;
+mod monitor;
+mod shutdown;
+mod slow_log;
+mod small;
+mod wait;
 
 use super::ControlCommand;
 
 /// All commands of the family.
-pub(crate) const COMMANDS: &[&ControlCommand] =
-    &[&config::CONFIG, &debug::DEBUG, &latency::LATENCY, &memory::MEMORY];
+pub(crate) const COMMANDS: &[&ControlCommand] = &[
+    &command::COMMAND,
+    &config::CONFIG,
+    &debug::DEBUG,
+    &latency::LATENCY,
+    &lolwut::LOLWUT,
+    &memory::MEMORY,
+    &monitor::MONITOR,
+    &shutdown::SHUTDOWN,
+    &slow_log::COMMANDLOG,
+    &slow_log::SLOWLOG,
+    &small::LASTSAVE,
+    &small::ROLE,
+    &small::TIME,
+    &wait::WAIT,
+    &wait::WAITAOF,
+];

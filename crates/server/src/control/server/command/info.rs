@@ -15,15 +15,15 @@ pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {
     reply.array(10);
     reply.bulk(entry.full_name.as_bytes());
     reply.integer(spec.arity.as_integer());
-    write_set(flags(spec).names(), reply, Reply::simple);
+    write_names(flags(spec).names(), reply);
     let range = KeyRange::of(spec.keys);
     reply.integer(range.first);
     reply.integer(range.last);
     reply.integer(range.step);
     let is_container = !entry.subcommands.is_empty();
-    write_set(categories::of(spec, is_container), reply, Reply::simple);
-    let bulk = |reply: &mut Reply<'_>, text: &str| reply.bulk(text.as_bytes());
-    write_set(spec.tips.iter().copied(), reply, bulk);
+    write_names(categories::of(spec, is_container), reply);
+    reply.set(spec.tips.len());
+    spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| write_keys(keys, reply));
     reply.array(entry.subcommands.len());
@@ -32,7 +32,7 @@ pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {
 
 /// Writes the names of what may happen to a key.
 pub(super) fn write_access(access: commands::Access, reply: &mut Reply<'_>) {
-    write_set(access.names(), reply, Reply::simple);
+    write_names(access.names(), reply);
 }
 
 /// The declared flags, and those that follow from the keys.
@@ -43,17 +43,9 @@ fn flags(spec: &Spec) -> Flags {
     if spec.keys.iter().any(moves) { spec.flags.and(Flags::MOVABLEKEYS) } else { spec.flags }
 }
 
-fn write_set<'a>(
-    names: impl Iterator<Item = &'a str>,
-    reply: &mut Reply<'_>,
-    write: impl Fn(&mut Reply<'_>, &str),
-) {
+fn write_names<'a>(names: impl Iterator<Item = &'a str>, reply: &mut Reply<'_>) {
     let set = reply.defer();
-    let mut count = 0;
-    for name in names {
-        write(reply, name);
-        count += 1;
-    }
+    let count = names.map(|name| reply.simple(name)).count();
     reply.finish_set(set, count);
 }
 

@@ -1,0 +1,72 @@
+//! TIME, LASTSAVE and ROLE: one look at the server each.
+//!
+//! Invariant: none of them changes anything.
+
+use commands::declare::{Command, Flags, Group, Spec, exactly};
+
+use crate::control::{ControlCommand, Next};
+
+pub(super) const TIME: ControlCommand = Command {
+    spec: Spec {
+        name: "TIME",
+        since: "2.6.0",
+        group: Group::Server,
+        summary: "Returns the server time.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        let now = context.server.keyspace.clock().now_us();
+        reply.array(2);
+        reply.bulk_integer(now.div_euclid(1_000_000));
+        reply.bulk_integer(now.rem_euclid(1_000_000));
+        Ok(Next::Done)
+    },
+};
+
+pub(super) const LASTSAVE: ControlCommand = Command {
+    spec: Spec {
+        name: "LASTSAVE",
+        since: "1.0.0",
+        group: Group::Server,
+        summary: "Returns the Unix timestamp of the last successful save to disk.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        categories: &["@admin", "@dangerous"],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        // What a server starts with counts as saved.
+        reply.integer(context.server.started / 1000);
+        Ok(Next::Done)
+    },
+};
+
+pub(super) const ROLE: ControlCommand = Command {
+    spec: Spec {
+        name: "ROLE",
+        since: "2.8.12",
+        group: Group::Server,
+        summary: "Returns the replication role.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST),
+        categories: &["@admin", "@dangerous"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |_, _, reply| {
+        reply.array(3);
+        reply.bulk(b"master");
+        reply.integer(0);
+        reply.array(0);
+        Ok(Next::Done)
+    },
+};

@@ -1,0 +1,120 @@
+//! WAIT and WAITAOF, as a server without replicas and without an append-only file answers them.
+//!
+//! Invariant: nothing ever comes that could end such a wait, so only its timeout, CLIENT UNBLOCK
+//! and the end of the connection do.
+
+use std::time::Duration;
+
+use base::number::parse_i64;
+use commands::arguments::integer;
+use commands::declare::{Command, Flags, Group, Spec, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, ControlCommand, Next};
+use crate::session::{Blocked, Stage};
+
+/// What both share.
+const BASE: Spec = Spec {
+    group: Group::Generic,
+    complexity: "O(1)",
+    flags: Flags::BLOCKING,
+    categories: &["@connection"],
+    tips: &["request_policy:all_shards", "response_policy:agg_min"],
+    ..Spec::BASE
+};
+
+pub(super) const WAIT: ControlCommand = Command {
+    spec: Spec {
+        name: "WAIT",
+        since: "3.0.0",
+        syntax: "numreplicas timeout",
+        summary: "Blocks until the asynchronous replication of all preceding write commands sent \
+                  by the connection is completed.",
+        arity: exactly(3),
+        ..BASE
+    },
+    subcommands: &[],
+    run: wait,
+};
+
+pub(super) const WAITAOF: ControlCommand = Command {
+    spec: Spec {
+        name: "WAITAOF",
+        since: "7.2.0",
+        syntax: "numlocal numreplicas timeout",
+        summary: "Blocks until all of the preceding write commands sent by the connection are \
+                  written to the append-only file of the master and/or replicas.",
+        arity: exactly(4),
+        ..BASE
+    },
+    subcommands: &[],
+    run: wait_aof,
+};
+
+fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let replicas = integer(args, 1)?;
+    let timeout = timeout(context, args, 2)?;
+    Ok(wait_for(replicas, timeout, |reply| reply.integer(0), reply))
+}
+
+fn wait_aof(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let local = integer(args, 1)?;
+    if !(0..=1).contains(&local) {
+        return Err(NOT_A_COUNT_OF_FILES);
+    }
+    let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
+    let timeout = timeout(context, args, 3)?;
+    if local > 0 {
+        return Err(NO_FILE);
+    }
+    let nobody = |reply: &mut Reply<'_>| {
+        reply.array(2);
+        reply.integer(0);
+        reply.integer(0);
+    };
+    Ok(wait_for(replicas, timeout, nobody, reply))
+}
+
+/// Answers at once if nobody is asked for, else when the time is over.
+fn wait_for(
+    replicas: i64,
+    timeout: Option<Duration>,
+    answer: fn(&mut Reply<'_>),
+    reply: &mut Reply<'_>,
+) -> Next {
+    if replicas <= 0 {
+        answer(reply);
+        return Next::Done;
+    }
+    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+    Next::Wait(Stage::Blocked(Box::new(Blocked { until, on_timeout: answer })))
+}
+
+/// Milliseconds to wait; for ever if `None`.
+fn timeout(
+    context: &Context<'_>,
+    args: Args<'_>,
+    index: usize,
+) -> Result<Option<Duration>, Refusal> {
+    let millis = parse_i64(&args[index]).ok_or(NOT_A_TIMEOUT)?;
+    if millis < 0 {
+        return Err(NEGATIVE_TIMEOUT);
+    }
+    context.worker.now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
+    Ok(u64::try_from(millis).ok().filter(|&millis| millis > 0).map(Duration::from_millis))
+}
+
+const NOT_A_COUNT_OF_FILES: Refusal =
+    Refusal::error("ERR value is out of range, value must between 0 and 1");
+const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
+const NO_FILE: Refusal = Refusal::error(
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+);
+const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
+const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
+const LATE_TIMEOUT: Refusal = Refusal::error("ERR timeout is out of range");
