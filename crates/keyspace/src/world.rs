@@ -88,6 +88,11 @@ impl World {
         self.lanes[lane].0.load(Ordering::Relaxed)
     }
 
+    /// Whether somebody has the world now; for assertions.
+    pub(crate) fn is_granted(&self) -> bool {
+        lock(&self.state).granted
+    }
+
     /// Counts in a piece of heavy work; the caller is inside a turnstile, so this cannot be late.
     pub(crate) fn enter_heavy(&self) {
         self.heavy.fetch_add(1, Ordering::SeqCst);

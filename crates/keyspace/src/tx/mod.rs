@@ -92,12 +92,17 @@ struct Beyond {
 }
 
 impl Tx {
-    /// Begins a transaction; everything the acquisition wants must be held.
+    /// Begins a transaction; everything the acquisition wants must be held, and the thread be
+    /// inside its turnstile unless that is the world.
     #[inline]
     #[must_use]
     pub fn begin(grant: Acquisition, options: TxOptions) -> Self {
         debug_assert!(grant.is_complete(), "a transaction begins with its locks");
         let keyspace = grant.keyspace();
+        debug_assert!(
+            grant.wants_world() || !keyspace.world().is_granted(),
+            "a transaction begins inside a turnstile"
+        );
         Self {
             grant,
             keyspace,

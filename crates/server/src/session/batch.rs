@@ -215,7 +215,8 @@ impl Batch<'_> {
 
     /// Has the keys of the requests ahead on their way from memory while the first ones run.
     fn prefetch(&mut self, database: usize) {
-        if self.window.len() < 2 {
+        // With a grant the worker is inside, and must not go out before it is used.
+        if self.window.len() < 2 || self.grant.is_none() && !self.worker.come_in() {
             return;
         }
         let server = self.worker.server;
