@@ -15,7 +15,7 @@ use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::tx::{Tx, TxOptions};
 
-const SCHEDULES: usize = 20_000;
+const SCHEDULES: usize = 8000;
 
 /// How far apart PCT's forced preemptions may be.
 const DEPTH: usize = 4;
