@@ -32,7 +32,9 @@ pub const ALL: [&str; 21] = [
 /// The categories of a command. A container's family is that of its subcommands, not its own.
 pub fn of(spec: &Spec, is_container: bool) -> impl Iterator<Item = &'static str> {
     let flags = spec.flags;
-    let family = spec.group.category().filter(|_| !is_container);
+    // WAIT is generic by its group, but what it concerns is the connection.
+    let names_a_family = spec.categories.contains(&"@connection");
+    let family = spec.group.category().filter(|_| !is_container && !names_a_family);
     let is_script = family == Some("@scripting");
     let implied = move |category| match category {
         "@write" => flags.has(Flags::WRITE),

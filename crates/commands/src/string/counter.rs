@@ -136,7 +136,7 @@ pub(super) const INCRBYFLOAT: DataCommand = Command {
         name: "INCRBYFLOAT",
         since: "2.6.0",
         group: Group::String,
-        syntax: "key increment",
+        syntax: "key increment:double",
         summary: "Increment the floating point value of a key by a number. Uses 0 as initial \
                   value if the key doesn't exist.",
         complexity: "O(1)",

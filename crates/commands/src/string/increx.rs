@@ -28,7 +28,7 @@ pub(super) const INCREX: DataCommand = Command {
         name: "INCREX",
         since: "8.8.0",
         group: Group::String,
-        syntax: "key [BYFLOAT increment | BYINT increment] [LBOUND lowerbound] \
+        syntax: "key [BYFLOAT increment:double | BYINT increment] [LBOUND lowerbound] \
                  [UBOUND upperbound] [SATURATE] [EX seconds | PX milliseconds | \
                  EXAT unix-time-seconds | PXAT unix-time-milliseconds | PERSIST] [ENX]",
         summary: "Increments the numeric value of a key by a number and sets its expiration time. \

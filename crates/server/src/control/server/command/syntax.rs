@@ -151,9 +151,10 @@ impl Reader {
         let mut repeated = arguments.split_off(first);
         let argument = match repeated.len() {
             1 => repeated.remove(0),
+            _ if matches!(items[0], Item::Token(_)) => self.block(items),
             _ => Argument { arguments: repeated, ..Argument::new("data", Kind::Block) },
         };
-        let multiple_token = matches!(items[0], Item::Token(_));
+        let multiple_token = argument.token.is_some() && matches!(items[0], Item::Token(_));
         arguments.push(Argument { multiple: true, multiple_token, ..argument });
     }
 
@@ -192,7 +193,10 @@ impl Reader {
             let block = Argument::new(&token.to_ascii_lowercase(), Kind::Block);
             return Argument { token: Some(token), arguments, ..block };
         }
-        let name = arguments.iter().map(|argument| &argument.name[..]).collect::<Vec<_>>().join("-");
+        let name = match arguments.iter().any(|argument| argument.optional) {
+            true => "arguments".to_owned(),
+            false => arguments.iter().map(|it| &it.name[..]).collect::<Vec<_>>().join("-"),
+        };
         Argument { arguments, ..Argument::new(&name, Kind::Block) }
     }
 
@@ -243,9 +247,8 @@ fn named_kind(name: &str) -> Option<Kind> {
 
 /// What Redis calls a choice, told by the first of the words to choose from.
 fn choice_name(choices: &[Vec<Item>]) -> &'static str {
-    let Some(Item::Token(first)) = choices[0].first() else { return "choice" };
-    let names = CHOICES.iter().find(|(token, _)| token == first);
-    names.map_or("choice", |(_, name)| name)
+    let Some(Item::Token(first) | Item::Value(first)) = choices[0].first() else { return "choice" };
+    CHOICES.iter().find(|(word, _)| word == first).map_or("choice", |(_, name)| name)
 }
 
 const CHOICES: &[(&str, &str)] = &[
@@ -262,6 +265,14 @@ const CHOICES: &[(&str, &str)] = &[
     ("YES", "mode"),
     ("WRITE", "mode"),
     ("HARD", "reset-type"),
+    ("FORCE", "options"),
+    ("SLOTSRANGE", "filter"),
+    ("IMPORTING", "subcommand"),
+    ("LIB-NAME", "attr"),
+    ("SLOW", "type"),
+    ("host", "args"),
+    ("count", "operation"),
+    ("ip:port", "filter"),
 ];
 
 const KEYS: &[&str] = &[
@@ -318,11 +329,15 @@ mod tests {
             ("key value [key value ...]", "data:block(key:key, value:string)*"),
             ("[ID client-id [client-id ...]]", "ID client-id:integer?*"),
             ("[PREFIX prefix [PREFIX prefix ...]]", "PREFIX prefix:string?*+"),
+            (
+                "[CONFIG name value [CONFIG name value ...]]",
+                "CONFIG config:block(name:string, value:string)?*+",
+            ),
             ("[LIMIT offset count]", "LIMIT limit:block(offset:integer, count:integer)?"),
             ("[GET]", "GET get:pure-token?"),
             (
                 "<host port | NO ONE>",
-                "choice:oneof(host-port:block(host:string, port:integer), \
+                "args:oneof(host-port:block(host:string, port:integer), \
                  no-one:block(NO no:pure-token, ONE one:pure-token))",
             ),
             (
@@ -336,7 +351,7 @@ mod tests {
             ),
             (
                 "[protover [AUTH username password] [SETNAME clientname]]",
-                "protover-auth-clientname:block(protover:integer, \
+                "arguments:block(protover:integer, \
                  AUTH auth:block(username:string, password:string)?, \
                  SETNAME clientname:string?)?",
             ),
