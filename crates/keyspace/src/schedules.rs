@@ -228,13 +228,26 @@ fn heavy_visitors_let_the_world_pass() {
         let stage = Stage::new();
         tasks!(stage;
             for _ in 0..3 { stage.transact(0, &[0, 1]) },
-            visit_heavily(&stage),
+            visit_heavily(&stage, &[1, 0, 1, 0, 1, 0]),
             { stage.transact(2, &[1]); stage.take_world() },
         );
     });
 }
 
-fn visit_heavily(stage: &Stage) {
+/// A lane goes out while its work goes on elsewhere, and a requester counts lanes and work.
+#[test]
+fn heavy_work_keeps_the_world_waiting() {
+    explore(|| {
+        let stage = Stage::new();
+        tasks!(stage;
+            { visit_heavily(&stage, &[0]); visit_heavily(&stage, &[1]) },
+            { stage.transact(2, &[2]); stage.take_world() },
+            stage.take_world(),
+        );
+    });
+}
+
+fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
     let bell = Arc::new(Bell::default());
     stage.come_in(1, &bell);
     stage.keyspace.enter_heavy();
@@ -242,7 +255,7 @@ fn visit_heavily(stage: &Stage) {
     let options =
         TxOptions { lane: 1, database: 0, now: 0, touches: true, undoable: false, heavy: true };
     let mut tx = Tx::begin(stage.plan(&[]), options);
-    for partition in [1, 0, 1, 0, 1, 0] {
+    for &partition in partitions {
         assert!(tx.visit(partition));
         stage.use_alone(std::iter::once(partition));
     }

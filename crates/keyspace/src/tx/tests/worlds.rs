@@ -132,3 +132,27 @@ fn who_is_beaten_often_is_handed_the_lock() {
     drop(waiting);
     assert!(keyspace.try_acquire(partition).is_some());
 }
+
+/// Else a stream of insisting ones would starve the hopeful, who insist only after being beaten.
+#[test]
+fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
+    let keyspace = keyspace();
+    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+    let [first, second] = bells.clone().map(Waker::from);
+    let plan = || {
+        let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+        Acquisition::of_partitions(keyspace, partitions)
+    };
+    let (mut beaten, mut fresh) = (plan(), plan());
+    for _ in 0..3 {
+        let _holder = on(keyspace, &[b"k"]);
+        assert!(beaten.poll(&first).is_pending());
+    }
+    let holder = on(keyspace, &[b"k"]);
+    assert!(fresh.poll(&second).is_pending() && beaten.poll(&first).is_pending());
+    drop(holder);
+    assert_eq!(bells[1].0.load(Ordering::SeqCst), 1);
+    assert!(fresh.poll(&second).is_pending() && beaten.poll(&first).is_ready());
+    drop(beaten);
+    assert!(fresh.poll(&second).is_ready());
+}
