@@ -229,6 +229,9 @@ const COMMON: &str = r#"
     REPLICAOF a b
     REPLICAOF localhost 99999
     REPLICAOF NO
+    DEBUG SLEEP 0
+    CONFIG SET dir /etc
+    CONFIG SET dbfilename authorized_keys
     RESET
     QUIT foo
 "#;
@@ -257,6 +260,9 @@ const UNKNOWN_CLIENT: &str = r#"
     HELLO 3 AUTH default bar
     HELLO 3 AUTH default secret SETNAME "a b"
     PING
+    COMMAND COUNT
+    DEBUG
+    DEBUG SLEEP 0
     MODULE LOAD x
     CLUSTER INFO
     RESET
@@ -702,6 +708,51 @@ fn quit_replies_and_closes() {
     for server in both(&[]) {
         play(&server, "> PING\n> QUIT\n<\nPONG\n<\nOK\n<\n(closed)\n");
     }
+}
+
+/// H88: no watcher learns a password, whatever command carries it and whatever it is called.
+#[test]
+fn watchers_see_no_passwords() {
+    let server = Server::start(&[
+        "--requirepass",
+        "secret",
+        "--slowlog-log-slower-than",
+        "0",
+        "--rename-command",
+        "AUTH",
+        "LOGIN",
+    ]);
+    let (mut watcher, mut client) = (server.client(), server.client());
+    watcher.call(&["LOGIN", "secret"]);
+    assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
+    let requests: &[&[&str]] = &[
+        &["LOGIN", "default", "secret"],
+        &["LOGIN", "secre7"],
+        &["HELLO", "2", "auth", "default", "secret", "SETNAME", "me"],
+        &["CONFIG", "SET", "requirepass", "secret", "masterauth", "secret"],
+        &["ACL", "SETUSER", "default", ">secret"],
+        &["ECHO", "the end"],
+    ];
+    for request in requests {
+        client.call(request);
+    }
+    let seen: Vec<String> = std::iter::from_fn(|| {
+        let line = text(&watcher.receive());
+        (!line.contains("the end")).then_some(line)
+    })
+    .collect();
+    let tails: Vec<&str> = seen.iter().filter_map(|line| line.split("] ").nth(1)).collect();
+    assert_eq!(
+        tails,
+        [
+            r#""LOGIN" "(redacted)" "(redacted)""#,
+            r#""LOGIN" "(redacted)""#,
+            r#""HELLO" "2" "auth" "(redacted)" "(redacted)" "SETNAME" "me""#,
+        ]
+    );
+    let slow = format!("{:?}", client.call(&["SLOWLOG", "GET", "100"]));
+    let secret = format!("{:?}", Value::Bulk(b"secret".to_vec()));
+    assert!(slow.contains("Bulk") && !slow.contains(&secret), "{slow}");
 }
 
 /// H86: a Unix socket asks for the password like any other, and its file has the rights asked for.

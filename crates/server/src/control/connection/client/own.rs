@@ -256,7 +256,7 @@ pub(super) const MAINT_NOTIFICATIONS: ControlCommand = Command {
     spec: Spec {
         name: "MAINT_NOTIFICATIONS",
         since: "8.2.0",
-        syntax: "<ON | OFF> [moving-endpoint-type type]",
+        syntax: "<ON | OFF> [MOVING-ENDPOINT-TYPE type]",
         summary: "Controls whether the connection is told of planned maintenance.",
         complexity: "O(1)",
         arity: at_least(3),
