@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use proto::value::{ReplyParser, Value};
 
+use crate::calls::Recorder;
 use crate::process::PATIENCE;
 
 /// Commands sent before their replies are read: more could fill the buffers of both sides.
@@ -17,6 +18,7 @@ pub(crate) const PIPELINE_PIECE: usize = 256;
 pub struct Client {
     stream: Stream,
     parser: ReplyParser,
+    recorder: Recorder,
 }
 
 enum Stream {
@@ -46,15 +48,17 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream: Stream::Tcp(stream), parser: ReplyParser::default() })
+        let recorder = Recorder::of_port(port);
+        Ok(Self { stream: Stream::Tcp(stream), parser: ReplyParser::default(), recorder })
     }
 
-    /// Connects to a Unix socket.
+    /// Connects to a Unix socket of Apus.
     pub fn connect_unix(path: &Path) -> Self {
         let stream = UnixStream::connect(path);
         let stream = stream.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout above zero is valid");
-        Self { stream: Stream::Unix(stream), parser: ReplyParser::default() }
+        let recorder = Recorder::of_apus();
+        Self { stream: Stream::Unix(stream), parser: ReplyParser::default(), recorder }
     }
 
     /// Sends a command and waits for its reply.
@@ -64,7 +68,7 @@ impl Client {
 
     /// Sends a command to a server that may close instead of replying.
     pub fn try_call<A: AsRef<[u8]>>(&mut self, arguments: &[A]) -> io::Result<Value> {
-        self.stream.write_all(&encode(arguments))?;
+        self.write(&encode(arguments))?;
         match self.arrival(PATIENCE)? {
             Arrival::Reply(value) => Ok(value),
             Arrival::Silence => Err(io::ErrorKind::TimedOut.into()),
@@ -104,6 +108,7 @@ impl Client {
             let parsed = self.parser.next_reply();
             let parsed = parsed.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error));
             if let Some(value) = parsed? {
+                self.recorder.received(&value);
                 return Ok(Arrival::Reply(value));
             }
             match self.stream.read_until(deadline, &mut buffer)? {
@@ -116,7 +121,13 @@ impl Client {
 
     /// Sends bytes as they are.
     pub fn send_raw(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).expect("the server reads on");
+        self.write(bytes).expect("the server reads on");
+    }
+
+    /// What leaves by here is what the compatibility page calls tested.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.recorder.sent(bytes);
+        self.stream.write_all(bytes)
     }
 
     /// Reads exactly so many bytes; not to be mixed with parsed replies still under way.

@@ -5,6 +5,7 @@
 //! value; a server whose log shows a panic fails the test that owned it.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 pub mod client;
 pub mod clients;
 pub mod differential;

@@ -9,6 +9,7 @@ use proto::value::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::calls;
 use crate::client::Client;
 use crate::environment;
 use crate::process::{PATIENCE, Process};
@@ -49,6 +50,7 @@ impl Server {
         let Some(port) = port else {
             panic!("apus {} does not start:\n{}", all.join(" "), process.log());
         };
+        calls::apus_listens(port);
         let password = value_of("--requirepass", arguments).map(str::to_owned);
         Self { process, port, password, is_oracle: false, folder }
     }
@@ -216,6 +218,7 @@ impl Oracle {
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let mut process = Process::spawn(program, &all, folder.path());
         process.wait_for_log(|log| log.contains("Ready to accept connections").then_some(()))?;
+        calls::oracle_listens(port);
         let password = value_of("--requirepass", arguments).map(str::to_owned);
         Some(Server { process, port, password, is_oracle: true, folder })
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::count::Count;
-use crate::{licences, shell, suite, tidy};
+use crate::{docs, licences, shell, suite, tidy};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
@@ -22,6 +22,7 @@ pub(crate) fn run() -> ExitCode {
         count = suite::run(&[])?;
         if count.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
     });
+    report.stage("docs", || docs::run(docs::Mode::Check));
     report.finish(count)
 }
 

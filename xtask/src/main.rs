@@ -5,6 +5,7 @@
 
 mod ci;
 mod count;
+mod docs;
 mod environment;
 mod licences;
 mod shell;
@@ -19,8 +20,10 @@ Usage: cargo xtask VERB
   setup           install what the tests need into target/test-env; quick when it is there
   test [ARGS..]   setup, build the server, then `cargo test ARGS` (default: --workspace)
   tidy            check style numbers, banned words and calls, and the import edges
+  docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
   licences        check the dependencies' licences and the banned crates of deny.toml
-  ci              fmt, clippy, tidy, licences, aarch64, test; minutes per stage at the end
+  ci              all checks: fmt, clippy, tidy, licences, aarch64, test, docs --check; minutes per
+                  stage at the end
 ";
 
 fn main() -> ExitCode {
@@ -43,6 +46,8 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
         ("setup", []) => environment::prepare().map(drop)?,
         ("test", _) => suite::run(rest).and_then(count::Count::verdict)?,
         ("tidy", []) => tidy::run()?,
+        ("docs", []) => docs::run(docs::Mode::Write)?,
+        ("docs", [check]) if check == "--check" => docs::run(docs::Mode::Check)?,
         ("licences", []) => licences::run()?,
         ("ci", []) => return Ok(ci::run()),
         _ => return Err(format!("no such verb or arguments\n{USAGE}")),

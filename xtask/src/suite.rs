@@ -3,29 +3,33 @@
 //! checks, yet optimised.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::count::Count;
 use crate::{environment, shell};
 
 /// The profile of the server and of its tests; the root manifest says why.
-const PROFILE: &str = "proof";
+pub(crate) const PROFILE: &str = "proof";
+
+/// Where the harness notes what it sends, for the compatibility page.
+const CALLS: &str = "calls";
 
 /// Runs `cargo test` with the arguments given, or for the whole workspace.
 pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
     let environment = environment::prepare()?;
-    shell::run(&mut shell::cargo(&["build", "--profile", PROFILE, "--package", "apus"]))?;
+    build_server()?;
 
     // The clients' suites run inside Rust tests and leave their counts here.
     let reports = environment.join("reports");
     environment::empty(&reports)?;
     let mut command = shell::cargo(&["test", "--profile", PROFILE, "--no-fail-fast"]);
-    match arguments {
-        [] => command.arg("--workspace"),
-        given => command.args(given),
-    };
-    command.env("APUS_BINARY", shell::target().join(PROFILE).join("apus"));
-    command.env("APUS_TEST_ENV", &environment);
+    if arguments.is_empty() {
+        command.arg("--workspace");
+        // What part of the tests sends is added to what all sent, so that one need not run all.
+        environment::empty(&environment.join(CALLS))?;
+    }
+    set_environment(command.args(arguments), &environment);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     let stdout = child.stdout.take().expect("its standard output was asked for");
     let mut count = Count::default();
@@ -45,4 +49,15 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
         count += Count::of_client(&text).ok_or_else(|| format!("{name} reports no count"))?;
     }
     Ok(count)
+}
+
+/// Builds the server under test.
+pub(crate) fn build_server() -> Result<(), String> {
+    shell::run(&mut shell::cargo(&["build", "--profile", PROFILE, "--package", "apus"]))
+}
+
+/// Tells the harness where the server under test and the test environment are.
+pub(crate) fn set_environment(command: &mut Command, environment: &Path) {
+    command.env("APUS_BINARY", shell::target().join(PROFILE).join("apus"));
+    command.env("APUS_TEST_ENV", environment);
 }

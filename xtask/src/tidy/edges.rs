@@ -32,7 +32,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("bench", &["base", "proto"]),
     ("apus", &["base", "server", "bench"]),
-    ("tests", &["base", "proto"]),
+    ("tests", &["base", "proto", "server"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,33 @@
+//! Prints COMPATIBILITY.md: what Apus has of the commands, options and directives of the others,
+//! and what of that a test calls. `cargo xtask docs` runs it.
+//!
+//! Invariant: the page follows from the servers, the static lists in `docs/compatibility` and the
+//! notes of the last full test run; it holds no dates and no counts that vary between runs.
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod directives;
+mod inventory;
+mod lists;
+mod page;
+mod records;
+
+use std::io::Write;
+
+use catalogue::Catalogue;
+use inventory::Inventory;
+use lists::Lists;
+use records::Records;
+use tests::{Oracle, Server};
+
+fn main() {
+    let lists = Lists::read();
+    let records = Records::read();
+    let oracles = Oracle::ALL.map(|oracle| oracle.start(&[]));
+    let known = oracles.each_ref().map(|server| Inventory::of(&mut server.client3()));
+    let ours = Inventory::of(&mut Server::start(&[]).client3());
+    let catalogue = Catalogue::new(&ours, &known, &lists, &records);
+    let directives = directives::all(&oracles);
+    let page = page::write(&catalogue, &directives, &lists);
+    std::io::stdout().write_all(page.as_bytes()).expect("standard output can be written to");
+}

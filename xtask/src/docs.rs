@@ -1,0 +1,69 @@
+//! `docs`: the pages that are generated. Invariant: with `--check` nothing is written, and a page
+//! that differs from the committed one is named with its first differing line.
+
+use std::fs;
+
+use crate::{environment, shell, suite};
+
+const PAGE: &str = "COMPATIBILITY.md";
+
+/// What to do with a page that differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Write,
+    Check,
+}
+
+/// Regenerates COMPATIBILITY.md from the servers and the notes of the last full test run.
+pub(crate) fn run(mode: Mode) -> Result<(), String> {
+    let environment = environment::prepare()?;
+    suite::build_server()?;
+    let arguments = ["run", "--quiet", "--profile", suite::PROFILE, "--package", "tests"];
+    let mut command = shell::cargo(&arguments);
+    suite::set_environment(command.args(["--bin", "compatibility"]), &environment);
+    let page = shell::output(&mut command)?;
+    let file = shell::root().join(PAGE);
+    let present = fs::read_to_string(&file).unwrap_or_default();
+    match (mode, first_difference(&present, &page)) {
+        (_, None) => Ok(()),
+        (Mode::Write, Some(_)) => {
+            fs::write(&file, page).map_err(|error| format!("{PAGE}: {error}"))
+        }
+        (Mode::Check, Some(difference)) => Err(format!(
+            "{PAGE} is stale: run `cargo xtask docs` after a full test run\n{difference}"
+        )),
+    }
+}
+
+/// The first line in which two texts differ.
+fn first_difference(present: &str, wanted: &str) -> Option<String> {
+    if present == wanted {
+        return None;
+    }
+    let mut lines = (present.lines(), wanted.lines());
+    for number in 1.. {
+        match (lines.0.next(), lines.1.next()) {
+            (None, None) => break,
+            (present, wanted) if present == wanted => {}
+            (present, wanted) => {
+                let [present, wanted] = [present, wanted].map(Option::unwrap_or_default);
+                return Some(format!("line {number} is  {present}\nshould be {wanted}"));
+            }
+        }
+    }
+    Some("only the ends of lines differ".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_difference;
+
+    #[test]
+    fn a_difference_is_placed() {
+        assert_eq!(first_difference("a\nb\n", "a\nb\n"), None);
+        let expected = "line 2 is  b\nshould be c".to_owned();
+        assert_eq!(first_difference("a\nb\n", "a\nc\n"), Some(expected));
+        assert_eq!(first_difference("", "a\n"), Some("line 1 is  \nshould be a".to_owned()));
+        assert!(first_difference("a", "a\n").is_some());
+    }
+}
