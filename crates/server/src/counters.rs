@@ -11,6 +11,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) commands: AtomicU64,
     pub(crate) net_in: AtomicU64,
     pub(crate) net_out: AtomicU64,
+    pub(crate) reads: AtomicU64,
+    pub(crate) writes: AtomicU64,
     /// Sessions, counted by the acceptor on hand-over and by the worker at the end.
     pub(crate) sessions: AtomicU64,
     /// Microseconds spent in commands.
@@ -20,17 +22,51 @@ pub(crate) struct WorkerCounters {
 impl WorkerCounters {
     /// Starts what is summed up again from zero; a count that races may survive.
     pub(crate) fn reset(&self) {
-        for counter in [&self.commands, &self.net_in, &self.net_out, &self.busy_us] {
+        for counter in self.sums() {
             counter.store(0, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn add_net_in(&self, bytes: u64) {
-        add(&self.net_in, bytes);
+    /// Everything that is summed up.
+    fn sums(&self) -> [&AtomicU64; 6] {
+        [&self.commands, &self.net_in, &self.net_out, &self.reads, &self.writes, &self.busy_us]
     }
 
+    /// Counts a read of so many bytes.
+    pub(crate) fn add_net_in(&self, bytes: u64) {
+        add(&self.net_in, bytes);
+        add(&self.reads, 1);
+    }
+
+    /// Counts a write of so many bytes.
     pub(crate) fn add_net_out(&self, bytes: u64) {
         add(&self.net_out, bytes);
+        add(&self.writes, 1);
+    }
+}
+
+/// What all workers counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) commands: u64,
+    pub(crate) net_in: u64,
+    pub(crate) net_out: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) busy_us: u64,
+}
+
+impl Totals {
+    /// The sums of this moment.
+    pub(crate) fn of(workers: &[WorkerCounters]) -> Self {
+        let mut totals = [0; 6];
+        for worker in workers {
+            for (total, counter) in totals.iter_mut().zip(worker.sums()) {
+                *total += counter.load(Ordering::Relaxed);
+            }
+        }
+        let [commands, net_in, net_out, reads, writes, busy_us] = totals;
+        Self { commands, net_in, net_out, reads, writes, busy_us }
     }
 }
 

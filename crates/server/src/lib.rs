@@ -12,6 +12,7 @@ mod control;
 mod cores;
 mod counters;
 mod crew;
+mod cron;
 mod data;
 mod effects;
 mod execute;

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::cores::Cores;
 use crate::counters::WorkerCounters;
+use crate::cron::RateMeter;
 use crate::crew::{Crew, MAX_WORKERS};
 use crate::heavy::Heavy;
 use crate::latency::LatencyMonitor;
@@ -47,6 +48,8 @@ pub(crate) struct Server {
     pub(crate) monitors: AtomicUsize,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
+    /// How much happens per second; the slow clock keeps it.
+    pub(crate) rates: RateMeter,
     pub(crate) cores: Cores,
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
@@ -87,6 +90,7 @@ impl Server {
             monitors: AtomicUsize::new(0),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
+            rates: RateMeter::default(),
             cores: Cores::of_process(),
             reception: OnceLock::new(),
             config_turn: Mutex::default(),
@@ -108,6 +112,11 @@ impl Server {
     /// The counters of all lanes that ever had a worker.
     pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
         &self.workers
+    }
+
+    /// Looks whether more memory is used than ever; to be called now and then.
+    pub(crate) fn note_memory_peak(&self) {
+        self.peak_memory.fetch_max(self.keyspace.memory(), Ordering::Relaxed);
     }
 
     /// What a client's requests may measure.

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::config::settings::{DAEMONIZE, DATABASES, MAXMEMORY, UNIXSOCKET, WORKER_THREADS};
 use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
+use crate::cron;
 use crate::effects;
 use crate::log::{Log, log_notice, log_warning};
 use crate::reception::{Listeners, plain};
@@ -80,6 +81,7 @@ fn start(arguments: Vec<OsString>) -> Result<(), String> {
     {
         let _inside = runtime.enter();
         listeners.serve(server);
+        tokio::spawn(cron::run(server));
     }
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);

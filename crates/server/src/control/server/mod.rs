@@ -5,6 +5,7 @@
 mod command;
 mod config;
 mod debug;
+mod info;
 mod latency;
 mod latency_report;
 mod lolwut;
@@ -22,6 +23,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &command::COMMAND,
     &config::CONFIG,
     &debug::DEBUG,
+    &info::INFO,
     &latency::LATENCY,
     &lolwut::LOLWUT,
     &memory::MEMORY,

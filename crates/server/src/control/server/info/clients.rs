@@ -1,0 +1,36 @@
+//! The section Clients: who is connected, and what they wait for.
+//!
+//! Invariant: it reads what the owners of the connections left; it disturbs none.
+
+use std::sync::atomic::Ordering;
+
+use super::Report;
+use crate::clients::{Client, client_flags};
+use crate::config::settings::MAXCLIENTS;
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let clients = server.clients.all();
+    let most = |figure: fn(&Client) -> u64| clients.iter().map(|client| figure(client)).max();
+    let blocked = clients.iter().filter(|client| client.has_flag(client_flags::BLOCKED)).count();
+    report.field("connected_clients", clients.len());
+    report.field("cluster_connections", 0);
+    report.field("maxclients", server.config.get(MAXCLIENTS));
+    let input = most(|client| u64::from(client.live.query_bytes.load(Ordering::Relaxed)));
+    report.field("client_recent_max_input_buffer", input.unwrap_or(0));
+    let output = most(|client| client.live.output_bytes.load(Ordering::Relaxed));
+    report.field("client_recent_max_output_buffer", output.unwrap_or(0));
+    report.field("blocked_clients", blocked);
+    report.fields(
+        &[
+            "tracking_clients",
+            "pubsub_clients",
+            "watching_clients",
+            "clients_in_timeout_table",
+            "total_watched_keys",
+            "total_blocking_keys",
+            "total_blocking_keys_on_nokey",
+        ],
+        0,
+    );
+}

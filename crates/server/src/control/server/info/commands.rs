@@ -1,0 +1,72 @@
+//! The sections Commandstats and Latencystats: each command in figures.
+//!
+//! Invariant: only commands that were called, or refused, are listed.
+
+use super::Report;
+use crate::config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
+use crate::server::Server;
+use crate::stats::{Figures, bucket_limit};
+use crate::table::Entry;
+
+pub(super) fn write_calls(server: &Server, report: &mut Report) {
+    for (entry, figures) in called(server) {
+        let Figures { calls, micros, rejected, failed, .. } = figures;
+        let mean = micros as f64 / calls.max(1) as f64;
+        report.field(
+            &format!("cmdstat_{}", entry.full_name),
+            format_args!(
+                "calls={calls},usec={micros},usec_per_call={mean:.2},rejected_calls={rejected},\
+                 failed_calls={failed}"
+            ),
+        );
+    }
+}
+
+pub(super) fn write_latencies(server: &Server, report: &mut Report) {
+    if !server.config.get(LATENCY_TRACKING) {
+        return;
+    }
+    let percentiles = server.config.get(LATENCY_TRACKING_INFO_PERCENTILES);
+    for (entry, figures) in called(server) {
+        let counted: u64 = figures.histogram.iter().sum();
+        if counted == 0 {
+            continue;
+        }
+        let shown: Vec<String> = percentiles
+            .iter()
+            .map(|&share| format!("p{share}={:.3}", percentile(&figures.histogram, counted, share)))
+            .collect();
+        report.field(&format!("latency_percentiles_usec_{}", entry.full_name), shown.join(","));
+    }
+}
+
+/// The commands in use with their figures.
+fn called(server: &Server) -> impl Iterator<Item = (&Entry, Figures)> {
+    let entries = server.table.entries().iter().flat_map(Entry::family);
+    entries.filter_map(|entry| Some((entry, server.stats.figures(entry.id)?)))
+}
+
+/// The duration, in microseconds, that so many percent of the calls did not exceed.
+fn percentile(histogram: &[u64], counted: u64, share: f64) -> f64 {
+    let wanted = (share / 100.0 * counted as f64).ceil().max(1.0) as u64;
+    let mut seen = 0;
+    let reaches = |count: &u64| {
+        seen += count;
+        seen >= wanted
+    };
+    let bucket = histogram.iter().position(reaches).unwrap_or(histogram.len() - 1);
+    bucket_limit(bucket) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentile;
+
+    #[test]
+    fn percentiles_are_the_limits_of_buckets() {
+        let histogram = [0, 90, 9, 1];
+        let of = |share| percentile(&histogram, 100, share);
+        assert_eq!((of(0.0), of(50.0), of(90.0)), (1.0, 1.0, 1.0));
+        assert_eq!((of(90.5), of(99.0), of(99.9), of(100.0)), (2.0, 2.0, 3.0, 3.0));
+    }
+}

@@ -1,0 +1,20 @@
+//! The section Keyspace: the databases that hold keys.
+//!
+//! Invariant: an empty database is not listed.
+
+use super::Report;
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let keyspace = server.keyspace;
+    for database in 0..keyspace.database_count() {
+        let keys = keyspace.len(database);
+        if keys > 0 {
+            let expires = keyspace.volatile_len(database);
+            report.field(
+                &format!("db{database}"),
+                format_args!("keys={keys},expires={expires},avg_ttl=0,subexpiry=0"),
+            );
+        }
+    }
+}

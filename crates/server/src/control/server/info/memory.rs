@@ -1,0 +1,86 @@
+//! The section Memory: what is used, what the system sees, and what lies between.
+//!
+//! Invariant: every figure of one report is of the same look at the memory.
+
+use super::super::memory::{Figures, ratio};
+use super::Report;
+use crate::config::settings::MAXMEMORY;
+use crate::server::Server;
+use crate::startup::memory::{human, of_machine};
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let figures = Figures::of(server);
+    let sized = |report: &mut Report, name: &str, bytes: usize| {
+        report.field(name, bytes);
+        report.field(&format!("{name}_human"), human(bytes as u64));
+    };
+    sized(report, "used_memory", figures.used);
+    sized(report, "used_memory_rss", figures.resident);
+    sized(report, "used_memory_peak", figures.peak);
+    report.field("used_memory_peak_time", server.keyspace.clock().now_ms() / 1000);
+    report.field("used_memory_peak_perc", format_args!("{:.2}%", figures.peak_percentage()));
+    report.field("used_memory_overhead", figures.overhead);
+    report.field("used_memory_startup", figures.startup);
+    report.field("used_memory_dataset", figures.dataset());
+    let share = figures.dataset_percentage();
+    report.field("used_memory_dataset_perc", format_args!("{share:.2}%"));
+    report.field("allocator_allocated", figures.used);
+    report.field("allocator_active", figures.active);
+    report.field("allocator_resident", figures.resident);
+    report.field("allocator_muzzy", 0);
+    sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
+    report.fields(&["used_memory_lua", "used_memory_vm_eval"], 0);
+    report.field("used_memory_lua_human", human(0));
+    report.fields(
+        &[
+            "used_memory_scripts_eval",
+            "number_of_cached_scripts",
+            "number_of_functions",
+            "number_of_libraries",
+            "used_memory_vm_functions",
+        ],
+        0,
+    );
+    sized(report, "used_memory_vm_total", 0);
+    report.field("used_memory_functions", 0);
+    sized(report, "used_memory_scripts", 0);
+    sized(report, "maxmemory", usize::try_from(server.config.get(MAXMEMORY)).unwrap_or(usize::MAX));
+    let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
+    report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
+    write_fragmentation(&figures, report);
+    report.fields(
+        &[
+            "mem_not_counted_for_evict",
+            "mem_replication_backlog",
+            "mem_total_replication_buffers",
+            "mem_replica_full_sync_buffer",
+            "mem_clients_slaves",
+        ],
+        0,
+    );
+    report.field("mem_clients_normal", figures.clients);
+    report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
+    report.field("mem_allocator", "mimalloc");
+    report.fields(
+        &[
+            "mem_overhead_db_hashtable_rehashing",
+            "active_defrag_running",
+            "lazyfree_pending_objects",
+            "lazyfreed_objects",
+        ],
+        0,
+    );
+}
+
+fn write_fragmentation(figures: &Figures, report: &mut Report) {
+    let Figures { used, active, resident, .. } = *figures;
+    let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
+        report.ratio(ratio_name, ratio(larger, smaller));
+        let bytes = larger as i128 - smaller as i128;
+        report.field(bytes_name, bytes);
+    };
+    compare("allocator_frag_ratio", "allocator_frag_bytes", active, used);
+    compare("allocator_rss_ratio", "allocator_rss_bytes", resident, active);
+    compare("rss_overhead_ratio", "rss_overhead_bytes", resident, resident);
+    compare("mem_fragmentation_ratio", "mem_fragmentation_bytes", resident, used);
+}

@@ -1,0 +1,121 @@
+//! INFO: the server in figures, section by section, under the field names of Redis.
+//!
+//! Fields of what this server does not have yet say what a Redis says that does not use it.
+//!
+//! Invariant: sections come in one order, each at most once, whatever a client asks for.
+
+mod clients;
+mod commands;
+mod keyspace;
+mod lone;
+mod memory;
+mod process;
+mod server;
+mod stats;
+mod threads;
+
+use std::fmt::{Display, Write};
+
+use ::commands::arguments::is;
+use ::commands::declare::{Command, Flags, Group, Spec, at_least};
+use ::keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+
+pub(super) const INFO: ControlCommand = Command {
+    spec: Spec {
+        name: "INFO",
+        since: "1.0.0",
+        group: Group::Server,
+        syntax: "[section [section ...]]",
+        summary: "Returns information and statistics about the server.",
+        complexity: "O(1)",
+        arity: at_least(1),
+        flags: Flags::LOADING.and(Flags::STALE),
+        categories: &["@dangerous"],
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        history: &[("7.0.0", "Added support for taking multiple section arguments.")],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: info,
+};
+
+/// A section and what fills it.
+struct Section {
+    title: &'static str,
+    /// Whether it is there without being asked for.
+    default: bool,
+    write: fn(&Server, &mut Report),
+}
+
+const SECTIONS: &[Section] = &[
+    Section { title: "Server", default: true, write: server::write },
+    Section { title: "Clients", default: true, write: clients::write },
+    Section { title: "Memory", default: true, write: memory::write },
+    Section { title: "Persistence", default: true, write: lone::write_persistence },
+    Section { title: "Threads", default: true, write: threads::write_threads },
+    Section { title: "Workers", default: true, write: threads::write_workers },
+    Section { title: "Stats", default: true, write: stats::write },
+    Section { title: "Replication", default: true, write: lone::write_replication },
+    Section { title: "CPU", default: true, write: process::write_cpu },
+    Section { title: "Modules", default: true, write: |_, _| () },
+    Section { title: "Commandstats", default: false, write: commands::write_calls },
+    Section { title: "Errorstats", default: true, write: stats::write_errors },
+    Section { title: "Latencystats", default: false, write: commands::write_latencies },
+    Section { title: "Cluster", default: true, write: lone::write_cluster },
+    Section { title: "Keyspace", default: true, write: keyspace::write },
+    Section { title: "Keysizes", default: true, write: |_, _| () },
+];
+
+fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let asked = args.skip(1);
+    let mut report = Report { text: String::new() };
+    for section in SECTIONS.iter().filter(|section| is_wanted(section, asked)) {
+        if !report.text.is_empty() {
+            report.text.push_str("\r\n");
+        }
+        report.line(format_args!("# {}", section.title));
+        (section.write)(context.server, &mut report);
+    }
+    reply.verbatim("txt", report.text.as_bytes());
+    Ok(Next::Done)
+}
+
+fn is_wanted(section: &Section, asked: Args<'_>) -> bool {
+    asked.is_empty() && section.default
+        || asked.iter().any(|word| {
+            is(word, section.title)
+                || is(word, "all")
+                || is(word, "everything")
+                || is(word, "default") && section.default
+        })
+}
+
+/// The text as it grows.
+struct Report {
+    text: String,
+}
+
+impl Report {
+    /// A line of the form `name:value`.
+    fn field(&mut self, name: &str, value: impl Display) {
+        self.line(format_args!("{name}:{value}"));
+    }
+
+    /// Many fields of the same value.
+    fn fields(&mut self, names: &[&str], value: impl Display) {
+        names.iter().for_each(|name| self.field(name, &value));
+    }
+
+    /// A share or a ratio, with two digits.
+    fn ratio(&mut self, name: &str, value: f64) {
+        self.field(name, format_args!("{value:.2}"));
+    }
+
+    fn line(&mut self, line: impl Display) {
+        write!(self.text, "{line}\r\n").expect("a string takes everything");
+    }
+}

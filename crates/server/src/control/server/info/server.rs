@@ -1,0 +1,77 @@
+//! The section Server: who this is and since when.
+//!
+//! Invariant: `redis_version` is what clients may rely on; what we are stands beside it.
+
+use std::sync::atomic::Ordering;
+
+use super::Report;
+use crate::config::settings::HZ;
+use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
+
+/// Bits of the clock that ages keys.
+const LRU_BITS: u32 = 24;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let now_us = server.keyspace.clock().now_us();
+    let seconds = now_us / 1_000_000;
+    let uptime = (now_us / 1000 - server.started).max(0) / 1000;
+    let system = rustix::system::uname();
+    let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    let shown = |name: &[u8]| {
+        let value = server.config.show(name).unwrap_or_default();
+        String::from_utf8_lossy(&value).into_owned()
+    };
+    report.field("redis_version", REDIS_VERSION);
+    report.field("server_name", "apus");
+    report.field("apus_version", APUS_VERSION);
+    report.field("redis_git_sha1", "00000000");
+    report.field("redis_git_dirty", 0);
+    report.field("redis_build_id", 0);
+    report.field("redis_mode", "standalone");
+    report.field(
+        "os",
+        format_args!(
+            "{} {} {}",
+            text(system.sysname()),
+            text(system.release()),
+            text(system.machine())
+        ),
+    );
+    report.field("arch_bits", usize::BITS);
+    report.field("monotonic_clock", "POSIX clock_gettime");
+    report.field("multiplexing_api", "epoll");
+    report.field("atomicvar_api", "rust-core");
+    report.field("gcc_version", "0.0.0");
+    report.field("process_id", std::process::id());
+    report.field("process_supervised", shown(b"supervised"));
+    report.field("run_id", &server.run_id);
+    let port = server.port.load(Ordering::Relaxed);
+    report.field("tcp_port", port);
+    report.field("server_time_usec", now_us);
+    report.field("uptime_in_seconds", uptime);
+    report.field("uptime_in_days", uptime / 86_400);
+    let hz = server.config.get(HZ);
+    report.field("hz", hz);
+    report.field("configured_hz", hz);
+    report.field("lru_clock", seconds & ((1 << LRU_BITS) - 1));
+    let path = |path: Option<&std::path::Path>| path.map(|path| path.display().to_string());
+    report.field("executable", path(std::env::current_exe().ok().as_deref()).unwrap_or_default());
+    report.field("config_file", path(server.config.path()).unwrap_or_default());
+    report.field("io_threads_active", 0);
+    write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
+}
+
+fn write_listeners(report: &mut Report, bind: &str, port: i64, socket: &str) {
+    let mut number = 0;
+    let mut listener = |value: String| {
+        report.field(&format!("listener{number}"), value);
+        number += 1;
+    };
+    if port != 0 {
+        let binds = bind.split(' ').map(|address| format!("bind={},", address.trim_start_matches('-')));
+        listener(format!("name=tcp,{}port={port}", binds.collect::<String>()));
+    }
+    if !socket.is_empty() {
+        listener(format!("name=unix,bind={socket}"));
+    }
+}

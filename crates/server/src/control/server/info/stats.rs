@@ -1,0 +1,122 @@
+//! The sections Stats and Errorstats: what happened since the start, or since CONFIG RESETSTAT.
+//!
+//! Invariant: totals are sums over all workers, those that retired included.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::keyspace::Count;
+
+use super::Report;
+use crate::counters::Totals;
+use crate::cron::Rates;
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let (stats, rates) = (&server.stats, server.rates.now());
+    let totals = Totals::of(server.all_worker_counters());
+    report.field("total_connections_received", get(&stats.connections));
+    report.field("total_commands_processed", totals.commands);
+    report.field("instantaneous_ops_per_sec", rates.commands.round());
+    report.field("total_net_input_bytes", totals.net_in);
+    report.field("total_net_output_bytes", totals.net_out);
+    report.fields(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"], 0);
+    write_rates(&rates, report);
+    report.field("rejected_connections", get(&stats.rejected_connections));
+    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
+    write_keys(server, report);
+    report.fields(
+        &[
+            "pubsub_channels",
+            "pubsub_patterns",
+            "pubsubshard_channels",
+            "latest_fork_usec",
+            "total_forks",
+            "migrate_cached_sockets",
+            "slave_expires_tracked_keys",
+            "active_defrag_hits",
+            "active_defrag_misses",
+            "active_defrag_key_hits",
+            "active_defrag_key_misses",
+            "total_active_defrag_time",
+            "current_active_defrag_time",
+            "tracking_total_keys",
+            "tracking_total_items",
+            "tracking_total_prefixes",
+            "unexpected_error_replies",
+        ],
+        0,
+    );
+    report.field("total_error_replies", get(&stats.error_replies));
+    report.field("dump_payload_sanitizations", 0);
+    report.field("total_reads_processed", totals.reads);
+    report.field("total_writes_processed", totals.writes);
+    report.fields(
+        &[
+            "io_threaded_reads_processed",
+            "io_threaded_writes_processed",
+            "io_threaded_total_prefetch_batches",
+            "io_threaded_total_prefetch_entries",
+        ],
+        0,
+    );
+    let overruns = get(&stats.query_buffer_overruns);
+    report.field("client_query_buffer_limit_disconnections", overruns);
+    let unread = get(&stats.output_limit_disconnections);
+    report.field("client_output_buffer_limit_disconnections", unread);
+    report.fields(
+        &[
+            "reply_buffer_shrinks",
+            "reply_buffer_expands",
+            "eventloop_cycles",
+            "eventloop_duration_sum",
+        ],
+        0,
+    );
+    report.field("eventloop_duration_cmd_sum", totals.busy_us);
+    report.fields(
+        &[
+            "instantaneous_eventloop_cycles_per_sec",
+            "instantaneous_eventloop_duration_usec",
+            "acl_access_denied_auth",
+            "acl_access_denied_cmd",
+            "acl_access_denied_key",
+            "acl_access_denied_channel",
+        ],
+        0,
+    );
+    report.field("panics", get(&stats.panics));
+}
+
+fn write_rates(rates: &Rates, report: &mut Report) {
+    report.ratio("instantaneous_input_kbps", rates.net_in / 1024.0);
+    report.ratio("instantaneous_output_kbps", rates.net_out / 1024.0);
+    report.ratio("instantaneous_input_repl_kbps", 0.0);
+    report.ratio("instantaneous_output_repl_kbps", 0.0);
+}
+
+fn write_keys(server: &Server, report: &mut Report) {
+    let counters = server.keyspace.counters();
+    report.field("expired_keys", counters.total(Count::Expired));
+    report.ratio("expired_stale_perc", 0.0);
+    report.field("expired_time_cap_reached_count", counters.total(Count::ExpiryTimeouts));
+    report.fields(
+        &[
+            "expire_cycle_cpu_milliseconds",
+            "evicted_keys",
+            "evicted_clients",
+            "evicted_scripts",
+            "total_eviction_exceeded_time",
+            "current_eviction_exceeded_time",
+        ],
+        0,
+    );
+    report.field("keyspace_hits", counters.total(Count::Hits));
+    report.field("keyspace_misses", counters.total(Count::Misses));
+}
+
+pub(super) fn write_errors(server: &Server, report: &mut Report) {
+    for (prefix, count) in server.stats.errors() {
+        report.field(&format!("errorstat_{prefix}"), format_args!("count={count}"));
+    }
+}

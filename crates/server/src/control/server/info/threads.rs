@@ -1,0 +1,38 @@
+//! The sections Threads and Workers: how the load spreads over the threads that serve.
+//!
+//! Invariant: a worker is listed while it serves; what former workers did stays in the totals.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Report;
+use crate::server::Server;
+
+/// Redis' own lines: our workers are what it calls I/O threads.
+pub(super) fn write_threads(server: &Server, report: &mut Report) {
+    for lane in 0..server.crew.size() {
+        let counters = server.worker_counters(lane);
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (sessions, reads) = (get(&counters.sessions), get(&counters.reads));
+        let line = format!("clients={sessions},reads={reads},writes={}", get(&counters.writes));
+        report.field(&format!("io_thread_{lane}"), line);
+    }
+}
+
+pub(super) fn write_workers(server: &Server, report: &mut Report) {
+    report.field("workers", server.crew.size());
+    for lane in 0..server.crew.size() {
+        let counters = server.worker_counters(lane);
+        let mut line = String::new();
+        for (name, counter) in [
+            ("sessions", &counters.sessions),
+            ("commands", &counters.commands),
+            ("busy_us", &counters.busy_us),
+            ("net_in_bytes", &counters.net_in),
+            ("net_out_bytes", &counters.net_out),
+        ] {
+            let comma = if line.is_empty() { "" } else { "," };
+            line += &format!("{comma}{name}={}", counter.load(Ordering::Relaxed));
+        }
+        report.field(&format!("worker_{lane}"), line);
+    }
+}

@@ -1,0 +1,137 @@
+//! The slow clock: what has to be looked at every now and then, on the reception's thread.
+//!
+//! Invariant: an idle server wakes for it once a second, and no turn waits for anything.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use base::time::UnixMillis;
+
+use crate::clients::{Client, Signal, client_flags};
+use crate::config::settings::TIMEOUT;
+use crate::counters::Totals;
+use crate::server::Server;
+
+/// Between two looks while commands come, and while none does.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Rates are means over the latest samples: 1.6 seconds of them under load, as in Redis.
+const SAMPLES: usize = 16;
+
+/// Runs for ever.
+pub(crate) async fn run(server: &'static Server) {
+    let (mut commands, mut next_round) = (0, 0);
+    loop {
+        let now_us = server.keyspace.clock().monotonic_us();
+        let totals = Totals::of(server.all_worker_counters());
+        let is_busy = totals.commands != commands;
+        commands = totals.commands;
+        server.rates.note(now_us, totals);
+        if now_us >= next_round {
+            next_round = now_us + 1_000_000;
+            server.note_memory_peak();
+            close_idle_clients(server);
+        }
+        tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
+    }
+}
+
+/// Closes clients that said nothing for `timeout` seconds.
+fn close_idle_clients(server: &Server) {
+    let timeout = i64::from(server.config.get(TIMEOUT)) * 1000;
+    if timeout == 0 {
+        return;
+    }
+    let now = server.keyspace.clock().now_ms();
+    for client in server.clients.all() {
+        if is_idle(&client, now, timeout) {
+            client.signal(Signal::Kill);
+        }
+    }
+}
+
+/// Who waits, watches or is held up is not idle.
+fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
+    let waits = client_flags::MONITOR | client_flags::BLOCKED | client_flags::PAUSED;
+    let last_active = client.live.last_active.load(Ordering::Relaxed);
+    client.live.flags.load(Ordering::Relaxed) & waits == 0 && now - last_active > timeout
+}
+
+/// How much happens per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Rates {
+    pub(crate) commands: f64,
+    pub(crate) net_in: f64,
+    pub(crate) net_out: f64,
+}
+
+/// The latest totals, each with the time when it was taken.
+#[derive(Default)]
+pub(crate) struct RateMeter {
+    samples: Mutex<VecDeque<(i64, Totals)>>,
+}
+
+impl RateMeter {
+    fn note(&self, now_us: i64, totals: Totals) {
+        let mut samples = self.samples();
+        if samples.len() > SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back((now_us, totals));
+        // After a quiet time the past says nothing about the present.
+        while samples.len() > 2 && now_us - samples[1].0 >= 1_600_000 {
+            samples.pop_front();
+        }
+    }
+
+    /// The mean rates of the latest time.
+    pub(crate) fn now(&self) -> Rates {
+        let samples = self.samples();
+        let (Some((from_us, from)), Some((to_us, to))) = (samples.front(), samples.back()) else {
+            return Rates::default();
+        };
+        let seconds = (to_us - from_us) as f64 / 1e6;
+        if seconds <= 0.0 {
+            return Rates::default();
+        }
+        // A reset in between makes a total smaller.
+        let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
+        Rates {
+            commands: rate(from.commands, to.commands),
+            net_in: rate(from.net_in, to.net_in),
+            net_out: rate(from.net_out, to.net_out),
+        }
+    }
+
+    fn samples(&self) -> MutexGuard<'_, VecDeque<(i64, Totals)>> {
+        self.samples.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RateMeter, Rates, Totals};
+
+    #[test]
+    fn rates_follow_the_load() {
+        let meter = RateMeter::default();
+        assert_eq!(meter.now(), Rates::default());
+        let mut commands = 0;
+        for tick in 0..100 {
+            commands += 50;
+            meter.note(tick * 100_000, Totals { commands, ..Totals::default() });
+        }
+        assert_eq!(meter.now().commands, 500.0);
+        // Nothing more comes: two looks later the rate is zero.
+        for second in 11..14 {
+            meter.note(second * 1_000_000, Totals { commands, ..Totals::default() });
+        }
+        assert_eq!(meter.now().commands, 0.0);
+        // Statistics were reset.
+        meter.note(14_000_000, Totals::default());
+        assert_eq!(meter.now().commands, 0.0);
+    }
+}
