@@ -190,7 +190,8 @@ fn cut(config: &Config, entry: &Entry, args: Args<'_>) -> Vec<Vec<u8>> {
 }
 
 fn cut_argument(argument: &[u8], longest: usize) -> Vec<u8> {
-    let Some((kept, rest)) = argument.split_at_checked(longest).filter(|(_, rest)| !rest.is_empty())
+    let Some((kept, rest)) =
+        argument.split_at_checked(longest).filter(|(_, rest)| !rest.is_empty())
     else {
         return argument.to_vec();
     };

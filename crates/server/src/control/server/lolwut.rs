@@ -41,9 +41,10 @@ fn lolwut(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         sizes = sizes.skip(2);
     }
     let size = |index: usize, default: usize, most: usize| {
-        let asked = sizes.get(index).and_then(parse_i64).map_or(default, |size| {
-            usize::try_from(size).unwrap_or(0)
-        });
+        let asked = sizes
+            .get(index)
+            .and_then(parse_i64)
+            .map_or(default, |size| usize::try_from(size).unwrap_or(0));
         asked.min(most)
     };
     let (columns, rows) = (size(0, 66, MOST_COLUMNS), size(1, 12, MOST_ROWS));

@@ -67,7 +67,11 @@ impl Modifiers {
     }
 }
 
-fn shut_down(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn shut_down(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let modifiers = Modifiers::of(args)?;
     let server = context.server;
     if modifiers.abort {

@@ -112,9 +112,8 @@ fn timeout(
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
 const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
-const NO_FILE: Refusal = Refusal::error(
-    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-);
+const NO_FILE: Refusal =
+    Refusal::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
 const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
 const LATE_TIMEOUT: Refusal = Refusal::error("ERR timeout is out of range");

@@ -44,7 +44,11 @@ fn write(entry: &Entry, reply: &mut Reply<'_>) -> usize {
     let keys = entry.spec.keys.len();
     let arguments = syntax::arguments(entry.spec.syntax, keys > 0);
     if !arguments.is_empty() {
-        write_arguments(&arguments, &mut KeySpecs { next: 0, count: keys }, fields.begin("arguments"));
+        write_arguments(
+            &arguments,
+            &mut KeySpecs { next: 0, count: keys },
+            fields.begin("arguments"),
+        );
     }
     if !entry.subcommands.is_empty() {
         let reply = fields.begin("subcommands");

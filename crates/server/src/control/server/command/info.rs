@@ -62,7 +62,8 @@ impl KeyRange {
     fn of(keys: &[KeySpec]) -> Self {
         let mut range = Self::default();
         for spec in keys {
-            let (Begin::Index(index), Find::Range { last, step, .. }) = (spec.begin, spec.find) else {
+            let (Begin::Index(index), Find::Range { last, step, .. }) = (spec.begin, spec.find)
+            else {
                 continue;
             };
             let (index, step) = (index as i64, step as i64);
@@ -100,11 +101,8 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
             write_search(reply, "range", &numbers);
         }
         Find::Count { count, first, step } => {
-            let numbers = [
-                ("keynumidx", count as i64),
-                ("firstkey", first as i64),
-                ("keystep", step as i64),
-            ];
+            let numbers =
+                [("keynumidx", count as i64), ("firstkey", first as i64), ("keystep", step as i64)];
             write_search(reply, "keynum", &numbers);
         }
     }

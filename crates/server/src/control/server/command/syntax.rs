@@ -95,7 +95,9 @@ fn items(words: &mut Vec<&'static str>) -> Vec<Item> {
                 items.push(group(words, word == "["));
                 continue;
             }
-            _ if word.bytes().any(|byte| byte.is_ascii_lowercase()) => items.push(Item::Value(word)),
+            _ if word.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+                items.push(Item::Value(word))
+            }
             _ => items.push(Item::Token(word)),
         }
         words.pop();
@@ -131,11 +133,19 @@ impl Reader {
         let mut at = 0;
         while let Some(item) = items.get(at) {
             match (item, items.get(at + 1)) {
-                (Item::Token(token), Some(next @ (Item::Value(_) | Item::Group { optional: false, repeated: false, .. }))) => {
+                (
+                    Item::Token(token),
+                    Some(
+                        next @ (Item::Value(_)
+                        | Item::Group { optional: false, repeated: false, .. }),
+                    ),
+                ) => {
                     arguments.push(Argument { token: Some(token), ..self.one(next) });
                     at += 1;
                 }
-                (Item::Group { repeated: true, choices, .. }, _) if items[..at].ends_with(&choices[0]) => {
+                (Item::Group { repeated: true, choices, .. }, _)
+                    if items[..at].ends_with(&choices[0]) =>
+                {
                     self.repeat(&mut arguments, &choices[0]);
                 }
                 _ => arguments.push(self.one(item)),
@@ -276,22 +286,69 @@ const CHOICES: &[(&str, &str)] = &[
 ];
 
 const KEYS: &[&str] = &[
-    "key", "key1", "key2", "newkey", "source", "destination", "destkey", "sourcekey", "src", "dst",
+    "key",
+    "key1",
+    "key2",
+    "newkey",
+    "source",
+    "destination",
+    "destkey",
+    "sourcekey",
+    "src",
+    "dst",
 ];
 
 const INTEGERS: &[&str] = &[
-    "index", "index1", "index2", "db", "destination-db", "seconds", "milliseconds", "expiration",
-    "ttl", "count", "cursor", "offset", "start", "end", "stop", "len", "min-match-len", "increment",
-    "decrement", "lowerbound", "upperbound", "numkeys", "numfields", "numids", "numreplicas",
-    "numlocal", "timeout", "frequency", "version", "protover", "bits", "bit", "rank", "port",
-    "client-id", "maxage", "slot", "start-slot", "end-slot", "config-epoch", "cluster-bus-port",
-    "limit", "weight", "entries-added", "entries-read",
+    "index",
+    "index1",
+    "index2",
+    "db",
+    "destination-db",
+    "seconds",
+    "milliseconds",
+    "expiration",
+    "ttl",
+    "count",
+    "cursor",
+    "offset",
+    "start",
+    "end",
+    "stop",
+    "len",
+    "min-match-len",
+    "increment",
+    "decrement",
+    "lowerbound",
+    "upperbound",
+    "numkeys",
+    "numfields",
+    "numids",
+    "numreplicas",
+    "numlocal",
+    "timeout",
+    "frequency",
+    "version",
+    "protover",
+    "bits",
+    "bit",
+    "rank",
+    "port",
+    "client-id",
+    "maxage",
+    "slot",
+    "start-slot",
+    "end-slot",
+    "config-epoch",
+    "cluster-bus-port",
+    "limit",
+    "weight",
+    "entries-added",
+    "entries-read",
 ];
 
 const DOUBLES: &[&str] = &["score", "longitude", "latitude", "radius", "width", "height"];
 
 const PATTERNS: &[&str] = &["pattern"];
-
 
 #[cfg(test)]
 mod tests {
@@ -307,11 +364,9 @@ mod tests {
         let inner = argument.arguments.iter().map(show).collect::<Vec<_>>().join(", ");
         let inner = if inner.is_empty() { inner } else { format!("({inner})") };
         let mut flags = String::new();
-        for (flag, sign) in [
-            (argument.optional, '?'),
-            (argument.multiple, '*'),
-            (argument.multiple_token, '+'),
-        ] {
+        for (flag, sign) in
+            [(argument.optional, '?'), (argument.multiple, '*'), (argument.multiple_token, '+')]
+        {
             flags.extend(flag.then_some(sign));
         }
         format!("{token}{}:{}{inner}{flags}", argument.name, argument.kind.name())
