@@ -15,9 +15,6 @@ mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
 mod refusal;
-#[cfg(test)]
-#[cfg(feature = "shuttle")]
-mod schedules;
 mod sync;
 mod tx;
 mod walk;
@@ -42,3 +39,7 @@ pub const WORKER_BUDGET_NS: u64 = 200_000;
 
 /// After this many rounds of widening a transaction takes the world.
 pub const WIDENING_ROUNDS: u32 = 3;
+
+#[cfg(test)]
+#[cfg(feature = "shuttle")]
+mod tests;

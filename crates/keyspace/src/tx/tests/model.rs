@@ -263,7 +263,8 @@ fn simple() -> impl Strategy<Value = Step> {
     let lifetime =
         prop_oneof![Just(Life::Keep), Just(Life::Forever), (-2..50_i64).prop_map(Life::For)];
     prop_oneof![
-        6 => (number(), bytes(), lifetime).prop_map(|(key, value, life)| Step::Put(key, value, life)),
+        6 => (number(), bytes(), lifetime)
+            .prop_map(|(key, value, life)| Step::Put(key, value, life)),
         2 => (number(), bytes()).prop_map(|(key, tail)| Step::Append(key, tail)),
         2 => (number(), 0..70_000_usize, bytes())
             .prop_map(|(key, offset, bytes)| Step::WriteAt(key, offset, bytes)),
