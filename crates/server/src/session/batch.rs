@@ -24,6 +24,9 @@ const TIME_BUDGET_US: i64 = 200;
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
 
+/// What a client may send while one of its requests waits.
+const LISTENED: usize = 4096;
+
 /// How a batch over some bytes ended.
 enum End {
     /// All complete requests are done.
@@ -88,6 +91,20 @@ impl Serve {
         let (consumed, end) = self.run_batch(&input, None);
         self.put_back(input, consumed);
         self.after_batch(cx, end)
+    }
+
+    /// Whether the peer is gone, looked at while a request waits. What it sends meanwhile is kept
+    /// for later, up to a bound.
+    pub(super) fn has_hung_up(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        while self.input.len() - self.executed < LISTENED {
+            self.input.reserve(LISTENED / 8);
+            match self.stream.poll_read_more(cx, &mut self.input) {
+                Poll::Pending => return false,
+                Poll::Ready(Err(_) | Ok(0)) => return true,
+                Poll::Ready(Ok(count)) => self.note_read(count),
+            }
+        }
+        false
     }
 
     /// Goes on with the request that waited, now that its locks are there.

@@ -94,6 +94,9 @@ impl Stage {
 impl Serve {
     /// Looks whether the wait is over.
     pub(super) fn await_stage(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if matches!(self.stage, Stage::Paused(_) | Stage::Blocked(_)) && self.has_hung_up(cx) {
+            return Turn::End;
+        }
         match std::mem::replace(&mut self.stage, Stage::Requests) {
             Stage::Requests => Turn::Again,
             Stage::Parked(parked) => self.await_locks(cx, parked),
