@@ -30,6 +30,23 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
         environment::empty(&environment.join(CALLS))?;
     }
     set_environment(command.args(arguments), &environment);
+    let mut count = test(&mut command)?;
+    if arguments.is_empty() {
+        // Locks, parking and turnstiles once more, under schedules that shuttle chooses.
+        let schedules = ["test", "--profile", PROFILE, "-p", "keyspace", "--features", "shuttle"];
+        count += test(&mut shell::cargo(&schedules))?;
+    }
+    for report in environment::files(&reports)? {
+        let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
+        let name = report.file_name().unwrap_or_default().to_string_lossy();
+        println!("client suite {name}: {}", text.trim());
+        count += Count::of_client(&text).ok_or_else(|| format!("{name} reports no count"))?;
+    }
+    Ok(count)
+}
+
+/// Runs one `cargo test`, shows what it prints, and counts.
+fn test(command: &mut Command) -> Result<Count, String> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     let stdout = child.stdout.take().expect("its standard output was asked for");
     let mut count = Count::default();
@@ -40,13 +57,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
     }
     let status = child.wait().map_err(|error| error.to_string())?;
     if !status.success() && count.failed == 0 {
-        shell::judge(&command, status, "it failed before or between the tests")?;
-    }
-    for report in environment::files(&reports)? {
-        let text = std::fs::read_to_string(&report).map_err(|error| error.to_string())?;
-        let name = report.file_name().unwrap_or_default().to_string_lossy();
-        println!("client suite {name}: {}", text.trim());
-        count += Count::of_client(&text).ok_or_else(|| format!("{name} reports no count"))?;
+        shell::judge(command, status, "it failed before or between the tests")?;
     }
     Ok(count)
 }
