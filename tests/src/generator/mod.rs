@@ -59,8 +59,13 @@ impl<'a> Generator<'a> {
         let point = self.random.below(total);
         let declared = self.commands[self.weights.partition_point(|sum| *sum <= point)];
         let mut request = Request::new(declared);
-        for argument in &declared.arguments {
-            self.draw_argument(declared, argument, &mut request);
+        if declared.name.starts_with("command|getkeys") {
+            let whose = self.draw();
+            request.command.extend(whose.command);
+        } else {
+            for argument in &declared.arguments {
+                self.draw_argument(declared, argument, &mut request);
+            }
         }
         if self.random.below(SPOILT) == 0 {
             self.spoil(declared, &mut request.command);

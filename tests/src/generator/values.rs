@@ -151,8 +151,8 @@ const SETTINGS: &[(&str, &[&[u8]])] = &[
     ("maxmemory-policy", &[b"noeviction", b"allkeys-lfu", b"volatile-lru", b"nosuch", b""]),
     ("lfu-log-factor", &[b"10", b"0", b"-1", b"x"]),
     ("slowlog-log-slower-than", &[b"10000", b"-1", b"x", b""]),
-    ("hz", &[b"10", b"x"]),
-    ("maxmemory-samples", &[b"5", b"10", b"0", b"x"]),
+    ("latency-monitor-threshold", &[b"0", b"100", b"x"]),
+    ("lfu-decay-time", &[b"1", b"10", b"0", b"x"]),
     ("notify-keyspace-events", &[b"", b"KEA", b"Kg$", b"?", b"A"]),
     ("no-such-setting", &[b"1"]),
 ];
@@ -161,8 +161,15 @@ const SETTINGS: &[(&str, &[&[u8]])] = &[
 const NAMES: &[&[u8]] =
     &[b"name", b"lib-1.0(v2)", b"", b"two words", b"line\nline", b"\xff", b"a\x7f", b"~!"];
 
-const SETTING_PATTERNS: &[&[u8]] =
-    &[b"maxmemory-policy", b"LFU-*", b"slowlog-log-*", b"hz", b"maxmemory-s*", b"no-such", b""];
+const SETTING_PATTERNS: &[&[u8]] = &[
+    b"maxmemory-policy",
+    b"LFU-*",
+    b"slowlog-log-*",
+    b"latency-m*",
+    b"lfu-decay-time",
+    b"no-such",
+    b"",
+];
 
 /// A value for an argument.
 pub(super) fn draw(
@@ -217,9 +224,9 @@ fn special(
             pick(random, values)
         }
         ("object|freq" | "object|idletime", _) => key(random),
-        ("restore", "seconds" | "frequency") => integer(random),
+        ("restore" | "restore-asking", "seconds" | "frequency") => integer(random),
         // Redis lets a greater number overflow into the past; we refuse it.
-        ("restore", "ttl") => match random.below(8) {
+        ("restore" | "restore-asking", "ttl") => match random.below(8) {
             0..=3 => b"0".to_vec(),
             4 => b"-1".to_vec(),
             5 => pick(random, NO_INTEGERS),
