@@ -32,7 +32,7 @@ pub(crate) async fn run(server: &'static Server) {
         server.rates.note(now_us, totals);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
-            server.note_memory_peak();
+            server.note_memory(server.keyspace.memory());
             close_idle_clients(server);
         }
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;

@@ -63,6 +63,8 @@ pub(crate) struct Server {
     pub(crate) shutdown: crate::shutdown::Shutdown,
     /// The most memory that was seen to be used, in bytes.
     pub(crate) peak_memory: AtomicUsize,
+    /// When that was, in Unix seconds.
+    pub(crate) peak_memory_time: AtomicI64,
     /// `DEBUG SET-ACTIVE-EXPIRE`.
     active_expiry: AtomicBool,
     workers: Box<[WorkerCounters]>,
@@ -99,6 +101,7 @@ impl Server {
             port: AtomicI64::new(0),
             shutdown: crate::shutdown::Shutdown::default(),
             peak_memory: AtomicUsize::new(keyspace.memory()),
+            peak_memory_time: AtomicI64::new(started / 1000),
             active_expiry: AtomicBool::new(true),
             workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
         }
@@ -115,8 +118,10 @@ impl Server {
     }
 
     /// Looks whether more memory is used than ever; to be called now and then.
-    pub(crate) fn note_memory_peak(&self) {
-        self.peak_memory.fetch_max(self.keyspace.memory(), Ordering::Relaxed);
+    pub(crate) fn note_memory(&self, used: usize) {
+        if self.peak_memory.fetch_max(used, Ordering::Relaxed) < used {
+            self.peak_memory_time.store(self.keyspace.clock().now_ms() / 1000, Ordering::Relaxed);
+        }
     }
 
     /// What a client's requests may measure.

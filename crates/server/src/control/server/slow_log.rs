@@ -6,7 +6,7 @@ use base::number::parse_i64;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
-use proto::{Args, Reply};
+use proto::Reply;
 
 use crate::command_log::{Remark, Remarkable};
 use crate::control::help::{self, container, misused};

@@ -45,7 +45,7 @@ impl Figures {
         let keyspace = server.keyspace;
         let clients = server.clients.all().iter().map(|client| client_bytes(client)).sum();
         let used = keyspace.memory() + clients;
-        server.peak_memory.fetch_max(used, Ordering::Relaxed);
+        server.note_memory(used);
         let startup = keyspace.fixed_memory();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
