@@ -12,9 +12,6 @@ use crate::reception::plain;
 /// Descriptors besides those of clients: listeners, files, the workers' own.
 const RESERVED: u64 = 32;
 
-/// How much less is asked for when the system refuses.
-const STEP: u64 = 16;
-
 /// Makes room for `maxclients`, or lowers it to what there is room for.
 pub(crate) fn fit_max_clients(config: &Config, log: &Log) -> Result<(), String> {
     let wanted = config.get(MAXCLIENTS);
@@ -36,15 +33,21 @@ pub(crate) fn raise_open_files(log: &Log, clients: u32) -> Result<u32, String> {
     if before >= wanted {
         return Ok(clients);
     }
-    let mut best = wanted;
+    let hard = limits.maximum.unwrap_or(u64::MAX);
     let mut refusal = String::new();
-    while best > before {
-        let maximum = limits.maximum.map(|maximum| maximum.max(best));
-        match setrlimit(Resource::Nofile, Rlimit { current: Some(best), maximum }) {
-            Ok(()) => break,
+    let mut best = before;
+    for candidate in [wanted, wanted.min(most_of_system()), wanted.min(hard)] {
+        if candidate <= before {
+            continue;
+        }
+        let maximum = limits.maximum.map(|maximum| maximum.max(candidate));
+        match setrlimit(Resource::Nofile, Rlimit { current: Some(candidate), maximum }) {
+            Ok(()) => {
+                best = candidate;
+                break;
+            }
             Err(error) => refusal = plain(&error.into()),
         }
-        best = best.saturating_sub(STEP).max(before);
     }
     if best >= wanted {
         log_notice!(
@@ -74,6 +77,12 @@ pub(crate) fn raise_open_files(log: &Log, clients: u32) -> Result<u32, String> {
          compensate for low ulimit. If you need higher maxclients increase 'ulimit -n'."
     );
     Ok(fitting)
+}
+
+/// What the system lets any process have, the superuser's included.
+fn most_of_system() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/fs/nr_open").ok();
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// Follows `disable-thp`.

@@ -26,7 +26,11 @@ pub(super) fn write(entry: &Entry, reply: &mut Reply<'_>) {
     spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
     spec.keys.iter().for_each(|keys| write_keys(keys, reply));
-    reply.array(entry.subcommands.len());
+    // Redis says "none" with a set and "some" with an array.
+    match entry.subcommands.len() {
+        0 => reply.set(0),
+        count => reply.array(count),
+    }
     entry.subcommands.iter().for_each(|subcommand| write(subcommand, reply));
 }
 

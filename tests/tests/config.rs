@@ -1,0 +1,253 @@
+//! CONFIG: reading, changing, writing down, and what a change brings about.
+
+use proto::value::Value;
+use tests::server::free_port;
+use tests::{Client, Duel, Oracle, Server, check};
+
+fn call(client: &mut Client, line: &str) -> Value {
+    let words = base::quote::split_arguments(line.as_bytes());
+    client.call(&words.expect("quotes are balanced"))
+}
+
+fn error(line: &str) -> Value {
+    Value::Error(line.as_bytes().to_vec())
+}
+
+/// Whatever has the same reply on Redis 8.2, in both protocols.
+const COMMON: &str = r#"
+    CONFIG
+    CONFIG NOSUCH
+    CONFIG HELP
+    CONFIG HELP x
+    CONFIG GET
+    CONFIG GET maxmemory
+    CONFIG GET MaxMemory
+    CONFIG GET maxmemory maxmemory
+    CONFIG GET nosuch
+    CONFIG GET maxmemory-s* timeout
+    CONFIG GET [hH]z
+    CONFIG GET slave-read-only replica-read-only
+    CONFIG SET
+    CONFIG SET maxmemory
+    CONFIG SET maxmemory 1 timeout
+    CONFIG SET nosuch 1
+    CONFIG SET maxmemory 100mb
+    CONFIG GET maxmemory
+    CONFIG SET MAXMEMORY 1gb timeout 5
+    CONFIG GET maxmemory timeout
+    CONFIG SET maxmemory 5mb timeout x
+    CONFIG GET maxmemory timeout
+    CONFIG SET maxmemory 1 maxmemory 2
+    CONFIG SET maxmemory abc
+    CONFIG SET maxmemory 0
+    CONFIG SET timeout -1
+    CONFIG SET timeout 0
+    CONFIG SET maxmemory-policy nosuch
+    CONFIG SET maxmemory-policy allkeys-lfu
+    CONFIG SET maxmemory-policy noeviction
+    CONFIG SET databases 3
+    CONFIG SET daemonize yes
+    CONFIG SET dir /
+    CONFIG SET appendonly perhaps
+    CONFIG SET lfu-log-factor 5 lfu-decay-time 2
+    CONFIG GET lfu-*
+    CONFIG SET notify-keyspace-events KEA
+    CONFIG GET notify-keyspace-events
+    CONFIG SET notify-keyspace-events ""
+    CONFIG SET save "10 20"
+    CONFIG GET save
+    CONFIG SET save ""
+    CONFIG SET requirepass ""
+    CONFIG SET port 99999
+    CONFIG SET bind 192.0.2.1
+    CONFIG RESETSTAT
+    CONFIG RESETSTAT x
+    CONFIG REWRITE
+    CONFIG REWRITE x
+"#;
+
+#[test]
+fn replies_are_those_of_redis() {
+    for connect in [Server::client, Server::client3] {
+        let (ours, theirs) = (Server::start(&[]), Oracle::redis82());
+        let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
+        for line in COMMON.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            duel.run(base::quote::split_arguments(line.as_bytes()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn the_port_and_the_addresses_change_at_run_time() {
+    let server = Server::start(&[]);
+    let mut first = server.client();
+    let port = free_port();
+    check(&mut first, &format!("> CONFIG SET port {port}\nOK"));
+    assert!(Client::try_connect(server.port()).is_err(), "the old port is closed");
+    let mut second = Client::connect(port);
+    check(&mut first, "> SET k v\nOK");
+    check(&mut second, "> GET k\n\"v\"");
+    // The same port on more addresses: the first one stays open throughout.
+    check(&mut second, "> CONFIG SET bind \"127.0.0.1 127.0.0.2\"\nOK\n> PING\nPONG");
+    check(&mut Client::connect(port), "> PING\nPONG");
+    assert!(std::net::TcpStream::connect(("127.0.0.2", port)).is_ok());
+    check(&mut second, "> CONFIG SET bind 127.0.0.2\nOK");
+    assert!(Client::try_connect(port).is_err());
+    check(&mut second, "> CONFIG SET port 0\nOK");
+    assert!(std::net::TcpStream::connect(("127.0.0.2", port)).is_err());
+    check(&mut second, &format!("> CONFIG SET port {port} bind 127.0.0.1\nOK"));
+    check(&mut Client::connect(port), "> GET k\n\"v\"");
+    // The harness looks for the server where it was.
+    check(&mut second, &format!("> CONFIG SET port {}\nOK", server.port()));
+}
+
+#[test]
+fn an_effect_that_fails_takes_everything_back() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let reply = call(&mut client, &format!("CONFIG SET maxmemory 5mb loglevel debug port {port}"));
+    let text = "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on \
+                this port. Check server logs.";
+    assert_eq!(reply, error(text));
+    check(&mut client, "> CONFIG GET maxmemory\n1) \"maxmemory\"\n2) \"0\"");
+    check(&mut client, "> CONFIG GET loglevel\n1) \"loglevel\"\n2) \"notice\"");
+    check(&mut server.client(), "> PING\nPONG");
+}
+
+#[test]
+fn more_clients_than_files_are_refused() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let Value::Error(line) = call(&mut client, "CONFIG SET maxclients 4000000000") else {
+        panic!("no system has so many files");
+    };
+    let line = String::from_utf8(line).unwrap();
+    let text = "ERR CONFIG SET failed (possibly related to argument 'maxclients') - The operating \
+                system is not able to handle the specified number of clients, try with ";
+    assert!(line.starts_with(text), "{line}");
+    check(&mut client, "> CONFIG GET maxclients\n1) \"maxclients\"\n2) \"10000\"");
+    check(&mut client, "> CONFIG SET maxclients 1\nOK");
+    let mut second = server.client();
+    assert_eq!(second.receive(), error("ERR max number of clients reached"));
+    check(&mut client, "> CONFIG SET maxclients 100\nOK");
+}
+
+#[test]
+fn a_password_binds_those_who_come_later() {
+    let server = Server::start(&[]);
+    let mut inside = server.client();
+    check(&mut inside, "> CONFIG SET requirepass secret\nOK\n> PING\nPONG");
+    let mut outside = server.client();
+    check(&mut outside, "> PING\n(error) NOAUTH Authentication required.");
+    check(
+        &mut outside,
+        "> AUTH secret\nOK\n> CONFIG GET requirepass\n1) \"requirepass\"\n2) \"secret\"",
+    );
+    let mut waiting = server.client();
+    check(&mut waiting, "> PING\n(error) NOAUTH Authentication required.");
+    check(&mut inside, "> CONFIG SET requirepass \"\"\nOK");
+    check(&mut waiting, "> PING\nPONG");
+}
+
+#[test]
+fn settings_reach_the_keyspace() {
+    let server =
+        Server::start(&["--maxmemory-policy", "allkeys-lfu", "--proto-max-bulk-len", "2mb"]);
+    let mut client = server.client();
+    check(&mut client, "> SET k v\nOK\n> OBJECT FREQ k\n~ (integer) *");
+    check(&mut client, "> SETRANGE k 3000000 x\n~ (error) ERR string exceeds maximum*");
+    check(&mut client, "> CONFIG SET maxmemory-policy allkeys-lru proto-max-bulk-len 4mb\nOK");
+    check(
+        &mut client,
+        "> OBJECT IDLETIME k\n~ (integer) *\n> SETRANGE k 3000000 x\n(integer) 3000001",
+    );
+}
+
+#[test]
+fn the_log_follows() {
+    let mut server = Server::start(&["--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    check(&mut client, "> CONFIG SET loglevel nothing\nOK\n> DEBUG LOG unheard\nOK");
+    check(&mut client, "> CONFIG SET loglevel debug\nOK\n> DEBUG LOG heard\nOK");
+    server.wait_for_log("DEBUG LOG: heard");
+    assert!(!server.log().contains("unheard"));
+}
+
+#[test]
+fn the_file_is_rewritten() {
+    let text = "# mine\nmaxmemory 5mb # not a comment to Redis\n";
+    assert!(text.contains("mine"));
+    let server = Server::start_with_config(
+        "# mine\nmaxmemory 5mb\nport 0\n",
+        &["--enable-debug-command", "yes", "--protected-mode", "no"],
+    );
+    let file = server.folder().join("apus.conf");
+    let mut client = server.client();
+    check(&mut client, "> CONFIG SET maxmemory 7mb timeout 9\nOK\n> CONFIG REWRITE\nOK");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# mine\nmaxmemory 7mb\nport 0\n"), "{text}");
+    assert!(text.contains("\n# Generated by CONFIG REWRITE\n") && text.contains("\ntimeout 9\n"));
+    assert!(!text.contains("slowlog-max-len"));
+    check(&mut client, "> DEBUG CONFIG-REWRITE-FORCE-ALL\nOK");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\nslowlog-max-len 128\n"), "{text}");
+    let dir = file.parent().unwrap().canonicalize().unwrap();
+    let mut again = Server::start_with_config(&text, &["--dir", &dir.display().to_string()]);
+    check(&mut again.client(), "> CONFIG GET timeout\n1) \"timeout\"\n2) \"9\"");
+    again.wait_for_log("Ready");
+}
+
+#[test]
+fn protected_options_are_for_those_who_may() {
+    let refused = "> CONFIG SET dir /\n(error) ERR CONFIG SET failed (possibly related to argument \
+                   'dir') - can't set protected config";
+    check(&mut Server::start(&[]).client(), refused);
+    for allowed in ["yes", "local"] {
+        let server = Server::start(&["--enable-protected-configs", allowed]);
+        let mut client = server.client();
+        check(&mut client, "> CONFIG SET dir /\nOK\n> CONFIG GET dir\n1) \"dir\"\n2) \"/\"");
+        let cwd = std::fs::read_link(format!("/proc/{}/cwd", server.pid())).unwrap();
+        assert_eq!(cwd, std::path::Path::new("/"));
+        check(&mut client, "> CONFIG SET dir /nonexistent\n~ (error) *- No such file or directory");
+    }
+}
+
+#[test]
+fn statistics_begin_again() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    check(&mut client, "> SET k v\nOK\n> GET k\n\"v\"\n> GET x\n(nil)\n> NOSUCH\n~ (error) *");
+    check(&mut client, "> CONFIG RESETSTAT\nOK");
+    check(&mut client, "> LATENCY HISTOGRAM get set\n(empty array)");
+}
+
+/// Changes from many clients at once: each is whole, and the file is never half written.
+#[test]
+fn changes_take_turns() {
+    let server = Server::start_with_config("timeout 0\n", &[]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for _ in 0..20 {
+                    let line = format!("CONFIG SET timeout {number} maxmemory {number}mb");
+                    assert_eq!(call(&mut client, &line), Value::Simple(b"OK".to_vec()));
+                    let line = "CONFIG REWRITE";
+                    assert_eq!(call(&mut client, line), Value::Simple(b"OK".to_vec()));
+                }
+            });
+        }
+    });
+    let mut client = server.client();
+    let value = |client: &mut Client, name: &str| match call(client, &format!("CONFIG GET {name}"))
+    {
+        Value::Array(pair) => String::from_utf8(pair[1].as_bytes().unwrap().to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    let timeout: u64 = value(&mut client, "timeout").parse().unwrap();
+    assert_eq!(value(&mut client, "maxmemory"), (timeout << 20).to_string());
+    let text = std::fs::read_to_string(server.folder().join("apus.conf")).unwrap();
+    assert_eq!(text.matches("maxmemory ").count(), 1, "{text}");
+}

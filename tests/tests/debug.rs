@@ -1,0 +1,243 @@
+//! DEBUG: who may, exact replies, and what its tools do.
+
+use std::time::{Duration, Instant};
+
+use proto::value::Value;
+use tests::{Client, Duel, Oracle, Server, check, play};
+
+const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
+
+/// Whatever has the same reply on Redis 8.2.
+const COMMON: &str = r#"
+    DEBUG
+    DEBUG NOSUCH
+    DEBUG SLEEP
+    DEBUG SLEEP 0
+    DEBUG SLEEP -1
+    DEBUG SLEEP x
+    DEBUG SLEEP 0 1
+    DEBUG PROTOCOL string
+    DEBUG PROTOCOL integer
+    DEBUG PROTOCOL double
+    DEBUG PROTOCOL bignum
+    DEBUG PROTOCOL null
+    DEBUG PROTOCOL array
+    DEBUG PROTOCOL set
+    DEBUG PROTOCOL map
+    DEBUG PROTOCOL attrib
+    DEBUG PROTOCOL verbatim
+    DEBUG PROTOCOL TRUE
+    DEBUG PROTOCOL False
+    DEBUG PROTOCOL nosuch
+    DEBUG PROTOCOL
+    DEBUG ERROR "MYERR a b"
+    DEBUG ERROR "one\r\ntwo"
+    DEBUG LOG hi
+    DEBUG REPLICATE SET
+    DEBUG CHANGE-REPL-ID
+    DEBUG DICT-RESIZING 0
+    DEBUG DICT-RESIZING 1
+    DEBUG PAUSE-CRON 0
+    DEBUG PAUSE-CRON
+    DEBUG REPLYBUFFER PEAK-RESET-TIME NEVER
+    DEBUG REPLYBUFFER peak-reset-time RESET
+    DEBUG REPLYBUFFER PEAK-RESET-TIME 100
+    DEBUG REPLYBUFFER RESIZING 1
+    DEBUG REPLYBUFFER NOSUCH 1
+    DEBUG REPLYBUFFER RESIZING
+    DEBUG SET-DISABLE-DENY-SCRIPTS 0
+    DEBUG SET-DISABLE-DENY-SCRIPTS
+    DEBUG SET-SKIP-CHECKSUM-VALIDATION 0
+    DEBUG DROP-CLUSTER-PACKET-FILTER -1
+    DEBUG CLIENT-EVICTION
+    DEBUG QUICKLIST-PACKED-THRESHOLD 100b
+    DEBUG QUICKLIST-PACKED-THRESHOLD 0
+    DEBUG QUICKLIST-PACKED-THRESHOLD x
+    DEBUG QUICKLIST-PACKED-THRESHOLD 5gb
+    DEBUG SET-ACTIVE-EXPIRE 0
+    DEBUG SET-ACTIVE-EXPIRE 1
+    DEBUG SET-ACTIVE-EXPIRE
+    DEBUG OBJECT
+    DEBUG OBJECT nosuch
+    DEBUG SDSLEN nosuch
+    DEBUG HTSTATS 99
+    DEBUG HTSTATS x
+    DEBUG HTSTATS
+    DEBUG HTSTATS-KEY nosuch
+    DEBUG DIGEST
+    DEBUG DIGEST x
+    DEBUG DIGEST-VALUE
+    DEBUG DIGEST-VALUE nosuch nosuch
+    DEBUG POPULATE
+    DEBUG POPULATE x
+    DEBUG POPULATE -1
+    DEBUG POPULATE 1 a x
+    DEBUG POPULATE 1 a 1 1
+    DEBUG POPULATE 0
+    DEBUG POPULATE 3
+    DEBUG POPULATE 3 foo
+    DEBUG POPULATE 3 foo 100
+    DEBUG POPULATE 3 bar 3
+    DEBUG POPULATE 3 baz 20
+    DEBUG POPULATE 1 one 0
+    DBSIZE
+    MGET key:0 key:1 key:2 foo:0 foo:2 bar:0 bar:1 baz:2 one:0
+    SET i 12
+    DEBUG SDSLEN i
+    DEBUG HTSTATS-KEY i
+    FLUSHALL
+    DEBUG DIGEST
+"#;
+
+#[test]
+fn replies_are_those_of_redis() {
+    for connect in [Server::client, Server::client3] {
+        let (ours, theirs) = (Server::start(DEBUG), Oracle::Redis82.start(DEBUG));
+        let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
+        for line in COMMON.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            duel.run(base::quote::split_arguments(line.as_bytes()).unwrap());
+        }
+    }
+}
+
+#[test]
+fn only_those_may_whom_the_configuration_names() {
+    let refused = "> DEBUG SLEEP 0\n(error) ERR DEBUG command not allowed. If the \
+        enable-debug-command option is set to \"local\", you can run it from a local connection, \
+        otherwise you need to set this option in the configuration file, and then restart the \
+        server.";
+    check(&mut Server::start(&[]).client(), refused);
+    let local = Server::start(&["--enable-debug-command", "local"]);
+    check(&mut local.client(), "> DEBUG SLEEP 0\nOK");
+}
+
+#[test]
+fn push_is_for_those_who_understand_it() {
+    let server = Server::start(DEBUG);
+    let refused = "> DEBUG PROTOCOL push\n(error) ERR RESP2 is not supported by this command";
+    check(&mut server.client(), refused);
+    let script = "> DEBUG PROTOCOL push\n\"Some real reply following the push reply\"\n\
+                  <\n1> \"server-cpu-usage\"\n2> (integer) 42";
+    check(&mut server.client3(), script);
+}
+
+#[test]
+fn a_sleeper_keeps_nobody_else_waiting() {
+    let server = Server::start(&["--enable-debug-command", "yes", "--worker-threads", "1"]);
+    play(
+        &server,
+        r#"
+        sleeper> DEBUG SLEEP 0.3
+        sleeper> PING
+        other> PING
+        PONG
+        sleeper<
+        (silence)
+        sleeper<
+        OK
+        sleeper<
+        PONG
+        "#,
+    );
+    // Ever so many sleepers take no threads.
+    let mut sleepers: Vec<Client> = (0..100).map(|_| server.client()).collect();
+    for sleeper in &mut sleepers {
+        sleeper.send(&["DEBUG", "SLEEP", "1000000000000"]);
+    }
+    check(&mut server.client(), "> DEBUG POPULATE 10\nOK\n> DEBUG SLEEP 0.01\nOK");
+}
+
+#[test]
+fn objects_are_shown() {
+    let server = Server::start(DEBUG);
+    let mut client = server.client();
+    check(
+        &mut client,
+        r#"
+        > SET k hello
+        OK
+        > SET n 12
+        OK
+        > DEBUG OBJECT k
+        ~ Value at:0x* refcount:1 encoding:embstr serializedlength:6 lru:* lru_seconds_idle:0
+        > DEBUG OBJECT n
+        ~ Value at:0x* refcount:1 encoding:int serializedlength:2 lru:* lru_seconds_idle:0
+        > DEBUG SDSLEN k
+        ~ key_sds_len:1, key_sds_avail:0, key_zmalloc: *, val_sds_len:5, val_sds_avail:*
+        > DEBUG HTSTATS 0
+        "[Dictionary HT]\nHash table 0 stats (main hash table):\n table size: 16\n number of elements: 2\n[Expires HT]\n"
+        > DEBUG HTSTATS 0 full
+        ~ "?Dictionary HT]*partitions: 2*Bucket fill distribution:*
+        > DEBUG HTSTATS 5
+        "[Dictionary HT]\n[Expires HT]\n"
+        > DEBUG STRINGMATCH-TEST
+        Apparently Redis did not crash: test passed
+        > DEBUG STRUCTSIZE
+        ~ "bits:64 *
+        > DEBUG HELP
+        ~ 1) DEBUG <subcommand> *
+        ...
+        "#,
+    );
+}
+
+#[test]
+fn digests_tell_data_sets_apart() {
+    let digest = |lines: &str| {
+        let server = Server::start(DEBUG);
+        let mut client = server.client();
+        for line in lines.split(';') {
+            client.call(&base::quote::split_arguments(line.as_bytes()).unwrap());
+        }
+        client.call(&["DEBUG", "DIGEST"])
+    };
+    let one = digest("SET a 1;SET b 2");
+    assert_eq!(one, digest("SET b 2;SET c 3;SET a 1;DEL c"));
+    for other in
+        ["SET a 1", "SET a 2;SET b 1", "SET a 1;SET b 2 EX 100", "SET a 1;SELECT 1;SET b 2"]
+    {
+        assert_ne!(one, digest(other), "{other}");
+    }
+    let server = Server::start(DEBUG);
+    let mut client = server.client();
+    check(&mut client, "> SET a x\nOK\n> SET b x\nOK");
+    let Value::Array(values) = client.call(&["DEBUG", "DIGEST-VALUE", "a", "b"]) else { panic!() };
+    assert_eq!(values[0], values[1], "a value's digest knows no key");
+}
+
+#[test]
+fn expiry_can_be_left_to_readers() {
+    let server = Server::start(DEBUG);
+    let mut client = server.client();
+    check(&mut client, "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET k v PX 10\nOK");
+    std::thread::sleep(Duration::from_millis(700));
+    check(&mut client, "> DBSIZE\n(integer) 1\n> DEBUG SET-ACTIVE-EXPIRE 1\nOK");
+    tests::server::eventually("the key is gone", || client.call(&["DBSIZE"]) == Value::Integer(0));
+}
+
+#[test]
+fn many_keys_come_while_others_are_served() {
+    let server = Server::start(&["--enable-debug-command", "yes", "--worker-threads", "1"]);
+    let (mut maker, mut other) = (server.client(), server.client());
+    let started = Instant::now();
+    maker.send(&["DEBUG", "POPULATE", "200000"]);
+    let mut slowest = Duration::ZERO;
+    let mut answers = 0;
+    let reply = loop {
+        let asked = Instant::now();
+        check(&mut other, "> GET nosuch\n(nil)");
+        slowest = slowest.max(asked.elapsed());
+        answers += 1;
+        match maker.arrival(Duration::from_millis(1)).unwrap() {
+            tests::Arrival::Reply(reply) => break reply,
+            _ => assert!(started.elapsed() < Duration::from_secs(60)),
+        }
+    };
+    assert_eq!(reply, Value::Simple(b"OK".to_vec()));
+    check(&mut other, "> DBSIZE\n(integer) 200000\n> GET key:199999\n\"value:199999\"");
+    assert!(answers > 10 && slowest < Duration::from_millis(500), "{answers} {slowest:?}");
+    // The world can be had in the middle of it.
+    maker.send(&["DEBUG", "POPULATE", "200000", "more"]);
+    check(&mut other, "> FLUSHALL\nOK");
+    assert_eq!(maker.receive(), Value::Simple(b"OK".to_vec()));
+}

@@ -1,0 +1,113 @@
+//! LATENCY: what was slow, and how long commands take.
+
+use std::time::Duration;
+
+use proto::value::Value;
+use tests::{Client, Duel, Oracle, Server, check};
+
+const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
+
+/// Whatever has the same reply on Redis 8.2.
+const COMMON: &str = r#"
+    LATENCY
+    LATENCY NOSUCH
+    LATENCY HELP
+    LATENCY HELP x
+    LATENCY DOCTOR
+    LATENCY DOCTOR x
+    LATENCY LATEST
+    LATENCY LATEST x
+    LATENCY HISTORY
+    LATENCY HISTORY command
+    LATENCY HISTORY a b
+    LATENCY GRAPH
+    LATENCY GRAPH command
+    LATENCY GRAPH a b
+    LATENCY RESET
+    LATENCY RESET command fast-command
+    LATENCY HISTOGRAM nosuch
+    CONFIG SET latency-monitor-threshold 1000
+    LATENCY DOCTOR
+    LATENCY LATEST
+    CONFIG SET latency-monitor-threshold -1
+"#;
+
+#[test]
+fn replies_are_those_of_redis() {
+    for connect in [Server::client, Server::client3] {
+        let (ours, theirs) = (Server::start(DEBUG), Oracle::Redis82.start(DEBUG));
+        let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
+        for line in COMMON.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            duel.run(base::quote::split_arguments(line.as_bytes()).unwrap());
+        }
+    }
+}
+
+fn text(client: &mut Client, arguments: &[&str]) -> String {
+    let reply = client.call(arguments);
+    String::from_utf8(reply.as_bytes().unwrap_or_else(|| panic!("{reply:?}")).to_vec()).unwrap()
+}
+
+#[test]
+fn slow_events_are_remembered_until_they_are_reset() {
+    let server = Server::start(DEBUG);
+    let mut client = server.client();
+    check(&mut client, "> DEBUG SLEEP 0.02\nOK\n> LATENCY LATEST\n(empty array)");
+    check(&mut client, "> CONFIG SET latency-monitor-threshold 5\nOK\n> DEBUG SLEEP 0.02\nOK");
+    let latest = "> LATENCY LATEST\n~ 1) 1) *\n~    2) (integer) 1*\n~    3) (integer) 2?\n\
+                  ~    4) (integer) 2?";
+    check(&mut client, latest);
+    std::thread::sleep(Duration::from_millis(1010));
+    check(&mut client, "> DEBUG SLEEP 0.05\nOK");
+    let Value::Array(history) = client.call(&["LATENCY", "HISTORY", "COMMAND"]) else { panic!() };
+    assert_eq!(history.len(), 2, "one sample for each second");
+    let graph = text(&mut client, &["LATENCY", "GRAPH", "command"]);
+    assert!(graph.starts_with("command - high 5") && graph.ends_with("s\n"), "{graph}");
+    let report = text(&mut client, &["LATENCY", "DOCTOR"]);
+    assert!(report.contains("1. command: 2 latency spikes (average "), "{report}");
+    assert!(report.contains("'CONFIG SET slowlog-log-slower-than 5000'"), "{report}");
+    check(&mut client, "> CONFIG SET slowlog-log-slower-than -1\nOK");
+    let report = text(&mut client, &["LATENCY", "DOCTOR"]);
+    assert!(report.contains("Try to enable the Slow Log"), "{report}");
+    check(&mut client, "> LATENCY RESET nosuch command\n(integer) 1\n> LATENCY RESET\n(integer) 0");
+    check(&mut client, "> LATENCY LATEST\n(empty array)");
+}
+
+#[test]
+fn work_on_other_threads_counts() {
+    let server =
+        Server::start(&["--latency-monitor-threshold", "1", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    check(&mut client, "> DEBUG POPULATE 200000\nOK\n> LATENCY RESET\n(integer) 1");
+    // So many keys are listed on a heavy-work thread.
+    client.call(&["KEYS", "*"]);
+    let Value::Array(history) = client.call(&["LATENCY", "HISTORY", "command"]) else { panic!() };
+    assert!(!history.is_empty());
+}
+
+#[test]
+fn histograms_count_every_call() {
+    let server = Server::start(&[]);
+    let mut client = server.client3();
+    check(&mut client, "> LATENCY HISTOGRAM get\n(empty hash)");
+    for _ in 0..10 {
+        check(&mut client, "> GET k\n(nil)");
+    }
+    check(&mut client, "> CLIENT ID\n~ (integer) *\n> CLIENT GETNAME\n(nil)");
+    let Value::Map(commands) = client.call(&["LATENCY", "HISTOGRAM", "GET", "client", "nosuch"])
+    else {
+        panic!("a map");
+    };
+    let names: Vec<String> = commands
+        .iter()
+        .map(|(name, _)| String::from_utf8(name.as_bytes().unwrap().to_vec()).unwrap())
+        .collect();
+    assert_eq!(names, ["get", "client|getname", "client|id"]);
+    let Value::Map(figures) = &commands[0].1 else { panic!("a map") };
+    assert_eq!(figures[0], (Value::Bulk(b"calls".to_vec()), Value::Integer(10)));
+    let Value::Map(buckets) = &figures[1].1 else { panic!("a map") };
+    assert_eq!(buckets.last().unwrap().1, Value::Integer(10));
+    check(&mut client, "> LATENCY RESET\n(integer) 0");
+    let Value::Map(all) = client.call(&["LATENCY", "HISTOGRAM"]) else { panic!("a map") };
+    assert!(all.len() >= 5, "LATENCY RESET leaves the histograms");
+}

@@ -1,0 +1,130 @@
+//! No worker waits for one client: a slow command, a lock that is taken, or the whole world keep
+//! their own sessions waiting and no others.
+
+use std::time::{Duration, Instant};
+
+use proto::value::Value;
+use tests::{Arrival, Client, Server, check};
+
+/// A server whose sessions all share one worker.
+fn one_worker() -> Server {
+    Server::start(&["--worker-threads", "1", "--enable-debug-command", "yes"])
+}
+
+/// Two strings whose longest common subsequence takes long to find.
+fn slow_pair(server: &Server, one: &str, other: &str, length: usize) {
+    let mut client = server.client();
+    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
+    for (key, step) in [(one, 7), (other, 11)] {
+        let value: String = text(step).collect();
+        assert_eq!(client.call(&["SET", key, &value]), Value::Simple(b"OK".to_vec()));
+    }
+}
+
+/// Asks until the slow client has its answer; returns how often, and the longest time for one.
+fn ask_meanwhile(slow: &mut Client, others: &mut [Client], line: &[&str]) -> (usize, Duration) {
+    let (mut asked, mut longest) = (0, Duration::ZERO);
+    loop {
+        for other in &mut *others {
+            let started = Instant::now();
+            other.call(line);
+            longest = longest.max(started.elapsed());
+            asked += 1;
+        }
+        match slow.arrival(Duration::from_micros(100)).unwrap() {
+            Arrival::Silence => {}
+            Arrival::Reply(reply) => {
+                assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
+                return (asked, longest);
+            }
+            Arrival::Closed => panic!("the slow client was closed"),
+        }
+    }
+}
+
+#[test]
+fn a_slow_command_leaves_the_worker_to_twenty_others() {
+    let server = one_worker();
+    slow_pair(&server, "a", "b", 20_000);
+    let mut slow = server.client();
+    let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    let started = Instant::now();
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    let (asked, longest) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
+    let took = started.elapsed();
+    assert!(asked >= 100, "{asked} answers in {took:?}");
+    assert!(longest < took / 2 && longest < Duration::from_millis(200), "{longest:?} of {took:?}");
+}
+
+#[test]
+fn who_wants_the_same_key_waits_and_nobody_else() {
+    let server = one_worker();
+    slow_pair(&server, "a", "b", 20_000);
+    let (mut slow, mut rival) = (server.client(), server.client());
+    let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    // The slow command holds its locks once another one has to wait for them.
+    std::thread::sleep(Duration::from_millis(20));
+    rival.send(&["STRLEN", "a"]);
+    rival.send(&["ECHO", "in order"]);
+    assert_eq!(rival.arrival(Duration::from_millis(20)).unwrap(), Arrival::Silence);
+    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
+    assert!(asked >= 100, "{asked}");
+    assert_eq!(rival.receive(), Value::Integer(20_000));
+    assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
+}
+
+#[test]
+fn a_long_list_of_keys_is_made_elsewhere() {
+    let server = one_worker();
+    let mut slow = server.client();
+    check(&mut slow, "> DEBUG POPULATE 200000\nOK");
+    let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    slow.send(&["KEYS", "*"]);
+    let (asked, longest) = ask_meanwhile(&mut slow, &mut others, &["GET", "key:1"]);
+    assert!(asked >= 20 && longest < Duration::from_millis(500), "{asked} {longest:?}");
+}
+
+#[test]
+fn a_waiting_session_can_be_killed() {
+    let server = one_worker();
+    slow_pair(&server, "a", "b", 20_000);
+    let (mut slow, mut rival, mut admin) = (server.client(), server.client(), server.client());
+    let Value::Integer(id) = rival.call(&["CLIENT", "ID"]) else { panic!("an id") };
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    std::thread::sleep(Duration::from_millis(20));
+    rival.send(&["STRLEN", "a"]);
+    assert_eq!(rival.arrival(Duration::from_millis(10)).unwrap(), Arrival::Silence);
+    check(&mut admin, &format!("> CLIENT KILL ID {id}\n(integer) 1"));
+    assert_eq!(rival.arrival(Duration::from_secs(5)).unwrap(), Arrival::Closed);
+    // The lock that it waited for goes to the next one.
+    let mut next = server.client();
+    next.send(&["STRLEN", "a"]);
+    assert!(matches!(slow.receive(), Value::Integer(_)));
+    assert_eq!(next.receive(), Value::Integer(20_000));
+}
+
+#[test]
+fn the_world_waits_for_heavy_work_and_others_go_on_talking() {
+    let server = one_worker();
+    slow_pair(&server, "a", "b", 20_000);
+    let (mut slow, mut flusher) = (server.client(), server.client());
+    let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    std::thread::sleep(Duration::from_millis(20));
+    flusher.send(&["FLUSHALL"]);
+    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["PING"]);
+    assert!(asked >= 100, "{asked}");
+    assert_eq!(flusher.receive(), Value::Simple(b"OK".to_vec()));
+    check(&mut others[0], "> DBSIZE\n(integer) 0");
+}
+
+#[test]
+fn freeing_much_keeps_nobody_waiting() {
+    let server = one_worker();
+    let mut client = server.client();
+    check(&mut client, "> DEBUG POPULATE 300000 a 100\nOK");
+    let started = Instant::now();
+    check(&mut client, "> FLUSHALL\nOK\n> DBSIZE\n(integer) 0");
+    assert!(started.elapsed() < Duration::from_millis(300), "{:?}", started.elapsed());
+}

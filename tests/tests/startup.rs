@@ -1,0 +1,329 @@
+//! The process: how it starts, what keeps it from starting, how it is told to end, and what it
+//! leaves behind.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tests::environment::{binary, repository};
+use tests::server::{eventually, free_port};
+use tests::{Client, Server, check};
+
+fn apus(arguments: &[&str]) -> Output {
+    Command::new(binary()).args(arguments).output().unwrap()
+}
+
+fn error_lines(output: &Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect()
+}
+
+/// The server must not start, say one line that holds `text`, and exit with 1.
+#[track_caller]
+fn refuses(arguments: &[&str], text: &str) {
+    let output = apus(arguments);
+    let lines = error_lines(&output);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {lines:?}");
+    assert!(lines.len() == 1 && lines[0].contains(text), "{arguments:?}: {lines:?}");
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("bad.conf"), "port 0\nmaxmemory lots\n").unwrap();
+    refuses(&["--nonsense", "1"], "'nonsense \"1\"': Bad directive or wrong number of arguments");
+    refuses(
+        &[&path("bad.conf")],
+        "at line 2 >>> 'maxmemory lots': argument must be a memory value",
+    );
+    refuses(&["/nonexistent/apus.conf"], "can't open config file '/nonexistent/apus.conf'");
+    refuses(&["--dir", "/nonexistent"], "No such file or directory");
+    refuses(&["--port", "0", "--logfile", "/nonexistent/log"], "Can't open the log file");
+    refuses(&["--port", "0", "--rename-command", "NOSUCH", "X"], "No such command");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let text = format!("listening socket 127.0.0.1:{port}: bind: Address already in use");
+    refuses(&["--port", &port, "--bind", "127.0.0.1"], &text);
+    refuses(&["--port", "0", "--bind", "192.0.2.1"], "Cannot assign requested address");
+    refuses(&["--port", "0", "--bind", "nowhere"], "invalid address");
+}
+
+#[test]
+fn a_failure_is_also_in_the_log_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log").display().to_string();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let bind = ["--port", &port, "--bind", "127.0.0.1"];
+    let arguments = [&bind[..], &["--logfile", &log]].concat();
+    assert_eq!(apus(&arguments).status.code(), Some(1));
+    assert!(std::fs::read_to_string(log).unwrap().contains("# Warning: Could not create server"));
+}
+
+#[test]
+fn version_and_help_are_said() {
+    for arguments in [["--version"], ["-v"]] {
+        let output = apus(&arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.starts_with("Apus server v="), "{text}");
+    }
+    let help = apus(&["--help"]);
+    assert!(help.status.success() && help.stdout.starts_with(b"Usage: apus "));
+}
+
+#[test]
+fn the_log_tells_what_runs_and_what_to_try() {
+    let server = Server::start(&["--worker-threads", "3", "--maxmemory", "100mb"]);
+    let log = server.log();
+    for text in [
+        &format!("Apus 0.0.0 is starting, pid {}", server.pid()),
+        "compatible with Redis 8.2.0: 3 workers (asked for)",
+        "Memory: limit 100.00M (maxmemory), ",
+        &format!("Listening on 127.0.0.1:{}", server.port()),
+        &format!("Try it: redis-cli -p {}", server.port()),
+        "* Ready to accept connections tcp",
+    ] {
+        assert!(log.contains(text), "{text}: {log}");
+    }
+    let mask = std::thread::available_parallelism().unwrap();
+    let server = Server::start(&[]);
+    assert!(server.log().contains(&format!(": {mask} worker")), "{}", server.log());
+}
+
+#[test]
+fn an_affinity_mask_decides_the_number_of_workers() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let child = Command::new("taskset")
+        .args(["-c", "0"])
+        .arg(binary())
+        .args(["--port", "0", "--bind", "127.0.0.1"])
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut child = Started(child.unwrap());
+    let log = child.read_log_to("Ready to accept connections");
+    assert!(log.contains("1 worker (the affinity mask)"), "{log}");
+}
+
+#[test]
+fn every_line_of_a_json_log_is_json() {
+    let mut server = Server::start(&["--log-format", "json", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    client.call(&["DEBUG", "LOG", "say \"hi\"\n"]);
+    client.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    server.wait_for_log("smaller than the current memory usage");
+    for line in server.log().lines() {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(value["pid"].is_u64() && value["message"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn directories_and_files_are_where_they_are_asked_for() {
+    let port = free_port().to_string();
+    let own = ["--pidfile", "server.pid", "--unixsocket", "server.sock", "--port", &port];
+    let server = Server::start(&own);
+    let folder = server.folder().to_owned();
+    let pid = std::fs::read_to_string(folder.join("server.pid")).unwrap();
+    assert_eq!(pid.trim(), server.pid().to_string());
+    let shown = folder.canonicalize().unwrap().display().to_string();
+    let mut client = Client::connect_unix(&folder.join("server.sock"));
+    check(&mut client, &format!("> CONFIG GET dir\n1) \"dir\"\n2) \"{shown}\""));
+    // The folder goes with the server's value, so the end is watched before it is waited for.
+    server.signal(Signal::TERM);
+    eventually("the files are removed", || {
+        !folder.join("server.pid").exists() && !folder.join("server.sock").exists()
+    });
+    assert!(server.wait().success());
+}
+
+#[test]
+fn a_unix_socket_alone_needs_no_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s").display().to_string();
+    let arguments = ["--port", "0", "--unixsocket", &socket, "--unixsocketperm", "700"];
+    let mut server = Started::new(&arguments, &[]);
+    let log = server.read_log_to("Ready to accept connections");
+    assert!(!log.contains("Listening on") && log.contains("Try it: redis-cli -s "), "{log}");
+    check(&mut Client::connect_unix(Path::new(&socket)), "> PING\nPONG");
+    let mode = std::fs::metadata(&socket).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o700);
+}
+
+#[test]
+fn signals_end_it_in_order() {
+    for (signal, text) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let mut server = Server::start(&[]);
+        let mut client = server.client();
+        // Nobody has to be idle for the end to come.
+        client.send(&["DEBUG", "SLEEP", "100"]);
+        server.signal(Signal::HUP);
+        server.signal(signal);
+        server.wait_for_log(&format!("Received {text} scheduling shutdown..."));
+        server.wait_for_log("Apus is now ready to exit, bye bye...");
+        assert_eq!(server.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_hang_up_is_ignored() {
+    let server = Server::start(&[]);
+    server.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(50));
+    check(&mut server.client(), "> PING\nPONG");
+}
+
+#[test]
+fn stock_configurations_start_unmodified() {
+    let mut files = vec![];
+    for name in ["redis-7.0.conf", "redis-8.2.conf", "valkey-9.1.conf", "stock.conf"] {
+        files.push(repository().join("tests/conf").join(name));
+    }
+    files.push("/etc/redis/redis.conf".into());
+    for file in files.iter().filter(|file| file.exists()) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let own =
+            ["--daemonize", "no", "--logfile", "", "--pidfile", "pid", "--protected-mode", "no"];
+        let server = Server::start_with_config(&text, &own);
+        let mut client = server.client();
+        check(&mut client, "> SET k v\nOK\n> GET k\n\"v\"\n> CONFIG REWRITE\nOK");
+        assert!(!server.log().contains('#'), "{}: {}", file.display(), server.log());
+    }
+}
+
+#[test]
+fn workers_are_bound_to_cores_and_freed() {
+    let server = Server::start(&["--server-thread-affinity", "true", "--worker-threads", "2"]);
+    let mut client = server.client();
+    check(&mut client, "> PING\nPONG");
+    let all = cores_of(std::process::id(), |_| true).concat();
+    let workers = || cores_of(server.pid(), |name| name.starts_with("worker-"));
+    let is_bound = |cores: &String| cores.parse::<u32>().is_ok();
+    eventually("workers are bound", || workers().len() == 2 && workers().iter().all(is_bound));
+    check(&mut client, "> CONFIG SET server-thread-affinity no\nOK");
+    eventually("workers are free", || workers().iter().all(|cores| all.starts_with(cores)));
+}
+
+/// The lists of cores that the threads with such names may use.
+fn cores_of(pid: u32, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let statuses =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).ok());
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    statuses
+        .filter(|status| wanted(&field(status, "Name:")))
+        .map(|status| field(&status, "Cpus_allowed_list:"))
+        .collect()
+}
+
+/// A process of our own, with its output; it is ended with its value.
+struct Started(Child);
+
+impl Started {
+    fn new(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(binary());
+        command.args(arguments).envs(environment.iter().copied());
+        Self(command.stdout(Stdio::piped()).spawn().unwrap())
+    }
+
+    /// Its log up to and with this text.
+    fn read_log_to(&mut self, text: &str) -> String {
+        let stdout = self.0.stdout.as_mut().unwrap();
+        let (mut log, mut byte) = (Vec::new(), [0]);
+        while !String::from_utf8_lossy(&log).contains(text) {
+            assert_eq!(stdout.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&log));
+            log.push(byte[0]);
+        }
+        String::from_utf8(log).unwrap()
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn systemd_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let path = path.display().to_string();
+    for supervised in ["systemd", "auto"] {
+        // Who is supervised stays in the foreground.
+        let arguments = ["--port", "0", "--bind", "127.0.0.1", "--daemonize", "yes"];
+        let arguments = [&arguments[..], &["--supervised", supervised]].concat();
+        let server = Started::new(&arguments, &[("NOTIFY_SOCKET", &path)]);
+        let mut state = [0; 256];
+        let mut told = |expected: &str| {
+            let length = socket.recv(&mut state).unwrap();
+            assert_eq!(String::from_utf8_lossy(&state[..length]), expected);
+        };
+        told("STATUS=Ready to accept connections\nREADY=1\n");
+        let pid = Pid::from_child(&server.0);
+        kill_process(pid, Signal::TERM).unwrap();
+        told("STATUS=Shutting down\nSTOPPING=1\n");
+    }
+}
+
+/// A daemon, known by its pid file.
+struct Daemon(i32);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::KILL);
+    }
+}
+
+#[test]
+fn a_daemon_is_ready_when_its_parent_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let port = free_port().to_string();
+    let mut parent = Command::new(binary())
+        .args(["-", "--daemonize", "yes", "--pidfile", &path("pid"), "--logfile", &path("log")])
+        .args(["--dir", &path("")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let config = format!("port {port}\nbind 127.0.0.1\nmaxclients 77\n");
+    parent.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
+    // The daemon holds none of the streams, else this would not return.
+    let output = parent.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let pid = std::fs::read_to_string(path("pid")).unwrap();
+    let daemon = Daemon(pid.trim().parse().unwrap());
+    let mut client = Client::connect(port.parse().unwrap());
+    check(&mut client, "> CONFIG GET maxclients\n1) \"maxclients\"\n2) \"77\"");
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.0)).unwrap();
+    let session = stat.rsplit_once(") ").unwrap().1.split(' ').nth(3).unwrap().to_owned();
+    assert_eq!(session, pid.trim(), "it leads a session of its own");
+    kill_process(Pid::from_raw(daemon.0).unwrap(), Signal::TERM).unwrap();
+    eventually("the pid file is removed", || !Path::new(&path("pid")).exists());
+    let log = std::fs::read_to_string(path("log")).unwrap();
+    assert!(log.contains("Removing the pid file.") && log.contains(&format!("{}:M ", daemon.0)));
+}
+
+#[test]
+fn a_daemon_that_fails_fails_its_parent() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = apus(&["--port", &port, "--bind", "127.0.0.1", "--daemonize", "yes"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = error_lines(&output);
+    assert!(lines.concat().contains("Address already in use"), "{lines:?}");
+}
