@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{DefaultHasher, Hasher};
 use std::io::Write;
 use std::sync::{LazyLock, Mutex};
 
@@ -96,35 +96,46 @@ impl Recorder {
 }
 
 fn note(resp3: bool, args: Args<'_>) {
-    let words = || args.iter().filter(|word| is_word(word));
-    let second = args.get(1).filter(|word| is_word(word));
+    let words = || args.iter().enumerate().filter(|(_, word)| is_word(word));
     let mut hasher = DefaultHasher::new();
-    (resp3, second).hash(&mut hasher);
-    words().for_each(|word| word.hash(&mut hasher));
+    hasher.write_u8(u8::from(resp3));
+    for (index, word) in words() {
+        // The first argument may be a subcommand; the order of the others tells nothing.
+        hasher.write_u8(u8::from(index == 1));
+        hasher.write(word);
+    }
     let is_new = NOTED.with_borrow_mut(|noted| noted.insert(hasher.finish()));
     if !is_new || !is_word(&args[0]) {
         return;
     }
     let upper = |word: &[u8]| String::from_utf8_lossy(word).to_ascii_uppercase();
-    let second = second.map_or("-".to_owned(), upper);
+    let second = args.get(1).filter(|word| is_word(word)).map_or("-".to_owned(), upper);
     let call = format!("{} {} {second}", if resp3 { 3 } else { 2 }, upper(&args[0]));
     let mut notes = NOTES.lock().expect("no holder panics");
     notes.add(format!("{call} -"));
-    words().skip(1).for_each(|word| notes.add(format!("{call} {}", upper(word))));
+    words().skip(1).for_each(|(_, word)| notes.add(format!("{call} {}", upper(word))));
 }
 
 /// Whether it may be a command or an option: letters, and at most one digit, as in DIFF1. Without
 /// this the numbers and the keys of a test would fill the notes.
 fn is_word(bytes: &[u8]) -> bool {
-    if bytes.len() > 32 {
-        return false;
+    let (mut has_letter, mut digits) = (false, 0);
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => has_letter = true,
+            b'0'..=b'9' => digits += 1,
+            b'-' | b'_' | b'.' => {}
+            _ => return matches!(bytes, b"*" | b"$" | b"~" | b"=" | b"#"),
+        }
+        if digits > 1 {
+            return false;
+        }
     }
-    let has_letter = bytes.iter().any(u8::is_ascii_alphabetic);
-    let digits = bytes.iter().filter(|byte| byte.is_ascii_digit()).count();
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    let is_sign = matches!(bytes, b"*" | b"$" | b"~" | b"=");
-    is_sign || (has_letter && digits <= 1 && bytes.iter().all(fits))
+    has_letter && bytes.len() <= LONGEST
 }
+
+/// No command or option is longer.
+const LONGEST: usize = 32;
 
 /// The notes of this process.
 struct Notes {

@@ -4,20 +4,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::inventory::{Inventory, Known};
+use super::inventory::{Inventory, Known, has_subcommands};
 use super::lists::Lists;
 use super::records::{Called, Records};
 
 /// All commands by group.
 pub(crate) struct Catalogue {
-    pub(crate) groups: BTreeMap<String, Vec<Entry>>,
+    pub(crate) groups: BTreeMap<Group, Vec<Entry>>,
+}
+
+/// A group of commands; those that the real servers know come first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// As COMMAND DOCS names it.
+    Known(String),
+    /// Who has its commands, and since when.
+    Rival(String, String),
 }
 
 /// A command.
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) state: State,
-    /// Why it is refused or not yet there, or in which protocol it was not called.
+    /// What follows the state: why it is refused or not yet there, or in which protocol it was not
+    /// called.
     pub(crate) reason: String,
     /// The option words with their states.
     pub(crate) options: BTreeMap<String, State>,
@@ -56,21 +66,22 @@ impl Catalogue {
         records: &Records,
     ) -> Self {
         let inventories = || std::iter::once(ours).chain(oracles.iter().rev());
-        let mut groups: BTreeMap<String, String> = BTreeMap::new();
+        let mut groups: BTreeMap<&String, Group> = BTreeMap::new();
         for (name, known) in inventories().flat_map(|inventory| &inventory.commands) {
-            groups.entry(name.clone()).or_insert_with(|| group_title(&known.group));
+            groups.entry(name).or_insert_with(|| Group::Known(known.group.clone()));
         }
-        for [name, who, _] in &lists.rivals {
-            groups.entry(name.clone()).or_insert_with(|| format!("{RIVALS}{who}"));
+        for [name, who, since] in &lists.rivals {
+            groups.entry(name).or_insert_with(|| Group::Rival(who.clone(), since.clone()));
         }
-        let names: BTreeSet<&String> = groups.keys().collect();
         let mut catalogue = Self { groups: BTreeMap::new() };
         for (name, group) in &groups {
-            let tokens = inventories().filter_map(|inventory| inventory.commands.get(name));
-            let tokens = tokens.flat_map(|known| &known.tokens).cloned().collect();
-            let begin = format!("{name} ");
-            let is_bare = names.iter().any(|other| other.starts_with(&begin));
-            let command = Joined { name, is_bare, ours: ours.commands.get(name), tokens };
+            let known = inventories().filter_map(|inventory| inventory.commands.get(*name));
+            let told = known.flat_map(|known| &known.tokens).cloned();
+            let listed = lists.options.iter().filter(|[command, ..]| command == *name);
+            let listed = listed.flat_map(|[_, words, _]| words.split(' ').map(str::to_owned));
+            let tokens = told.chain(listed).collect();
+            let is_container = has_subcommands(name, groups.keys().copied());
+            let command = Joined { name, is_container, ours: ours.commands.get(*name), tokens };
             let entry = command.judge(lists, records);
             catalogue.groups.entry(group.clone()).or_default().push(entry);
         }
@@ -93,18 +104,10 @@ impl Catalogue {
     }
 }
 
-/// The beginning of the title of a group that no oracle knows.
-const RIVALS: &str = "only in: ";
-
-fn group_title(group: &str) -> String {
-    if group.is_empty() { "no group".to_owned() } else { group.to_owned() }
-}
-
 /// A command with all that is known of it.
 struct Joined<'a> {
     name: &'a str,
-    /// Whether it has subcommands too.
-    is_bare: bool,
+    is_container: bool,
     ours: Option<&'a Known>,
     tokens: BTreeSet<String>,
 }
@@ -115,7 +118,7 @@ impl Joined<'_> {
         let option_state = |token: &str| match (state, self.ours) {
             (State::NotYet | State::Refused, _) | (_, None) => state,
             (_, Some(ours)) if !ours.tokens.contains(token) => State::NotYet,
-            _ => match records.called(self.name, self.is_bare, Some(token)) {
+            _ => match records.called(self.name, self.is_container, Some(token)) {
                 Called::Both => State::Done,
                 Called::Without(_) | Called::Never => State::Untested,
             },
@@ -127,14 +130,14 @@ impl Joined<'_> {
     fn state(&self, lists: &Lists, records: &Records) -> (State, String) {
         if let Some(remark) = lists.remark(self.name) {
             let state = if remark.is_refused { State::Refused } else { State::NotYet };
-            return (state, remark.reason.clone());
+            return (state, format!(" ({})", remark.reason));
         }
         if self.ours.is_none() {
             return (State::NotYet, String::new());
         }
-        match records.called(self.name, self.is_bare, None) {
+        match records.called(self.name, self.is_container, None) {
             Called::Both => (State::Done, String::new()),
-            Called::Without(protocol) => (State::Untested, format!("in RESP{protocol}")),
+            Called::Without(protocol) => (State::Untested, format!(" in RESP{protocol}")),
             Called::Never => (State::Untested, String::new()),
         }
     }

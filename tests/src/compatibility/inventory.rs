@@ -26,36 +26,36 @@ impl Inventory {
         for (name, doc) in pairs(&docs) {
             collect(&text(name), doc, &mut commands);
         }
-        let listed = client.call(&["COMMAND", "LIST"]);
-        for name in elements(&listed).iter().map(|name| title(&text(name))) {
-            let is_container = commands.keys().any(|known| known.starts_with(&format!("{name} ")));
-            if !is_container {
-                commands.entry(name).or_default();
-            }
+        for name in elements(&client.call(&["COMMAND", "LIST"])) {
+            commands.entry(title(&text(name))).or_default();
         }
         for command in elements(&client.call(&["COMMAND", "INFO"])) {
-            if let [name, Value::Integer(-1), ..] = elements(command) {
-                commands.entry(title(&text(name))).or_default();
+            let [name, Value::Integer(arity), ..] = elements(command) else { continue };
+            let name = title(&text(name));
+            if *arity != -1 && has_subcommands(&name, commands.keys()) {
+                commands.remove(&name);
             }
         }
         Self { commands }
     }
 }
 
-/// Adds a command, or the subcommands of a container.
+/// Whether any of the commands is a subcommand of this one.
+pub(crate) fn has_subcommands<'a>(
+    name: &str,
+    mut commands: impl Iterator<Item = &'a String>,
+) -> bool {
+    commands.any(|other| other.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))
+}
+
+/// Adds a command, or a container and its subcommands.
 fn collect(name: &str, doc: &Value, commands: &mut BTreeMap<String, Known>) {
-    match field(doc, "subcommands") {
-        Some(subcommands) => {
-            for (name, doc) in pairs(subcommands) {
-                collect(&text(name), doc, commands);
-            }
-        }
-        None => {
-            let group = field(doc, "group").map(text).unwrap_or_default();
-            let mut known = Known { group, tokens: BTreeSet::new() };
-            add_tokens(doc, &mut known.tokens);
-            commands.insert(title(name), known);
-        }
+    let group = field(doc, "group").map(text).unwrap_or_default();
+    let mut known = Known { group, tokens: BTreeSet::new() };
+    add_tokens(doc, &mut known.tokens);
+    commands.insert(title(name), known);
+    for (name, doc) in field(doc, "subcommands").map(pairs).unwrap_or_default() {
+        collect(&text(name), doc, commands);
     }
 }
 

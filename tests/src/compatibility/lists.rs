@@ -13,6 +13,8 @@ pub(crate) type Line = [String; 3];
 pub(crate) struct Lists {
     /// Commands that no oracle has: name, who has it, since when.
     pub(crate) rivals: Vec<Line>,
+    /// Option words that no oracle has: command, words, who has them.
+    pub(crate) options: Vec<Line>,
     /// States that no server can tell, by name.
     remarks: BTreeMap<String, Remark>,
     /// Error texts that no oracle confirms: command, text, source.
@@ -35,6 +37,7 @@ impl Lists {
         });
         Self {
             rivals: read(&folder.join("rivals.txt")),
+            options: read(&folder.join("options.txt")),
             remarks: remarks.collect(),
             errors: read(&folder.join("unverified-errors.txt")),
         }

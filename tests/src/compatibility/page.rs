@@ -1,8 +1,9 @@
 //! The page itself, in Markdown. Invariant: equal inputs give equal bytes.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::catalogue::{Catalogue, Entry, State};
+use super::catalogue::{Catalogue, Entry, Group, State};
 use super::directives::{self, Directive};
 use super::lists::Lists;
 
@@ -35,7 +36,7 @@ pub(crate) fn write(catalogue: &Catalogue, directives: &[Directive], lists: &Lis
     }
     write_directives(&mut page, directives);
     page.push_str("\n## Error texts that no real server confirmed\n\n");
-    page.push_str("None of the three has what these belong to.\n\n");
+    page.push_str("None of the three has what these belong to, or it says something else.\n\n");
     page.push_str("| command | text | taken from |\n|---|---|---|\n");
     for [command, text, source] in &lists.errors {
         line(&mut page, &format!("| {command} | `{text}` | {source} |"));
@@ -63,26 +64,33 @@ fn counts(page: &mut String, catalogue: &Catalogue, directives: &[Directive]) {
     line(page, &row("directives", directives::State::ALL.map(count)));
 }
 
-/// A table of what there is something to say of, then the names of the rest.
-fn write_group(page: &mut String, group: &str, entries: &[Entry]) {
-    line(page, &format!("\n### {group}\n"));
-    let is_plain = |entry: &&Entry| entry.state == State::NotYet && entry.reason.is_empty();
-    if !entries.iter().all(|entry| is_plain(&entry)) {
-        page.push_str("| command | state | options done | options missing |\n|---|---|---|---|\n");
+/// A table of what is there, then the names of what is not, by reason.
+fn write_group(page: &mut String, group: &Group, entries: &[Entry]) {
+    let title = match group {
+        Group::Known(name) => name.clone(),
+        Group::Rival(who, since) if since == "-" => format!("only in {who}"),
+        Group::Rival(who, since) => format!("only in {who} {since}"),
+    };
+    line(page, &format!("\n### {title}"));
+    let is_there = |entry: &&Entry| matches!(entry.state, State::Done | State::Untested);
+    if entries.iter().any(|entry| is_there(&entry)) {
+        line(page, "\n| command | state | options done | options missing |\n|---|---|---|---|");
     }
-    for entry in entries.iter().filter(|entry| !is_plain(entry)) {
-        let reason = if entry.reason.is_empty() { "" } else { ": " };
-        let state = format!("{}{reason}{}", entry.state.text(), entry.reason);
+    for entry in entries.iter().filter(is_there) {
+        let Entry { name, state, reason, .. } = entry;
+        let state = format!("{}{reason}", state.text());
         let [done, missing] = [words(entry, State::Done), missing(entry)];
-        line(page, &format!("| {} | {state} | {done} | {missing} |", entry.name));
+        line(page, &format!("| {name} | {state} | {done} | {missing} |"));
     }
-    let names = entries.iter().filter(is_plain).map(|entry| {
-        let options = words(entry, State::NotYet);
-        if options.is_empty() { code(&entry.name) } else { format!("`{}` ({options})", entry.name) }
-    });
-    let names: Vec<String> = names.collect();
-    if !names.is_empty() {
-        line(page, &format!("\nNot yet: {}.", names.join(", ")));
+    let mut absent: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for entry in entries.iter().filter(|entry| !is_there(entry)) {
+        let options = words(entry, entry.state);
+        let options = if options.is_empty() { options } else { format!(" ({options})") };
+        let name = code(&entry.name) + &options;
+        absent.entry((entry.state.text(), &entry.reason)).or_default().push(name);
+    }
+    for ((state, reason), names) in absent {
+        line(page, &format!("\n**{state}**{reason}: {}.", names.join(", ")));
     }
 }
 
@@ -98,7 +106,7 @@ fn words(entry: &Entry, state: State) -> String {
 }
 
 fn missing(entry: &Entry) -> String {
-    let states = [State::Untested, State::NotYet, State::Refused];
+    let states = [State::Untested, State::NotYet];
     let parts = states.into_iter().filter_map(|state| {
         let words = words(entry, state);
         // Where all share the state of their command, saying it once is enough.
@@ -114,7 +122,7 @@ fn write_directives(page: &mut String, directives: &[Directive]) {
     page.push_str("| directive | state | who has it | what it is |\n|---|---|---|---|\n");
     for directive in directives {
         let Directive { name, who, state, doc } = directive;
-        let who = if who.is_empty() { "Apus and others".to_owned() } else { who.join(", ") };
+        let who = if who.is_empty() { "none of the three".to_owned() } else { who.join(", ") };
         line(page, &format!("| `{name}` | {} | {who} | {doc} |", state.text()));
     }
 }

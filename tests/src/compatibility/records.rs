@@ -46,11 +46,12 @@ impl Records {
         Self { notes }
     }
 
-    /// Whether a command was called, with an option word if one is given.
-    pub(crate) fn called(&self, command: &str, is_bare: bool, token: Option<&str>) -> Called {
+    /// Whether a command was called, with an option word if one is given. A container counts as
+    /// called where no subcommand was.
+    pub(crate) fn called(&self, command: &str, is_container: bool, token: Option<&str>) -> Called {
         let (name, second) = match command.split_once(' ') {
             Some(both) => both,
-            None => (command, if is_bare { "-" } else { "*" }),
+            None => (command, if is_container { "-" } else { "*" }),
         };
         let is_noted = |protocol: char| {
             let mut words = token.unwrap_or("-").split(' ');
