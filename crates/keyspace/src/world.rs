@@ -42,6 +42,8 @@ struct Request(AtomicU32);
 
 const QUEUED: u32 = 0;
 const GRANTED: u32 = 1;
+/// Taken off the queue to let those who waited for the world come in first; to be queued again.
+const DEFERRED: u32 = 2;
 
 /// A request for the world, from asking to giving it back.
 pub(crate) struct WorldTicket(Arc<Request>);
@@ -148,13 +150,18 @@ impl World {
     /// Asks for the world. The caller must not be inside a turnstile when it awaits the grant.
     pub(crate) fn request(&self, waker: &Waker) -> WorldTicket {
         let request = Arc::new(Request(AtomicU32::new(QUEUED)));
+        self.queue(&request, waker);
+        WorldTicket(request)
+    }
+
+    fn queue(&self, request: &Arc<Request>, waker: &Waker) {
         {
             let mut state = lock(&self.state);
-            state.requests.push_back((Arc::clone(&request), waker.clone()));
+            request.0.store(QUEUED, Ordering::Relaxed);
+            state.requests.push_back((Arc::clone(request), waker.clone()));
             self.stop.store(true, Ordering::SeqCst);
         }
         self.try_grant();
-        WorldTicket(request)
     }
 
     /// Whether the world is granted; if not, this waker is woken when it is.
@@ -167,10 +174,14 @@ impl World {
         match requests.find(|(queued, _)| Arc::ptr_eq(queued, &ticket.0)) {
             Some((_, queued)) => {
                 queued.clone_from(waker);
-                Poll::Pending
+                return Poll::Pending;
             }
-            None => Poll::Ready(()),
+            None if ticket.is_granted() => return Poll::Ready(()),
+            None => drop(state),
         }
+        // Deferred: the others had their turn.
+        self.queue(&ticket.0, waker);
+        if ticket.is_granted() { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Gives the world back, or withdraws a request that was not granted yet.
@@ -183,11 +194,11 @@ impl World {
             if ticket.0.0.load(Ordering::Relaxed) == GRANTED {
                 state.granted = false;
             }
-            if state.granted || !state.requests.is_empty() {
+            if state.granted || state.waiting.is_empty() && !state.requests.is_empty() {
                 Vec::new()
             } else {
                 self.stop.store(false, Ordering::SeqCst);
-                std::mem::take(&mut state.waiting)
+                state.take_waiting()
             }
         };
         // Wakers are woken and dropped without the mutex: they may run other people's code.
@@ -214,6 +225,19 @@ impl World {
         // In this order: heavy work is counted in before its lane goes out.
         self.lanes.iter().all(|lane| !lane.0.load(Ordering::SeqCst))
             && self.heavy.load(Ordering::SeqCst) == 0
+    }
+}
+
+impl State {
+    /// Who is to be woken when the world goes on: those who waited for it, then those who ask for
+    /// it next, who queue again behind them. So a stream of world operations starves nobody.
+    fn take_waiting(&mut self) -> Vec<Waker> {
+        let mut wakers = std::mem::take(&mut self.waiting);
+        wakers.extend(self.requests.drain(..).map(|(request, waker)| {
+            request.0.store(DEFERRED, Ordering::Release);
+            waker
+        }));
+        wakers
     }
 }
 
