@@ -11,6 +11,7 @@ use proto::Args;
 
 use crate::clients::{Peer, Signal, client_flags};
 use crate::secrets;
+use crate::config::settings::UNIXSOCKET;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
@@ -45,7 +46,10 @@ fn line(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> St
     // Writing to a String cannot fail.
     let _ = match session.client.peer {
         Peer::Tcp(address) => write!(line, "{address}]"),
-        Peer::Unix => write!(line, "unix:]"),
+        Peer::Unix => {
+            let path = worker.server.config.get(UNIXSOCKET);
+            write!(line, "unix:{}]", String::from_utf8_lossy(&path))
+        }
     };
     for index in 0..args.len() {
         line.push(' ');

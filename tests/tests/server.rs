@@ -1,0 +1,549 @@
+//! The server family: INFO, the command logs, MONITOR, SHUTDOWN, WAIT and the small ones, equal to
+//! Redis 8.2 and Valkey 9.1 wherever they know the command.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use proto::value::Value;
+use tests::server::{eventually, free_port};
+use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
+
+/// Requests with the same reply on Redis 8.2, whatever the server.
+const COMMON: &str = r#"
+    TIME x
+    LASTSAVE x
+    ROLE x
+    MONITOR x
+    WAIT
+    WAIT 0
+    WAIT 0 0
+    WAIT -1 0
+    WAIT x 0
+    WAIT 0 x
+    WAIT 0 -1
+    WAIT 1 20
+    WAIT 1 9223372036854775807
+    WAITAOF 0 0
+    WAITAOF 0 0 0
+    WAITAOF 1 0 20
+    WAITAOF 2 0 0
+    WAITAOF -1 0 0
+    WAITAOF x 0 0
+    WAITAOF 0 -1 0
+    WAITAOF 0 x 0
+    WAITAOF 0 1 20
+    WAITAOF 0 0 -1
+    WAITAOF 0 0 x
+    WAITAOF 1 0 x
+    WAITAOF 0 1 9223372036854775807
+    SHUTDOWN FOO
+    SHUTDOWN SAVE NOSAVE
+    SHUTDOWN ABORT
+    SHUTDOWN ABORT NOW
+    SHUTDOWN ABORT FORCE
+    SHUTDOWN ABORT SAVE
+    SHUTDOWN NOSAVE ABORT
+    LOLWUT VERSION x
+    SLOWLOG
+    SLOWLOG FOO
+    SLOWLOG HELP
+    SLOWLOG HELP x
+    SLOWLOG RESET
+    SLOWLOG RESET x
+    SLOWLOG LEN
+    SLOWLOG LEN x
+    SLOWLOG GET
+    SLOWLOG GET 0
+    SLOWLOG GET -1
+    SLOWLOG GET -2
+    SLOWLOG GET x
+    SLOWLOG GET 1 2
+    INFO nosuch
+    INFO CLUSTER
+    INFO Cluster cluster nosuch
+    INFO keyspace
+"#;
+
+/// The same for Valkey 9.1.
+const COMMANDLOG: &str = r#"
+    COMMANDLOG
+    COMMANDLOG FOO
+    COMMANDLOG HELP
+    COMMANDLOG HELP x
+    COMMANDLOG GET
+    COMMANDLOG GET 1
+    COMMANDLOG GET 1 foo
+    COMMANDLOG GET x slow
+    COMMANDLOG GET -2 slow
+    COMMANDLOG GET -2 foo
+    COMMANDLOG GET 10 slow
+    COMMANDLOG GET -1 large-request
+    COMMANDLOG GET 10 LARGE-REPLY
+    COMMANDLOG GET 1 slow x
+    COMMANDLOG LEN
+    COMMANDLOG LEN slow
+    COMMANDLOG LEN Large-Request
+    COMMANDLOG LEN large-reply
+    COMMANDLOG LEN foo
+    COMMANDLOG RESET
+    COMMANDLOG RESET foo
+    COMMANDLOG RESET slow
+    COMMANDLOG RESET large-request
+    COMMANDLOG RESET large-reply
+"#;
+
+fn duel(lines: &str, oracle: Oracle) {
+    let (ours, theirs) = (Server::start(&[]), oracle.start(&[]));
+    for connect in [Server::client as fn(&Server) -> Client, Server::client3] {
+        let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            duel.run(base::quote::split_arguments(line.as_bytes()).expect("quotes are balanced"));
+        }
+    }
+}
+
+#[test]
+fn replies_equal_those_of_redis() {
+    duel(COMMON, Oracle::Redis82);
+}
+
+#[test]
+fn command_logs_equal_those_of_valkey() {
+    duel(COMMANDLOG, Oracle::Valkey91);
+}
+
+#[test]
+fn time_goes_on_and_the_role_is_that_of_a_master() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let seconds = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let before = seconds();
+    let Value::Array(parts) = client.call(&["TIME"]) else { panic!("an array") };
+    let number = |value: &Value| text(value).parse::<u64>().unwrap();
+    assert!((before..=seconds()).contains(&number(&parts[0])));
+    assert!(number(&parts[1]) < 1_000_000);
+    let Value::Integer(saved) = client.call(&["LASTSAVE"]) else { panic!("an integer") };
+    assert!(u64::try_from(saved).unwrap() <= seconds() && saved > 1_600_000_000);
+    let role = r#"
+        > ROLE
+        1) "master"
+        2) (integer) 0
+        3) (empty array)
+    "#;
+    check(&mut client, role);
+}
+
+#[test]
+fn lolwut_draws_and_says_the_version() {
+    let server = Server::start(&[]);
+    let mut client = server.client3();
+    for request in [
+        &["LOLWUT"][..],
+        &["LOLWUT", "VERSION", "5"],
+        &["LOLWUT", "VERSION", "8", "30", "4"],
+        &["LOLWUT", "999999999", "999999999"],
+        &["LOLWUT", "-5", "x", "y"],
+        &["LOLWUT", "VERSION"],
+    ] {
+        let Value::Verbatim(format, drawing) = client.call(request) else { panic!("verbatim") };
+        let drawing = String::from_utf8(drawing).unwrap();
+        assert_eq!(&format, b"txt");
+        assert!(drawing.contains("Redis ver. 8.2.") && drawing.contains("Apus ver. "), "{drawing}");
+        assert!(drawing.len() < 10_000, "{request:?}");
+    }
+}
+
+#[test]
+fn waiting_ends_by_time_or_by_others() {
+    let server = Server::start(&[]);
+    let mut waiter = server.client();
+    let Value::Integer(id) = waiter.call(&["CLIENT", "ID"]) else { panic!("an integer") };
+    let id = id.to_string();
+    let started = Instant::now();
+    assert_eq!(waiter.call(&["WAIT", "1", "60"]), Value::Integer(0));
+    assert!(started.elapsed() >= Duration::from_millis(60));
+    let mut other = server.client();
+    for (request, how, reply) in [
+        (&["WAIT", "2", "0"][..], "TIMEOUT", Value::Integer(0)),
+        (&["WAITAOF", "0", "1", "0"], "TIMEOUT", Value::Array(vec![Value::Integer(0); 2])),
+        (
+            &["WAIT", "1", "0"],
+            "ERROR",
+            Value::Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK".to_vec()),
+        ),
+    ] {
+        waiter.send(request);
+        eventually("it waits", || info_field(&mut other, "blocked_clients") == "1");
+        assert_eq!(waiter.arrival(Duration::from_millis(10)).unwrap(), Arrival::Silence);
+        assert_eq!(other.call(&["CLIENT", "UNBLOCK", &id, how]), Value::Integer(1));
+        assert_eq!(waiter.receive(), reply);
+    }
+    assert_eq!(info_field(&mut other, "blocked_clients"), "0");
+}
+
+#[test]
+fn shutdown_ends_the_process() {
+    for modifiers in
+        [&["NOSAVE"][..], &[], &["NOW", "FORCE"], &["SAVE", "FORCE"], &["nosave", "now"]]
+    {
+        let server = Server::start(&[]);
+        let mut client = server.client();
+        client.send(&[&["SHUTDOWN"], modifiers].concat());
+        assert_eq!(client.receive_to_close(), b"", "the end of the connection is the answer");
+        assert_eq!(server.wait().code(), Some(0), "{modifiers:?}");
+    }
+}
+
+#[test]
+fn shutdown_that_cannot_save_is_refused() {
+    let mut server = Server::start(&[]);
+    let script = r#"
+        > SHUTDOWN SAVE
+        (error) ERR Errors trying to SHUTDOWN. Check logs.
+        > SHUTDOWN SAVE NOW
+        (error) ERR Errors trying to SHUTDOWN. Check logs.
+        > PING
+        PONG
+    "#;
+    check(&mut server.client(), script);
+    server.wait_for_log("no way to save the data set yet");
+}
+
+/// The section titles of an INFO text.
+fn titles(info: &str) -> Vec<&str> {
+    info.lines().filter_map(|line| line.strip_prefix("# ")).collect()
+}
+
+#[test]
+fn info_has_the_sections_of_redis() {
+    let (ours, theirs) = (Server::start(&[]), Oracle::redis82());
+    let (mut ours, mut theirs) = (ours.client(), theirs.client());
+    for sections in [
+        &[][..],
+        &["default"],
+        &["all"],
+        &["everything"],
+        &["Server", "CPU", "nosuch", "server"],
+        &["default", "commandstats"],
+        &["latencystats", "errorstats", "threads", "modules", "keysizes"],
+    ] {
+        let request = [&["INFO"], sections].concat();
+        let (own, their) = (text(&ours.call(&request)), text(&theirs.call(&request)));
+        let own_titles = titles(&own).into_iter().filter(|title| *title != "Workers");
+        assert_eq!(own_titles.collect::<Vec<_>>(), titles(&their), "{sections:?}");
+    }
+}
+
+#[test]
+fn info_has_every_field_of_redis() {
+    let (ours, theirs) = (Server::start(&[]), Oracle::redis82());
+    let fields = |server: &Server| {
+        let mut client = server.client();
+        client.call(&["SET", "a", "1"]);
+        client.call(&["NOSUCH"]);
+        let info = text(&client.call(&["INFO", "everything"]));
+        let names = info.lines().filter_map(|line| line.split_once(':')).map(|(name, _)| name);
+        // A module of the oracle's, and the commands it was sent before.
+        let names = names.filter(|name| *name != "module");
+        names.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let (ours, theirs) = (fields(&ours), fields(&theirs));
+    // Sizes of values are not counted yet.
+    let missing = theirs.difference(&ours).filter(|name| !name.starts_with("db0_distrib"));
+    assert_eq!(missing.collect::<Vec<_>>(), Vec::<&String>::new());
+    for own in ["server_name", "apus_version", "panics", "workers", "worker_0"] {
+        assert!(ours.contains(own), "{own}");
+    }
+}
+
+#[test]
+fn info_counts_what_happens() {
+    let server = Server::start(&["--databases", "4"]);
+    let script = r#"
+        > SET a 1
+        OK
+        > SET b 1 EX 1000
+        OK
+        > GET a
+        "1"
+        > GET missing
+        (nil)
+        > GET
+        (error) ERR wrong number of arguments for 'get' command
+        > INCRBY a x
+        (error) ERR value is not an integer or out of range
+        > INCRBY a x
+        (error) ERR value is not an integer or out of range
+        > NOSUCH
+        (error) ERR unknown command 'NOSUCH', with args beginning with: 
+        > CLIENT GETNAME
+        (nil)
+        > SELECT 3
+        OK
+        > SET c 1
+        OK
+    "#;
+    let mut client = server.client();
+    check(&mut client, script);
+    let mut field = |name: &str| info_field(&mut client, name);
+    assert_eq!(field("redis_mode"), "standalone");
+    assert_eq!((field("keyspace_hits"), field("keyspace_misses")), ("1".into(), "1".into()));
+    assert_eq!(field("total_error_replies"), "4");
+    assert_eq!(field("errorstat_ERR"), "count=4");
+    assert_eq!(field("db0"), "keys=2,expires=1,avg_ttl=0,subexpiry=0");
+    assert_eq!(field("db3"), "keys=1,expires=0,avg_ttl=0,subexpiry=0");
+    assert!(field("cmdstat_client|getname").starts_with("calls=1,usec="));
+    let get = field("cmdstat_get");
+    assert!(get.starts_with("calls=2,usec=") && get.contains(",usec_per_call="), "{get}");
+    assert!(get.ends_with(",rejected_calls=1,failed_calls=0"), "{get}");
+    let incrby = field("cmdstat_incrby");
+    assert!(incrby.ends_with(",rejected_calls=0,failed_calls=2"), "{incrby}");
+    let latency = field("latency_percentiles_usec_get");
+    assert!(latency.starts_with("p50=") && latency.contains(",p99.9="), "{latency}");
+    client.call(&["CONFIG", "SET", "latency-tracking-info-percentiles", "0.5 100"]);
+    let latency = info_field(&mut client, "latency_percentiles_usec_get");
+    assert!(latency.starts_with("p0.5=") && latency.contains(",p100="), "{latency}");
+    client.call(&["CONFIG", "SET", "latency-tracking", "no"]);
+    assert_eq!(text(&client.call(&["INFO", "latencystats"])), "# Latencystats\r\n");
+    client.call(&["CONFIG", "RESETSTAT"]);
+    assert_eq!(text(&client.call(&["INFO", "errorstats"])), "# Errorstats\r\n");
+    assert_eq!(info_field(&mut client, "keyspace_hits"), "0");
+    let calls = text(&client.call(&["INFO", "commandstats"]));
+    assert!(!calls.contains("cmdstat_get:"), "{calls}");
+}
+
+#[test]
+fn info_tells_the_load() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client();
+    assert_eq!(info_field(&mut client, "instantaneous_ops_per_sec"), "0");
+    let gets = vec![vec!["GET", "a"]; 1000];
+    eventually("the rate is seen", || {
+        client.pipeline(&gets);
+        info_field(&mut client, "instantaneous_ops_per_sec").parse::<u64>().unwrap() > 100
+    });
+    assert!(info_field(&mut client, "total_commands_processed").parse::<u64>().unwrap() > 1000);
+    assert!(info_field(&mut client, "total_net_input_bytes").parse::<u64>().unwrap() > 20_000);
+    assert!(info_field(&mut client, "total_reads_processed").parse::<u64>().unwrap() > 1);
+    assert_eq!(info_field(&mut client, "workers"), "2");
+    let busiest = info_field(&mut client, "worker_0");
+    assert!(busiest.starts_with("sessions=1,commands="), "{busiest}");
+    let cpu = text(&client.call(&["INFO", "cpu"]));
+    assert!(cpu.contains("used_cpu_user_main_thread:"), "{cpu}");
+}
+
+#[test]
+fn idle_clients_are_closed_after_the_timeout() {
+    let server = Server::start(&["--timeout", "1"]);
+    let (mut idle, mut waiting) = (server.client(), server.client());
+    assert_eq!(text(&idle.call(&["PING"])), "PONG");
+    waiting.send(&["WAIT", "1", "2500"]);
+    let closed = idle.arrival(Duration::from_secs(5)).unwrap();
+    assert_eq!(closed, Arrival::Closed);
+    assert_eq!(waiting.receive(), Value::Integer(0), "who waits is not idle");
+}
+
+#[test]
+fn slow_commands_are_remembered() {
+    let server = Server::start(&["--slowlog-log-slower-than", "0", "--slowlog-max-len", "5"]);
+    let mut client = server.client();
+    client.call(&["CLIENT", "SETNAME", "me"]);
+    client.call(&["SET", "key", "value"]);
+    let Value::Array(entries) = client.call(&["SLOWLOG", "GET", "1"]) else { panic!("an array") };
+    let Value::Array(parts) = &entries[0] else { panic!("an entry") };
+    assert!(matches!(parts[..], [Value::Integer(_), Value::Integer(time), Value::Integer(_), ..]
+        if time > 1_600_000_000));
+    assert_eq!(parts[3], words(&["SET", "key", "value"]));
+    assert!(text(&parts[4]).starts_with("127.0.0.1:"));
+    assert_eq!(text(&parts[5]), "me");
+
+    // Long requests are cut; secrets are not shown (H88).
+    let long = "x".repeat(200);
+    let cut = format!("{}... (72 more bytes)", "x".repeat(128));
+    assert_eq!(logged(&mut client, &["PING", &long]), words(&["PING", &cut]));
+    let mut many = vec!["DEL"];
+    many.extend(vec!["k"; 39]);
+    let mut shown = vec!["DEL"];
+    shown.extend(vec!["k"; 30]);
+    shown.push("... (9 more arguments)");
+    assert_eq!(logged(&mut client, &many), words(&shown));
+    for (request, shown) in [
+        (&["AUTH", "pw"][..], &["AUTH", "(redacted)"][..]),
+        (&["AUTH", "u", "pw"], &["AUTH", "(redacted)", "(redacted)"]),
+        (&["HELLO", "2", "AUTH", "u", "pw"], &["HELLO", "2", "AUTH", "(redacted)", "(redacted)"]),
+        (
+            &["CONFIG", "SET", "masterauth", "pw", "maxmemory", "0"],
+            &["CONFIG", "SET", "masterauth", "(redacted)", "maxmemory", "0"],
+        ),
+        (
+            &["CONFIG", "SET", "slowlog-entry-max-argc", "3", "slowlog-entry-max-string-len", "4"],
+            &["CONF... (2 more bytes)", "SET", "... (4 more arguments)"],
+        ),
+    ] {
+        assert_eq!(logged(&mut client, request), words(shown));
+    }
+    let shown =
+        words(&["EXIS... (2 more bytes)", "abcd... (1 more bytes)", "... (2 more arguments)"]);
+    assert_eq!(logged(&mut client, &["EXISTS", "abcde", "b", "c"]), shown);
+
+    let script = r#"
+        > SLOWLOG LEN
+        (integer) 5
+        > CONFIG SET slowlog-max-len 2
+        OK
+        > SLOWLOG LEN
+        (integer) 2
+        > CONFIG SET slowlog-log-slower-than -1
+        OK
+        > SLOWLOG RESET
+        OK
+        > PING
+        PONG
+        > SLOWLOG LEN
+        (integer) 0
+    "#;
+    check(&mut client, script);
+}
+
+/// The arguments under which a command stands in the slow log.
+fn logged(client: &mut Client, request: &[&str]) -> Value {
+    client.call(request);
+    let Value::Array(entries) = client.call(&["SLOWLOG", "GET", "1"]) else { panic!("an array") };
+    let Some(Value::Array(parts)) = entries.into_iter().next() else { panic!("an entry") };
+    parts.into_iter().nth(3).expect("an entry has six parts")
+}
+
+/// The logs of Valkey on both servers, told by the same commands.
+#[test]
+fn large_requests_and_replies_are_remembered() {
+    let limits = [
+        "--commandlog-request-larger-than",
+        "100",
+        "--commandlog-reply-larger-than",
+        "100",
+        "--commandlog-execution-slower-than",
+        "-1",
+        "--commandlog-large-request-max-len",
+        "2",
+    ];
+    let [ours, theirs] = [Server::start(&limits), Oracle::Valkey91.start(&limits)].map(|server| {
+        let mut client = server.client();
+        let value = "v".repeat(100);
+        for key in ["a", "b", "c"] {
+            client.call(&["SET", key, &value]);
+        }
+        client.call(&["GET", "a"]);
+        client.call(&["GET", "missing"]);
+        let mut shown = Vec::new();
+        for kind in ["slow", "large-request", "large-reply"] {
+            let Value::Array(entries) = client.call(&["COMMANDLOG", "GET", "-1", kind]) else {
+                panic!("an array")
+            };
+            for entry in entries {
+                let Value::Array(parts) = entry else { panic!("an entry") };
+                shown.push((kind, parts[0].clone(), parts[2].clone(), parts[3].clone()));
+            }
+        }
+        shown
+    });
+    assert_eq!(ours, theirs);
+    assert_eq!(ours.iter().filter(|entry| entry.0 == "large-request").count(), 2);
+}
+
+/// What is done under the eyes of MONITOR.
+const WATCHED: &[&[&str]] = &[
+    &["SET", "a", "x y\n\"\\\u{e9}\t\u{7}"],
+    &["AUTH", "secret"],
+    &["HELLO", "3", "AUTH", "u", "p"],
+    &["PING"],
+    &["CONFIG", "GET", "port"],
+    &["GET"],
+    &["NOSUCH"],
+    &["CLIENT", "SETNAME", "u"],
+    &["CLIENT", "LIST"],
+    &["COMMAND", "COUNT"],
+    &["ROLE"],
+    &["SLOWLOG", "LEN"],
+    &["SELECT", "3"],
+    &["get", "a"],
+    &["INFO", "cluster"],
+    &["OBJECT", "ENCODING", "a"],
+    &["WAIT", "0", "0"],
+    &["FLUSHALL"],
+    &["RESET"],
+    &["ECHO", "end"],
+];
+
+#[test]
+fn monitor_shows_what_redis_shows() {
+    let watched = [Server::start(&[]), Oracle::redis82()].map(|server| {
+        let mut watcher = server.client();
+        assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
+        let mut client = server.client();
+        WATCHED.iter().for_each(|request| _ = client.call(request));
+        let mut lines = Vec::new();
+        loop {
+            let line = text(&watcher.receive());
+            // The time and the port are the server's and the client's own.
+            let (time, rest) = line.split_once(' ').expect("a line has words");
+            assert!(time.len() == 17 && time.as_bytes()[10] == b'.', "{line}");
+            let (place, request) = rest.split_once("] ").expect("a line names its client");
+            let (place, _port) = place.split_once(':').expect("an address has a port");
+            lines.push(format!("{place}] {request}"));
+            if line.ends_with(r#""ECHO" "end""#) {
+                return lines;
+            }
+        }
+    });
+    let [ours, theirs] = watched;
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_watcher_is_no_ordinary_client() {
+    let script = r#"
+        watcher> MONITOR
+        OK
+        watcher> GET a
+        (error) ERR Replica can't interact with the keyspace
+        watcher> MONITOR
+        watcher> RESET
+        RESET
+        watcher> GET a
+        (nil)
+        other> SET a 1
+        OK
+        watcher> GET a
+        "1"
+    "#;
+    play(&Server::start(&[]), script);
+    play(&Oracle::redis82(), script);
+}
+
+#[test]
+fn unix_clients_are_watched_by_their_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let (port, path) = (free_port().to_string(), socket.display().to_string());
+    let server = Server::start(&["--port", &port, "--unixsocket", &path]);
+    let mut watcher = server.client();
+    watcher.call(&["MONITOR"]);
+    Client::connect_unix(&socket).call(&["PING"]);
+    let line = text(&watcher.receive());
+    assert!(line.ends_with(&format!("[0 unix:{path}] \"PING\"")), "{line}");
+}
+
+fn words(words: &[&str]) -> Value {
+    Value::Array(words.iter().map(|word| Value::Bulk(word.as_bytes().to_vec())).collect())
+}
+
+fn info_field(client: &mut Client, name: &str) -> String {
+    let info = text(&client.call(&["INFO", "everything"]));
+    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("no {name} in {info}")).to_owned()
+}
+
+fn text(value: &Value) -> String {
+    let bytes = value.as_bytes().unwrap_or_else(|| panic!("no text: {value:?}"));
+    String::from_utf8_lossy(bytes).into_owned()
+}
