@@ -83,6 +83,18 @@ impl Server {
         self.folder.path()
     }
 
+    /// How much memory it occupies, in bytes.
+    pub fn resident(&self) -> u64 {
+        let file = format!("/proc/{}/status", self.pid());
+        let status =
+            std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes =
+            line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
+        let kilobytes: u64 = kilobytes.expect("the kernel tells how much a process occupies");
+        kilobytes * 1024
+    }
+
     /// All it has logged.
     pub fn log(&self) -> String {
         self.process.log()

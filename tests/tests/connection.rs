@@ -804,18 +804,11 @@ fn a_unix_socket_is_no_back_door() {
 }
 
 /// Resident memory of a process in bytes.
-fn resident(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().unwrap();
-    kilobytes * 1024
-}
-
 /// H01: lengths that strangers declare cost nothing.
 #[test]
 fn strangers_declare_lengths_in_vain() {
     let server = Server::start(&["--requirepass", "secret"]);
-    let before = resident(&server);
+    let before = server.resident();
     let headers: &[(&str, &str)] = &[
         ("*1000000\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n"),
         ("*11\r\n", "-ERR Protocol error: unauthenticated multibulk length\r\n"),
@@ -841,7 +834,7 @@ fn strangers_declare_lengths_in_vain() {
     let mut client = server.client();
     assert_eq!(text(&client.call(&["AUTH", "secret"])), "OK");
     drop(waiting);
-    let grown = resident(&server).saturating_sub(before);
+    let grown = server.resident().saturating_sub(before);
     assert!(grown < 32 << 20, "{grown} bytes for headers alone");
 }
 
@@ -851,7 +844,7 @@ fn a_stranger_who_never_reads_is_bounded() {
     let server = Server::start(&["--requirepass", "secret"]);
     let mut client = server.client();
     assert_eq!(text(&client.call(&["AUTH", "secret"])), "OK");
-    let before = resident(&server);
+    let before = server.resident();
     let mut flood = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
     flood.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let requests = b"PING\r\n".repeat(10_000);
@@ -866,7 +859,7 @@ fn a_stranger_who_never_reads_is_bounded() {
         }
     }
     assert!(sent < 256 << 20, "the server reads on for ever");
-    let grown = resident(&server).saturating_sub(before);
+    let grown = server.resident().saturating_sub(before);
     assert!(grown < 32 << 20, "{grown} bytes for one stranger");
     assert_eq!(text(&client.call(&["PING"])), "PONG");
 }
