@@ -46,6 +46,8 @@ fn paths(folder: &Path) -> Result<Map<String, Value>, String> {
     paths.insert("redis_py".to_owned(), text(&folder.join("redis-py")));
     paths.insert("npm".to_owned(), text(&folder.join("npm")));
     paths.insert("go_session".to_owned(), text(&folder.join("go/session")));
+    paths.insert("go_suite".to_owned(), text(&folder.join("go-suite/suite")));
+    paths.insert("exporter".to_owned(), text(&folder.join("exporter/redis_exporter")));
     paths.insert("java_libraries".to_owned(), text(&folder.join("maven/lib")));
     Ok(paths)
 }

@@ -58,6 +58,20 @@ pub(super) const PARTS: &[Part] = &[
         install: install_go,
     },
     Part {
+        name: "go-suite",
+        pins: &["tests/clients/go/go.mod", "tests/clients/go/go.sum"],
+        extra: "",
+        is_there: || true,
+        install: install_go_suite,
+    },
+    Part {
+        name: "exporter",
+        pins: &["tests/clients/exporter/go.mod", "tests/clients/exporter/go.sum"],
+        extra: "",
+        is_there: || true,
+        install: install_exporter,
+    },
+    Part {
         name: "maven",
         pins: &["tests/clients/maven/pom.xml"],
         extra: "",
@@ -140,9 +154,26 @@ fn install_npm(folder: &Path) -> Result<(), String> {
 }
 
 fn install_go(folder: &Path) -> Result<(), String> {
-    let project = root().join("tests/clients/go");
-    let program = folder.join("session");
-    output(command("go", &["build", "-o"]).arg(program).arg(".").current_dir(project)).map(drop)
+    go("tests/clients/go", &["build", "-o"], &folder.join("session"), ".")
+}
+
+/// The tests that the module of go-redis carries, as one program.
+fn install_go_suite(folder: &Path) -> Result<(), String> {
+    let package = "github.com/redis/go-redis/v9";
+    go("tests/clients/go", &["test", "-c", "-o"], &folder.join("suite"), package)
+}
+
+/// The checksum database does not know this module, so its go.sum is what it is checked against.
+fn install_exporter(folder: &Path) -> Result<(), String> {
+    let package = "github.com/oliver006/redis_exporter";
+    go("tests/clients/exporter", &["build", "-o"], &folder.join("redis_exporter"), package)
+}
+
+/// Builds a package in a project of the repository.
+fn go(project: &str, verb: &[&str], program: &Path, package: &str) -> Result<(), String> {
+    let mut build = command("go", verb);
+    build.arg(program).arg(package).current_dir(root().join(project));
+    output(&mut build).map(drop)
 }
 
 fn install_maven(folder: &Path) -> Result<(), String> {

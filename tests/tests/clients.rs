@@ -1,0 +1,117 @@
+//! What the users' programs see: sessions of four client libraries, the suites that redis-py and
+//! go-redis carry themselves, and the metrics of redis_exporter.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+use tests::environment::recorded;
+use tests::server::{eventually, free_port};
+use tests::{Oracle, Server, clients};
+
+/// A server of each kind with a Unix socket too.
+fn servers() -> [Server; 2] {
+    let arguments = ["--unixsocket", clients::SOCKET];
+    [Oracle::Redis82.start(&arguments), Server::start(&arguments)]
+}
+
+/// A server for a suite, which is free to reconfigure it.
+fn suite_server() -> Server {
+    let text = "enable-debug-command yes\nenable-module-command yes\nsave \"\"\n";
+    Server::start_with_config(text, &[])
+}
+
+#[test]
+fn redis_py_sessions() {
+    servers().iter().for_each(clients::redis_py);
+}
+
+#[test]
+fn ioredis_sessions() {
+    servers().iter().for_each(clients::ioredis);
+}
+
+#[test]
+fn go_redis_sessions() {
+    servers().iter().for_each(clients::go_redis);
+}
+
+#[test]
+fn jedis_sessions() {
+    servers().iter().for_each(clients::jedis);
+}
+
+#[test]
+fn redis_py_suite_in_resp2() {
+    clients::redis_py_suite(&suite_server(), 2);
+}
+
+#[test]
+fn redis_py_suite_in_resp3() {
+    clients::redis_py_suite(&suite_server(), 3);
+}
+
+#[test]
+fn go_redis_suite() {
+    clients::go_redis_suite(&suite_server());
+}
+
+/// Metrics that Redis 8.2 has and we have not yet, and why: what comes before `|` begins a name.
+const ABSENT: &str = "";
+
+/// Every metric that the exporter reads from Redis 8.2 it reads from us.
+#[test]
+fn exporter_metrics() {
+    let theirs = metrics(&Oracle::redis82());
+    let ours = metrics(&Server::start(&[]));
+    assert!(theirs.len() > 100, "Redis 8.2 gives {theirs:?}");
+    let reasons: Vec<&str> = ABSENT.lines().filter_map(|line| line.split('|').next()).collect();
+    let is_excused = |name: &str| reasons.iter().any(|start| name.starts_with(start.trim()));
+    let missing: Vec<&String> = theirs.difference(&ours).filter(|name| !is_excused(name)).collect();
+    assert!(missing.is_empty(), "{} metrics are missing: {missing:#?}", missing.len());
+    clients::report("redis_exporter", &format!("{} passed, 0 failed", theirs.len()));
+}
+
+/// The names of the metrics that the exporter makes of a server under some load.
+fn metrics(server: &Server) -> BTreeSet<String> {
+    let mut client = server.client();
+    client.call(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    client.call(&["SET", "key", "value", "EX", "1000"]);
+    client.call(&["GET", "key"]);
+    client.call(&["NOSUCH"]);
+    let port = free_port();
+    let address = format!("redis://127.0.0.1:{}", server.port());
+    let mut command = Command::new(recorded("exporter"));
+    command.arg("--redis.addr").arg(address);
+    command.arg("--web.listen-address").arg(format!("127.0.0.1:{port}"));
+    command.args(["--include-system-metrics", "--include-config-metrics"]);
+    command.args(["--export-client-list", "--check-single-keys", "db0=key"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let _exporter = Exporter(command.spawn().expect("the exporter is installed"));
+    let mut page = String::new();
+    eventually("the exporter serves its metrics", || {
+        page = fetch(port).unwrap_or_default();
+        page.contains("redis_up 1")
+    });
+    let names = page.lines().filter(|line| line.starts_with("redis_"));
+
+    names.filter_map(|line| line.split([' ', '{']).next().map(str::to_owned)).collect()
+}
+
+fn fetch(port: u16) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).map(|_| page)
+}
+
+/// Ends with its value.
+struct Exporter(Child);
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
