@@ -24,9 +24,10 @@ const COMMON: &str = r#"
     CONFIG GET MaxMemory
     CONFIG GET maxmemory maxmemory
     CONFIG GET nosuch
-    CONFIG GET maxmemory-s* timeout
+    CONFIG GET maxmemory-s*
     CONFIG GET [hH]z
-    CONFIG GET slave-read-only replica-read-only
+    CONFIG GET slave-read-only
+    CONFIG GET replica-read-only
     CONFIG SET
     CONFIG SET maxmemory
     CONFIG SET maxmemory 1 timeout
@@ -34,9 +35,11 @@ const COMMON: &str = r#"
     CONFIG SET maxmemory 100mb
     CONFIG GET maxmemory
     CONFIG SET MAXMEMORY 1gb timeout 5
-    CONFIG GET maxmemory timeout
+    CONFIG GET maxmemory
+    CONFIG GET timeout
     CONFIG SET maxmemory 5mb timeout x
-    CONFIG GET maxmemory timeout
+    CONFIG GET maxmemory
+    CONFIG GET timeout
     CONFIG SET maxmemory 1 maxmemory 2
     CONFIG SET maxmemory abc
     CONFIG SET maxmemory 0
@@ -50,7 +53,8 @@ const COMMON: &str = r#"
     CONFIG SET dir /
     CONFIG SET appendonly perhaps
     CONFIG SET lfu-log-factor 5 lfu-decay-time 2
-    CONFIG GET lfu-*
+    CONFIG GET lfu-l*
+    CONFIG GET lfu-decay-time
     CONFIG SET notify-keyspace-events KEA
     CONFIG GET notify-keyspace-events
     CONFIG SET notify-keyspace-events ""

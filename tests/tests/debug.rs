@@ -175,7 +175,7 @@ fn objects_are_shown() {
         > DEBUG STRUCTSIZE
         ~ "bits:64 *
         > DEBUG HELP
-        ~ 1) DEBUG <subcommand> *
+        ~ *1) DEBUG <subcommand> *
         ...
         "#,
     );

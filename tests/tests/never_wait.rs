@@ -11,10 +11,13 @@ fn one_worker() -> Server {
     Server::start(&["--worker-threads", "1", "--enable-debug-command", "yes"])
 }
 
+/// The length of strings that LCS compares for some tenths of a second.
+const LENGTH: usize = 10_000;
+
 /// Two strings whose longest common subsequence takes long to find.
-fn slow_pair(server: &Server, one: &str, other: &str, length: usize) {
+fn slow_pair(server: &Server, one: &str, other: &str) {
     let mut client = server.client();
-    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
+    let text = |step: usize| (0..LENGTH).map(move |at| (b'a' + (at * step % 23) as u8) as char);
     for (key, step) in [(one, 7), (other, 11)] {
         let value: String = text(step).collect();
         assert_eq!(client.call(&["SET", key, &value]), Value::Simple(b"OK".to_vec()));
@@ -45,7 +48,7 @@ fn ask_meanwhile(slow: &mut Client, others: &mut [Client], line: &[&str]) -> (us
 #[test]
 fn a_slow_command_leaves_the_worker_to_twenty_others() {
     let server = one_worker();
-    slow_pair(&server, "a", "b", 20_000);
+    slow_pair(&server, "a", "b");
     let mut slow = server.client();
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     let started = Instant::now();
@@ -59,7 +62,7 @@ fn a_slow_command_leaves_the_worker_to_twenty_others() {
 #[test]
 fn who_wants_the_same_key_waits_and_nobody_else() {
     let server = one_worker();
-    slow_pair(&server, "a", "b", 20_000);
+    slow_pair(&server, "a", "b");
     let (mut slow, mut rival) = (server.client(), server.client());
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     slow.send(&["LCS", "a", "b", "LEN"]);
@@ -70,7 +73,7 @@ fn who_wants_the_same_key_waits_and_nobody_else() {
     assert_eq!(rival.arrival(Duration::from_millis(20)).unwrap(), Arrival::Silence);
     let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
     assert!(asked >= 100, "{asked}");
-    assert_eq!(rival.receive(), Value::Integer(20_000));
+    assert_eq!(rival.receive(), Value::Integer(LENGTH as i64));
     assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
 }
 
@@ -88,7 +91,7 @@ fn a_long_list_of_keys_is_made_elsewhere() {
 #[test]
 fn a_waiting_session_can_be_killed() {
     let server = one_worker();
-    slow_pair(&server, "a", "b", 20_000);
+    slow_pair(&server, "a", "b");
     let (mut slow, mut rival, mut admin) = (server.client(), server.client(), server.client());
     let Value::Integer(id) = rival.call(&["CLIENT", "ID"]) else { panic!("an id") };
     slow.send(&["LCS", "a", "b", "LEN"]);
@@ -101,13 +104,13 @@ fn a_waiting_session_can_be_killed() {
     let mut next = server.client();
     next.send(&["STRLEN", "a"]);
     assert!(matches!(slow.receive(), Value::Integer(_)));
-    assert_eq!(next.receive(), Value::Integer(20_000));
+    assert_eq!(next.receive(), Value::Integer(LENGTH as i64));
 }
 
 #[test]
 fn the_world_waits_for_heavy_work_and_others_go_on_talking() {
     let server = one_worker();
-    slow_pair(&server, "a", "b", 20_000);
+    slow_pair(&server, "a", "b");
     let (mut slow, mut flusher) = (server.client(), server.client());
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     slow.send(&["LCS", "a", "b", "LEN"]);

@@ -137,6 +137,34 @@ fn sessions_move_whatever_they_wait_for() {
     }
 }
 
+/// Who waits for a lock asks for it again at the new worker, who runs elsewhere is answered there.
+#[test]
+fn sessions_move_while_a_key_is_locked() {
+    let server = Server::start(&["--worker-threads", "4"]);
+    let mut admin = server.client();
+    for (key, step) in [("a", 7), ("b", 11)] {
+        let value: String = (0..10_000).map(|at| (b'a' + (at * step % 23) as u8) as char).collect();
+        check(&mut admin, &format!("> SET {key} {value}\nOK"));
+    }
+    let mut slow = server.client();
+    let mut rivals: Vec<Client> = (0..32).map(|_| server.client()).collect();
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    std::thread::sleep(Duration::from_millis(20));
+    for rival in &mut rivals {
+        rival.send(&["SETRANGE", "a", "10000", "x"]);
+        rival.send(&["STRLEN", "a"]);
+    }
+    for workers in [1, 4, 2, 1] {
+        resize(&mut admin, workers);
+    }
+    assert!(matches!(slow.receive(), Value::Integer(_)));
+    for rival in &mut rivals {
+        assert_eq!(rival.receive(), Value::Integer(10_001));
+        assert_eq!(rival.receive(), Value::Integer(10_001));
+    }
+    eventually("one worker is left", || workers(&server) == 1);
+}
+
 /// What a client has not read yet is not lost either.
 #[test]
 fn unread_replies_move_along() {
