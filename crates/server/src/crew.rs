@@ -113,7 +113,7 @@ impl Roster {
             if let Some(predecessor) = predecessor {
                 let _ = predecessor.join();
             }
-            worker::run(server, lane, runtime, receiver);
+            worker::run(server, lane, &runtime, receiver);
         };
         let thread = std::thread::Builder::new().name(format!("worker-{lane}"));
         self.threads[lane] = Some(thread.spawn(work)?);

@@ -142,8 +142,8 @@ pub(crate) fn account(
     crate::counters::add(&session.client.live.commands, 1);
     let deed = Deed { session, entry, args, micros, reply_bytes };
     server.command_log.consider(&server.config, deed);
-    if server.monitors.load(Ordering::Relaxed) > 0 {
-        crate::monitor::feed(worker, session, entry, args);
+    if server.watchers.any() {
+        server.watchers.tell(worker, session, entry, args);
     }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);

@@ -1,18 +1,19 @@
-//! MONITOR: every admitted command as a line for those who watch.
+//! MONITOR: every command that ran as a line for those who watch.
 //!
-//! Invariant: passwords are never shown.
+//! Invariants: passwords are never shown; a client is in the list of watchers if and only if its
+//! flag says so.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::quote::quote;
 use commands::Flags;
 use proto::Args;
 
-use crate::clients::{Peer, Signal, client_flags};
-use crate::secrets;
+use crate::clients::{Client, Peer, Signal, client_flags};
 use crate::config::settings::UNIXSOCKET;
-use crate::server::Server;
+use crate::secrets;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::worker::Worker;
@@ -20,22 +21,58 @@ use crate::worker::Worker;
 /// Lines that a watcher does not read beyond this many bytes close it.
 const BACKLOG_LIMIT: usize = 32 << 20;
 
-/// Tells all watchers of a command.
-#[cold]
-pub(crate) fn feed(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) {
-    if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
-        return;
+/// The clients that watch.
+#[derive(Default)]
+pub(crate) struct Watchers {
+    count: AtomicUsize,
+    clients: Mutex<Vec<Arc<Client>>>,
+}
+
+impl Watchers {
+    /// Whether anybody watches.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
     }
-    let line = line(worker, session, entry, args);
-    for client in worker.server.clients.all() {
+
+    /// Makes a client a watcher.
+    pub(crate) fn add(&self, client: &Arc<Client>) {
+        let mut clients = self.clients();
         if !client.has_flag(client_flags::MONITOR) {
-            continue;
+            client.set_flag(client_flags::MONITOR, true);
+            clients.push(Arc::clone(client));
+            self.count.store(clients.len(), Ordering::Relaxed);
         }
-        if client.delivery_bytes() > BACKLOG_LIMIT {
-            client.signal(Signal::Kill);
-        } else {
-            client.deliver(line.as_bytes());
+    }
+
+    /// Makes a watcher an ordinary client again, or forgets one that is gone.
+    pub(crate) fn remove(&self, client: &Client) {
+        if client.has_flag(client_flags::MONITOR) {
+            let mut clients = self.clients();
+            clients.retain(|watcher| watcher.id != client.id);
+            client.set_flag(client_flags::MONITOR, false);
+            self.count.store(clients.len(), Ordering::Relaxed);
         }
+    }
+
+    /// Tells all watchers of a command.
+    #[cold]
+    pub(crate) fn tell(&self, worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) {
+        if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
+            return;
+        }
+        let line = line(worker, session, entry, args);
+        for client in self.clients().iter() {
+            if client.delivery_bytes() > BACKLOG_LIMIT {
+                client.signal(Signal::Kill);
+            } else {
+                client.deliver(line.as_bytes());
+            }
+        }
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
+        self.clients.lock().expect("no critical section here panics")
     }
 }
 
@@ -57,20 +94,4 @@ fn line(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> St
     }
     line.push_str("\r\n");
     line
-}
-
-/// Makes a client a watcher.
-pub(crate) fn watch(server: &Server, session: &Session) {
-    if !session.client.has_flag(client_flags::MONITOR) {
-        session.client.set_flag(client_flags::MONITOR, true);
-        server.monitors.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Makes a watcher an ordinary client again (`RESET`).
-pub(crate) fn unwatch(server: &Server, session: &Session) {
-    if session.client.has_flag(client_flags::MONITOR) {
-        session.client.set_flag(client_flags::MONITOR, false);
-        server.monitors.fetch_sub(1, Ordering::Relaxed);
-    }
 }

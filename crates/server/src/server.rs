@@ -16,11 +16,12 @@ use crate::config::Config;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::cores::Cores;
 use crate::counters::WorkerCounters;
-use crate::cron::RateMeter;
 use crate::crew::{Crew, MAX_WORKERS};
+use crate::cron::RateMeter;
 use crate::heavy::Heavy;
 use crate::latency::LatencyMonitor;
 use crate::log::{Log, log_notice, log_warning};
+use crate::monitor::Watchers;
 use crate::pause::Pause;
 use crate::reception::ReceptionDesk;
 use crate::session::Session;
@@ -44,8 +45,8 @@ pub(crate) struct Server {
     pub(crate) stats: Stats,
     pub(crate) pause: Pause,
     pub(crate) log: Log,
-    /// How many clients watch with MONITOR.
-    pub(crate) monitors: AtomicUsize,
+    /// Who watches with MONITOR.
+    pub(crate) watchers: Watchers,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -89,7 +90,7 @@ impl Server {
             stats,
             pause: Pause::default(),
             log,
-            monitors: AtomicUsize::new(0),
+            watchers: Watchers::default(),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
@@ -141,10 +142,8 @@ impl Server {
 
     /// Ends the books of a client whose session is over.
     pub(crate) fn session_ended(&self, id: ClientId) {
-        if let Some(client) = self.clients.find(id)
-            && client.has_flag(crate::clients::client_flags::MONITOR)
-        {
-            self.monitors.fetch_sub(1, Ordering::Relaxed);
+        if let Some(client) = self.clients.find(id) {
+            self.watchers.remove(&client);
         }
         self.clients.remove(id);
     }

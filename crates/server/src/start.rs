@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs the server with these command line arguments (the program's name not among them) until it
 /// is told to end.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match start(arguments.into_iter().collect()) {
+    match start(&arguments.into_iter().collect::<Vec<_>>()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
             // Standard error may be closed; there is nobody else to tell.
@@ -42,7 +42,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn start(arguments: Vec<OsString>) -> Result<(), String> {
+fn start(arguments: &[OsString]) -> Result<(), String> {
     let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
     let startup = Startup::read(arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
@@ -61,7 +61,7 @@ fn start(arguments: Vec<OsString>) -> Result<(), String> {
     let wants_daemon = startup.config.get(DAEMONIZE) && supervisor == Supervisor::Nobody;
     let is_daemon = wants_daemon && daemon::is_daemon();
     if wants_daemon && !is_daemon {
-        return daemon::launch(&arguments, &input.seen);
+        return daemon::launch(arguments, &input.seen);
     }
     drop(input);
     if is_daemon {
@@ -158,7 +158,8 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
     let plural = if *workers == 1 { "" } else { "s" };
     log_notice!(
         server.log,
-        "Apus {APUS_VERSION}, compatible with Redis {REDIS_VERSION}: {workers} worker{plural} ({reason})"
+        "Apus {APUS_VERSION}, compatible with Redis {REDIS_VERSION}: \
+         {workers} worker{plural} ({reason})"
     );
     let limit = match server.config.get(MAXMEMORY) {
         0 => "no limit".to_owned(),

@@ -136,6 +136,7 @@ impl Stats {
             &self.connections,
             &self.rejected_connections,
             &self.query_buffer_overruns,
+            &self.output_limit_disconnections,
         ] {
             counter.store(0, Ordering::Relaxed);
         }

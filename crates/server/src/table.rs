@@ -1,6 +1,7 @@
 //! The command table: from a name in a request to a declaration and its handler.
 //!
-//! Built once at start from the families of `commands` and `control`, with `rename-command` applied.
+//! Built once at start from the families of `commands` and `control`, with `rename-command`
+//! applied.
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 

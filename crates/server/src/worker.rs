@@ -33,6 +33,7 @@ pub(crate) struct Worker {
     pub(crate) lane: usize,
     pub(crate) input: RefCell<Box<[u8]>>,
     pub(crate) counters: &'static WorkerCounters,
+    #[expect(clippy::vec_box, reason = "sessions keep them boxed, so boxes are what is spared")]
     outputs: RefCell<Vec<Box<Output>>>,
     /// Requests parsed ahead, for the session whose turn it is.
     pub(crate) window: RefCell<Window>,
@@ -156,12 +157,12 @@ impl Worker {
 pub(crate) fn run(
     server: &'static Server,
     lane: usize,
-    runtime: Runtime,
+    runtime: &Runtime,
     inbox: mpsc::UnboundedReceiver<Message>,
 ) {
     let worker = Rc::new(Worker::new(server, lane));
     bind(&worker);
-    LocalSet::new().block_on(&runtime, receive(worker, inbox));
+    LocalSet::new().block_on(runtime, receive(worker, inbox));
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {

@@ -28,6 +28,7 @@ const READ_AHEAD: usize = 16 * 1024;
 const LISTENED: usize = 4096;
 
 /// How a batch over some bytes ended.
+#[derive(Clone, Copy)]
 enum End {
     /// All complete requests are done.
     Drained,
@@ -108,9 +109,8 @@ impl Serve {
     }
 
     /// Goes on with the request that waited, now that its locks are there.
-    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Box<Parked>) -> Turn {
+    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Parked) -> Turn {
         self.worker.start_batch();
-        let parked = *parked;
         let input = std::mem::take(&mut self.input);
         let start = self.executed;
         let round = Round { number: parked.round, now: parked.now };

@@ -121,7 +121,7 @@ impl Serve {
             return Turn::Wait;
         }
         match parked.acquisition.poll(cx.waker()) {
-            Poll::Ready(()) => self.resume(cx, parked),
+            Poll::Ready(()) => self.resume(cx, *parked),
             Poll::Pending => {
                 self.stage = Stage::Parked(parked);
                 Turn::Wait
@@ -139,7 +139,7 @@ impl Serve {
                 self.stage = Stage::Elsewhere(receiver);
                 Turn::Wait
             }
-            // The thread gave up without a word: it panicked, and nothing can be said of the result.
+            // The thread gave up without a word: it panicked, and nobody knows the result.
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(done)) => {
                 self.book(&done.ran, done.output.len() as u64);

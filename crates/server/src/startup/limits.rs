@@ -52,7 +52,8 @@ pub(crate) fn raise_open_files(log: &Log, clients: u32) -> Result<u32, String> {
     if best >= wanted {
         log_notice!(
             log,
-            "Increased maximum number of open files to {wanted} (it was originally set to {before})."
+            "Increased maximum number of open files to {wanted} \
+             (it was originally set to {before})."
         );
         return Ok(clients);
     }

@@ -126,7 +126,7 @@ pub(super) const RESET: ControlCommand = Command {
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
 fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (server, session) = (context.server, &mut *context.session);
-    crate::monitor::unwatch(server, session);
+    server.watchers.remove(&session.client);
     session.select(0);
     session.speak(Resp::Two);
     session.authenticate(server.config.get(REQUIREPASS).is_empty());

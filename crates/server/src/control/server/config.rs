@@ -82,7 +82,7 @@ fn set(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
     let (server, is_local) = (context.server, context.session.is_local);
     Ok(context.run_elsewhere(args, move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
-        effects::change_config(server, &pairs, is_local).map_err(refused)?;
+        effects::change_config(server, &pairs, is_local).map_err(|error| refused(&error))?;
         reply.ok();
         Ok(())
     }))
@@ -108,7 +108,7 @@ fn rewrite(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
         let _turn = server.config_turn.lock().expect("no critical section here panics");
         if let Err(error) = server.config.rewrite(None) {
             log_warning!(server.log, "CONFIG REWRITE failed: {error}");
-            return Err(refused(error));
+            return Err(refused(&error));
         }
         log_notice!(server.log, "CONFIG REWRITE executed with success.");
         reply.ok();
@@ -164,6 +164,6 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
 }
 
 /// The error of the configuration as it goes to the client.
-fn refused(error: impl ToString) -> Refusal {
+fn refused(error: &impl ToString) -> Refusal {
     Refusal::Error(Cow::Owned(error.to_string()))
 }

@@ -50,7 +50,8 @@ fn lolwut(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let (columns, rows) = (size(0, 66, MOST_COLUMNS), size(1, 12, MOST_ROWS));
     let mut text = drawing(columns, rows, &mut Random::from_entropy());
     text.push_str(&format!(
-        "\nSwifts (Apus apus) sleep in flight. Redis ver. {REDIS_VERSION}, Apus ver. {APUS_VERSION}\n"
+        "\nSwifts (Apus apus) sleep in flight. Redis ver. {REDIS_VERSION}, \
+         Apus ver. {APUS_VERSION}\n"
     ));
     reply.verbatim("txt", text.as_bytes());
     Ok(Next::Done)

@@ -6,7 +6,6 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 
 use crate::clients::client_flags;
 use crate::control::{ControlCommand, Next};
-use crate::monitor;
 
 pub(super) const MONITOR: ControlCommand = Command {
     spec: Spec {
@@ -22,7 +21,7 @@ pub(super) const MONITOR: ControlCommand = Command {
     run: |context, _, reply| {
         // As in Redis, who watches already is not answered.
         if !context.session.client.has_flag(client_flags::MONITOR) {
-            monitor::watch(context.server, context.session);
+            context.server.watchers.add(&context.session.client);
             reply.ok();
         }
         Ok(Next::Done)

@@ -96,7 +96,7 @@ fn items(words: &mut Vec<&'static str>) -> Vec<Item> {
                 continue;
             }
             _ if word.bytes().any(|byte| byte.is_ascii_lowercase()) => {
-                items.push(Item::Value(word))
+                items.push(Item::Value(word));
             }
             _ => items.push(Item::Token(word)),
         }

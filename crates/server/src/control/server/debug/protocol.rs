@@ -7,6 +7,9 @@ use proto::{Args, Reply, Resp};
 
 use crate::control::{Context, Next};
 
+/// Redis' own example of a double: it looks like pi and is not.
+const DOUBLE: f64 = 3141.0 / 1000.0;
+
 /// Replies a value of the kind that the client names.
 pub(super) fn protocol(
     _: &mut Context<'_>,
@@ -16,7 +19,7 @@ pub(super) fn protocol(
     match args[2].to_ascii_lowercase().as_slice() {
         b"string" => reply.bulk(b"Hello World"),
         b"integer" => reply.integer(12345),
-        b"double" => reply.double(3.141),
+        b"double" => reply.double(DOUBLE),
         b"null" => reply.null(),
         b"array" => {
             reply.array(3);

@@ -41,10 +41,8 @@ pub(super) fn write_persistence(server: &Server, report: &mut Report) {
     report.field("aof_last_bgrewrite_status", "ok");
     report.fields(&["aof_rewrites", "aof_rewrites_consecutive_failures"], 0);
     report.field("aof_last_write_status", "ok");
-    report.fields(
-        &["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"],
-        0,
-    );
+    report
+        .fields(&["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"], 0);
 }
 
 pub(super) fn write_replication(server: &Server, report: &mut Report) {

@@ -56,8 +56,7 @@ mod tests {
     #[test]
     fn names_with_brackets_do_not_shift_the_fields() {
         let line = "12 (a b) (c) S 1 12 12 0 -1 4194560 1 2 3 4 150 250 50 0 20 0 4 0 100";
-        let expected =
-            Times { user: 1.5, system: 2.5, children_user: 0.5, children_system: 0.0 };
+        let expected = Times { user: 1.5, system: 2.5, children_user: 0.5, children_system: 0.0 };
         assert_eq!(parse(line, 100), expected);
         assert_eq!(parse("", 100), Times::default());
     }

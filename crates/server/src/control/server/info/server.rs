@@ -68,7 +68,8 @@ fn write_listeners(report: &mut Report, bind: &str, port: i64, socket: &str) {
         number += 1;
     };
     if port != 0 {
-        let binds = bind.split(' ').map(|address| format!("bind={},", address.trim_start_matches('-')));
+        let binds =
+            bind.split(' ').map(|address| format!("bind={},", address.trim_start_matches('-')));
         listener(format!("name=tcp,{}port={port}", binds.collect::<String>()));
     }
     if !socket.is_empty() {
