@@ -1,4 +1,5 @@
 //! CONFIG: reading, changing, writing down, and what a change brings about.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;
 use tests::server::free_port;

@@ -1,4 +1,5 @@
 //! DEBUG: who may, exact replies, and what its tools do.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::{Duration, Instant};
 
@@ -165,7 +166,7 @@ fn objects_are_shown() {
         > DEBUG SDSLEN k
         ~ key_sds_len:1, key_sds_avail:0, key_zmalloc: *, val_sds_len:5, val_sds_avail:*
         > DEBUG HTSTATS 0
-        "[Dictionary HT]\nHash table 0 stats (main hash table):\n table size: 16\n number of elements: 2\n[Expires HT]\n"
+        ~ "?Dictionary HT]* table size: 16\\n number of elements: 2\\n?Expires HT]\\n"
         > DEBUG HTSTATS 0 full
         ~ "?Dictionary HT]*partitions: 2*Bucket fill distribution:*
         > DEBUG HTSTATS 5

@@ -1,4 +1,5 @@
 //! LATENCY: what was slow, and how long commands take.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::time::Duration;
 

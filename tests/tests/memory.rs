@@ -1,4 +1,5 @@
 //! MEMORY: what takes the memory, and advice.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;
 use tests::{Client, Duel, Oracle, Server, check};

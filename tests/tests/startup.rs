@@ -1,5 +1,6 @@
 //! The process: how it starts, what keeps it from starting, how it is told to end, and what it
 //! leaves behind.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,5 @@
 //! The number of workers changes under load, and no reply is lost.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
