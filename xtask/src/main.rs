@@ -3,6 +3,7 @@
 //! is one command.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod ci;
 mod count;
 mod docs;
@@ -19,6 +20,7 @@ Usage: cargo xtask VERB
 
   setup           install what the tests need into target/test-env; quick when it is there
   test [ARGS..]   setup, build the server, then `cargo test ARGS` (default: --workspace)
+  bench [--rounds N] [--requests N]  measure Apus beside its peers; write the record
   tidy            check style numbers, banned words and calls, and the import edges
   docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
   licences        check the dependencies' licences and the banned crates of deny.toml
@@ -45,6 +47,7 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
     match (verb, rest) {
         ("setup", []) => environment::prepare().map(drop)?,
         ("test", _) => suite::run(rest).and_then(count::Count::verdict)?,
+        ("bench", _) => bench::run(rest)?,
         ("tidy", []) => tidy::run()?,
         ("docs", []) => docs::run(docs::Mode::Write)?,
         ("docs", [check]) if check == "--check" => docs::run(docs::Mode::Check)?,
