@@ -60,7 +60,7 @@ fn while_looking(
                 })
             })
             .collect();
-        let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        let results: Vec<_> = writers.into_iter().map(thread::ScopedJoinHandle::join).collect();
         over.store(true, Ordering::Relaxed);
         assert!(results.iter().all(Result::is_ok), "a writer failed");
     });
@@ -71,7 +71,7 @@ fn writers_of_the_same_keys_do_not_mix() {
     let server = server();
     let write = |value: &'static str| {
         move |client: &mut Client| {
-            assert_eq!(client.call(&of_all(&["MSET"], "k", Some(value))), ok())
+            assert_eq!(client.call(&of_all(&["MSET"], "k", Some(value))), ok());
         }
     };
     let backwards = |client: &mut Client| {

@@ -109,7 +109,7 @@ const NO_CLUSTER: Exception = Exception {
 };
 
 const PAIRS: Exception = Exception {
-    reason: "Valkey has another error for a number of pairs that is wrong; ours is that of Redis 8.4",
+    reason: "Valkey has another error for a wrong number of pairs; ours is that of Redis 8.4",
     applies: |command, ours, theirs| {
         is(command, "MSETEX") && [ours, theirs].iter().all(|reply| is_error(reply, "ERR "))
     },

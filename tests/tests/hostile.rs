@@ -308,7 +308,7 @@ fn h31_patterns() {
     }
 }
 
-/// H34, H36, H40, H41, H43, H46: one reply each, and that of Redis where it has one.
+/// H34, H36, H41, H43, H46: one reply each, and that of Redis where it has one.
 #[test]
 fn h34_words_that_are_missing_or_absurd() {
     let script = r#"
@@ -373,14 +373,19 @@ fn h34_words_that_are_missing_or_absurd() {
     "#;
     check(&mut Server::start(&[]).client(), script);
     check(&mut Oracle::redis82().client(), script);
+}
+
+/// H40: numbers of keys that are negative, absurd or lies.
+#[test]
+fn h40_numbers_of_keys() {
     let server = Server::start(&[]);
     let mut client = server.client();
     for count in ["-1", "0", "2147483648", "9223372036854775807", "9223372036854775808", "x", ""] {
         let reply = client.call(&["MSETEX", count, "k", "v"]);
-        assert_eq!(reply, Value::Error(b"ERR invalid numkeys value".to_vec()), "H40: {count}");
+        assert_eq!(reply, Value::Error(b"ERR invalid numkeys value".to_vec()), "{count}");
     }
     let reply = client.call(&["MSETEX", "2147483647", "k", "v"]);
-    assert!(is_error(&reply, "ERR"), "H40: {reply:?}");
+    assert!(is_error(&reply, "ERR"), "{reply:?}");
     assert_eq!(client.call(&["EXISTS", "k"]), Value::Integer(0));
 }
 

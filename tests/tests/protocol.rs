@@ -141,7 +141,7 @@ fn what_is_no_request_is_told_as_valkey_tells_it() {
 
 /// Takes what has arrived.
 fn hear(mut stream: TcpStream) -> Heard {
-    stream.set_nonblocking(true).unwrap();
+    stream.set_nonblocking(true).expect("a connected socket takes the option");
     let mut bytes = Vec::new();
     let result = stream.read_to_end(&mut bytes);
     let is_closed = !matches!(&result, Err(error) if error.kind() == ErrorKind::WouldBlock);
