@@ -124,9 +124,9 @@ rows below the CPU times were measured once. The machine has {cores} cores for t
 generator and whatever else ran: the load averages were {before} before and {after} after.
 
 - CPU: `utime` + `stime` of `/proc/PID/stat` around a run of `redis-benchmark`, at most
-  {error:.1}% off by the kernel's tick of 10 ms. {keys} keys that all exist, values of {bytes} bytes, {connections}
-  connections, {requests} requests, or {times} times as many when pipelined. One server is loaded
-  at a time; in each round another one goes first.
+  {error:.1}% off by the kernel's tick of 10 ms. {keys} keys that all exist, values of {bytes}
+  bytes, {connections} connections, {requests} requests, or {times} times as many when pipelined.
+  One server is loaded at a time; in each round another one goes first.
 - Memory per key: growth of `Rss` in `/proc/PID/smaps_rollup` of an empty server by {many} keys of
   {key_bytes} bytes with values of {value_bytes} bytes that are no integers, {settle} s after the
   last, less those {sum} bytes.
