@@ -12,8 +12,9 @@ use tests::{Oracle, Server, clients};
 
 /// A server of each kind with a Unix socket too.
 fn servers() -> [Server; 2] {
-    let arguments = ["--unixsocket", clients::SOCKET];
-    [Oracle::Redis82.start(&arguments), Server::start(&arguments)]
+    let port = free_port().to_string();
+    let theirs = Oracle::Redis82.start(&["--unixsocket", clients::SOCKET]);
+    [theirs, Server::start(&["--port", &port, "--unixsocket", clients::SOCKET])]
 }
 
 /// A server for a suite, which is free to reconfigure it.
