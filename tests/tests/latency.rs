@@ -111,4 +111,5 @@ fn histograms_count_every_call() {
     check(&mut client, "> LATENCY RESET\n(integer) 0");
     let Value::Map(all) = client.call(&["LATENCY", "HISTOGRAM"]) else { panic!("a map") };
     assert!(all.len() >= 5, "LATENCY RESET leaves the histograms");
+    check(&mut client, "> CONFIG SET latency-tracking no\nOK\n> LATENCY HISTOGRAM\n(empty hash)");
 }

@@ -155,10 +155,17 @@ fn sessions_move_while_a_key_is_locked() {
         rival.send(&["SETRANGE", "a", "10000", "x"]);
         rival.send(&["STRLEN", "a"]);
     }
+    let mut swappers: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for swapper in &mut swappers {
+        swapper.send(&["SWAPDB", "1", "2"]);
+    }
     for workers in [1, 4, 2, 1] {
         resize(&mut admin, workers);
     }
     assert!(matches!(slow.receive(), Value::Integer(_)));
+    for swapper in &mut swappers {
+        assert_eq!(swapper.receive(), Value::Simple(b"OK".to_vec()));
+    }
     for rival in &mut rivals {
         assert_eq!(rival.receive(), Value::Integer(10_001));
         assert_eq!(rival.receive(), Value::Integer(10_001));

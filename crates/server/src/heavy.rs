@@ -15,6 +15,7 @@ use keyspace::{Acquisition, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx,
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
+use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
 use crate::server::Server;
@@ -46,6 +47,7 @@ pub(crate) struct Heavy {
 
 struct Shared {
     keyspace: &'static Keyspace,
+    cores: Arc<Cores>,
     queue: Mutex<Queue>,
     arrived: Condvar,
     /// A thread has ended.
@@ -57,14 +59,16 @@ struct Queue {
     jobs: VecDeque<Job>,
     idle: usize,
     threads: usize,
+    /// Lanes that were given away; one that a thread never came to take stays unused.
+    lanes: usize,
     /// Whether the process ends: then no work is begun.
     ending: bool,
 }
 
 impl Heavy {
-    pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
+    pub(crate) fn new(keyspace: &'static Keyspace, cores: Arc<Cores>) -> Self {
         let (queue, arrived, left) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Self { shared: Arc::new(Shared { keyspace, queue, arrived, left }) }
+        Self { shared: Arc::new(Shared { keyspace, cores, queue, arrived, left }) }
     }
 
     /// Runs a transaction's command here. The caller is inside its turnstile and leaves the
@@ -148,21 +152,37 @@ impl Heavy {
             return;
         }
         queue.jobs.push_back(job);
-        if queue.idle >= queue.jobs.len() || queue.threads == MAX_THREADS {
+        if queue.idle >= queue.jobs.len() || queue.lanes == MAX_THREADS {
             self.shared.arrived.notify_one();
             return;
         }
-        let lane = FIRST_LANE + queue.threads;
+        let lane = FIRST_LANE + queue.lanes;
+        queue.lanes += 1;
         queue.threads += 1;
         drop(queue);
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::Builder::new().name(format!("heavy-{lane}"));
-        thread.spawn(move || shared.work(lane)).expect("the system lets us have a few threads");
+        if thread.spawn(move || shared.work(lane)).is_err() {
+            self.shared.note_missing_thread();
+        }
     }
 }
 
 impl Shared {
+    /// The system gave us no thread: the others do the work. Without others nobody would, so who
+    /// waits for it is let go.
+    #[cold]
+    fn note_missing_thread(&self) {
+        let mut queue = self.lock();
+        queue.threads -= 1;
+        if queue.threads == 0 {
+            queue.jobs.clear();
+        }
+    }
+
     fn work(&self, lane: usize) {
+        // A worker that is bound to a core would bind its threads, too.
+        self.cores.release();
         let mut queue = self.lock();
         while !queue.ending {
             if let Some(job) = queue.jobs.pop_front() {

@@ -4,7 +4,7 @@
 //! atomic or behind a lock of its own.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use base::time::UnixMillis;
 use keyspace::{Keyspace, Refusal};
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
     pub(crate) rates: RateMeter,
-    pub(crate) cores: Cores,
+    pub(crate) cores: Arc<Cores>,
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
     /// Held by who changes the configuration or writes its file.
@@ -78,6 +78,7 @@ impl Server {
         log: Log,
         keyspace: &'static Keyspace,
     ) -> Self {
+        let cores = Arc::new(Cores::of_process());
         let stats = Stats::new(table.len());
         let started = keyspace.clock().now_ms();
         Self {
@@ -86,7 +87,7 @@ impl Server {
             table,
             clients: Clients::default(),
             crew: Crew::new(),
-            heavy: Heavy::new(keyspace),
+            heavy: Heavy::new(keyspace, Arc::clone(&cores)),
             stats,
             pause: Pause::default(),
             log,
@@ -94,7 +95,7 @@ impl Server {
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
-            cores: Cores::of_process(),
+            cores,
             reception: OnceLock::new(),
             config_turn: Mutex::default(),
             run_id: random_id(),

@@ -7,6 +7,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::latency_report::{doctor_report, graph_report};
+use crate::config::settings::LATENCY_TRACKING;
 use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
 use crate::stats::{Figures, bucket_limit};
@@ -181,6 +182,7 @@ fn histogram(
 ) -> Result<Next, Refusal> {
     let (table, stats) = (&context.server.table, &context.server.stats);
     let wanted: Vec<&Entry> = match args.len() {
+        _ if !context.server.config.get(LATENCY_TRACKING) => Vec::new(),
         2 => table.entries().iter().collect(),
         _ => args.skip(2).iter().filter_map(|name| table.find_full(name)).collect(),
     };
