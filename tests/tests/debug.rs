@@ -222,13 +222,11 @@ fn many_keys_come_while_others_are_served() {
     let (mut maker, mut other) = (server.client(), server.client());
     let started = Instant::now();
     maker.send(&["DEBUG", "POPULATE", "200000"]);
-    let mut slowest = Duration::ZERO;
-    let mut answers = 0;
+    let mut times = Vec::new();
     let reply = loop {
         let asked = Instant::now();
         check(&mut other, "> GET nosuch\n(nil)");
-        slowest = slowest.max(asked.elapsed());
-        answers += 1;
+        times.push(asked.elapsed());
         match maker.arrival(Duration::from_millis(1)).unwrap() {
             tests::Arrival::Reply(reply) => break reply,
             _ => assert!(started.elapsed() < Duration::from_secs(60)),
@@ -236,7 +234,8 @@ fn many_keys_come_while_others_are_served() {
     };
     assert_eq!(reply, Value::Simple(b"OK".to_vec()));
     check(&mut other, "> DBSIZE\n(integer) 200000\n> GET key:199999\n\"value:199999\"");
-    assert!(answers > 10 && slowest < Duration::from_millis(500), "{answers} {slowest:?}");
+    times.sort_unstable();
+    assert!(times.len() > 10 && times[times.len() / 2] < Duration::from_millis(50), "{times:?}");
     // The world can be had in the middle of it.
     maker.send(&["DEBUG", "POPULATE", "200000", "more"]);
     check(&mut other, "> FLUSHALL\nOK");

@@ -25,21 +25,22 @@ fn slow_pair(server: &Server, one: &str, other: &str) {
     }
 }
 
-/// Asks until the slow client has its answer; returns how often, and the longest time for one.
+/// Asks until the slow client has its answer; returns how often, and how long nine of ten answers
+/// took at most: the tenth may have waited for a core that others of this machine had.
 fn ask_meanwhile(slow: &mut Client, others: &mut [Client], line: &[&str]) -> (usize, Duration) {
-    let (mut asked, mut longest) = (0, Duration::ZERO);
+    let mut times = Vec::new();
     loop {
         for other in &mut *others {
             let started = Instant::now();
             other.call(line);
-            longest = longest.max(started.elapsed());
-            asked += 1;
+            times.push(started.elapsed());
         }
         match slow.arrival(Duration::from_micros(100)).expect("the stream is readable") {
             Arrival::Silence => {}
             Arrival::Reply(reply) => {
                 assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
-                return (asked, longest);
+                times.sort_unstable();
+                return (times.len(), times[times.len() * 9 / 10]);
             }
             Arrival::Closed => panic!("the slow client was closed"),
         }
@@ -54,10 +55,10 @@ fn a_slow_command_leaves_the_worker_to_twenty_others() {
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     let started = Instant::now();
     slow.send(&["LCS", "a", "b", "LEN"]);
-    let (asked, longest) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
+    let (asked, most) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
     let took = started.elapsed();
     assert!(asked >= 100, "{asked} answers in {took:?}");
-    assert!(longest < took / 2 && longest < Duration::from_millis(200), "{longest:?} of {took:?}");
+    assert!(most < took / 10, "{most:?} of {took:?}");
 }
 
 #[test]
@@ -85,8 +86,8 @@ fn a_long_list_of_keys_is_made_elsewhere() {
     check(&mut slow, "> DEBUG POPULATE 200000\nOK");
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     slow.send(&["KEYS", "*"]);
-    let (asked, longest) = ask_meanwhile(&mut slow, &mut others, &["GET", "key:1"]);
-    assert!(asked >= 20 && longest < Duration::from_millis(500), "{asked} {longest:?}");
+    let (asked, most) = ask_meanwhile(&mut slow, &mut others, &["GET", "key:1"]);
+    assert!(asked >= 20 && most < Duration::from_millis(100), "{asked} {most:?}");
 }
 
 #[test]
