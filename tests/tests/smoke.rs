@@ -6,7 +6,7 @@ use proto::value::Value;
 use tests::differential::{Exception, Rule};
 use tests::environment::recorded;
 use tests::render::render;
-use tests::{Arrival, Duel, Oracle, Server, check, clients, play};
+use tests::{Arrival, Duel, Oracle, Server, check, play};
 
 const RESP2: &str = r#"
     > FLUSHALL
@@ -216,14 +216,4 @@ fn raw_bytes_pass_unchanged() {
     assert_eq!(client.receive(), Value::Simple(b"OK".to_vec()));
     let patience = std::time::Duration::from_secs(1);
     assert_eq!(client.arrival(patience).unwrap(), Arrival::Closed);
-}
-
-/// The clients' sessions hold on a real server, so a failure against ours is ours.
-#[test]
-fn clients_hold_their_sessions() {
-    let server = Oracle::redis82();
-    clients::redis_py(&server);
-    clients::ioredis(&server);
-    clients::go_redis(&server);
-    clients::jedis(&server);
 }
