@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use commands::{Flags, Handler, Plan};
-use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::command_log::Deed;
@@ -190,8 +190,12 @@ impl Request<'_> {
             return self.hand_over(tx, work);
         }
         match work.run(&mut tx, self.args, self.out) {
-            Outcome::Replied => Step::Done,
-            Outcome::Failed => {
+            Outcome::Replied(seen) => {
+                self.session.see(seen);
+                Step::Done
+            }
+            Outcome::Failed(seen) => {
+                self.session.see(seen);
                 self.note_failure();
                 Step::Done
             }
@@ -296,14 +300,24 @@ pub(crate) struct Work {
 
 /// How a handler's run ended.
 pub(crate) enum Outcome {
-    /// It replied and was committed.
-    Replied,
+    /// It replied and was committed; the reply waits for this LSN.
+    Replied(Lsn),
     /// It replied an error; nothing but expired keys was committed.
-    Failed,
+    Failed(Lsn),
     /// It is too much for a worker; nothing was changed.
     Heavy,
     /// It needs more locks.
     Widen,
+}
+
+impl Outcome {
+    fn having_seen(self, lsn: Lsn) -> Self {
+        match self {
+            Self::Replied(_) => Self::Replied(lsn),
+            Self::Failed(_) => Self::Failed(lsn),
+            other => other,
+        }
+    }
 }
 
 impl Work {
@@ -313,7 +327,7 @@ impl Work {
         let mark = out.mark();
         let result = (self.handler)(tx, args, &mut Reply::new(out, self.resp));
         let outcome = match result {
-            Ok(()) => Outcome::Replied,
+            Ok(()) => Outcome::Replied(0),
             Err(Refusal::Heavy) => {
                 out.truncate(mark);
                 return Outcome::Heavy;
@@ -325,11 +339,11 @@ impl Work {
             Err(refusal) => {
                 out.truncate(mark);
                 self.server.refuse(&refusal, &mut Reply::new(out, self.resp));
-                Outcome::Failed
+                Outcome::Failed(0)
             }
         };
-        crate::commit::commit(tx);
-        outcome
+        let seen = crate::commit::commit(&self.server.journal, tx, args);
+        outcome.having_seen(seen)
     }
 }
 

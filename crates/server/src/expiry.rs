@@ -144,6 +144,6 @@ fn step(worker: &Worker, mut sweep: Sweep) -> Step {
             Step::Done
         }
     };
-    crate::commit::commit(&mut tx);
+    crate::commit::commit(&worker.server.journal, &mut tx, proto::Args::default());
     step
 }

@@ -87,9 +87,9 @@ impl Heavy {
             tx.move_to_heavy(lane);
             let mut output = Output::new();
             let watch = Watch::start(work.server.keyspace.clock());
-            let failed = match work.run(&mut tx, args.as_args(), &mut output) {
-                Outcome::Replied => false,
-                Outcome::Failed => true,
+            let (failed, seen) = match work.run(&mut tx, args.as_args(), &mut output) {
+                Outcome::Replied(seen) => (false, seen),
+                Outcome::Failed(seen) => (true, seen),
                 Outcome::Heavy | Outcome::Widen => {
                     unreachable!(
                         "heavy threads carry any load, and no command that widens is heavy"
@@ -101,7 +101,7 @@ impl Heavy {
             drop(presence);
             let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
             // A session that is gone needs no reply.
-            let _ = sender.send(Elsewhere { output, ran });
+            let _ = sender.send(Elsewhere { output, seen, ran });
         }));
         receiver
     }
@@ -125,7 +125,9 @@ impl Heavy {
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
             let ran = Ran { entry, args, micros: watch.micros(), failed };
-            let _ = sender.send(Elsewhere { output, ran });
+            // What it changed, it changed by transactions of its own: all of them are seen.
+            let seen = server.journal.end();
+            let _ = sender.send(Elsewhere { output, seen, ran });
         }));
         receiver
     }

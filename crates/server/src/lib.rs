@@ -19,6 +19,7 @@ mod execute;
 mod expiry;
 mod gates;
 mod heavy;
+mod journal;
 mod latency;
 mod log;
 mod monitor;

@@ -19,6 +19,7 @@ use crate::counters::WorkerCounters;
 use crate::crew::{Crew, MAX_WORKERS};
 use crate::cron::RateMeter;
 use crate::heavy::Heavy;
+use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
 use crate::log::{Log, log_notice, log_warning};
 use crate::monitor::Watchers;
@@ -44,6 +45,7 @@ pub(crate) struct Server {
     pub(crate) heavy: Heavy,
     pub(crate) stats: Stats,
     pub(crate) pause: Pause,
+    pub(crate) journal: Journal,
     pub(crate) log: Log,
     /// Who watches with MONITOR.
     pub(crate) watchers: Watchers,
@@ -90,6 +92,7 @@ impl Server {
             heavy: Heavy::new(keyspace, Arc::clone(&cores)),
             stats,
             pause: Pause::default(),
+            journal: Journal::new(),
             log,
             watchers: Watchers::default(),
             command_log: CommandLog::new(),

@@ -143,6 +143,15 @@ fn command_table(startup: &Startup) -> Result<CommandTable, String> {
     CommandTable::new(&renames.collect::<Vec<_>>())
 }
 
+/// A server with defaults and without workers or listeners.
+#[cfg(test)]
+pub(crate) fn test_server() -> &'static Server {
+    let config = Config::new();
+    let log = Log::open(&config, false).expect("the default log is standard output");
+    let table = CommandTable::new(&[]).expect("nothing is renamed");
+    make_server(config, table, log)
+}
+
 fn make_server(config: Config, table: CommandTable, log: Log) -> &'static Server {
     let databases = config.get(DATABASES) as usize;
     let keyspace = Keyspace::leak(Options { databases, ..Options::new() });

@@ -185,6 +185,7 @@ impl Serve {
         self.parser = window.end();
         let consumed = window.executed;
         worker.window.replace(window);
+        self.hold(&output);
         self.keep_output(output);
         (consumed, end)
     }

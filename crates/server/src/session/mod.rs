@@ -10,6 +10,7 @@
 //! - it is closed by its own worker only, whatever others ask.
 
 mod batch;
+mod held;
 mod socket;
 mod state;
 mod wait;
@@ -24,6 +25,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use proto::{Output, RequestParser};
 
+use held::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
 pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
@@ -49,6 +51,8 @@ pub(crate) struct Serve {
     parser: Option<Box<RequestParser>>,
     /// Replies that the socket did not take yet.
     output: Option<Box<Output>>,
+    /// Which of them must wait for the journal.
+    held: Option<Box<Held>>,
     is_new: bool,
 }
 
@@ -69,6 +73,7 @@ pub(crate) struct Moving {
     executed: usize,
     parser: Option<Box<RequestParser>>,
     output: Option<Box<Output>>,
+    held: Option<Box<Held>>,
 }
 
 /// How a step of the machine ended.
@@ -84,11 +89,11 @@ enum Turn {
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, stage, input, executed, parser, output } = moving;
+        let Moving { stream, session, stage, input, executed, parser, output, held } = moving;
         let stream = Stream::attach(stream)?;
         let stage = stage.unpacked();
         let is_new = true;
-        Ok(Self { worker, stream, stage, session, input, executed, parser, output, is_new })
+        Ok(Self { worker, stream, stage, session, input, executed, parser, output, held, is_new })
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
@@ -144,14 +149,23 @@ impl Serve {
             self.session.closing = true;
         }
         if client.take(Signal::Deliver) {
-            let bytes = client.take_deliveries();
-            let output = self.output.get_or_insert_with(Box::default);
-            proto::Reply::new(output, self.session.resp).raw(&bytes);
+            self.deliver();
         }
-        if client.take(Signal::Move) {
+        if self.session.client.take(Signal::Move) {
             return Some(self.depart());
         }
         None
+    }
+
+    /// Passes on what other sessions left for the client.
+    fn deliver(&mut self) {
+        let mut output = self.output();
+        let bytes = self.session.client.take_deliveries();
+        proto::Reply::new(&mut output, self.session.resp).raw(&bytes);
+        // What others tell may come from any write so far.
+        self.session.see(self.worker.server.journal.end());
+        self.hold(&output);
+        self.keep_output(output);
     }
 
     /// Packs up for another worker, whatever it waits for.
@@ -168,6 +182,7 @@ impl Serve {
             executed: self.executed,
             parser: self.parser.take(),
             output: self.output.take(),
+            held: self.held.take(),
         }))
     }
 }
@@ -176,7 +191,7 @@ impl Moving {
     /// A session that begins.
     pub(crate) fn fresh(stream: RawStream, session: Session) -> Self {
         let (stage, input) = (Stage::Requests, Vec::new());
-        Self { stream, session, stage, input, executed: 0, parser: None, output: None }
+        Self { stream, session, stage, input, executed: 0, parser: None, output: None, held: None }
     }
 }
 

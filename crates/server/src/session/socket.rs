@@ -6,6 +6,7 @@
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use proto::Output;
@@ -113,30 +114,42 @@ fn poll_write<S: AsyncWrite>(
 }
 
 impl Serve {
-    /// Writes what is due, as far as the socket takes it; `Ready` when all has left.
+    /// Writes what is due, as far as the journal lets it go and the socket takes it; `Ready` when
+    /// all has left.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
-        let Some(output) = &mut self.output else { return Poll::Ready(Ok(())) };
-        let live = &self.session.client.live;
+        let Some(mut output) = self.output.take() else { return Poll::Ready(Ok(())) };
+        let sent = self.send(cx, &mut output);
+        let unsent = output.len() as u64;
+        self.session.client.live.output_bytes.store(unsent, Ordering::Relaxed);
+        if output.is_empty() {
+            self.worker.give_back_output(output);
+        } else {
+            self.output = Some(output);
+        }
+        sent
+    }
+
+    fn send(&mut self, cx: &mut TaskContext<'_>, output: &mut Output) -> Poll<io::Result<()>> {
         while !output.is_empty() {
+            let free = self.free_bytes(cx, output);
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = output.io_slices(&mut slices);
-            let written = match self.stream.poll_write(cx, &slices[..count]) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(written)) => written,
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => {
-                    let unsent = output.len() as u64;
-                    live.output_bytes.store(unsent, std::sync::atomic::Ordering::Relaxed);
+            let written = if free >= output.len() {
+                ready!(self.stream.poll_write(cx, &slices[..count]))?
+            } else {
+                let first = &slices[0][..free.min(slices[0].len())];
+                if first.is_empty() {
                     return Poll::Pending;
                 }
+                ready!(self.stream.poll_write(cx, &[IoSlice::new(first)]))?
             };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            let live = &self.session.client.live;
             crate::counters::add(&live.net_out, written as u64);
             self.worker.counters.add_net_out(written as u64);
             output.consume(written);
-        }
-        live.output_bytes.store(0, std::sync::atomic::Ordering::Relaxed);
-        if let Some(output) = self.output.take() {
-            self.worker.give_back_output(output);
         }
         Poll::Ready(Ok(()))
     }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use keyspace::Lsn;
 use proto::Resp;
 
 use crate::clients::Client;
@@ -22,6 +23,8 @@ pub(crate) struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// `CLIENT NO-TOUCH`.
     pub(crate) no_touch: bool,
+    /// The highest LSN that replies not yet held back have seen.
+    pub(super) seen: Lsn,
     /// Whether the connection came by the Unix socket or the loopback interface.
     pub(crate) is_local: bool,
 }
@@ -48,8 +51,15 @@ impl Session {
             closing: false,
             reply_mode: ReplyMode::On,
             no_touch: false,
+            seen: 0,
             is_local,
         }
+    }
+
+    /// Notes what a reply has seen: it leaves once the journal is safe up to there.
+    #[inline]
+    pub(crate) fn see(&mut self, lsn: Lsn) {
+        self.seen = self.seen.max(lsn);
     }
 
     /// Turns to another database.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 
 use base::time::UnixMillis;
-use keyspace::Acquisition;
+use keyspace::{Acquisition, Lsn};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
@@ -51,6 +51,8 @@ impl Parked {
 /// What came back from another thread.
 pub(crate) struct Elsewhere {
     pub(crate) output: Output,
+    /// The LSN that the output must wait for.
+    pub(crate) seen: Lsn,
     pub(crate) ran: Ran,
 }
 
@@ -148,6 +150,8 @@ impl Serve {
                     output.append(done.output);
                 }
                 self.session.command_done();
+                self.session.see(done.seen);
+                self.hold(&output);
                 self.keep_output(output);
                 Turn::Again
             }

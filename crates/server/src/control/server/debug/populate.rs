@@ -51,8 +51,9 @@ pub(super) fn populate(
             let mut tx = Tx::begin(acquisition, options);
             if !tx.exists(&key)? {
                 tx.put_text(&key, NewText::from_bytes(&value, false), Lifetime::Forever)?;
+                tx.effects_mut().instead(&[b"SET", &key, &value]);
             }
-            commit(&mut tx);
+            commit(&server.journal, &mut tx, Args::default());
         }
         reply.ok();
         Ok(())
