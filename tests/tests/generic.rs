@@ -262,3 +262,24 @@ fn a_scan_misses_nothing_while_others_write() {
         over.store(true, Ordering::Relaxed);
     });
 }
+
+/// Dragonfly's documentation page on RM: a cursor and how many keys were removed.
+#[test]
+fn rm_deletes_what_matches() {
+    let server = Server::start(&[]);
+    for mut client in [server.client(), server.client3()] {
+        client.call(&["MSET", "user:1", "a", "user:2", "b", "item:1", "c"]);
+        let script = r#"
+            > RM 0 MATCH user:* COUNT 100000 TYPE string
+            1) "0"
+            2) (integer) 2
+            > EXISTS user:1 user:2 item:1
+            (integer) 1
+            > RM 0 COUNT
+            (error) ERR syntax error
+            > RM nothing
+            (error) ERR invalid cursor
+        "#;
+        check(&mut client, script);
+    }
+}
