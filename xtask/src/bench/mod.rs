@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 impl Plan {
     fn parse(arguments: &[String]) -> Result<Self, String> {
-        let mut plan = Self { rounds: 5, requests: 200_000 };
+        let mut plan = Self { rounds: 5, requests: 300_000 };
         let mut words = arguments.iter();
         while let Some(option) = words.next() {
             let value = words.next().and_then(|word| word.parse::<u32>().ok());
@@ -97,7 +97,7 @@ impl Run {
         let error = self.samples.iter().map(Sample::error).fold(0.0, f64::max);
         if error > ERROR_MAX {
             let percent = error * 100.0;
-            println!("not recorded: a CPU time may be {percent:.0}% off; ask for more --requests");
+            println!("not recorded: a CPU time may be {percent:.1}% off; ask for more --requests");
             return Ok(());
         }
         let name = format!("{}-foundation", self.machine.date);

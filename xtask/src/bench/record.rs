@@ -119,7 +119,8 @@ fn method(run: &Run) -> String {
     let error = run.samples.iter().map(Sample::error).fold(0.0, f64::max) * 100.0;
     format!(
         "\
-Less is better in every row. A ratio is the median of the ratios of {rounds} interleaved rounds; the
+Less is better in every row. A ratio is the median of the ratios of {rounds} interleaved rounds, so
+it may differ from that of the medians beside it; where rounds are far apart, trust neither. The
 rows below the CPU times were measured once. The machine has {cores} cores for the server, the
 generator and whatever else ran: the load averages were {before} before and {after} after.
 
