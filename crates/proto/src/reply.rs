@@ -59,9 +59,12 @@ impl<'a> Reply<'a> {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error; `text` begins with its code, as in `ERR no such key`.
+    /// An error; `text` begins with its code, as in `ERR no such key`. Line ends at its end, which
+    /// come from a client's word, are cut off as Redis does.
     pub fn error(&mut self, text: impl AsRef<[u8]>) {
-        self.line(b'-', text.as_ref());
+        let text = text.as_ref();
+        let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n'));
+        self.line(b'-', &text[..end.map_or(0, |last| last + 1)]);
     }
 
     /// An integer.
@@ -316,6 +319,7 @@ mod tests {
             (|reply| reply.ok(), "+OK|", "+OK|"),
             (|reply| reply.simple("PONG"), "+PONG|", "+PONG|"),
             (|reply| reply.error("ERR no"), "-ERR no|", "-ERR no|"),
+            (|reply| reply.error("ERR no\r\n\n"), "-ERR no|", "-ERR no|"),
             (|reply| reply.integer(-42), ":-42|", ":-42|"),
             (|reply| reply.bulk(b"hello"), "$5|hello|", "$5|hello|"),
             (|reply| reply.bulk(b""), "$0||", "$0||"),
