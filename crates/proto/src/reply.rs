@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn both_versions() {
         type Write = fn(&mut Reply<'_>);
-        let table: [(Write, &str, &str); 24] = [
+        let table: [(Write, &str, &str); 25] = [
             (|reply| reply.ok(), "+OK|", "+OK|"),
             (|reply| reply.simple("PONG"), "+PONG|", "+PONG|"),
             (|reply| reply.error("ERR no"), "-ERR no|", "-ERR no|"),
