@@ -1,1 +1,3 @@
 //! engine.
+
+pub mod live;
