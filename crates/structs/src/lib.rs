@@ -3,7 +3,9 @@
 //! - [`arena`]: memory for small blocks, tightly packed.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
+//! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
 pub mod blob;
 pub mod table;
+pub mod tree;
