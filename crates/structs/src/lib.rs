@@ -3,9 +3,11 @@
 //! - [`arena`]: memory for small blocks, tightly packed.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
+//! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
 pub mod blob;
+pub mod packing;
 pub mod table;
 pub mod tree;

@@ -1,0 +1,38 @@
+//! The small forms of containers: one byte string each, in Redis' own layout.
+
+/// How the bytes of a small container are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// A listpack of elements, of member and score, or of field and value.
+    Listpack,
+    /// A listpack of field, value and deadline (0: none), the earliest deadlines first.
+    TimedListpack,
+    /// Sorted integers of one width.
+    Intset,
+}
+
+/// A small container's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedRef<'a> {
+    /// How to read them.
+    pub packing: Packing,
+    /// At most 64 KB.
+    pub bytes: &'a [u8],
+}
+
+/// A small container taken out for editing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// How to read them.
+    pub packing: Packing,
+    /// What goes back into the entry's block.
+    pub bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// The bytes to be read.
+    #[must_use]
+    pub fn borrow(&self) -> PackedRef<'_> {
+        PackedRef { packing: self.packing, bytes: &self.bytes }
+    }
+}
