@@ -3,11 +3,13 @@
 //! - [`arena`]: memory for small blocks, tightly packed.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
+//! - [`object`]: a value of any type as the keyspace holds it.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
 pub mod blob;
+pub mod object;
 pub mod packing;
 pub mod table;
 pub mod tree;

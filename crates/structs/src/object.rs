@@ -1,0 +1,108 @@
+//! A value of any type as the keyspace holds it: small bytes or a large object, and the one trait
+//! by which a typed container is taken out, changed and put back.
+//!
+//! Invariant: an object's clone shares everything with it and costs O(1), so it serves as
+//! snapshot, copy and undo.
+
+use crate::blob::Blob;
+use crate::packing::{Packed, PackedRef};
+
+/// The type of a value, as `TYPE` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A byte string or an integer.
+    String,
+    /// A list.
+    List,
+    /// A set.
+    Set,
+    /// A sorted set.
+    SortedSet,
+    /// A hash.
+    Hash,
+    /// A stream.
+    Stream,
+    /// An array (Redis 8.8).
+    Array,
+}
+
+/// The large form of a value.
+#[derive(Clone)]
+pub enum Object {
+    /// A long string.
+    Text(Blob),
+}
+
+/// A container's value where it lies.
+#[derive(Clone, Copy)]
+pub enum Stored<'a> {
+    /// The small form.
+    Packed(PackedRef<'a>),
+    /// The large form.
+    Large(&'a Object),
+}
+
+/// A container's value to be laid down.
+pub enum NewStored {
+    /// The small form.
+    Packed(Packed),
+    /// The large form.
+    Large(Object),
+}
+
+/// A container of one type in either form.
+pub trait Container: Default {
+    /// Its type.
+    const KIND: Kind;
+    /// How it is read in place.
+    type Ref<'a>: Copy;
+
+    /// The value where it lies; it is of this type.
+    fn view(stored: Stored<'_>) -> Self::Ref<'_>;
+    /// The small form, taken out for editing.
+    fn from_packed(packed: Packed) -> Self;
+    /// The large form, taken out for editing; an empty one stays behind.
+    fn take(object: &mut Object) -> Self;
+    /// Puts a large form back where `take` left an empty one; gives a small form back.
+    fn put(self, object: &mut Object) -> Result<(), Self>;
+    /// The value to be laid down elsewhere; `None` if it has no elements.
+    fn store(self) -> Option<NewStored>;
+}
+
+impl Kind {
+    /// Every kind, by number.
+    pub const ALL: [Self; 7] = [
+        Self::String,
+        Self::List,
+        Self::Set,
+        Self::SortedSet,
+        Self::Hash,
+        Self::Stream,
+        Self::Array,
+    ];
+
+    /// The name that `TYPE` replies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "zset",
+            Self::Hash => "hash",
+            Self::Stream => "stream",
+            Self::Array => "array",
+        }
+    }
+}
+
+impl Object {
+    /// Bytes of memory behind the handle, shared ones included.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        match self {
+            Self::Text(blob) => blob.memory(),
+        }
+    }
+}
