@@ -2,8 +2,6 @@
 //!
 //! Invariant: a text stands here once; one that a single command uses stands beside it.
 
-use std::borrow::Cow;
-
 use keyspace::Refusal;
 
 /// A word the command does not know, or words that exclude each other.
@@ -28,26 +26,31 @@ pub const TOO_LONG: Refusal =
 /// A time to live that is not positive or too large.
 #[must_use]
 pub fn invalid_expire(command: &str) -> Refusal {
-    Refusal::Error(Cow::Owned(format!("ERR invalid expire time in '{command}' command")))
+    Refusal::owned(format!("ERR invalid expire time in '{command}' command"))
 }
 
 /// The wrong number of arguments.
 #[must_use]
 pub fn wrong_arity(command: &str) -> Refusal {
-    Refusal::Error(Cow::Owned(format!("ERR wrong number of arguments for '{command}' command")))
+    Refusal::owned(format!("ERR wrong number of arguments for '{command}' command"))
 }
 
 /// A word that no subcommand of a container has.
 #[must_use]
 pub fn unknown_subcommand(container: &str, word: &[u8]) -> Refusal {
-    let shown = shown(word, 128);
-    let text = format!("ERR unknown subcommand '{shown}'. Try {container} HELP.");
-    Refusal::Error(Cow::Owned(text))
+    let after = format!("'. Try {container} HELP.");
+    showing("ERR unknown subcommand '", shown(word, 128), &after)
 }
 
-/// A client's word as errors show it: up to its first NUL, and only so many bytes of it.
+/// An error that has a client's word, as far as it is [`shown`], between its halves.
 #[must_use]
-pub fn shown(word: &[u8], most: usize) -> Cow<'_, str> {
+pub fn showing(before: &str, shown: &[u8], after: &str) -> Refusal {
+    Refusal::owned([before.as_bytes(), shown, after.as_bytes()].concat())
+}
+
+/// A client's word as errors show it, byte for byte: up to its first NUL, and at most so many bytes.
+#[must_use]
+pub fn shown(word: &[u8], most: usize) -> &[u8] {
     let end = word.iter().take(most).take_while(|byte| **byte != 0).count();
-    String::from_utf8_lossy(&word[..end])
+    &word[..end]
 }

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 /// What a handler returns instead of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// An error line for the client, without the leading `-`.
-    Error(Cow<'static, str>),
+    /// An error line for the client, without the leading `-`. It may show bytes of a client's word,
+    /// so it is bytes itself.
+    Error(Cow<'static, [u8]>),
     /// The key holds another type.
     WrongType,
     /// The transaction needs partitions it was not granted; it has noted which.
@@ -22,16 +23,22 @@ impl Refusal {
     /// An error with a fixed text.
     #[must_use]
     pub const fn error(text: &'static str) -> Self {
-        Self::Error(Cow::Borrowed(text))
+        Self::Error(Cow::Borrowed(text.as_bytes()))
+    }
+
+    /// An error with a text made for this occasion.
+    #[must_use]
+    pub fn owned(text: impl Into<Vec<u8>>) -> Self {
+        Self::Error(Cow::Owned(text.into()))
     }
 
     /// The line that the client gets, if the refusal is meant for it.
     #[must_use]
-    pub fn line(&self) -> Option<&str> {
+    pub fn line(&self) -> Option<&[u8]> {
         match self {
             Self::Error(text) => Some(text),
             Self::WrongType => {
-                Some("WRONGTYPE Operation against a key holding the wrong kind of value")
+                Some(b"WRONGTYPE Operation against a key holding the wrong kind of value")
             }
             Self::Widen | Self::Heavy => None,
         }

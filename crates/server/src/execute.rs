@@ -15,7 +15,7 @@ use crate::control::Next;
 use crate::gates::{self, Verdict};
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
-use crate::table::{Entry, LookupError, Run};
+use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
 /// What became of a request.
@@ -50,7 +50,7 @@ pub(crate) struct Known {
 impl Known {
     /// Looks a request's command up, and its key if it has just one.
     #[inline]
-    pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, LookupError> {
+    pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, Refusal> {
         let entry = server.table.resolve(args)?;
         let location = match (entry.spec.keys, args.get(1)) {
             ([only], Some(key)) if only.is_first() => Some(server.keyspace.locate(key)),
@@ -84,8 +84,8 @@ pub(crate) fn execute(
     let known = known.map_or_else(|| Known::of(server, args), Ok);
     let Known { entry, location } = match known {
         Ok(known) => known,
-        Err(error) => {
-            refuse(server, worker, session, out, error.line());
+        Err(refusal) => {
+            refuse(server, worker, session, out, &refusal);
             return after(session, out, mark, Step::Done);
         }
     };
@@ -94,7 +94,7 @@ pub(crate) fn execute(
             Verdict::Admitted => {}
             Verdict::Refused(refusal) => {
                 server.stats.rejected(worker.lane, entry.id);
-                refuse(server, worker, session, out, refusal.line().unwrap_or("ERR"));
+                refuse(server, worker, session, out, &refusal);
                 return after(session, out, mark, Step::Done);
             }
             Verdict::Postponed(stage) => return Step::Postpone(stage),
@@ -348,8 +348,13 @@ impl Work {
 }
 
 #[cold]
-fn refuse(server: &Server, worker: &Worker, session: &Session, out: &mut Output, line: &str) {
-    Reply::new(out, session.resp).error(line);
-    server.stats.error(line);
+fn refuse(
+    server: &Server,
+    worker: &Worker,
+    session: &Session,
+    out: &mut Output,
+    refusal: &Refusal,
+) {
+    server.refuse(refusal, &mut Reply::new(out, session.resp));
     let _ = worker.tick();
 }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: a gate looks and never changes anything; the first one that objects decides.
 
-use std::borrow::Cow;
-
 use commands::Flags;
 use keyspace::Refusal;
 use proto::Args;
@@ -72,12 +70,12 @@ fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal>
     if access.allows(session.is_local) {
         return None;
     }
-    Some(Refusal::Error(Cow::Owned(format!(
+    Some(Refusal::owned(format!(
         "ERR {} command not allowed. If the enable-{word}-command option is set to \"local\", you \
          can run it from a local connection, otherwise you need to set this option in the \
          configuration file, and then restart the server.",
         word.to_ascii_uppercase()
-    ))))
+    )))
 }
 
 /// Whether there still is a password: it may have been taken away since the client came.

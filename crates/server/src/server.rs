@@ -154,7 +154,7 @@ impl Server {
 
     /// Replies a refusal as the error it is.
     pub(crate) fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
-        let line = refusal.line().unwrap_or("ERR internal refusal");
+        let line = refusal.line().unwrap_or(b"ERR internal refusal");
         reply.error(line);
         self.stats.error(line);
     }
@@ -165,7 +165,7 @@ impl Server {
     }
 
     pub(crate) fn note_protocol_error(&self, session: &Session, error: &ProtocolError) {
-        self.stats.error("ERR");
+        self.stats.error(b"ERR");
         if *error == ProtocolError::SecurityAttack {
             let peer = session.client.peer;
             log_warning!(

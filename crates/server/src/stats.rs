@@ -87,10 +87,10 @@ impl Stats {
         add(&self.of(worker, command).failed, 1);
     }
 
-    /// Books an error reply by the first word of its line.
-    pub(crate) fn error(&self, line: &str) {
+    /// Books an error reply by its code.
+    pub(crate) fn error(&self, line: &[u8]) {
         self.error_replies.fetch_add(1, Ordering::Relaxed);
-        let prefix = line.split(' ').next().unwrap_or_default();
+        let prefix = code(line);
         let mut errors = self.errors.lock().expect("no critical section here panics");
         if let Some(count) = errors.get_mut(prefix) {
             *count += 1;
@@ -160,6 +160,15 @@ impl Stats {
             .get_or_init(|| (0..self.commands).map(|_| CommandStats::default()).collect());
         &all[command]
     }
+}
+
+/// The first word of an error line. A line without one, as `DEBUG ERROR` may make, counts as `ERR`,
+/// so that none adds a line of its own to INFO.
+fn code(line: &[u8]) -> &str {
+    let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let is_code = (1..=30).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
+    let word = if is_code { str::from_utf8(word).ok() } else { None };
+    word.unwrap_or("ERR")
 }
 
 /// The bucket of a duration: exact up to 4 microseconds, then four to a doubling.

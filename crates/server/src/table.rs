@@ -5,8 +5,9 @@
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
-use commands::errors::shown;
+use commands::errors::{self, shown};
 use commands::{Command, FAMILIES, Handler, SUBCOMMANDS, Spec};
+use keyspace::Refusal;
 use proto::Args;
 
 use crate::control::{self, ControlHandler};
@@ -37,12 +38,6 @@ pub(crate) struct CommandTable {
     /// Open addressing: index + 1 into `entries`, 0 for none.
     slots: Box<[u16]>,
     count: usize,
-}
-
-/// Why a name leads nowhere.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum LookupError {
-    Unknown(String),
 }
 
 impl CommandTable {
@@ -102,7 +97,7 @@ impl CommandTable {
 
     /// The command or subcommand of a request.
     #[inline]
-    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Entry, LookupError> {
+    pub(crate) fn resolve(&self, args: Args<'_>) -> Result<&Entry, Refusal> {
         let Some(entry) = self.find(&args[0]) else { return Err(unknown_command(args)) };
         if entry.subcommands.is_empty() || args.len() == 1 {
             return Ok(entry);
@@ -128,14 +123,6 @@ impl Entry {
     /// The entry itself, then its subcommands.
     pub(crate) fn family(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.subcommands)
-    }
-}
-
-impl LookupError {
-    /// The error line.
-    pub(crate) fn line(&self) -> &str {
-        let Self::Unknown(line) = self;
-        line
     }
 }
 
@@ -190,24 +177,22 @@ fn hash(name: &[u8]) -> usize {
 }
 
 #[cold]
-fn unknown_command(args: Args<'_>) -> LookupError {
-    let mut others = String::new();
+fn unknown_command(args: Args<'_>) -> Refusal {
+    let mut others = Vec::new();
     for argument in args.iter().skip(1) {
         if others.len() >= 128 {
             break;
         }
         let room = 128 - others.len();
-        let text = shown(argument, room);
-        others.push_str(&format!("'{text}' "));
+        others.extend([b"'", shown(argument, room), b"' "].concat());
     }
-    let name = shown(&args[0], 128);
-    let text = format!("ERR unknown command '{name}', with args beginning with: {others}");
-    LookupError::Unknown(text)
+    let parts: [&[u8]; 4] =
+        [b"ERR unknown command '", shown(&args[0], 128), b"', with args beginning with: ", &others];
+    Refusal::owned(parts.concat())
 }
 
 #[cold]
-fn unknown_subcommand(container: &Entry, name: &[u8]) -> LookupError {
-    let shown = shown(name, 128);
+fn unknown_subcommand(container: &Entry, name: &[u8]) -> Refusal {
     let container = container.full_name.to_ascii_uppercase();
-    LookupError::Unknown(format!("ERR unknown subcommand '{shown}'. Try {container} HELP."))
+    errors::unknown_subcommand(&container, name)
 }

@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{invalid_expire, shown};
+use crate::errors::{invalid_expire, showing, shown};
 use crate::keys::{Access, first};
 use crate::{DataCommand, change};
 
@@ -124,7 +124,7 @@ impl Conditions {
                 word if is(word, "LT") => conditions.earlier = true,
                 word => {
                     let shown = shown(word, usize::MAX);
-                    return Err(Refusal::Error(format!("ERR Unsupported option {shown}").into()));
+                    return Err(showing("ERR Unsupported option ", shown, ""));
                 }
             }
         }

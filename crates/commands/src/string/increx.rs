@@ -181,7 +181,7 @@ impl<'a> IncrexOptions<'a> {
 }
 
 fn not_a(name: &str, kind: &str) -> Refusal {
-    Refusal::Error(format!("ERR {name} is not {kind}").into())
+    Refusal::owned(format!("ERR {name} is not {kind}"))
 }
 
 /// How much to add, and between which bounds the sum must lie.

@@ -1,7 +1,6 @@
 //! Where the values live, how they are read, and how CONFIG GET and SET reach them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -65,8 +64,8 @@ pub struct Change {
 pub enum SetError {
     /// A name without a value.
     Odd,
-    /// No such option.
-    Unknown(String),
+    /// No such option; the name as the client sent it.
+    Unknown(Vec<u8>),
     /// An option that cannot have that value, or not now.
     Refused {
         /// The option as the client named it.
@@ -140,7 +139,7 @@ impl Config {
         let (pairs, []) = pairs.as_chunks::<2>() else { return Err(SetError::Odd) };
         let mut indices = Vec::with_capacity(pairs.len());
         for (count, [name, _]) in pairs.iter().enumerate() {
-            let index = find(name).ok_or_else(|| SetError::Unknown(lossy(name)))?;
+            let index = find(name).ok_or_else(|| SetError::Unknown(name.to_vec()))?;
             self.check_access(&ALL[index], local).map_err(|why| refused(name, why))?;
             if pairs[..count].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
                 return Err(refused(name, "duplicate parameter".into()));
@@ -258,21 +257,23 @@ fn lossy(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-impl fmt::Display for SetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl SetError {
+    /// The error line for the client.
+    pub fn line(&self) -> Vec<u8> {
         match self {
-            SetError::Odd => f.write_str("ERR syntax error"),
+            SetError::Odd => b"ERR syntax error".to_vec(),
             SetError::Unknown(name) => {
-                write!(f, "ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
+                let name = commands::errors::shown(name, usize::MAX);
+                let text = b"ERR Unknown option or number of arguments for CONFIG SET - '";
+                [text, name, b"'"].concat()
             }
             SetError::Refused { name, why } => {
-                write!(f, "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
+                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}")
+                    .into_bytes()
             }
         }
     }
 }
-
-impl std::error::Error for SetError {}
 
 impl<T> Clone for Setting<T> {
     fn clone(&self) -> Self {

@@ -34,7 +34,10 @@ fn get(config: &Config, name: &str) -> String {
 
 fn set(config: &Config, pairs: &[&str]) -> Result<Vec<(Effect, String)>, String> {
     let pairs: Vec<&[u8]> = pairs.iter().map(|word| word.as_bytes()).collect();
-    config.set_many(&pairs, true).map(|change| change.effects).map_err(|error| error.to_string())
+    config
+        .set_many(&pairs, true)
+        .map(|change| change.effects)
+        .map_err(|error| String::from_utf8(error.line()).unwrap())
 }
 
 /// Sets one value and says what it became, or why not.
@@ -342,7 +345,7 @@ fn a_failed_effect_takes_everything_back() {
     let change = config.set_many(&pairs, false).unwrap();
     let error = config.undo(change, "port", "Unable to listen on this port. Check server logs.");
     assert_eq!(
-        error.to_string(),
+        String::from_utf8(error.line()).unwrap(),
         "ERR CONFIG SET failed (possibly related to argument 'port') - \
          Unable to listen on this port. Check server logs."
     );

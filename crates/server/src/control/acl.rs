@@ -2,12 +2,10 @@
 //!
 //! Invariant: no rule is accepted that would not be enforced.
 
-use std::borrow::Cow;
-
 use commands::arguments::{integer, is};
 use commands::categories;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::{shown, wrong_arity};
+use commands::errors::{showing, shown, wrong_arity};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
@@ -425,6 +423,5 @@ fn at_most(args: Args<'_>, count: usize) -> Result<(), Refusal> {
 }
 
 fn quoting(before: &str, word: &[u8], after: &str) -> Refusal {
-    let word = shown(word, 128);
-    Refusal::Error(Cow::Owned(format!("ERR {before} '{word}'{after}")))
+    showing(&format!("ERR {before} '"), shown(word, 128), &format!("'{after}"))
 }

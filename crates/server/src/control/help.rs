@@ -2,10 +2,8 @@
 //!
 //! Invariant: its form is that of the data commands' HELP.
 
-use std::borrow::Cow;
-
 use commands::declare::{Command, Flags, Group, Spec, exactly};
-use commands::errors::shown;
+use commands::errors::{showing, shown};
 use commands::text::reply_help;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -50,8 +48,6 @@ pub(crate) fn container(
 
 /// A subcommand with more arguments than it knows.
 pub(crate) fn misused(container: &str, subcommand: &[u8]) -> Refusal {
-    let word = shown(subcommand, 128);
-    Refusal::Error(Cow::Owned(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
-    )))
+    let before = "ERR unknown subcommand or wrong number of arguments for '";
+    showing(before, shown(subcommand, 128), &format!("'. Try {container} HELP."))
 }

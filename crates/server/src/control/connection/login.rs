@@ -3,11 +3,9 @@
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.
 
-use std::borrow::Cow;
-
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
-use commands::errors::{SYNTAX, shown};
+use commands::errors::{SYNTAX, showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 use sha2::{Digest, Sha256};
@@ -164,8 +162,7 @@ impl<'a> HelloWishes<'a> {
                 }
                 _ => {
                     let word = shown(word, 128);
-                    let line = format!("ERR Syntax error in HELLO option '{word}'");
-                    return Err(Refusal::Error(Cow::Owned(line)));
+                    return Err(showing("ERR Syntax error in HELLO option '", word, "'"));
                 }
             }
         }

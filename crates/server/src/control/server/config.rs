@@ -3,8 +3,6 @@
 //! Invariant: changes and the writing of the file take turns, on heavy-work threads, so no worker
 //! waits for either.
 
-use std::borrow::Cow;
-
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
@@ -82,7 +80,8 @@ fn set(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<N
     let (server, is_local) = (context.server, context.session.is_local);
     Ok(context.run_elsewhere(args, move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
-        effects::change_config(server, &pairs, is_local).map_err(|error| refused(&error))?;
+        let changed = effects::change_config(server, &pairs, is_local);
+        changed.map_err(|error| Refusal::owned(error.line()))?;
         reply.ok();
         Ok(())
     }))
@@ -108,7 +107,7 @@ fn rewrite(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Resu
         let _turn = server.config_turn.lock().expect("no critical section here panics");
         if let Err(error) = server.config.rewrite(None) {
             log_warning!(server.log, "CONFIG REWRITE failed: {error}");
-            return Err(refused(&error));
+            return Err(Refusal::owned(error.to_string()));
         }
         log_notice!(server.log, "CONFIG REWRITE executed with success.");
         reply.ok();
@@ -161,9 +160,4 @@ fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result
     ];
     help::help(reply, "CONFIG", &lines);
     Ok(Next::Done)
-}
-
-/// The error of the configuration as it goes to the client.
-fn refused(error: &impl ToString) -> Refusal {
-    Refusal::Error(Cow::Owned(error.to_string()))
 }

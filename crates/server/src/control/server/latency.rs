@@ -3,6 +3,7 @@
 //! Invariant: it reads the monitor and the statistics; only RESET changes anything.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::errors::{showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -71,9 +72,8 @@ fn graph(
 ) -> Result<Next, Refusal> {
     let name = &args[2];
     let Some(event) = context.server.latency.event(name) else {
-        let name = String::from_utf8_lossy(name);
-        let text = format!("ERR No samples available for event '{name}'");
-        return Err(Refusal::Error(text.into()));
+        let name = shown(name, usize::MAX);
+        return Err(showing("ERR No samples available for event '", name, "'"));
     };
     let now = context.worker.now_ms().div_euclid(1000);
     let name = String::from_utf8_lossy(name);

@@ -2,12 +2,11 @@
 //!
 //! Invariant: a client passes if it meets every filter; of a filter given twice the last counts.
 
-use std::borrow::Cow;
 use std::mem::discriminant;
 
 use base::time::UnixMillis;
 use commands::arguments::is;
-use commands::errors::{SYNTAX, shown};
+use commands::errors::{SYNTAX, showing, shown};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -235,10 +234,10 @@ fn yes_or_no(word: &[u8]) -> Result<bool, Refusal> {
 /// A time span; the errors speak of `what`.
 fn seconds(what: &str, value: &[u8]) -> Result<i64, Refusal> {
     let Some(seconds) = base::number::parse_i64(value) else {
-        return Err(owned(format!("ERR {what} is not an integer or out of range")));
+        return Err(Refusal::owned(format!("ERR {what} is not an integer or out of range")));
     };
     if seconds <= 0 {
-        return Err(owned(format!("ERR {what} should be greater than 0")));
+        return Err(Refusal::owned(format!("ERR {what} should be greater than 0")));
     }
     Ok(seconds)
 }
@@ -250,19 +249,15 @@ fn database(server: &Server, value: &[u8]) -> Result<u32, Refusal> {
     };
     let index = u32::try_from(index).ok().filter(|&index| index < count);
     index.ok_or_else(|| {
-        owned(format!("ERR DB number should be between 0 and {}", count.saturating_sub(1)))
+        Refusal::owned(format!("ERR DB number should be between 0 and {}", count.saturating_sub(1)))
     })
 }
 
 fn complain(what: &str, value: &[u8]) -> Refusal {
-    owned(format!("ERR {what} '{}'", shown(value, 128)))
+    showing(&format!("ERR {what} '"), shown(value, 128), "'")
 }
 
 fn unknown_in_filter(what: &str, value: &[u8]) -> Refusal {
-    let value = shown(value, 128);
-    owned(format!("ERR Unknown {what} found in the provided filter: {value}"))
-}
-
-fn owned(line: String) -> Refusal {
-    Refusal::Error(Cow::Owned(line))
+    let before = format!("ERR Unknown {what} found in the provided filter: ");
+    showing(&before, shown(value, 128), "")
 }

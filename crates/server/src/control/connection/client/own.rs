@@ -2,11 +2,9 @@
 //!
 //! Invariant: they concern the client that sends them and no other.
 
-use std::borrow::Cow;
-
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::{SYNTAX, shown};
+use commands::errors::{SYNTAX, showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -102,11 +100,11 @@ fn setinfo(
 ) -> Result<Next, Refusal> {
     let option = shown(&args[2], 128);
     if is(&args[2], "LIB-NAME") {
-        context.session.client.names().library = checked(&args[3], &option)?.into();
+        context.session.client.names().library = checked(&args[3], option)?.into();
     } else if is(&args[2], "LIB-VER") {
-        context.session.client.names().library_version = checked(&args[3], &option)?.into();
+        context.session.client.names().library_version = checked(&args[3], option)?.into();
     } else {
-        return Err(Refusal::Error(Cow::Owned(format!("ERR Unrecognized option '{option}'"))));
+        return Err(showing("ERR Unrecognized option '", option, "'"));
     }
     reply.ok();
     Ok(Next::Done)

@@ -11,14 +11,11 @@ mod populate;
 mod protocol;
 mod switches;
 
-use std::borrow::Cow;
-
 use commands::declare::{Command, Flags, Group, Spec, at_least};
-use commands::errors::shown;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::help::help;
+use crate::control::help::{help, misused};
 use crate::control::{Context, ControlCommand, ControlHandler, Next};
 
 pub(super) const DEBUG: ControlCommand = Command {
@@ -97,17 +94,8 @@ fn debug(
     };
     match WORDS.iter().find(fits) {
         Some(word) => (word.run)(context, args, reply),
-        None => Err(unknown(args)),
+        None => Err(misused("DEBUG", &args[1])),
     }
-}
-
-/// What an unknown word, or one with the wrong number of arguments, is answered.
-fn unknown(args: Args<'_>) -> Refusal {
-    let text = format!(
-        "ERR unknown subcommand or wrong number of arguments for '{}'. Try DEBUG HELP.",
-        shown(&args[1], 128)
-    );
-    Refusal::Error(Cow::Owned(text))
 }
 
 fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {

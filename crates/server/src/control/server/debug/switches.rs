@@ -2,7 +2,6 @@
 //!
 //! Invariant: a switch without a meaning here answers as Redis' does and changes nothing.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use base::glob;
@@ -62,8 +61,7 @@ pub(super) fn error(
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let text = String::from_utf8_lossy(&args[2]).into_owned();
-    Err(Refusal::Error(Cow::Owned(text)))
+    Err(Refusal::owned(&args[2]))
 }
 
 /// Writes a line to the log.
@@ -115,8 +113,7 @@ pub(super) fn rewrite_all(
         let failed = |error| {
             let error = format!("{error}");
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
-            let text = format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {error}");
-            Refusal::Error(Cow::Owned(text))
+            Refusal::owned(format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {error}"))
         };
         server.config.rewrite_all(None).map_err(failed)?;
         reply.ok();
@@ -202,5 +199,5 @@ pub(super) fn reply_buffer(
     if known.iter().any(|word| args[2].eq_ignore_ascii_case(word.as_bytes())) {
         return nothing(context, args, reply);
     }
-    Err(super::unknown(args))
+    Err(super::misused("DEBUG", &args[1]))
 }
