@@ -30,7 +30,7 @@ pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings}
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use refusal::Refusal;
-pub use tx::{Effects, Event, EventClass, Lifetime, Propagation, Swept, Tx, TxOptions};
+pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
 pub use walk::{WALKS, WalkSink, Walks};
 pub use world::LANES;
 

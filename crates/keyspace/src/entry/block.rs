@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::time::UnixMillis;
 use structs::arena;
-use structs::blob::Blob;
+use structs::object::Object;
 
 use super::header::{Encoding, Header, NARROW_LIMIT};
 
 const WORD: usize = 8;
-const OBJECT_SIZE: usize = size_of::<Blob>();
-const _: () = assert!(align_of::<Blob>() <= WORD && OBJECT_SIZE.is_multiple_of(WORD));
+const OBJECT_SIZE: usize = size_of::<Object>();
+const _: () = assert!(align_of::<Object>() <= WORD && OBJECT_SIZE.is_multiple_of(WORD));
 
 #[derive(Clone, Copy)]
 pub(super) struct Block(NonNull<u8>);
@@ -80,11 +80,11 @@ impl Block {
     pub(super) unsafe fn free(self) {
         #[cfg(test)]
         super::live_blocks::add(-1);
-        // SAFETY: live by the caller's promise, so header and lengths are readable, a Blob is
+        // SAFETY: live by the caller's promise, so header and lengths are readable, an object is
         // initialised where the encoding says so, and the size is the one it was made with.
         unsafe {
-            if self.header().encoding() == Encoding::Blob {
-                self.object().drop_in_place();
+            if self.header().encoding() == Encoding::Object {
+                self.object_pointer().drop_in_place();
             }
             arena::free(self.0, self.size());
         }
@@ -155,24 +155,24 @@ impl Block {
     }
 
     /// # Safety
-    /// The block must be live with the encoding `Blob`.
-    pub(super) unsafe fn blob<'a>(self) -> &'a Blob {
-        // SAFETY: the encoding says that a Blob lies there.
-        unsafe { self.object().as_ref() }
+    /// The block must be live with the encoding `Object`.
+    pub(super) unsafe fn object<'a>(self) -> &'a Object {
+        // SAFETY: the encoding says that an object lies there.
+        unsafe { self.object_pointer().as_ref() }
     }
 
     /// # Safety
-    /// As `blob`, and no other borrow of the value may be alive for `'a`.
-    pub(super) unsafe fn blob_mut<'a>(self) -> &'a mut Blob {
+    /// As `object`, and no other borrow of the value may be alive for `'a`.
+    pub(super) unsafe fn object_mut<'a>(self) -> &'a mut Object {
         // SAFETY: as above, exclusively.
-        unsafe { self.object().as_mut() }
+        unsafe { self.object_pointer().as_mut() }
     }
 
     /// # Safety
-    /// The block must be fresh, with the encoding `Blob` and no Blob written yet.
-    pub(super) unsafe fn put_blob(self, blob: Blob) {
+    /// The block must be fresh, with the encoding `Object` and none written yet.
+    pub(super) unsafe fn put_object(self, object: Object) {
         // SAFETY: `allocate` left room for the handle.
-        unsafe { self.object().write(blob) };
+        unsafe { self.object_pointer().write(object) };
     }
 
     /// # Safety
@@ -273,8 +273,8 @@ impl Block {
         unsafe { self.at(wide_offset(header)).cast::<[u32; 2]>().write(lens) };
     }
 
-    unsafe fn object(self) -> NonNull<Blob> {
-        // SAFETY: the caller knows that the encoding is Blob, so the room exists.
+    unsafe fn object_pointer(self) -> NonNull<Object> {
+        // SAFETY: the caller knows that the encoding is Object, so the room exists.
         unsafe { self.at(object_offset(self.header())).cast() }
     }
 
@@ -293,5 +293,5 @@ fn object_offset(header: Header) -> usize {
 }
 
 fn key_offset(header: Header) -> usize {
-    object_offset(header) + if header.encoding() == Encoding::Blob { OBJECT_SIZE } else { 0 }
+    object_offset(header) + if header.encoding() == Encoding::Object { OBJECT_SIZE } else { 0 }
 }

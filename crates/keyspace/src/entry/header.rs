@@ -10,12 +10,8 @@
 //!
 //! Invariant: a header is only ever replaced as a whole word, so a reader sees one of two states.
 
-/// The type of a value, as `TYPE` names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A byte string or an integer.
-    String,
-}
+use structs::object::Kind;
+use structs::packing::Packing;
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +22,10 @@ pub enum Encoding {
     Embedded,
     /// Any other string in the block.
     Raw,
-    /// A string too long for the block: a shared tree.
-    Blob,
+    /// A large value of any type: a shared tree.
+    Object,
+    /// A small container in the block.
+    Packed(Packing),
 }
 
 /// Lengths from this on need the WIDE form.
@@ -47,34 +45,34 @@ const LENGTH_MASK: u64 = NARROW_LIMIT as u64 - 1;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header(u64);
 
-impl Kind {
-    /// The name that `TYPE` replies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::String => "string",
-        }
-    }
-}
-
 impl Encoding {
-    /// The name that `OBJECT ENCODING` replies.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    /// Every encoding, by number.
+    const ALL: [Self; 7] = [
+        Self::Integer,
+        Self::Embedded,
+        Self::Raw,
+        Self::Object,
+        Self::Packed(Packing::Listpack),
+        Self::Packed(Packing::TimedListpack),
+        Self::Packed(Packing::Intset),
+    ];
+
+    fn number(self) -> u64 {
         match self {
-            Self::Integer => "int",
-            Self::Embedded => "embstr",
-            Self::Raw | Self::Blob => "raw",
+            Self::Integer => 0,
+            Self::Embedded => 1,
+            Self::Raw => 2,
+            Self::Object => 3,
+            Self::Packed(Packing::Listpack) => 4,
+            Self::Packed(Packing::TimedListpack) => 5,
+            Self::Packed(Packing::Intset) => 6,
         }
     }
 }
 
 impl Header {
     pub(super) fn new(kind: Kind, encoding: Encoding) -> Self {
-        let kind = match kind {
-            Kind::String => 0,
-        };
-        Self(kind).with_encoding(encoding)
+        Self(kind as u64).with_encoding(encoding)
     }
 
     pub(super) fn from_bits(bits: u64) -> Self {
@@ -85,28 +83,18 @@ impl Header {
         self.0
     }
 
+    #[inline]
     pub(super) fn kind(self) -> Kind {
-        debug_assert_eq!(self.0 & 0xf, 0, "only strings exist yet");
-        Kind::String
+        Kind::ALL[(self.0 & 0xf) as usize]
     }
 
+    #[inline]
     pub(super) fn encoding(self) -> Encoding {
-        match (self.0 >> ENCODING_SHIFT) & 0xf {
-            0 => Encoding::Integer,
-            1 => Encoding::Embedded,
-            2 => Encoding::Raw,
-            _ => Encoding::Blob,
-        }
+        Encoding::ALL[(self.0 >> ENCODING_SHIFT & 0xf) as usize]
     }
 
     pub(super) fn with_encoding(self, encoding: Encoding) -> Self {
-        let code = match encoding {
-            Encoding::Integer => 0,
-            Encoding::Embedded => 1,
-            Encoding::Raw => 2,
-            Encoding::Blob => 3,
-        };
-        Self(self.0 & !(0xf << ENCODING_SHIFT) | code << ENCODING_SHIFT)
+        Self(self.0 & !(0xf << ENCODING_SHIFT) | encoding.number() << ENCODING_SHIFT)
     }
 
     pub(super) fn has_deadline(self) -> bool {
@@ -188,11 +176,13 @@ pub(super) fn read_integer(bytes: &[u8]) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoding, Header, Kind};
+    use structs::object::Kind;
+
+    use super::{Encoding, Header};
 
     #[test]
     fn fields_do_not_overlap() {
-        let header = Header::new(Kind::String, Encoding::Raw)
+        let header = Header::new(Kind::Array, Encoding::Raw)
             .with_narrow_lens(4095, 4094)
             .with_access_clock(0xff_fffe)
             .with_marks(0b101)
@@ -202,7 +192,18 @@ mod tests {
         assert_eq!(header.access_clock(), 0xff_fffe);
         assert_eq!(header.marks(), 0b101);
         assert!(header.has_deadline() && !header.is_wide());
-        assert_eq!(header.with_encoding(Encoding::Blob).encoding(), Encoding::Blob);
+        assert_eq!(header.with_encoding(Encoding::Object).encoding(), Encoding::Object);
         assert_eq!(header.with_marks(0).access_clock(), 0xff_fffe);
+        assert_eq!(header.kind(), Kind::Array);
+    }
+
+    #[test]
+    fn numbers_and_names_agree() {
+        for (number, encoding) in Encoding::ALL.into_iter().enumerate() {
+            assert_eq!(encoding.number(), number as u64);
+        }
+        for (number, kind) in Kind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+        }
     }
 }

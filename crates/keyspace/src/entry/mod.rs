@@ -8,8 +8,8 @@
 //!        +   key bytes, then the value's bytes (inline encodings)
 //! ```
 //!
-//! A string of at most 64 KB lies in the block itself; an integer takes 1, 2, 4 or 8 bytes; a
-//! longer string is a `Blob` handle. Invariant: every `Address` made here points to a live block
+//! A string of at most 64 KB lies in the block itself, as does a small container; an integer takes
+//! 1, 2, 4 or 8 bytes; what is larger is an `Object` handle. Invariant: every `Address` made here points to a live block
 //! whose header describes it fully, and exactly one owner (a table word or an `EntryBox`) frees it.
 
 mod block;
@@ -21,11 +21,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use base::time::UnixMillis;
-use structs::blob::Blob;
+use structs::object::{NewStored, Object, Stored};
+use structs::packing::{Packed, PackedRef};
 use structs::table::Address;
 
-pub use header::{Encoding, Kind};
+pub use header::Encoding;
 pub use structs::arena::{ArenaStatistics, statistics as arena_statistics};
+pub use structs::object::Kind;
 pub(crate) use table::EntryTable;
 pub use text::{INLINE_MAX, NewText, Text};
 
@@ -93,25 +95,48 @@ impl<'a> EntryRef<'a> {
 
     /// The string value, or `None` if the value is of another type.
     #[must_use]
+    #[inline]
     pub fn text(self) -> Option<Text<'a>> {
         // SAFETY: as in `key`; the encoding tells which reading is right.
         unsafe {
             match self.encoding() {
                 Encoding::Integer => Some(Text::Integer(header::read_integer(self.block.value()))),
                 Encoding::Embedded | Encoding::Raw => Some(Text::Inline(self.block.value())),
-                Encoding::Blob => Some(Text::Large(self.block.blob())),
+                Encoding::Object => match self.block.object() {
+                    Object::Text(blob) => Some(Text::Large(blob)),
+                },
+                Encoding::Packed(_) => None,
             }
         }
     }
 
-    /// Bytes of memory the entry takes: its block and, for a tree, the tree's pages.
+    /// The container, or `None` if the value is a string.
+    #[must_use]
+    #[inline]
+    pub fn stored(self) -> Option<Stored<'a>> {
+        // SAFETY: as in `text`.
+        unsafe {
+            match self.encoding() {
+                Encoding::Packed(packing) => {
+                    Some(Stored::Packed(PackedRef { packing, bytes: self.block.value() }))
+                }
+                Encoding::Object if self.kind() != Kind::String => {
+                    Some(Stored::Large(self.block.object()))
+                }
+                _ => None,
+            }
+        }
+    }
+
+    /// Bytes of memory the entry takes: its block and what an object holds behind its handle.
     #[must_use]
     pub fn memory(self) -> usize {
-        let pages = match self.text() {
-            Some(Text::Large(blob)) => blob.memory(),
+        let behind = match self.encoding() {
+            // SAFETY: as in `text`.
+            Encoding::Object => unsafe { self.block.object() }.memory(),
             _ => 0,
         };
-        allocated_size(self.block.size()) + pages
+        allocated_size(self.block.size()) + behind
     }
 
     /// The 24-bit access clock (see `clock.rs` for its two readings).
@@ -137,16 +162,25 @@ impl<'a> EntryRef<'a> {
         unsafe { self.block.update_header(|header| header.with_marks(marks)) };
     }
 
-    /// A copy under another key; a tree is shared, not copied.
+    /// A copy under another key; a large value is shared, not copied.
     #[must_use]
     pub fn duplicate(self, key: &[u8], deadline: Option<UnixMillis>) -> EntryBox {
-        let mut copy = match self.text().expect("every kind that exists is a string") {
-            Text::Integer(number) => EntryBox::text(key, NewText::Integer(number), deadline),
-            Text::Inline(bytes) => {
-                let raw = self.encoding() == Encoding::Raw;
-                EntryBox::text(key, NewText::Bytes { bytes, raw }, deadline)
+        let header = Header::new(self.kind(), self.encoding());
+        let mut copy = if self.encoding() == Encoding::Object {
+            // SAFETY: as in `text`; the fresh block has room for a handle.
+            unsafe {
+                let block = Block::allocate(header, key, 0, deadline);
+                block.put_object(self.block.object().clone());
+                EntryBox { block }
             }
-            Text::Large(blob) => EntryBox::text(key, NewText::Large(blob.clone()), deadline),
+        } else {
+            // SAFETY: as in `text`; the fresh block has room for as many bytes.
+            unsafe {
+                let bytes = self.block.value();
+                let block = Block::allocate(header, key, bytes.len(), deadline);
+                block.value_mut().copy_from_slice(bytes);
+                EntryBox { block }
+            }
         };
         copy.set_access_clock(self.access_clock());
         copy
@@ -166,7 +200,10 @@ impl<'a> EntryRef<'a> {
     /// No other borrow of this entry's value may be alive.
     pub(crate) unsafe fn overwrite_text(self, value: &NewText<'_>) -> bool {
         let old = self.header();
-        if old.encoding() == Encoding::Blob || matches!(value, NewText::Large(_)) {
+        if old.kind() != Kind::String
+            || old.encoding() == Encoding::Object
+            || matches!(value, NewText::Large(_))
+        {
             return false;
         }
         let len = value.inline_len();
@@ -181,13 +218,33 @@ impl<'a> EntryRef<'a> {
         true
     }
 
-    /// The tree of a long string, to be changed in place.
+    /// Overwrites a small container in place where the new bytes fit the same block; `false` if
+    /// they do not and nothing was changed.
     ///
     /// # Safety
     /// No other borrow of this entry's value may be alive.
-    pub(crate) unsafe fn blob_mut(self) -> Option<&'a mut Blob> {
-        // SAFETY: exclusive by the caller's promise; the encoding says that a Blob lies there.
-        (self.encoding() == Encoding::Blob).then(|| unsafe { self.block.blob_mut() })
+    pub(crate) unsafe fn overwrite_packed(self, packed: PackedRef<'_>) -> bool {
+        if !matches!(self.encoding(), Encoding::Packed(_)) {
+            return false;
+        }
+        // SAFETY: the caller holds the only borrow, and `fits` keeps the write inside.
+        unsafe {
+            if !self.block.fits(packed.bytes.len()) {
+                return false;
+            }
+            self.block.set_value_len(packed.bytes.len(), Encoding::Packed(packed.packing));
+            self.block.value_mut().copy_from_slice(packed.bytes);
+        }
+        true
+    }
+
+    /// A large value, to be changed in place.
+    ///
+    /// # Safety
+    /// No other borrow of this entry's value may be alive.
+    pub(crate) unsafe fn object_mut(self) -> Option<&'a mut Object> {
+        // SAFETY: exclusive by the caller's promise; the encoding says that an object lies there.
+        (self.encoding() == Encoding::Object).then(|| unsafe { self.block.object_mut() })
     }
 
     /// Writes a new deadline over the present one; `false` if there is no room for one.
@@ -215,11 +272,39 @@ impl EntryBox {
         // SAFETY: the block was just made with room for this value and belongs to us alone.
         unsafe {
             match value {
-                NewText::Large(blob) => block.put_blob(blob),
+                NewText::Large(blob) => block.put_object(Object::Text(blob)),
                 other => write_value(block, &other),
             }
         }
         Self { block }
+    }
+
+    /// A new entry with a container of type `kind`.
+    #[must_use]
+    pub fn container(
+        key: &[u8],
+        kind: Kind,
+        value: NewStored,
+        deadline: Option<UnixMillis>,
+    ) -> Self {
+        // SAFETY: the blocks were just made with room for what is put there.
+        unsafe {
+            match value {
+                NewStored::Packed(Packed { packing, bytes }) => {
+                    debug_assert!(bytes.len() <= INLINE_MAX, "larger containers are objects");
+                    let header = Header::new(kind, Encoding::Packed(packing));
+                    let block = Block::allocate(header, key, bytes.len(), deadline);
+                    block.value_mut().copy_from_slice(&bytes);
+                    Self { block }
+                }
+                NewStored::Large(object) => {
+                    let header = Header::new(kind, Encoding::Object);
+                    let block = Block::allocate(header, key, 0, deadline);
+                    block.put_object(object);
+                    Self { block }
+                }
+            }
+        }
     }
 
     /// A view of the entry.
@@ -278,7 +363,7 @@ impl Drop for EntryBox {
     }
 }
 
-// SAFETY: an EntryBox owns its block; its parts (bytes, Blob) may move between threads.
+// SAFETY: an EntryBox owns its block; its parts (bytes, an `Object`) may move between threads.
 unsafe impl Send for EntryBox {}
 
 impl fmt::Debug for EntryRef<'_> {

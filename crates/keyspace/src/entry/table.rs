@@ -5,7 +5,8 @@
 //! entries in it.
 
 use base::time::UnixMillis;
-use structs::blob::Blob;
+use structs::object::Object;
+use structs::packing::PackedRef;
 use structs::table::{Address, Place, Shape, Table};
 
 use super::{EntryBox, EntryRef, NewText, block_start, is_volatile};
@@ -76,10 +77,17 @@ impl EntryTable {
         unsafe { view(self.0.at(place)).overwrite_text(value) }
     }
 
-    /// The tree of a long string, to be changed in place.
-    pub(crate) fn blob_mut(&mut self, place: Place) -> Option<&mut Blob> {
+    /// Overwrites a small container in its block if the new bytes fit; `false` if nothing was
+    /// changed.
+    pub(crate) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {
         // SAFETY: as above.
-        unsafe { view(self.0.at(place)).blob_mut() }
+        unsafe { view(self.0.at(place)).overwrite_packed(packed) }
+    }
+
+    /// A large value, to be changed in place.
+    pub(crate) fn object_mut(&mut self, place: Place) -> Option<&mut Object> {
+        // SAFETY: as above.
+        unsafe { view(self.0.at(place)).object_mut() }
     }
 
     /// Overwrites a deadline that is there already; `false` if there is none.

@@ -82,7 +82,7 @@ impl<'a> NewText<'a> {
             Self::Integer(_) => Encoding::Integer,
             Self::Bytes { raw: false, bytes } if bytes.len() <= EMBEDDED_MAX => Encoding::Embedded,
             Self::Bytes { .. } => Encoding::Raw,
-            Self::Large(_) => Encoding::Blob,
+            Self::Large(_) => Encoding::Object,
         }
     }
 }

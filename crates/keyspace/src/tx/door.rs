@@ -4,6 +4,8 @@
 //! its image; after a change, counters of keys, deadlines and memory agree with the tables.
 
 use base::time::UnixMillis;
+use structs::object::Object;
+use structs::packing::PackedRef;
 use structs::table::Place;
 
 use super::undo::UndoLog;
@@ -97,19 +99,27 @@ impl Door<'_> {
         done
     }
 
-    /// Changes a long string's tree in place; `None` if the value is not a tree.
-    pub(super) fn edit_blob<R>(
+    /// Changes a large value in place; `None` if the value is not one.
+    pub(super) fn edit_object<R>(
         &mut self,
         place: Place,
-        edit: impl FnOnce(&mut structs::blob::Blob) -> R,
+        edit: impl FnOnce(&mut Object) -> R,
     ) -> Option<R> {
         self.before_change(place);
-        let blob = self.content.table_mut(self.physical).blob_mut(place)?;
-        let before = blob.memory() as i64;
-        let result = edit(blob);
-        let grown = blob.memory() as i64 - before;
+        let object = self.content.table_mut(self.physical).object_mut(place)?;
+        let before = object.memory() as i64;
+        let result = edit(object);
+        let grown = object.memory() as i64 - before;
         bump(&self.database().memory, grown);
         Some(result)
+    }
+
+    /// Writes a small container over the old one where that needs no new block; `false` if
+    /// nothing was changed.
+    pub(super) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {
+        self.before_change(place);
+        // Same block, same class of size: the memory count stays.
+        self.content.table_mut(self.physical).overwrite_packed(place, packed)
     }
 
     /// Sets a deadline over one that is there; `false` if the entry has no room for one.

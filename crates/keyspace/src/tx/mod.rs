@@ -12,6 +12,7 @@
 //! - an expired key is absent for every method here, and removed as an effect of its own;
 //! - every change passes `Door::before_change`.
 
+mod container;
 mod door;
 mod effects;
 mod read;
@@ -30,6 +31,7 @@ use std::cell::RefCell;
 use base::time::UnixMillis;
 use smallvec::SmallVec;
 
+pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, Propagation};
 pub use sweep::Swept;
 pub use write::Lifetime;
@@ -270,20 +272,27 @@ impl Tx {
     /// Opens a granted partition's table for a change.
     #[inline]
     fn door(&mut self, location: Location) -> Result<Door<'_>, Refusal> {
-        let Location { partition, position } = location;
-        if self.grant.content(partition).is_none() {
-            return Err(self.refuse_beyond(partition));
+        if self.grant.content(location.partition).is_none() {
+            return Err(self.refuse_beyond(location.partition));
         }
-        let content = self.grant.content_mut(partition).expect("just looked");
-        Ok(Door {
-            content,
+        let (door, _) = self.door_and_clock(location).expect("just looked");
+        Ok(door)
+    }
+
+    /// As `door`, with the access clock beside it; `None` if the partition is not granted.
+    #[inline]
+    fn door_and_clock(&mut self, location: Location) -> Option<(Door<'_>, &AccessClock)> {
+        let Location { partition, position } = location;
+        let door = Door {
+            content: self.grant.content_mut(partition)?,
             keyspace: self.keyspace,
             lane: self.keyspace.lane(self.options.lane),
             partition,
             position,
             physical: self.physical,
             undo: self.undo.as_mut(),
-        })
+        };
+        Some((door, &self.access))
     }
 
     fn count(&self, count: Count) {

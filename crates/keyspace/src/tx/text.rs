@@ -4,6 +4,7 @@
 //! that a tree never turns back by itself.
 
 use structs::blob::Blob;
+use structs::object::Object;
 
 use super::Tx;
 use super::write::Lifetime;
@@ -33,7 +34,8 @@ impl Tx {
             let location = self.locate(key);
             let mut door = self.door(location)?;
             let (place, _) = door.find(key).expect("just seen");
-            door.edit_blob(place, |blob| blob.write_at(offset, bytes)).expect("just seen");
+            door.edit_object(place, |object| write_object(object, offset, bytes))
+                .expect("a large string is an object");
             self.effects.add_changes(1);
             return Ok(new_len);
         }
@@ -52,4 +54,9 @@ impl Tx {
         self.put_text(key, NewText::Bytes { bytes: &whole, raw: true }, Lifetime::Keep)?;
         Ok(new_len)
     }
+}
+
+fn write_object(object: &mut Object, offset: usize, bytes: &[u8]) {
+    let Object::Text(blob) = object;
+    blob.write_at(offset, bytes);
 }

@@ -6,11 +6,9 @@
 use base::time::UnixMillis;
 
 use super::Tx;
-use super::door::Door;
 use super::effects::EventClass;
 use crate::counters::Count;
 use crate::entry::{EntryBox, EntryRef, NewText, Text};
-use crate::keyspace::Location;
 use crate::refusal::Refusal;
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -25,7 +23,7 @@ pub enum Lifetime {
 }
 
 impl Lifetime {
-    fn applied_to(self, old: Option<UnixMillis>) -> Option<UnixMillis> {
+    pub(super) fn applied_to(self, old: Option<UnixMillis>) -> Option<UnixMillis> {
         match self {
             Self::Keep => old,
             Self::Forever => None,
@@ -67,33 +65,25 @@ impl Tx {
         lifetime: Lifetime,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<bool, Refusal> {
-        let Location { partition, position } = self.locate(key);
-        let Some(content) = self.grant.content_mut(partition) else {
-            return Err(self.refuse_beyond(partition));
-        };
-        let mut door = Door {
-            content,
-            keyspace: self.keyspace,
-            lane: self.keyspace.lane(self.options.lane),
-            partition,
-            position,
-            physical: self.physical,
-            undo: self.undo.as_mut(),
+        let (now, location) = (self.options.now, self.locate(key));
+        let suspended = self.keyspace.settings().suspends_expiry();
+        let Some((mut door, access)) = self.door_and_clock(location) else {
+            return Err(self.refuse_beyond(location.partition));
         };
         let Some((place, old)) = door.find(key) else {
             let mut entry = EntryBox::text(key, make(None)?, lifetime.applied_to(None));
-            entry.set_access_clock(self.access.fresh());
+            entry.set_access_clock(access.fresh());
             door.insert(entry);
             self.effects.add_changes(1);
             self.event(EventClass::New, "new", key);
             return Ok(false);
         };
-        if old.is_expired(self.options.now) && !self.keyspace.settings().suspends_expiry() {
+        if old.is_expired(now) && !suspended {
             self.expire_if_due(key)?;
             return self.put_with(key, lifetime, make);
         }
         let value = make(Some(old))?;
-        let clock = self.access.accessed(old.access_clock());
+        let clock = access.accessed(old.access_clock());
         let deadline = lifetime.applied_to(old.deadline());
         if door.overwrite_text(place, &value, deadline) {
             // Not before: undo and walks keep the entry as it was.
