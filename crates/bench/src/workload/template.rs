@@ -1,0 +1,284 @@
+//! A request prepared as bytes: what never changes is written once, and a request is made by
+//! copying around the key's digits and the value. Invariant: what is appended is one RESP array
+//! of bulk strings, each with its true length.
+
+use std::ops::Range;
+
+use base::number::format_i64;
+
+use super::values::{Value, Values};
+
+/// The placeholders of `--command`.
+const KEY: &[u8] = b"__key__";
+const DATA: &[u8] = b"__data__";
+
+/// Digits of the largest key number.
+const DIGITS_MAX: usize = 19;
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// These bytes.
+    Literal(Vec<u8>),
+    /// The digits of the key.
+    Key,
+    /// The value.
+    Data,
+    /// The digits of one of the fields' numbers.
+    Number(usize),
+}
+
+/// What fills the gaps of one request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fields {
+    pub(super) key: u64,
+    pub(super) value: Value,
+    pub(super) numbers: [u64; 2],
+}
+
+/// A request with gaps.
+#[derive(Debug)]
+pub(super) struct Template {
+    pieces: Vec<Piece>,
+    has_data: bool,
+    has_number: bool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// As it is.
+    Bytes(Vec<u8>),
+    /// A word that is the key between fixed bytes, and what follows it.
+    Key(KeyWord),
+    /// Any other word with gaps.
+    Word(Vec<Segment>),
+}
+
+/// A word that holds the key once.
+#[derive(Debug)]
+struct KeyWord {
+    /// Length line and bytes before the digits, by the number of digits less one.
+    heads: [Vec<u8>; DIGITS_MAX],
+    prefix_len: usize,
+    suffix_len: usize,
+    /// The bytes after the digits, the end of the word, and all fixed bytes up to the next gap.
+    tail: Vec<u8>,
+}
+
+impl Segment {
+    /// The segments of a word of `--command`. `__key__` is the prefix and the number.
+    pub(super) fn split(word: &[u8], prefix: &[u8], values: &Values) -> Vec<Self> {
+        let mut segments = Vec::new();
+        let mut literal = Vec::new();
+        let mut rest = word;
+        while let Some(first) = rest.first() {
+            let gap = if let Some(after) = rest.strip_prefix(KEY) {
+                literal.extend_from_slice(prefix);
+                Some((Self::Key, after))
+            } else {
+                rest.strip_prefix(DATA).map(|after| (values.segment(), after))
+            };
+            if let Some((segment, after)) = gap {
+                segments.extend([Self::Literal(std::mem::take(&mut literal)), segment]);
+                rest = after;
+            } else {
+                literal.push(*first);
+                rest = &rest[1..];
+            }
+        }
+        segments.push(Self::Literal(literal));
+        segments.retain(|segment| *segment != Self::Literal(Vec::new()));
+        segments
+    }
+
+    fn len(&self, fields: &Fields) -> usize {
+        match self {
+            Self::Literal(bytes) => bytes.len(),
+            Self::Key => digits_len(fields.key),
+            Self::Data => fields.value.len,
+            Self::Number(index) => digits_len(fields.numbers[*index]),
+        }
+    }
+
+    fn append(&self, fields: &Fields, values: &Values, out: &mut Vec<u8>) {
+        match self {
+            Self::Literal(bytes) => out.extend_from_slice(bytes),
+            Self::Key => append_number(fields.key, out),
+            Self::Data => values.append(fields.value, out),
+            Self::Number(index) => append_number(fields.numbers[*index], out),
+        }
+    }
+}
+
+impl Template {
+    /// Prepares a request of these words.
+    pub(super) fn compile(words: &[Vec<Segment>]) -> Self {
+        let uses = |gap: &Segment| words.iter().any(|word| word.contains(gap));
+        let (has_data, has_number) = (uses(&Segment::Data), uses(&Segment::Number(0)));
+        let mut template = Self { pieces: Vec::new(), has_data, has_number };
+        template.push_fixed(format!("*{}\r\n", words.len()).as_bytes());
+        for word in words {
+            template.push_word(word);
+        }
+        template
+    }
+
+    /// Whether a key is in it.
+    pub(super) fn has_key(&self) -> bool {
+        self.pieces.iter().any(|piece| match piece {
+            Piece::Key(_) => true,
+            Piece::Word(segments) => segments.contains(&Segment::Key),
+            Piece::Bytes(_) => false,
+        })
+    }
+
+    /// Whether a value is in it that differs from request to request.
+    #[inline]
+    pub(super) fn has_data(&self) -> bool {
+        self.has_data
+    }
+
+    /// Whether the first number is in it.
+    #[inline]
+    pub(super) fn has_number(&self) -> bool {
+        self.has_number
+    }
+
+    /// Appends a request; returns where in `out` its first word with a key lies.
+    #[inline]
+    pub(super) fn append(
+        &self,
+        fields: &Fields,
+        values: &Values,
+        out: &mut Vec<u8>,
+    ) -> Option<Range<usize>> {
+        let mut key_word = None;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Bytes(bytes) => out.extend_from_slice(bytes),
+                Piece::Key(word) => {
+                    let range = word.append(fields.key, out);
+                    key_word.get_or_insert(range);
+                }
+                Piece::Word(segments) => {
+                    let range = append_word(segments, fields, values, out);
+                    if segments.contains(&Segment::Key) {
+                        key_word.get_or_insert(range);
+                    }
+                }
+            }
+        }
+        key_word
+    }
+
+    /// Appends an MGET of `count` keys instead: `first` and what `next` gives. Of the template
+    /// only its word with a key is used. Returns where the first key lies.
+    pub(super) fn append_multi_get(
+        &self,
+        first: u64,
+        count: u32,
+        mut next: impl FnMut() -> u64,
+        out: &mut Vec<u8>,
+    ) -> Range<usize> {
+        let word = self.pieces.iter().find_map(|piece| match piece {
+            Piece::Key(word) => Some(word),
+            Piece::Bytes(_) | Piece::Word(_) => None,
+        });
+        let word = word.expect("reads of several keys are made from GET, whose key is a word");
+        out.push(b'*');
+        append_number(u64::from(count) + 1, out);
+        out.extend_from_slice(b"\r\n$4\r\nMGET\r\n");
+        let range = word.append(first, out);
+        for _ in 1..count {
+            word.append(next(), out);
+        }
+        range
+    }
+
+    fn push_word(&mut self, word: &[Segment]) {
+        match word {
+            [] => self.push_fixed(b"$0\r\n\r\n"),
+            [Segment::Literal(bytes)] => self.push_fixed(&bulk(bytes)),
+            [Segment::Key] => self.push_key(b"", b""),
+            [Segment::Literal(prefix), Segment::Key] => self.push_key(prefix, b""),
+            [Segment::Key, Segment::Literal(suffix)] => self.push_key(b"", suffix),
+            [Segment::Literal(prefix), Segment::Key, Segment::Literal(suffix)] => {
+                self.push_key(prefix, suffix);
+            }
+            segments => self.pieces.push(Piece::Word(segments.to_vec())),
+        }
+    }
+
+    fn push_key(&mut self, prefix: &[u8], suffix: &[u8]) {
+        let heads = std::array::from_fn(|index| {
+            let len = prefix.len() + index + 1 + suffix.len();
+            [format!("${len}\r\n").as_bytes(), prefix].concat()
+        });
+        let tail = [suffix, b"\r\n"].concat();
+        let (prefix_len, suffix_len) = (prefix.len(), suffix.len());
+        self.pieces.push(Piece::Key(KeyWord { heads, prefix_len, suffix_len, tail }));
+    }
+
+    fn push_fixed(&mut self, bytes: &[u8]) {
+        match self.pieces.last_mut() {
+            Some(Piece::Bytes(fixed) | Piece::Key(KeyWord { tail: fixed, .. })) => {
+                fixed.extend_from_slice(bytes);
+            }
+            Some(Piece::Word(_)) | None => self.pieces.push(Piece::Bytes(bytes.to_vec())),
+        }
+    }
+}
+
+impl KeyWord {
+    /// Returns where the word's content lies.
+    #[inline]
+    fn append(&self, key: u64, out: &mut Vec<u8>) -> Range<usize> {
+        let mut buffer = [0; 20];
+        let digits = key_digits(key, &mut buffer);
+        let head = &self.heads[digits.len() - 1];
+        out.reserve(head.len() + digits.len() + self.tail.len());
+        out.extend_from_slice(head);
+        let start = out.len() - self.prefix_len;
+        out.extend_from_slice(digits);
+        let end = out.len() + self.suffix_len;
+        out.extend_from_slice(&self.tail);
+        start..end
+    }
+}
+
+fn append_word(
+    segments: &[Segment],
+    fields: &Fields,
+    values: &Values,
+    out: &mut Vec<u8>,
+) -> Range<usize> {
+    let len: usize = segments.iter().map(|segment| segment.len(fields)).sum();
+    out.push(b'$');
+    append_number(len as u64, out);
+    out.extend_from_slice(b"\r\n");
+    let start = out.len();
+    for segment in segments {
+        segment.append(fields, values, out);
+    }
+    let end = out.len();
+    out.extend_from_slice(b"\r\n");
+    start..end
+}
+
+fn bulk(bytes: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+fn append_number(number: u64, out: &mut Vec<u8>) {
+    let mut buffer = [0; 20];
+    out.extend_from_slice(key_digits(number, &mut buffer));
+}
+
+fn digits_len(number: u64) -> usize {
+    number.checked_ilog10().map_or(1, |log| log as usize + 1)
+}
+
+#[inline]
+fn key_digits(number: u64, buffer: &mut [u8; 20]) -> &[u8] {
+    format_i64(i64::try_from(number).expect("options end at i64::MAX"), buffer)
+}
