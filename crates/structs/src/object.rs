@@ -64,7 +64,8 @@ pub trait Container: Default {
     fn from_packed(packed: Packed) -> Self;
     /// The large form, taken out for editing; an empty one stays behind.
     fn take(object: &mut Object) -> Self;
-    /// Puts a large form back where `take` left an empty one; gives a small form back.
+    /// Puts a large form back where `take` left an empty one. One that has become empty, or small,
+    /// comes back instead.
     fn put(self, object: &mut Object) -> Result<(), Self>;
     /// The value to be laid down elsewhere; `None` if it has no elements.
     fn store(self) -> Option<NewStored>;

@@ -29,6 +29,14 @@ pub struct Packed {
     pub bytes: Vec<u8>,
 }
 
+impl PackedRef<'_> {
+    /// A copy to be edited.
+    #[must_use]
+    pub fn to_owned(self) -> Packed {
+        Packed { packing: self.packing, bytes: self.bytes.to_vec() }
+    }
+}
+
 impl Packed {
     /// The bytes to be read.
     #[must_use]
