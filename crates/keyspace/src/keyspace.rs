@@ -65,6 +65,8 @@ pub struct Keyspace {
     databases: Box<[AtomicU32]>,
     reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
     walks: Walks,
+    /// Partitions in which somebody waits for a key.
+    awaited: AtomicU32,
     settings: Settings,
 }
 
@@ -139,6 +141,7 @@ impl Keyspace {
             databases: (0..databases).map(AtomicU32::new).collect(),
             reclaim: OnceLock::new(),
             walks: Walks::default(),
+            awaited: AtomicU32::new(0),
             settings: Settings::default(),
         }))
     }
@@ -245,6 +248,22 @@ impl Keyspace {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Whether anybody waits for any key.
+    #[inline]
+    #[must_use]
+    pub fn any_waiters(&self) -> bool {
+        self.awaited.load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts a partition in which somebody begins or ceases to wait; called by its holder.
+    pub(crate) fn note_waiting(&self, before: bool, after: bool) {
+        match (before, after) {
+            (false, true) => _ = self.awaited.fetch_add(1, Ordering::Relaxed),
+            (true, false) => _ = self.awaited.fetch_sub(1, Ordering::Relaxed),
+            _ => {}
+        }
     }
 
     /// The walks that watch for changes (snapshots).

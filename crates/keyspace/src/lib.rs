@@ -17,6 +17,7 @@ mod lock;
 mod refusal;
 mod sync;
 mod tx;
+mod waiting;
 mod walk;
 mod world;
 
@@ -31,6 +32,7 @@ pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use refusal::Refusal;
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
+pub use waiting::{GaveUp, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};
 pub use world::LANES;
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{LockWord, ParkingLot};
 use crate::entry::EntryTable;
+use crate::waiting::WaitingKeys;
 
 /// Which partition: an index below [`crate::PARTITIONS`].
 pub type PartitionIndex = u16;
@@ -19,12 +20,19 @@ pub type Lsn = u64;
 pub(crate) struct Content {
     /// Database 0 lies here; the others are made when first used.
     first: EntryTable,
-    others: Vec<EntryTable>,
+    rare: Option<Box<Rare>>,
     /// The LSN of the last write to any key of the partition: what a reply that saw it must wait
     /// for.
     pub(crate) last_write: Lsn,
     /// The snapshot marks a fresh entry is born with, one bit per walk.
     pub(crate) marks: u8,
+}
+
+/// What most partitions do without.
+#[derive(Default)]
+struct Rare {
+    others: Vec<EntryTable>,
+    waiting: WaitingKeys,
 }
 
 /// One part of the hash space.
@@ -52,7 +60,7 @@ impl Content {
     pub(crate) fn table(&self, database: usize) -> Option<&EntryTable> {
         match database {
             0 => Some(&self.first),
-            other => self.others.get(other - 1),
+            other => self.rare.as_ref()?.others.get(other - 1),
         }
     }
 
@@ -61,17 +69,29 @@ impl Content {
         match database {
             0 => &mut self.first,
             other => {
-                if self.others.len() < other {
-                    self.others.resize_with(other, EntryTable::new);
+                let others = &mut self.rare.get_or_insert_default().others;
+                if others.len() < other {
+                    others.resize_with(other, EntryTable::new);
                 }
-                &mut self.others[other - 1]
+                &mut others[other - 1]
             }
         }
     }
 
     /// How many databases have a table here.
     pub(crate) fn databases(&self) -> usize {
-        1 + self.others.len()
+        1 + self.rare.as_ref().map_or(0, |rare| rare.others.len())
+    }
+
+    /// Who waits for keys here, if anyone does.
+    #[inline]
+    pub(crate) fn waiting(&self) -> Option<&WaitingKeys> {
+        self.rare.as_ref().map(|rare| &rare.waiting).filter(|waiting| !waiting.is_empty())
+    }
+
+    /// The queues of those who wait for keys here.
+    pub(crate) fn waiting_mut(&mut self) -> &mut WaitingKeys {
+        &mut self.rare.get_or_insert_default().waiting
     }
 }
 
@@ -82,7 +102,7 @@ impl Partition {
             population: AtomicU32::new(0),
             content: UnsafeCell::new(Content {
                 first: EntryTable::new(),
-                others: Vec::new(),
+                rare: None,
                 last_write: 0,
                 marks: 0,
             }),

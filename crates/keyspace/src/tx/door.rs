@@ -8,6 +8,7 @@ use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::table::Place;
 
+use super::NamedKey;
 use super::undo::UndoLog;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::entry::{EntryBox, EntryRef, NewText};
@@ -24,6 +25,8 @@ pub(super) struct Door<'a> {
     pub(super) position: u64,
     pub(super) physical: usize,
     pub(super) undo: Option<&'a mut UndoLog>,
+    pub(super) logical: usize,
+    pub(super) ready: &'a mut Vec<NamedKey>,
 }
 
 impl Door<'_> {
@@ -38,6 +41,7 @@ impl Door<'_> {
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
+        self.rouse(entry.borrow(), false);
         entry.borrow().set_marks(self.content.marks);
         let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
         let (keyspace, position) = (self.keyspace, self.position);
@@ -57,7 +61,9 @@ impl Door<'_> {
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
         let entry = table.remove(place);
-        let shrunk = before as i64 - table.memory() as i64;
+        let after = table.memory();
+        let shrunk = before as i64 - after as i64;
+        self.rouse(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
         self.count_deadline(entry.borrow().deadline(), None);
@@ -147,6 +153,18 @@ impl Door<'_> {
             let entry = table.entry(place);
             undo.remember(self.partition, self.physical, entry.key(), || Some(entry.pre_image()));
         }
+        if self.content.waiting().is_some() {
+            let table = self.content.table(self.physical).expect("a place is in a table");
+            note_ready(self.content, self.logical, table.entry(place).key(), false, self.ready);
+        }
+    }
+
+    /// Notes a key that came, changed or went, if anybody waits for that.
+    #[inline]
+    fn rouse(&mut self, entry: EntryRef<'_>, gone: bool) {
+        if self.content.waiting().is_some() {
+            note_ready(self.content, self.logical, entry.key(), gone, self.ready);
+        }
     }
 
     #[inline]
@@ -173,5 +191,20 @@ impl Door<'_> {
 pub(super) fn discard(keyspace: &Keyspace, entry: EntryBox) {
     if entry.borrow().memory() >= BIG_ENTRY {
         keyspace.discard(Garbage::entry(entry));
+    }
+}
+
+/// Notes a key for whoever waits for it.
+#[cold]
+fn note_ready(
+    content: &Content,
+    database: usize,
+    key: &[u8],
+    gone: bool,
+    ready: &mut Vec<NamedKey>,
+) {
+    let heeded = content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone));
+    if heeded && !ready.iter().any(|(of, name)| *of == database && **name == *key) {
+        ready.push((database, key.into()));
     }
 }

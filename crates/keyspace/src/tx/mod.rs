@@ -19,6 +19,7 @@ mod read;
 mod sweep;
 mod text;
 mod undo;
+mod waiting;
 mod world;
 mod write;
 
@@ -79,6 +80,8 @@ pub struct Tx {
     beyond: RefCell<Beyond>,
     /// The highest LSN in partitions that were visited and left again.
     visited: Lsn,
+    /// Keys that somebody waits for and that came, changed or went.
+    ready: Vec<NamedKey>,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
 }
@@ -105,6 +108,8 @@ impl Tx {
             grant.wants_world() || !keyspace.world().is_granted(),
             "a transaction begins inside a turnstile"
         );
+        // Serving a waiter may need partitions that nobody named.
+        let has_waiters = keyspace.any_waiters() && waiting::in_grant(&grant);
         Self {
             grant,
             keyspace,
@@ -112,11 +117,12 @@ impl Tx {
             physical: keyspace.physical(options.database),
             access: AccessClock::new(keyspace.settings(), options.now),
             effects: Effects::new(keyspace.settings()),
-            undo: options.undoable.then(UndoLog::default),
+            undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),
             missed: RefCell::default(),
             beyond: RefCell::default(),
             visited: 0,
+            ready: Vec::new(),
             hint: (0, 0, Location { partition: 0, position: 0 }),
         }
     }
@@ -184,6 +190,19 @@ impl Tx {
             self.collect_stale(&stale);
         }
         self.report_missed();
+        self.book_changes();
+    }
+
+    /// Closes the book on what was changed so far and begins a new one: for a transaction of
+    /// several commands, each of which propagates in its own way.
+    pub fn split_effects(&mut self) -> Effects {
+        self.report_missed();
+        self.book_changes();
+        std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
+    }
+
+    #[inline]
+    fn book_changes(&self) {
         let changes = self.effects.changes();
         if changes > 0 {
             self.counters().count(Count::Changes, changes as i64);
@@ -291,6 +310,8 @@ impl Tx {
             position,
             physical: self.physical,
             undo: self.undo.as_mut(),
+            logical: self.options.database,
+            ready: &mut self.ready,
         };
         Some((door, &self.access))
     }

@@ -15,6 +15,7 @@ impl Tx {
     /// Empties the present database. Returns how many keys it had.
     pub fn flush_database(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
+        self.rouse_database(self.options.database, true);
         let database = self.physical;
         let removed = self.keyspace.len(self.options.database);
         if removed == 0 {
@@ -56,6 +57,8 @@ impl Tx {
         self.require_world()?;
         self.keyspace.swap(one, other);
         self.physical = self.keyspace.physical(self.options.database);
+        self.rouse_database(one, false);
+        self.rouse_database(other, false);
         self.effects.add_changes(1);
         Ok(())
     }

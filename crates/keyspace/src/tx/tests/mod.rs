@@ -5,6 +5,7 @@ mod expiry;
 mod memory;
 mod model;
 mod threads;
+mod waiting;
 mod walks;
 mod widening;
 mod worlds;

@@ -1,0 +1,80 @@
+//! Waiting for keys: standing in their queues, and finding who can be served.
+//!
+//! Invariant: a transaction that changed a key somebody waits for knows it by `next_ready`; nobody
+//! has to look for it.
+
+use std::sync::Arc;
+
+use super::{NamedKey, Tx};
+use crate::keyspace::PARTITIONS;
+use crate::lock::acquisition::{Acquisition, Wanted};
+use crate::lock::partition::PartitionIndex;
+use crate::refusal::Refusal;
+use crate::waiting::Waiter;
+
+impl Tx {
+    /// Stands a waiter in the queue of a key of the present database.
+    pub fn register(&mut self, key: &[u8], waiter: &Arc<Waiter>) -> Result<(), Refusal> {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let Some(content) = self.grant.content_mut(partition) else {
+            return Err(self.refuse_beyond(partition));
+        };
+        let before = content.waiting().is_some();
+        content.waiting_mut().add(database, key, waiter);
+        self.keyspace.note_waiting(before, true);
+        Ok(())
+    }
+
+    /// Takes a waiter out of the queue of a key of the present database.
+    pub fn unregister(&mut self, key: &[u8], waiter: &Arc<Waiter>) -> Result<(), Refusal> {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let Some(content) = self.grant.content_mut(partition) else {
+            return Err(self.refuse_beyond(partition));
+        };
+        if content.waiting().is_some() {
+            content.waiting_mut().remove(database, key, waiter);
+            self.keyspace.note_waiting(true, content.waiting().is_some());
+        }
+        Ok(())
+    }
+
+    /// A key that came, changed or went under this transaction while somebody waits for it: its
+    /// logical database and name. Each is told once per change.
+    pub fn next_ready(&mut self) -> Option<(usize, Box<[u8]>)> {
+        (!self.ready.is_empty()).then(|| self.ready.remove(0))
+    }
+
+    /// Who stands at a place in the queue of a key, the first being 0; those whose wait is over
+    /// are passed over.
+    #[must_use]
+    pub fn waiter(&self, database: usize, key: &[u8], index: usize) -> Option<Arc<Waiter>> {
+        let partition = self.keyspace.locate(key).partition;
+        self.grant.content(partition)?.waiting()?.get(database, key, index)
+    }
+
+    /// Notes all keys of a database that somebody waits for, after it was flushed or swapped.
+    pub(super) fn rouse_database(&mut self, database: usize, gone: bool) {
+        if !self.keyspace.any_waiters() {
+            return;
+        }
+        for index in 0..PARTITIONS as PartitionIndex {
+            let waiting = self.grant.content(index).and_then(|content| content.waiting());
+            let Some(waiting) = waiting else { continue };
+            let heeded = waiting.keys(database).filter(|key| waiting.heeds(database, key, gone));
+            let named = heeded.map(|key| -> NamedKey { (database, key.into()) });
+            self.ready.extend(named);
+        }
+    }
+}
+
+/// Whether anybody waits for a key of the partitions that are held.
+#[cold]
+pub(super) fn in_grant(grant: &Acquisition) -> bool {
+    let waits =
+        |index: &PartitionIndex| grant.content(*index).is_some_and(|it| it.waiting().is_some());
+    match grant.wanted() {
+        Wanted::Partitions(partitions) => partitions.iter().any(waits),
+        // The world reaches every partition, so nothing is ever beyond it.
+        Wanted::World => false,
+    }
+}

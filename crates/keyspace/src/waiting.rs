@@ -1,0 +1,130 @@
+//! Who waits for which key: the clients of blocking commands.
+//!
+//! A waiter stands in the queue of each of its keys, in their partitions, under their locks. Three
+//! may end its wait: who makes a key ready, its deadline, and its client's end; the state word lets
+//! exactly one of them win.
+//!
+//! Invariant: queues keep the order of arrival; a waiter whose wait is over is out of all queues
+//! once `unregister` ran, and until then everyone passes over it.
+
+use std::any::Any;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const WAITING: u8 = 0;
+const SERVED_NOW: u8 = 1;
+const OVER: u8 = 2;
+
+/// A client in a blocking command.
+pub struct Waiter {
+    state: AtomicU8,
+    /// Whether it wants to know when a key goes away too (`XREADGROUP`).
+    heeds_deletion: bool,
+    owner: Box<dyn Any + Send + Sync>,
+}
+
+/// What became of an attempt to give up waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaveUp {
+    /// The wait is over, and nobody will serve it any more.
+    Now,
+    /// It is being served this moment: its outcome comes soon, or it may try again.
+    BeingServed,
+    /// It has been served already.
+    TooLate,
+}
+
+/// The queues of a partition: by logical database and key.
+#[derive(Default)]
+pub(crate) struct WaitingKeys(HashMap<(usize, Box<[u8]>), VecDeque<Arc<Waiter>>>);
+
+impl Waiter {
+    /// A waiter that nobody knows yet. `owner` is whatever is needed to serve it.
+    #[must_use]
+    pub fn new(heeds_deletion: bool, owner: Box<dyn Any + Send + Sync>) -> Arc<Self> {
+        Arc::new(Self { state: AtomicU8::new(WAITING), heeds_deletion, owner })
+    }
+
+    /// Whatever is needed to serve it.
+    #[must_use]
+    pub fn owner(&self) -> &(dyn Any + Send + Sync) {
+        &*self.owner
+    }
+
+    /// Claims the waiter for being served; `false` if somebody else ended its wait.
+    #[must_use]
+    pub fn claim(&self) -> bool {
+        self.turn(WAITING, SERVED_NOW)
+    }
+
+    /// It was served: the wait is over.
+    pub fn conclude(&self) {
+        let done = self.turn(SERVED_NOW, OVER);
+        debug_assert!(done, "only who claimed it concludes");
+    }
+
+    /// It could not be served after all and waits on.
+    pub fn wait_on(&self) {
+        let done = self.turn(SERVED_NOW, WAITING);
+        debug_assert!(done, "only who claimed it lets it wait on");
+    }
+
+    /// Ends the wait without being served: its time is over, or its client is gone.
+    pub fn give_up(&self) -> GaveUp {
+        match self.state.compare_exchange(WAITING, OVER, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => GaveUp::Now,
+            Err(SERVED_NOW) => GaveUp::BeingServed,
+            Err(_) => GaveUp::TooLate,
+        }
+    }
+
+    fn turn(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OVER
+    }
+}
+
+impl WaitingKeys {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Puts a waiter at the end of a key's queue, unless it stands there already.
+    pub(crate) fn add(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
+        let queue = self.0.entry((database, key.into())).or_default();
+        if !queue.iter().rev().take(1).any(|last| Arc::ptr_eq(last, waiter)) {
+            queue.push_back(Arc::clone(waiter));
+        }
+    }
+
+    /// Takes a waiter out of a key's queue.
+    pub(crate) fn remove(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
+        let name = (database, key.into());
+        let Some(queue) = self.0.get_mut(&name) else { return };
+        queue.retain(|other| !Arc::ptr_eq(other, waiter) && !other.is_over());
+        if queue.is_empty() {
+            self.0.remove(&name);
+        }
+    }
+
+    /// The waiter at a place of a key's queue, the first being 0.
+    pub(crate) fn get(&self, database: usize, key: &[u8], index: usize) -> Option<Arc<Waiter>> {
+        let queue = self.0.get(&(database, Box::from(key)))?;
+        queue.iter().filter(|waiter| !waiter.is_over()).nth(index).cloned()
+    }
+
+    /// Whether anybody waits for a key to come, or for it to go.
+    pub(crate) fn heeds(&self, database: usize, key: &[u8], gone: bool) -> bool {
+        let Some(queue) = self.0.get(&(database, Box::from(key))) else { return false };
+        queue.iter().any(|waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion))
+    }
+
+    /// All keys of a database that somebody waits for.
+    pub(crate) fn keys(&self, database: usize) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().filter(move |(of, _)| *of == database).map(|(_, key)| &**key)
+    }
+}
