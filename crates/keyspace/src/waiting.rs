@@ -37,7 +37,10 @@ pub enum GaveUp {
 
 /// The queues of a partition: by logical database and key.
 #[derive(Default)]
-pub(crate) struct WaitingKeys(HashMap<(usize, Box<[u8]>), VecDeque<Arc<Waiter>>>);
+pub(crate) struct WaitingKeys(HashMap<(usize, Box<[u8]>), Queue>);
+
+/// Those who wait for one key, the first to come in front.
+type Queue = VecDeque<Arc<Waiter>>;
 
 impl Waiter {
     /// A waiter that nobody knows yet. `owner` is whatever is needed to serve it.
