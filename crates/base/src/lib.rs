@@ -6,6 +6,7 @@
 pub mod crc;
 mod float_text;
 pub mod glob;
+mod grisu;
 pub mod hash;
 pub mod long_double;
 pub mod number;

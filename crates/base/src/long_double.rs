@@ -84,6 +84,11 @@ impl LongDouble {
         !self.is_finite() && self.mantissa == 0
     }
 
+    /// The magnitude of a finite number as `(mantissa, exponent)`: `mantissa * 2^exponent`.
+    pub(crate) fn parts(self) -> (u64, i64) {
+        (self.mantissa, self.exponent)
+    }
+
     fn infinity(negative: bool) -> LongDouble {
         LongDouble { negative, exponent: NOT_FINITE, mantissa: 1 << 63 }
     }

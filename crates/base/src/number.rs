@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::ops::Deref;
 
 use crate::float_text::{FloatText, round_binary};
+use crate::grisu::Decimal;
 
 /// Reads a signed integer in canonical form only: no plus sign, blanks, leading zeros or `-0`.
 #[inline]
@@ -65,8 +66,8 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     (!overflow && !underflow).then_some(number)
 }
 
-/// Writes a double with the fewest digits that read back as the same number: integers plainly,
-/// very large and very small numbers with an exponent, `inf`, `-inf`, `nan`.
+/// Writes a double as Redis since 7.2 does, with digits that read back as the same number: integers
+/// plainly, very large and very small numbers with an exponent, `inf`, `-inf`, `nan`.
 pub fn format_f64(number: f64) -> ShortText {
     let mut text = ShortText::default();
     layout_f64(number, &mut text).expect("the longest double takes 25 of the 32 bytes");
@@ -167,24 +168,21 @@ fn layout_f64(number: f64, text: &mut ShortText) -> fmt::Result {
     if let Some(integer) = exact_integer(number) {
         return write!(text, "{integer}");
     }
-    let mut shortest = ShortText::default();
-    write!(shortest, "{number:e}")?;
-    let (significand, exponent) = shortest.as_str().split_once('e').ok_or(fmt::Error)?;
-    let exponent: i32 = exponent.parse().map_err(|_| fmt::Error)?;
-    if let Some(magnitude) = significand.strip_prefix('-') {
+    if number.is_sign_negative() {
         text.write_char('-')?;
-        layout_digits(magnitude, exponent, text)
-    } else {
-        layout_digits(significand, exponent, text)
     }
+    if number == 0.0 {
+        return text.write_char('0');
+    }
+    let decimal = Decimal::of(number.abs());
+    layout_digits(decimal.digits(), decimal.exponent, text)
 }
 
-/// Lays out `d.ddd` times ten to the `exponent`.
-fn layout_digits(significand: &str, exponent: i32, text: &mut ShortText) -> fmt::Result {
-    let (lead, tail) = significand.split_once('.').unwrap_or((significand, ""));
+/// Lays out digits whose last one counts ten to the `last`.
+fn layout_digits(digits: &str, last: i32, text: &mut ShortText) -> fmt::Result {
+    let (lead, tail) = digits.split_at(1);
     let tail_length = i32::try_from(tail.len()).map_err(|_| fmt::Error)?;
-    // The power of ten of the last digit decides the form.
-    let last = exponent - tail_length;
+    let exponent = last + tail_length;
     if last >= 0 && exponent.abs() < tail_length + 8 {
         let zeros = usize::try_from(last).map_err(|_| fmt::Error)?;
         write!(text, "{lead}{tail}{:0<zeros$}", "")
