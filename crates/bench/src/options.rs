@@ -1,9 +1,21 @@
 //! The words of a command line as a value. Invariant: an `Options` that `parse` returned is
 //! consistent: everything that excludes something else was refused there, with memtier's reason.
 
+mod check;
+mod draft;
+mod flags;
+mod help;
+mod parse;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod texts;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+pub use help::{help, version};
 
 /// Everything that one run needs to know. Defaults are memtier_benchmark's.
 #[derive(Clone, Debug)]
@@ -108,7 +120,7 @@ pub struct Load {
     pub verify: Verify,
     /// `--distinct-client-seed`.
     pub distinct_client_seed: bool,
-    /// `--randomize`: seeds from the clock.
+    /// `--randomize`: other seeds in each run.
     pub randomize: bool,
 }
 
@@ -140,7 +152,7 @@ pub struct CustomCommand {
 /// `WAIT` requests among the others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// One `WAIT` after so many SETs: `--wait-ratio WAITS:SETS`.
+    /// So many SETs, then so many `WAIT`s: `--wait-ratio SETS:WAITS`.
     pub ratio: (u32, u32),
     /// `--num-slaves`, a range.
     pub replicas: (u32, u32),
@@ -155,7 +167,7 @@ pub struct Keys {
     pub prefix: Vec<u8>,
     /// `--key-minimum`, default 0.
     pub minimum: u64,
-    /// `--key-maximum`, default 10,000,000.
+    /// `--key-maximum`, included; default 10,000,000, at most `i64::MAX`.
     pub maximum: u64,
     /// `--key-pattern SET:GET`, default R:R.
     pub patterns: (KeyPattern, KeyPattern),
@@ -163,7 +175,7 @@ pub struct Keys {
     pub median: Option<f64>,
     /// `--key-stddev`: of pattern G; a sixth of the range unless given.
     pub stddev: Option<f64>,
-    /// `--key-zipf-exp`: of pattern Z, default 1.
+    /// `--key-zipf-exp`: of pattern Z, between 0 and 5, default 1.
     pub zipf_exponent: f64,
 }
 
@@ -178,7 +190,7 @@ pub enum KeyPattern {
     Parallel,
     /// G: normal distribution.
     Gaussian,
-    /// Z: Zipf.
+    /// Z: Zipf, by the number of the key: key 0 is left out, 1 is the most frequent.
     Zipf,
 }
 
@@ -191,7 +203,7 @@ pub struct Values {
     pub offset: u32,
     /// `-R`: random bytes instead of `x`.
     pub random: bool,
-    /// `--expiry-range`: seconds.
+    /// `--expiry-range`: seconds. Without one under `--no-expiry`.
     pub expiry: Option<(u32, u32)>,
 }
 
@@ -249,8 +261,8 @@ pub struct Output {
     pub debug: bool,
     /// `--statsd-*`.
     pub statsd: Option<Statsd>,
-    /// Whether the progress line is drawn (it is not where the standard error is no terminal,
-    /// unless asked for).
+    /// Whether the progress line is drawn. `parse` says yes; `bench::run` says no where the
+    /// standard error is no terminal.
     pub progress: bool,
 }
 
@@ -263,7 +275,7 @@ pub struct Statsd {
     pub port: u16,
     /// Default `memtier`.
     pub prefix: String,
-    /// Default `asm_scaling`.
+    /// Default `default`.
     pub label: String,
 }
 
@@ -280,7 +292,6 @@ pub enum Request {
     Version,
 }
 
-/// An address family for `-4` and `-6`.
 impl Family {
     /// Whether an address is of this family.
     #[must_use]
