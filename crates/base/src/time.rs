@@ -69,6 +69,22 @@ impl Clock {
     }
 }
 
+/// Year, month and day (UTC) of a number of days since 1970, by Howard Hinnant's `civil_from_days`.
+#[must_use]
+pub fn civil_date(days: i64) -> (i64, usize, i64) {
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month as usize, day)
+}
+
 fn clamp(micros: u128) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX)
 }

@@ -174,7 +174,7 @@ pub(crate) fn json_string(text: &str) -> String {
 
 fn timestamp(now_ms: i64, form: LogTimestampFormat) -> String {
     let (seconds, millis) = (now_ms.div_euclid(1000), now_ms.rem_euclid(1000));
-    let (year, month, day) = civil_date(seconds.div_euclid(86_400));
+    let (year, month, day) = base::time::civil_date(seconds.div_euclid(86_400));
     let second = seconds.rem_euclid(86_400);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     match form {
@@ -190,21 +190,6 @@ fn timestamp(now_ms: i64, form: LogTimestampFormat) -> String {
         }
         LogTimestampFormat::Milliseconds => now_ms.to_string(),
     }
-}
-
-/// Year, month and day (UTC) of a number of days since 1970, by Howard Hinnant's `civil_from_days`.
-fn civil_date(days: i64) -> (i64, usize, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as usize, day)
 }
 
 #[cfg(test)]

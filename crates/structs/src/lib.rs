@@ -4,11 +4,13 @@
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
 //! - [`object`]: a value of any type as the keyspace holds it.
+//! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
 pub mod blob;
+pub mod listpack;
 pub mod object;
 pub mod packing;
 pub mod table;
