@@ -1,5 +1,8 @@
 //! The small forms of containers: one byte string each, in Redis' own layout.
 
+/// Bytes that a small container may take, whatever the configured thresholds say.
+pub const PACKED_MAX: usize = 64 * 1024;
+
 /// How the bytes of a small container are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
@@ -16,7 +19,7 @@ pub enum Packing {
 pub struct PackedRef<'a> {
     /// How to read them.
     pub packing: Packing,
-    /// At most 64 KB.
+    /// At most [`PACKED_MAX`].
     pub bytes: &'a [u8],
 }
 
