@@ -58,6 +58,24 @@ pub enum Group {
     Generic,
     /// Strings.
     String,
+    /// Lists.
+    List,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Hashes.
+    Hash,
+    /// Streams.
+    Stream,
+    /// Bits of strings.
+    Bitmap,
+    /// HyperLogLogs, which are strings.
+    HyperLogLog,
+    /// Places, which are sorted sets.
+    Geo,
+    /// Arrays.
+    Array,
     /// The connection itself.
     Connection,
     /// The server.
@@ -209,6 +227,15 @@ impl Group {
         match self {
             Self::Generic => "generic",
             Self::String => "string",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Hash => "hash",
+            Self::Stream => "stream",
+            Self::Bitmap => "bitmap",
+            Self::HyperLogLog => "hyperloglog",
+            Self::Geo => "geo",
+            Self::Array => "array",
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Cluster => "cluster",
@@ -224,6 +251,15 @@ impl Group {
         match self {
             Self::Generic => Some("@keyspace"),
             Self::String => Some("@string"),
+            Self::List => Some("@list"),
+            Self::Set => Some("@set"),
+            Self::SortedSet => Some("@sortedset"),
+            Self::Hash => Some("@hash"),
+            Self::Stream => Some("@stream"),
+            Self::Bitmap => Some("@bitmap"),
+            Self::HyperLogLog => Some("@hyperloglog"),
+            Self::Geo => Some("@geo"),
+            Self::Array => None,
             Self::Connection => Some("@connection"),
             Self::Server | Self::Cluster => None,
             Self::Transactions => Some("@transaction"),

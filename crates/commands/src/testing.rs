@@ -11,6 +11,7 @@ use base::quote::{quote, split_arguments};
 use base::time::UnixMillis;
 use keyspace::{
     Acquisition, EventMask, Keyspace, Options, PartitionSet, Propagation, Refusal, Tx, TxOptions,
+    Wait,
 };
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
@@ -36,6 +37,7 @@ pub(crate) struct Session {
     journal: Vec<String>,
     events: Vec<String>,
     ran_heavy: bool,
+    waits: Option<Wait>,
 }
 
 impl Session {
@@ -51,6 +53,7 @@ impl Session {
             journal: Vec::new(),
             events: Vec::new(),
             ran_heavy: false,
+            waits: None,
         }
     }
 
@@ -102,12 +105,19 @@ impl Session {
         self.journal.clear();
         self.events.clear();
         self.ran_heavy = false;
+        self.waits = None;
         let owned: OwnedArgs = words.iter().copied().collect();
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.resp);
         let mark = reply.mark();
         if let Err(refusal) = self.execute(owned.as_args(), &mut reply) {
             reply.rollback(mark);
+            if let Refusal::Wait(wait) = refusal {
+                // No client of a script is ever served later: it is told to wait, in words.
+                reply.simple(&format!("waits for {} keys", wait.keys.len()));
+                self.waits = Some(*wait);
+                return only_reply(&mut output);
+            }
             reply.error(refusal.line().expect("the other refusals are settled by now"));
         }
         only_reply(&mut output)
@@ -126,6 +136,11 @@ impl Session {
     /// Whether the last request was too much for a worker.
     pub(crate) fn ran_heavy(&self) -> bool {
         self.ran_heavy
+    }
+
+    /// What the last request waits for, if it does.
+    pub(crate) fn waits(&self) -> Option<&Wait> {
+        self.waits.as_ref()
     }
 
     fn execute(&mut self, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {

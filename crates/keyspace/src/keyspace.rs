@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
 
+use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
@@ -87,6 +88,8 @@ pub struct Settings {
     /// How long a string may become, and what a command may take to compare two
     /// (`proto-max-bulk-len`).
     pub max_string: AtomicU64,
+    /// How far containers stay small.
+    pub containers: ContainerSettings,
 }
 
 impl Default for Settings {
@@ -99,6 +102,7 @@ impl Default for Settings {
             lfu_log_factor: AtomicU32::default(),
             lfu_decay_time: AtomicU32::default(),
             max_string: AtomicU64::new(512 << 20),
+            containers: ContainerSettings::default(),
         }
     }
 }

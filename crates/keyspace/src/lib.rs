@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod clock;
+mod containers;
 mod counters;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
@@ -21,6 +22,7 @@ mod waiting;
 mod walk;
 mod world;
 
+pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use entry::{
     ArenaStatistics, Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text,
@@ -30,7 +32,7 @@ pub use garbage::Garbage;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
-pub use refusal::Refusal;
+pub use refusal::{EmptyReply, Refusal, Wait};
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
 pub use waiting::{GaveUp, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};

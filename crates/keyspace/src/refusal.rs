@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use base::time::UnixMillis;
+
 /// What a handler returns instead of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -17,6 +19,30 @@ pub enum Refusal {
     Widen,
     /// The work is more than a worker may do between two sessions.
     Heavy,
+    /// There is nothing to give yet: the client waits for its keys.
+    Wait(Box<Wait>),
+}
+
+/// What a blocking command waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The keys, each of which may end the wait.
+    pub keys: Vec<Box<[u8]>>,
+    /// When it gives up; never if `None`.
+    pub deadline: Option<UnixMillis>,
+    /// Whether it wants to know when a key goes away, too.
+    pub heeds_deletion: bool,
+    /// What it replies when it gives up.
+    pub on_timeout: EmptyReply,
+}
+
+/// The reply that says "nothing".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyReply {
+    /// A null in the place of one value.
+    Null,
+    /// A null in the place of an array.
+    NullArray,
 }
 
 impl Refusal {
@@ -40,7 +66,7 @@ impl Refusal {
             Self::WrongType => {
                 Some(b"WRONGTYPE Operation against a key holding the wrong kind of value")
             }
-            Self::Widen | Self::Heavy => None,
+            Self::Widen | Self::Heavy | Self::Wait(_) => None,
         }
     }
 }

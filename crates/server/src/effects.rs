@@ -8,8 +8,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
 use crate::config::settings::{
-    DIR, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, MAXCLIENTS, MAXMEMORY,
-    MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, WORKER_THREADS,
+    DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
+    LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXCLIENTS,
+    MAXMEMORY, MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SET_MAX_INTSET_ENTRIES,
+    SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_NODE_MAX_BYTES,
+    STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
@@ -133,4 +136,16 @@ fn store_settings(server: &Server) {
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
     settings.max_string.store(config.get(PROTO_MAX_BULK_LEN) as u64, Ordering::Relaxed);
+    let containers = &settings.containers;
+    containers.hash_entries.set(config.get(HASH_MAX_LISTPACK_ENTRIES));
+    containers.hash_value.set(config.get(HASH_MAX_LISTPACK_VALUE));
+    containers.set_intset_entries.set(config.get(SET_MAX_INTSET_ENTRIES));
+    containers.set_entries.set(config.get(SET_MAX_LISTPACK_ENTRIES));
+    containers.set_value.set(config.get(SET_MAX_LISTPACK_VALUE));
+    containers.sorted_set_entries.set(config.get(ZSET_MAX_LISTPACK_ENTRIES));
+    containers.sorted_set_value.set(config.get(ZSET_MAX_LISTPACK_VALUE));
+    containers.list_size.store(config.get(LIST_MAX_LISTPACK_SIZE), Ordering::Relaxed);
+    containers.stream_node_bytes.set(config.get(STREAM_NODE_MAX_BYTES));
+    containers.stream_node_entries.set(config.get(STREAM_NODE_MAX_ENTRIES));
+    containers.hyperloglog_sparse_bytes.set(config.get(HLL_SPARSE_MAX_BYTES));
 }

@@ -99,6 +99,14 @@ impl Kind {
 }
 
 impl Object {
+    /// The name that `OBJECT ENCODING` replies.
+    #[must_use]
+    pub fn encoding_name(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "raw",
+        }
+    }
+
     /// Bytes of memory behind the handle, shared ones included.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -32,6 +32,18 @@ pub struct Packed {
     pub bytes: Vec<u8>,
 }
 
+impl Packing {
+    /// The name that `OBJECT ENCODING` replies.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Listpack => "listpack",
+            Self::TimedListpack => "listpackex",
+            Self::Intset => "intset",
+        }
+    }
+}
+
 impl PackedRef<'_> {
     /// A copy to be edited.
     #[must_use]

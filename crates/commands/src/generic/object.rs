@@ -87,7 +87,7 @@ const fn introspection(
 
 fn encoding(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     match tx.peek(&args[2])? {
-        Some(entry) => reply.bulk(entry.encoding().name().as_bytes()),
+        Some(entry) => reply.bulk(entry.encoding_name().as_bytes()),
         None => reply.null(),
     }
     Ok(())

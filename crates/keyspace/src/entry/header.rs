@@ -57,6 +57,16 @@ impl Encoding {
         Self::Packed(Packing::Intset),
     ];
 
+    /// The name that `OBJECT ENCODING` replies, where no object has a say in it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "int",
+            Self::Embedded => "embstr",
+            Self::Raw | Self::Object => "raw",
+            Self::Packed(packing) => packing.name(),
+        }
+    }
+
     fn number(self) -> u64 {
         match self {
             Self::Integer => 0,

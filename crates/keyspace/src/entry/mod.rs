@@ -80,6 +80,15 @@ impl<'a> EntryRef<'a> {
         self.header().encoding()
     }
 
+    /// The name that `OBJECT ENCODING` replies.
+    #[must_use]
+    pub fn encoding_name(self) -> &'static str {
+        match self.stored() {
+            Some(Stored::Large(object)) => object.encoding_name(),
+            _ => self.encoding().name(),
+        }
+    }
+
     /// When the key expires, if it does.
     #[must_use]
     pub fn deadline(self) -> Option<UnixMillis> {

@@ -52,10 +52,20 @@ pub enum EventClass {
     Generic = 1 << 2,
     /// `$`: strings.
     String = 1 << 3,
+    /// `l`: lists.
+    List = 1 << 4,
+    /// `s`: sets.
+    Set = 1 << 5,
+    /// `h`: hashes.
+    Hash = 1 << 6,
+    /// `z`: sorted sets.
+    SortedSet = 1 << 7,
     /// `x`: a key's time was over.
     Expired = 1 << 8,
     /// `e`: a key was evicted.
     Evicted = 1 << 9,
+    /// `t`: streams.
+    Stream = 1 << 10,
     /// `m`: a key was asked for and absent.
     Missed = 1 << 11,
     /// `n`: a key was created.

@@ -87,14 +87,18 @@ settings! {
     ENABLE_DEBUG_COMMAND: DebugAccess = "enable-debug-command";
     ENABLE_MODULE_COMMAND: DebugAccess = "enable-module-command";
     ENABLE_PROTECTED_CONFIGS: DebugAccess = "enable-protected-configs";
+    HASH_MAX_LISTPACK_ENTRIES: usize = "hash-max-listpack-entries";
+    HASH_MAX_LISTPACK_VALUE: usize = "hash-max-listpack-value";
     HELLO_SERVER_NAME: Arc<[u8]> = "hello-server-name";
     HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
+    HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
     HZ: u32 = "hz";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
     LATENCY_TRACKING: bool = "latency-tracking";
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
     LFU_DECAY_TIME: u32 = "lfu-decay-time";
     LFU_LOG_FACTOR: u32 = "lfu-log-factor";
+    LIST_MAX_LISTPACK_SIZE: i64 = "list-max-listpack-size";
     LOGFILE: Arc<[u8]> = "logfile";
     LOGLEVEL: LogLevel = "loglevel";
     LOG_FORMAT: LogFormat = "log-format";
@@ -115,6 +119,9 @@ settings! {
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
+    SET_MAX_INTSET_ENTRIES: usize = "set-max-intset-entries";
+    SET_MAX_LISTPACK_ENTRIES: usize = "set-max-listpack-entries";
+    SET_MAX_LISTPACK_VALUE: usize = "set-max-listpack-value";
     SHUTDOWN_ON_SIGINT: ShutdownFlags = "shutdown-on-sigint";
     SHUTDOWN_ON_SIGTERM: ShutdownFlags = "shutdown-on-sigterm";
     SHUTDOWN_TIMEOUT: u64 = "shutdown-timeout";
@@ -122,6 +129,8 @@ settings! {
     SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";
     SLOWLOG_LOG_SLOWER_THAN: i64 = "slowlog-log-slower-than";
     SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
+    STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
+    STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
     SUPERVISED: Supervised = "supervised";
     SYSLOG_ENABLED: bool = "syslog-enabled";
     SYSLOG_FACILITY: SyslogFacility = "syslog-facility";
@@ -133,4 +142,6 @@ settings! {
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
     WORKER_THREADS: usize = "worker-threads";
+    ZSET_MAX_LISTPACK_ENTRIES: usize = "zset-max-listpack-entries";
+    ZSET_MAX_LISTPACK_VALUE: usize = "zset-max-listpack-value";
 }

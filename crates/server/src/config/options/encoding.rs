@@ -1,7 +1,7 @@
 //! Options: how values are stored.
 
 use super::super::kind::{integer, unsigned, unsigned_memory};
-use super::super::option::{ConfigOption, NOT_YET};
+use super::super::option::{ConfigOption, Effect, NOT_YET, WORKS};
 
 /// How values are stored.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -10,16 +10,18 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["hash-max-ziplist-entries"],
         kind: unsigned(0, i64::MAX),
         default: "512",
+        effect: Effect::KeyspaceSettings,
         doc: "Fields up to which a hash is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "hash-max-listpack-value",
         aliases: &["hash-max-ziplist-value"],
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
+        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a field or value up to which a hash is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "hash-min-template-entries",
@@ -61,8 +63,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["list-max-ziplist-size"],
         kind: integer(i32::MIN as i64, i32::MAX as i64),
         default: "-2",
+        effect: Effect::KeyspaceSettings,
         doc: "Entries, or below 0 a size class, of one node of a list.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "list-compress-depth",
@@ -75,52 +78,59 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "set-max-intset-entries",
         kind: unsigned(0, i64::MAX),
         default: "512",
+        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a set of integers is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "set-max-listpack-entries",
         kind: unsigned(0, i64::MAX),
         default: "128",
+        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a set is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "set-max-listpack-value",
         kind: unsigned(0, i64::MAX),
         default: "64",
+        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a member up to which a set is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "zset-max-listpack-entries",
         aliases: &["zset-max-ziplist-entries"],
         kind: unsigned(0, i64::MAX),
         default: "128",
+        effect: Effect::KeyspaceSettings,
         doc: "Members up to which a sorted set is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "zset-max-listpack-value",
         aliases: &["zset-max-ziplist-value"],
         kind: unsigned_memory(0, i64::MAX),
         default: "64",
+        effect: Effect::KeyspaceSettings,
         doc: "Bytes of a member up to which a sorted set is packed.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "stream-node-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "4096",
+        effect: Effect::KeyspaceSettings,
         doc: "Bytes of one node of a stream.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "stream-node-max-entries",
         kind: integer(0, i64::MAX),
         default: "100",
+        effect: Effect::KeyspaceSettings,
         doc: "Entries of one node of a stream.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "stream-idmp-duration",
@@ -140,8 +150,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "hll-sparse-max-bytes",
         kind: unsigned_memory(0, i64::MAX),
         default: "3000",
+        effect: Effect::KeyspaceSettings,
         doc: "Bytes up to which a HyperLogLog is sparse.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "array-slice-size",

@@ -22,7 +22,7 @@ pub(super) fn object(
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
              lru_seconds_idle:{}",
-            entry.encoding().name(),
+            entry.encoding_name(),
             entry.access_clock(),
             tx.idle_seconds(entry).unwrap_or(0),
         );
