@@ -6,7 +6,6 @@ mod draft;
 mod flags;
 mod help;
 mod parse;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod texts;
