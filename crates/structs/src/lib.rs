@@ -6,6 +6,7 @@
 //! - [`object`]: a value of any type as the keyspace holds it.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
+//! - [`secret`]: the secret under which members are hashed.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
@@ -13,5 +14,6 @@ pub mod blob;
 pub mod listpack;
 pub mod object;
 pub mod packing;
+pub mod secret;
 pub mod table;
 pub mod tree;
