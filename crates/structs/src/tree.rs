@@ -327,3 +327,6 @@ impl<L: Leaf> Default for Tree<L> {
         Tree::new()
     }
 }
+
+#[cfg(test)]
+mod tests;

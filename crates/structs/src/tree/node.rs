@@ -22,13 +22,13 @@ pub(super) enum Node<L: Leaf> {
 }
 
 pub(super) struct Inner<L: Leaf> {
-    bounds: Vec<L::Bound>,
-    summaries: Vec<L::Summary>,
-    children: Vec<Node<L>>,
+    pub(super) bounds: Vec<L::Bound>,
+    pub(super) summaries: Vec<L::Summary>,
+    pub(super) children: Vec<Node<L>>,
     /// The sum of `summaries`.
     summary: L::Summary,
     /// Heap bytes of the children and all below them, and of the bounds.
-    memory_below: usize,
+    pub(super) memory_below: usize,
 }
 
 /// Whether a node is on the first or on the last path of its tree.
@@ -294,9 +294,20 @@ impl<L: Leaf> Inner<L> {
     /// Puts a child in, without summing up.
     fn put(&mut self, index: usize, bound: L::Bound, child: Node<L>) {
         self.memory_below += child.memory() + L::bound_memory(&bound);
+        if self.children.len() == self.children.capacity() {
+            // By half, but not beyond what a node holds just before it is split.
+            let half = (self.children.len() / 2).max(4);
+            self.reserve(half.min((CHILDREN_MAX + 1).saturating_sub(self.children.len()).max(1)));
+        }
         self.bounds.insert(index, bound);
         self.summaries.insert(index, child.summary());
         self.children.insert(index, child);
+    }
+
+    fn reserve(&mut self, children: usize) {
+        self.bounds.reserve_exact(children);
+        self.summaries.reserve_exact(children);
+        self.children.reserve_exact(children);
     }
 
     fn set_bound(&mut self, index: usize, bound: L::Bound) {
@@ -388,6 +399,7 @@ impl<L: Leaf> Inner<L> {
 
     fn absorb(&mut self, bound: L::Bound, mut next: Inner<L>) {
         next.set_bound(0, bound);
+        self.reserve(next.children.len());
         self.bounds.append(&mut next.bounds);
         self.summaries.append(&mut next.summaries);
         self.children.append(&mut next.children);
