@@ -38,7 +38,8 @@ pub fn page(options: &Options, outcomes: &[Outcome]) -> String {
             body.push_str(&about(options, outcome));
             body.push_str(&cards(outcome, summary));
             for warning in warnings::of_runs(options, outcomes) {
-                let _ = writeln!(body, "<p class=\"warning\">{}</p>", escape(&warning));
+                let _ =
+                    writeln!(body, "<p class=\"warning\"><b>Warning:</b> {}</p>", escape(&warning));
             }
             if outcomes.len() > 1 {
                 let _ = writeln!(body, "<h2>Run {}, the best of {}</h2>", best + 1, outcomes.len());
@@ -46,7 +47,8 @@ pub fn page(options: &Options, outcomes: &[Outcome]) -> String {
                 body.push_str("<h2>Over the run</h2>\n");
             }
             body.push_str(&plots(options, outcome, summary));
-            body.push_str(&tables(options, outcomes, &summaries));
+            body.push_str(&tables(options, &summaries));
+            body.push_str(&costs(outcomes, &summaries));
         }
     }
     body.push_str(&settings(options));
@@ -107,6 +109,8 @@ fn cards(outcome: &Outcome, summary: &Summary) -> String {
     if let Some(server) = &outcome.server {
         let cpu = us_per_request(server.user + server.system, totals.count);
         cards.push((format!("{cpu:.2} us"), "server CPU per request"));
+        let system = us_per_request(server.system, totals.count);
+        cards.push((format!("{system:.2} us"), "of it in the kernel"));
         cards.push((bytes(server.rss as f64), "server RSS at the end"));
     }
     let cpu = us_per_request(outcome.generator.cpu, totals.count);
@@ -205,10 +209,10 @@ fn percentile_bars(options: &Options, summary: &Summary) -> String {
         })
         .collect();
     let latency = Axis { label: "latency, ms", scale: Scale::Linear };
-    bars("Percentiles", latency, &groups, &series)
+    bars("Latency at the percentiles", latency, &groups, &series)
 }
 
-fn tables(options: &Options, outcomes: &[Outcome], summaries: &[Summary]) -> String {
+fn tables(options: &Options, summaries: &[Summary]) -> String {
     let mut text = String::new();
     for (index, summary) in summaries.iter().enumerate() {
         let title =
@@ -218,20 +222,40 @@ fn tables(options: &Options, outcomes: &[Outcome], summaries: &[Summary]) -> Str
     if let (true, Some(average)) = (summaries.len() > 1, Summary::average(summaries)) {
         let _ = writeln!(text, "<h2>Average</h2>\n{}", table(options, &average));
     }
-    let titles: Vec<String> = (1..=outcomes.len()).map(|run| format!("run {run}")).collect();
-    let cpu = Axis { label: "us per request", scale: Scale::Linear };
-    let memory = Axis { label: "MB", scale: Scale::Linear };
-    let mut charts = bars("CPU time per request", cpu, &titles, &cpu_bars(outcomes, summaries));
-    if outcomes.iter().any(|outcome| outcome.server.is_some()) {
-        let megabytes = |outcome: &Outcome| {
-            outcome.server.as_ref().map_or(f64::NAN, |server| server.rss as f64 / 1_048_576.0)
-        };
-        let values = outcomes.iter().map(megabytes).collect();
-        let resident = [Bars { name: "server RSS at the end".into(), values }];
-        charts.push_str(&bars("Memory", memory, &titles, &resident));
-    }
-    let _ = writeln!(text, "<h2>What it cost</h2>\n<div class=\"charts\">\n{charts}</div>");
     text
+}
+
+/// The runs side by side; of a single one the cards tell it.
+fn costs(outcomes: &[Outcome], summaries: &[Summary]) -> String {
+    if outcomes.len() < 2 {
+        return String::new();
+    }
+    let titles: Vec<String> = (1..=outcomes.len()).map(|run| format!("run {run}")).collect();
+    let axis = |label| Axis { label, scale: Scale::Linear };
+    let rates = [Bars {
+        name: String::new(),
+        values: summaries.iter().map(|summary| summary.totals.ops).collect(),
+    }];
+    let resident = [Bars {
+        name: String::new(),
+        values: outcomes
+            .iter()
+            .map(|outcome| {
+                outcome.server.as_ref().map_or(f64::NAN, |server| server.rss as f64 / 1_048_576.0)
+            })
+            .collect(),
+    }];
+    format!(
+        "<h2>The runs side by side</h2>\n<div class=\"charts\">\n{}{}{}</div>\n",
+        bars("Throughput", axis("requests/s"), &titles, &rates),
+        bars(
+            "CPU time per request",
+            axis("us per request"),
+            &titles,
+            &cpu_bars(outcomes, summaries)
+        ),
+        bars("Server RSS at the end", axis("MB"), &titles, &resident),
+    )
 }
 
 fn cpu_bars(outcomes: &[Outcome], summaries: &[Summary]) -> Vec<Bars> {
@@ -271,7 +295,10 @@ fn table(options: &Options, summary: &Summary) -> String {
     heads.extend(["Max, ms", "KB/s"].map(str::to_owned));
     let cells = |row: &Row| {
         let mut cells = vec![escape(&row.name), format!("{:.0}", row.count)];
-        cells.extend([row.ops, row.hits, row.misses].map(|rate| format!("{rate:.1}")));
+        cells.push(format!("{:.1}", row.ops));
+        let reads = row.hits + row.misses > 0.0;
+        let hit_rate = |rate: f64| if reads { format!("{rate:.1}") } else { "-".into() };
+        cells.extend([row.hits, row.misses].map(hit_rate));
         if options.cluster {
             cells.extend([row.moved, row.ask].map(|rate| format!("{rate:.1}")));
         }

@@ -122,8 +122,9 @@ impl Span {
             };
             self.tick(nines as f64, label)
         });
-        let half = self.tick(2_f64.log10(), "50%".into());
-        [self.tick(0.0, "0%".into()), half].into_iter().chain(nines).collect()
+        // Where many nines share the axis, the labels of 0% and 50% would run into each other.
+        let half = (self.high < 4.0).then(|| self.tick(2_f64.log10(), "50%".into()));
+        [self.tick(0.0, "0%".into())].into_iter().chain(half).chain(nines).collect()
     }
 }
 

@@ -57,10 +57,18 @@ fn a_page_shows_figures_plots_and_warnings() {
         "Throughput over time",
         "Latency over time",
         "Latency by percentile",
-        "CPU time per request",
+        "<b>3.00 us</b><span>of it in the kernel",
         "<td>Gets</td><td>2000</td><td>1000.0</td><td>750.0</td><td>250.0</td><td>1.001</td>",
     ];
     for text in texts {
+        assert!(page.contains(text), "{text} is missing");
+    }
+}
+
+#[test]
+fn several_runs_stand_side_by_side() {
+    let page = page(&options(), &[outcome(), outcome()]);
+    for text in ["<h2>Run 2</h2>", "<h2>Average</h2>", "CPU time per request", "server, user"] {
         assert!(page.contains(text), "{text} is missing");
     }
 }
