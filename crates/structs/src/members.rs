@@ -1,0 +1,330 @@
+//! The large form of hashes and sets: members in hash order, packed in pages.
+//!
+//! ```text
+//!  Tree<Page>     bounds are places in hash space, summaries count and know deadlines
+//!    page         [ fingerprints | distances | room | items ]     at most 4 KB
+//!      item       member, value in hashes, deadline if there is one
+//! ```
+//!
+//! A member's *place* is the upper 53 bits of its keyed hash. Members of one place always lie in
+//! one page: a page's bound is a place, and so is the cursor of a scan. Pages come in the order of
+//! places, the members of a page in none.
+//!
+//! Costs: a member of 16 bytes takes about 23, and 8 more bytes of value about 10; a lookup is a
+//! hash, a descent of two or three levels, and a comparison of one-byte fingerprints. A clone takes
+//! O(1) and holds what there was: a change copies the path to its page, if a clone holds that too.
+//!
+//! A deadline is only kept here: whether it has passed, and what then, is for the caller to say.
+
+mod beside;
+mod build;
+mod item;
+mod page;
+mod sample;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+use base::{Random, UnixMillis};
+
+pub use self::build::Builder;
+pub(crate) use self::item::told;
+pub use self::page::{Page, PageSummary};
+pub use self::sample::sample;
+pub use self::text::{Long, Text};
+use crate::secret;
+use crate::tree::{IntoLeaves, Leaves, Tree};
+
+/// What belongs to a member.
+pub trait Payload: Clone + Send + Sync + 'static {
+    /// Whether there is a value.
+    const VALUED: bool;
+}
+
+/// Nothing belongs to the members of a set.
+impl Payload for () {
+    const VALUED: bool = false;
+}
+
+/// A byte string belongs to each field of a hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Valued;
+
+impl Payload for Valued {
+    const VALUED: bool = true;
+}
+
+/// A member with what belongs to it, as it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberRef<'a> {
+    /// The member, or a hash's field.
+    pub member: Text<'a>,
+    /// The field's value; empty in a set.
+    pub value: Text<'a>,
+    /// When it expires.
+    pub deadline: Option<UnixMillis>,
+}
+
+/// What becomes of a member's deadline when its value is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It stays as it is; a new member has none.
+    Keep,
+    /// There is none from now on.
+    Endless,
+    /// It is this. Told with 48 bits: what is before 1970 or after 10889 becomes the one or the
+    /// other.
+    Until(UnixMillis),
+}
+
+/// Members in hash order; clones share what they have in common.
+///
+/// Dropping the last clone takes time in proportion to the pages: send a big one to another thread
+/// to be dropped.
+pub struct Members<P: Payload> {
+    tree: Tree<Page<P>>,
+}
+
+impl<P: Payload> Members<P> {
+    /// No members, without memory.
+    pub const fn new() -> Members<P> {
+        Members { tree: Tree::new() }
+    }
+
+    /// The number of members.
+    pub fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// Heap bytes, in O(1). What clones share is counted in each of them.
+    pub fn memory(&self) -> usize {
+        self.tree.memory()
+    }
+
+    /// The earliest deadline, in O(1).
+    pub fn earliest_deadline(&self) -> Option<UnixMillis> {
+        self.tree.summary().earliest()
+    }
+
+    /// A member with what belongs to it.
+    #[inline]
+    pub fn get(&self, member: &[u8]) -> Option<MemberRef<'_>> {
+        let hash = secret::hasher().hash(member);
+        let (page, _) = self.tree.find(|bound| bound.cmp(&place(hash)))?;
+        page.find(hash, member).map(|index| page.get(index))
+    }
+
+    /// Whether there is such a member.
+    #[inline]
+    pub fn contains(&self, member: &[u8]) -> bool {
+        let hash = secret::hasher().hash(member);
+        let found = self.tree.find(|bound| bound.cmp(&place(hash)));
+        found.is_some_and(|(page, _)| page.find(hash, member).is_some())
+    }
+
+    /// Adds a member, or puts another value in its place; tells whether it is new.
+    pub fn insert(&mut self, member: Text<'_>, value: Text<'_>, lifetime: Lifetime) -> bool {
+        let mut buffer = Vec::new();
+        let bytes = member.as_bytes(&mut buffer);
+        self.edit(bytes, |page, hash, found| {
+            let old = found.and_then(|index| page.deadline(index));
+            let deadline = match lifetime {
+                Lifetime::Keep => old,
+                Lifetime::Endless => None,
+                Lifetime::Until(deadline) => Some(deadline),
+            };
+            let new = MemberRef { member, value, deadline };
+            match found {
+                None => page.insert(hash, new),
+                Some(_) if !P::VALUED && deadline == old => {}
+                Some(index) => page.replace(index, hash, new),
+            }
+            found.is_none()
+        })
+    }
+
+    /// Takes a member out; tells whether there was one.
+    pub fn remove(&mut self, member: &[u8]) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        self.edit(member, |page, _, found| {
+            if let Some(index) = found {
+                page.remove(index);
+            }
+            found.is_some()
+        })
+    }
+
+    /// Gives a member a deadline, or takes it away; tells whether there is such a member.
+    pub fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        self.edit(member, |page, _, found| {
+            if let Some(index) = found {
+                page.set_deadline(index, deadline);
+            }
+            found.is_some()
+        })
+    }
+
+    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them. Goes
+    /// only where there are any.
+    pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
+        let mut taken = Vec::new();
+        while taken.len() < limit {
+            let passed =
+                |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+            let Some((_, rank)) = self.tree.find_summary(passed) else {
+                break;
+            };
+            self.tree.edit_at(rank, |page, _| page.take_expired(now, limit, &mut taken));
+        }
+        taken
+    }
+
+    /// The member of a number below the count. Which that is, any change may change.
+    pub fn at(&self, index: u64) -> Option<MemberRef<'_>> {
+        let (page, offset) = self.tree.at(index)?;
+        Some(page.get(offset as usize))
+    }
+
+    /// Takes the member of a number out.
+    pub fn take_at(&mut self, index: u64) -> Option<Vec<u8>> {
+        if index >= self.len() {
+            return None;
+        }
+        Some(self.tree.edit_at(index, |page, offset| {
+            let member = page.get(offset as usize).member.to_vec();
+            page.remove(offset as usize);
+            member
+        }))
+    }
+
+    /// A member, each equally likely.
+    pub fn random(&self, random: &mut Random) -> Option<MemberRef<'_>> {
+        self.at(random.below(self.len()))
+    }
+
+    /// All members.
+    pub fn iter(&self) -> Iter<'_, P> {
+        Iter { pages: self.tree.leaves(0..self.len()), page: None, next: 0 }
+    }
+
+    /// All pages of members, owned: of a clone they can be read on while the original changes, in
+    /// as many steps as the reader likes.
+    pub fn into_pages(self) -> IntoLeaves<Page<P>> {
+        let len = self.len();
+        self.tree.into_leaves(0..len)
+    }
+
+    /// Members from a place on, about `count` of them, and the place to go on from: 0 at the end,
+    /// as at the start. Places are below 2^53.
+    ///
+    /// Whatever is added or removed between the steps, who goes on until the 0 has been told every
+    /// member that was there all the time. A member is told twice only if it was added anew.
+    pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<MemberRef<'_>>) {
+        let mut told = Vec::new();
+        let Some((mut page, mut rank)) = self.tree.find(|bound| bound.cmp(&cursor)) else {
+            return (0, told);
+        };
+        loop {
+            let mut last = None;
+            for (hash, index) in page.from_place(cursor) {
+                // All members of one place are told in one step.
+                if told.len() >= count.max(1) && last != Some(place(hash)) {
+                    return (place(hash), told);
+                }
+                last = Some(place(hash));
+                told.push(page.get(index));
+            }
+            rank += page.len() as u64;
+            let Some((next, _)) = self.tree.at(rank) else {
+                return (0, told);
+            };
+            if let Some(last) = last.filter(|_| told.len() >= count.max(1)) {
+                return (last + 1, told);
+            }
+            page = next;
+        }
+    }
+
+    /// Edits the page where a member is or would be; the edit is told the hash and where it is.
+    #[inline]
+    fn edit<R>(
+        &mut self,
+        member: &[u8],
+        edit: impl FnOnce(&mut Page<P>, u64, Option<usize>) -> R,
+    ) -> R {
+        let hash = secret::hasher().hash(member);
+        self.tree.edit_by(
+            |bound| bound.cmp(&place(hash)),
+            |page| {
+                let found = page.find(hash, member);
+                edit(page, hash, found)
+            },
+        )
+    }
+}
+
+/// The members in the order of their places' pages.
+pub struct Iter<'a, P: Payload> {
+    pages: Leaves<'a, Page<P>>,
+    page: Option<&'a Page<P>>,
+    next: usize,
+}
+
+impl<'a, P: Payload> Iterator for Iter<'a, P> {
+    type Item = MemberRef<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<MemberRef<'a>> {
+        loop {
+            if let Some(page) = self.page.filter(|page| self.next < page.len()) {
+                self.next += 1;
+                return Some(page.get(self.next - 1));
+            }
+            let (page, _) = self.pages.next()?;
+            (self.page, self.next) = (Some(page), 0);
+        }
+    }
+}
+
+impl<P: Payload> Clone for Members<P> {
+    fn clone(&self) -> Members<P> {
+        Members { tree: self.tree.clone() }
+    }
+}
+
+impl<P: Payload> Default for Members<P> {
+    fn default() -> Members<P> {
+        Members::new()
+    }
+}
+
+impl<'a> MemberRef<'a> {
+    /// A member without value and deadline.
+    pub fn plain(member: Text<'a>) -> MemberRef<'a> {
+        MemberRef { member, value: Text::Bytes(&[]), deadline: None }
+    }
+
+    /// Whether its deadline, if it has one, lies after `now`.
+    pub fn is_alive(&self, now: UnixMillis) -> bool {
+        self.deadline.is_none_or(|deadline| deadline > now)
+    }
+}
+
+/// Where a hash lies: the cursor of a scan, which some clients read as a double.
+#[inline]
+fn place(hash: u64) -> u64 {
+    hash >> (u64::BITS - PLACE_BITS)
+}
+
+const PLACE_BITS: u32 = 53;

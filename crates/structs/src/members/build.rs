@@ -1,0 +1,147 @@
+//! Many members at once, as they come from a file: sorted by hash, then laid into pages in order.
+//!
+//! Sorting goes in runs of a few megabytes, so that a hash of any size is built with no more
+//! memory beside it than that.
+
+use base::UnixMillis;
+
+use super::page::Page;
+use super::text::{Long, Text};
+use super::{Lifetime, MemberRef, Members, Payload, place};
+use crate::secret;
+use crate::tree::{Leaf, Tree};
+
+/// Bytes of members and values that are sorted together.
+const RUN: usize = 4 * 1024 * 1024;
+
+/// Pages are filled so far, a size class of allocators: what is added later should not split them
+/// all at once.
+const FILL: usize = 3584;
+
+/// What is longer is kept as it will lie beside a page, so that it is not copied twice.
+const COPIED_MAX: usize = 1024;
+
+/// Collects members.
+pub struct Builder<P: Payload> {
+    members: Members<P>,
+    run: Vec<Pending>,
+    /// The short members and values of the run.
+    bytes: Vec<u8>,
+    run_bytes: usize,
+}
+
+struct Pending {
+    hash: u64,
+    member: Kept,
+    value: Kept,
+    deadline: Option<UnixMillis>,
+}
+
+enum Kept {
+    Short { start: u32, len: u32 },
+    Long(Long),
+}
+
+impl<P: Payload> Builder<P> {
+    /// Nothing collected yet.
+    pub fn new() -> Builder<P> {
+        Builder { members: Members::new(), run: Vec::new(), bytes: Vec::new(), run_bytes: 0 }
+    }
+
+    /// Adds a member. Of those that are equal, one of them stays; whoever counts what was added
+    /// can tell.
+    pub fn push(&mut self, new: MemberRef<'_>) {
+        let mut buffer = Vec::new();
+        let hash = secret::hasher().hash(new.member.as_bytes(&mut buffer));
+        let (member, value) = (self.keep(new.member), self.keep(new.value));
+        self.run.push(Pending { hash, member, value, deadline: new.deadline });
+        self.run_bytes += size_of::<Pending>() + new.member.len() + new.value.len();
+        if self.run_bytes >= RUN {
+            self.end_run();
+        }
+    }
+
+    /// All that was added.
+    pub fn finish(mut self) -> Members<P> {
+        self.end_run();
+        self.members
+    }
+
+    fn keep(&mut self, text: Text<'_>) -> Kept {
+        if text.len() > COPIED_MAX {
+            return Kept::Long(text.to_long());
+        }
+        let start = self.bytes.len() as u32;
+        text.append_to(&mut self.bytes);
+        Kept::Short { start, len: text.len() as u32 }
+    }
+
+    fn end_run(&mut self) {
+        self.run.sort_unstable_by_key(|pending| pending.hash);
+        let bytes = std::mem::take(&mut self.bytes);
+        let run = std::mem::take(&mut self.run);
+        self.run_bytes = 0;
+        if self.members.is_empty() {
+            self.members.tree = Tree::from_leaves(Pages::new(&run, &bytes));
+            return;
+        }
+        for pending in &run {
+            let new = pending.read(&bytes);
+            let lifetime = new.deadline.map_or(Lifetime::Endless, Lifetime::Until);
+            self.members.insert(new.member, new.value, lifetime);
+        }
+    }
+}
+
+impl<P: Payload> Default for Builder<P> {
+    fn default() -> Builder<P> {
+        Builder::new()
+    }
+}
+
+impl Pending {
+    fn read<'a>(&'a self, bytes: &'a [u8]) -> MemberRef<'a> {
+        let text = |kept: &'a Kept| match kept {
+            Kept::Short { start, len } => Text::Bytes(&bytes[*start as usize..][..*len as usize]),
+            Kept::Long(long) => Text::Long(long),
+        };
+        MemberRef { member: text(&self.member), value: text(&self.value), deadline: self.deadline }
+    }
+}
+
+/// The pages of a sorted run.
+struct Pages<'a, P> {
+    run: std::iter::Peekable<std::slice::Iter<'a, Pending>>,
+    bytes: &'a [u8],
+    payload: std::marker::PhantomData<P>,
+}
+
+impl<'a, P: Payload> Pages<'a, P> {
+    fn new(run: &'a [Pending], bytes: &'a [u8]) -> Pages<'a, P> {
+        Pages { run: run.iter().peekable(), bytes, payload: std::marker::PhantomData }
+    }
+}
+
+impl<P: Payload> Iterator for Pages<'_, P> {
+    type Item = Page<P>;
+
+    fn next(&mut self) -> Option<Page<P>> {
+        let mut page = Page::with_room(FILL);
+        let mut last = place(self.run.peek()?.hash);
+        while let Some(pending) = self.run.next_if(|pending| {
+            // Members of one place stay together.
+            let size = Page::<P>::size_of(pending.read(self.bytes));
+            place(pending.hash) == last || page.size() + size <= FILL
+        }) {
+            let new = pending.read(self.bytes);
+            last = place(pending.hash);
+            let mut buffer = Vec::new();
+            match page.find(pending.hash, new.member.as_bytes(&mut buffer)) {
+                Some(index) => page.replace(index, pending.hash, new),
+                None => page.insert(pending.hash, new),
+            }
+        }
+        page.trim();
+        Some(page)
+    }
+}
