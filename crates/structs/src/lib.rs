@@ -3,6 +3,8 @@
 //! - [`arena`]: memory for small blocks, tightly packed.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
+//! - [`hash`]: fields and values, small or large.
+//! - [`members`]: the large form of hashes and sets.
 //! - [`object`]: a value of any type as the keyspace holds it.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
@@ -11,7 +13,9 @@
 
 pub mod arena;
 pub mod blob;
+pub mod hash;
 pub mod listpack;
+pub mod members;
 pub mod object;
 pub mod packing;
 pub mod secret;
