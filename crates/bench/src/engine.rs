@@ -102,9 +102,8 @@ fn run_phase(phase: &Phase) -> Result<Outcome, String> {
             let spawned = thread::Builder::new().name(name).spawn_scoped(scope, body);
             threads.push(spawned.map_err(|error| format!("cannot start a thread: {error}"))?);
         }
-        drop(tell_ready);
         // A thread that fails says so instead of being ready; then nobody gets a start.
-        let prepared = ready.iter().collect::<Result<Vec<()>, String>>();
+        let prepared = ready.iter().take(threads.len()).collect::<Result<Vec<()>, String>>();
         if prepared.is_err() {
             shared.gives_up.store(true, Ordering::Relaxed);
             starts.clear();
