@@ -48,7 +48,7 @@ pub struct Options {
     /// `--open-loop RATE` (ours): requests per second over all connections, sent by the clock and
     /// timed from when they should have been sent.
     pub open_loop: Option<f64>,
-    /// `--clients-start`, `--clients-step`, `--step-duration`: connections per thread grow in steps.
+    /// `--clients-start`, `--clients-step`, `--step-duration`: clients per thread grow in steps.
     pub ramp: Option<Ramp>,
     /// `--cluster-mode`.
     pub cluster: bool,

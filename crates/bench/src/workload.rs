@@ -59,11 +59,8 @@ impl Workload {
     /// Prepares requests and values. `--randomize` draws its seed here.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        let seed = if options.load.randomize {
-            Random::from_entropy().next_u64()
-        } else {
-            plan::SEED
-        };
+        let seed =
+            if options.load.randomize { Random::from_entropy().next_u64() } else { plan::SEED };
         let (commands, load) = Plan::load(options, seed);
         Self {
             commands,
@@ -159,7 +156,8 @@ impl Stream {
         self.find_turn();
         let Self { plan, random, walks, turn, turn_left, .. } = self;
         let (kind, walk) = (&plan.kinds[*turn], &mut walks[*turn]);
-        let batch = kind.batch.min(*turn_left).min(u32::try_from(walk.keys_left).unwrap_or(u32::MAX));
+        let batch =
+            kind.batch.min(*turn_left).min(u32::try_from(walk.keys_left).unwrap_or(u32::MAX));
         let key = walk.cursor.next(random);
         let mut fields = Fields { key, ..Fields::default() };
         if kind.template.has_number() {
@@ -168,11 +166,11 @@ impl Stream {
         if kind.template.has_data() {
             fields.value = plan.values.pick(key, random);
         }
-        let key_word = if kind.batch == 1 {
-            kind.template.append(&fields, &plan.values, out)
-        } else {
+        let key_word = if kind.is_multi_get {
             let next_key = || walk.cursor.next(random);
             Some(kind.template.append_multi_get(key, batch, next_key, out))
+        } else {
+            kind.template.append(&fields, &plan.values, out)
         };
         let slot = match key_word {
             Some(range) if plan.cluster => keys::slot(&out[range]),
@@ -196,7 +194,8 @@ impl Stream {
     #[inline]
     fn find_turn(&mut self) {
         while self.turn_left == 0 || self.walks[self.turn].keys_left == 0 {
-            self.turn = (self.turn + 1) % self.walks.len();
+            let next = self.turn + 1;
+            self.turn = if next < self.walks.len() { next } else { 0 };
             self.turn_left = self.plan.kinds[self.turn].in_turn;
         }
     }

@@ -184,9 +184,7 @@ impl Draft {
         let (set, get) = self.options.load.keys.patterns;
         match &self.options.load.mix {
             Mix::Ratio { .. } => vec![set, get],
-            Mix::Commands(commands) => {
-                commands.iter().map(|command| command.key_pattern).collect()
-            }
+            Mix::Commands(commands) => commands.iter().map(|command| command.key_pattern).collect(),
         }
     }
 

@@ -175,7 +175,8 @@ const CONNECTION: &[Flag] = &[
         Some('u'),
         "uri",
         "URI",
-        "redis://user:password@host:port/db; all but the\nhost may be left out. Overrides the flags above",
+        "redis://user:password@host:port/db; all but the\n\
+         host may be left out. Overrides the flags above",
         |draft, flag, text| texts::uri(flag, text).map(|address| draft.address = Some(address)),
     ),
     switch(None, "cluster-mode", "The server is a cluster", |draft| draft.options.cluster = true),
@@ -196,10 +197,16 @@ const CONNECTION: &[Flag] = &[
 ];
 
 const OUTPUT: &[Flag] = &[
-    value(Some('o'), "out-file", "FILE", "Name of the report (default: stdout)", |draft, _, text| {
-        draft.options.output.file = Some(text.into());
-        Ok(())
-    }),
+    value(
+        Some('o'),
+        "out-file",
+        "FILE",
+        "Name of the report (default: stdout)",
+        |draft, _, text| {
+            draft.options.output.file = Some(text.into());
+            Ok(())
+        },
+    ),
     value(None, "json-out-file", "FILE", "The results as JSON", |draft, _, text| {
         draft.options.output.json = Some(text.into());
         Ok(())
@@ -284,9 +291,15 @@ const TEST: &[Flag] = &[
             texts::decimal(flag, text).map(|rate| draft.options.open_loop = Some(rate))
         },
     ),
-    value(Some('c'), "clients", "NUMBER", "Clients per thread (default: 50)", |draft, flag, text| {
-        texts::positive(flag, text).map(|clients| draft.options.clients = clients)
-    }),
+    value(
+        Some('c'),
+        "clients",
+        "NUMBER",
+        "Clients per thread (default: 50)",
+        |draft, flag, text| {
+            texts::positive(flag, text).map(|clients| draft.options.clients = clients)
+        },
+    ),
     value(Some('t'), "threads", "NUMBER", "Threads (default: 4)", |draft, flag, text| {
         texts::positive(flag, text).map(|threads| draft.options.threads = threads)
     }),
@@ -322,9 +335,7 @@ const TEST: &[Flag] = &[
         "pipeline",
         "NUMBER",
         "Requests under way per connection (default: 1)",
-        |draft, flag, text| {
-            texts::positive(flag, text).map(|depth| draft.options.pipeline = depth)
-        },
+        |draft, flag, text| texts::positive(flag, text).map(|depth| draft.options.pipeline = depth),
     ),
     value(
         None,
@@ -364,9 +375,7 @@ const COMMAND: &[Flag] = &[
         "COMMAND",
         "A command to send, in quotes; may be repeated.\n\
          In it, __key__ is a key and __data__ a value",
-        |draft, flag, text| {
-            texts::command(flag, text).map(|command| draft.commands.push(command))
-        },
+        |draft, flag, text| texts::command(flag, text).map(|command| draft.commands.push(command)),
     ),
     value(
         None,
@@ -467,9 +476,7 @@ const KEY: &[Flag] = &[
         "key-maximum",
         "NUMBER",
         "Largest number (default: 10000000)",
-        |draft, flag, text| {
-            texts::key(flag, text).map(|key| draft.options.load.keys.maximum = key)
-        },
+        |draft, flag, text| texts::key(flag, text).map(|key| draft.options.load.keys.maximum = key),
     ),
     value(
         None,

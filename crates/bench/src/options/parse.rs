@@ -149,11 +149,7 @@ fn long(
 }
 
 /// A bundle of short flags: the first that takes a value takes the rest of it.
-fn short(
-    draft: &mut Draft,
-    bundle: &str,
-    rest: &mut &[String],
-) -> Result<Option<Request>, String> {
+fn short(draft: &mut Draft, bundle: &str, rest: &mut &[String]) -> Result<Option<Request>, String> {
     for (at, letter) in bundle.char_indices() {
         let Some(flag) = flags::all().find(|flag| flag.short == Some(letter)) else {
             return Err(format!("{PROGRAM}: invalid option -- '{letter}'"));
@@ -166,9 +162,8 @@ fn short(
         }
         let value = match flag.setter {
             Setter::Value(..) if !after.is_empty() => after,
-            Setter::Value(..) => next_word(rest).ok_or_else(|| {
-                format!("{PROGRAM}: option requires an argument -- '{letter}'")
-            })?,
+            Setter::Value(..) => next_word(rest)
+                .ok_or_else(|| format!("{PROGRAM}: option requires an argument -- '{letter}'"))?,
             Setter::Switch(_) | Setter::Ask(_) => "",
         };
         let asked = set(draft, flag, value)?;

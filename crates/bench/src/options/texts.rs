@@ -57,17 +57,17 @@ pub(super) fn decimal(flag: &str, text: &str) -> Result<f64, String> {
 
 /// `A:B`.
 pub(super) fn ratio(flag: &str, text: &str) -> Result<(u32, u32), String> {
-    let pair = text.split_once(':').and_then(|(left, right)| {
-        Some((left.parse().ok()?, right.parse().ok()?))
-    });
+    let pair = text
+        .split_once(':')
+        .and_then(|(left, right)| Some((left.parse().ok()?, right.parse().ok()?)));
     pair.ok_or_else(|| format!("error: {flag} must be expressed as [0-n]:[0-n]."))
 }
 
 /// `MIN-MAX`, whatever dash stands between them.
 pub(super) fn range(flag: &str, text: &str) -> Result<(u32, u32), String> {
-    let pair = text.split_once(is_dash).and_then(|(least, most)| {
-        Some((least.parse().ok()?, most.parse().ok()?))
-    });
+    let pair = text
+        .split_once(is_dash)
+        .and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)));
     pair.filter(|(least, most)| least <= most)
         .ok_or_else(|| format!("error: {flag} must be expressed as [0-n]-[0-n], the least first."))
 }
@@ -113,9 +113,8 @@ pub(super) fn pattern(text: &str) -> Option<KeyPattern> {
 /// `SET:GET` patterns.
 pub(super) fn patterns(flag: &str, text: &str) -> Result<(KeyPattern, KeyPattern), String> {
     let pair = text.split_once(':');
-    pair.and_then(|(set, get)| Some((pattern(set)?, pattern(get)?))).ok_or_else(|| {
-        format!("error: {flag} must be in the format of [S/R/G/P/Z]:[S/R/G/P/Z].")
-    })
+    pair.and_then(|(set, get)| Some((pattern(set)?, pattern(get)?)))
+        .ok_or_else(|| format!("error: {flag} must be in the format of [S/R/G/P/Z]:[S/R/G/P/Z]."))
 }
 
 /// `50,99,99.9`.
@@ -151,9 +150,8 @@ pub(super) fn command(flag: &str, text: &str) -> Result<CustomCommand, String> {
 
 /// `redis://[[USER:]PASS@]HOST[:PORT][/DB]`, percent-encoded as redis-cli reads it.
 pub(super) fn uri(flag: &str, text: &str) -> Result<Address, String> {
-    let wrong = |what: &str| {
-        format!("error: {flag}: {what}; expected redis://user:password@host:port/db.")
-    };
+    let wrong =
+        |what: &str| format!("error: {flag}: {what}; expected redis://user:password@host:port/db.");
     let rest = match text.split_once("://") {
         Some(("redis", rest)) => rest,
         Some(("rediss", _)) => return Err("error: TLS ('rediss://') is not supported.".into()),

@@ -30,8 +30,9 @@ pub(super) struct Kind {
     pub(super) in_turn: u32,
     pub(super) pattern: KeyPattern,
     pub(super) template: Template,
-    /// Keys per request: more than one for MGET only.
+    /// Keys per request: 1 unless it is an MGET.
     pub(super) batch: u32,
+    pub(super) is_multi_get: bool,
     /// Whether `-n allkeys` is over when this kind has gone through its keys (and others like it).
     pub(super) ends_stream: bool,
     /// The slot of a request without a `__key__`: that of its second word, where most commands
@@ -87,11 +88,9 @@ impl Plan {
     /// The plan of the reads that verify what `load` has written.
     pub(super) fn verification(options: &Options, load: &Self) -> Self {
         let get = Kind {
-            reply: ReplyKind::Read,
             pattern: KeyPattern::Parallel,
-            batch: 1,
             ends_stream: true,
-            ..get_kind(&options.load, &load.values, 1)
+            ..single_get_kind(&options.load, &load.values, 1)
         };
         Self::of_kinds(options, vec![get], Arc::clone(&load.values), true, load.seed)
     }
@@ -216,14 +215,30 @@ fn set_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
         pattern: load.keys.patterns.0,
         template: Template::compile(&words),
         batch: 1,
+        is_multi_get: false,
         ends_stream: true,
         fixed_slot: 0,
         is_set: true,
     }
 }
 
-/// GET; MGET with `--multi-key-get`; GETRANGE with `--data-offset`.
+/// GET, or MGET with `--multi-key-get`.
 fn get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
+    let single = single_get_kind(load, values, in_turn);
+    if load.multi_key_get == 0 {
+        return single;
+    }
+    Kind {
+        reply: ReplyKind::MultiRead,
+        template: Template::multi_get(&load.keys.prefix),
+        batch: load.multi_key_get,
+        is_multi_get: true,
+        ..single
+    }
+}
+
+/// GET; GETRANGE with `--data-offset`.
+fn single_get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     let literal = |text: &str| vec![Segment::Literal(text.as_bytes().to_vec())];
     let key = vec![Segment::Literal(load.keys.prefix.clone()), Segment::Key];
     let offset = u64::from(load.values.offset);
@@ -234,14 +249,14 @@ fn get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     } else {
         vec![literal("GET"), key]
     };
-    let multiple = load.multi_key_get > 0;
     Kind {
         command: GETS,
-        reply: if multiple { ReplyKind::MultiRead } else { ReplyKind::Read },
+        reply: ReplyKind::Read,
         in_turn,
         pattern: load.keys.patterns.1,
         template: Template::compile(&words),
-        batch: load.multi_key_get.max(1),
+        batch: 1,
+        is_multi_get: false,
         ends_stream: false,
         fixed_slot: 0,
         is_set: false,
@@ -273,6 +288,7 @@ fn custom_kinds(
             pattern: command.key_pattern,
             template: Template::compile(&words),
             batch: 1,
+            is_multi_get: false,
             ends_stream: true,
             fixed_slot: second.map_or(0, |word| slot(word)),
             is_set: false,

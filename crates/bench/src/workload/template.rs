@@ -15,6 +15,9 @@ const DATA: &[u8] = b"__data__";
 /// Digits of the largest key number.
 const DIGITS_MAX: usize = 19;
 
+/// Fixed bytes before a key that are worth a copy for each number of digits.
+const LEAD_MAX: usize = 256;
+
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
@@ -57,7 +60,8 @@ enum Piece {
 /// A word that holds the key once.
 #[derive(Debug)]
 struct KeyWord {
-    /// Length line and bytes before the digits, by the number of digits less one.
+    /// What precedes the digits, by their number less one: fixed bytes from before the word, its
+    /// length line, its own first bytes.
     heads: [Vec<u8>; DIGITS_MAX],
     prefix_len: usize,
     suffix_len: usize,
@@ -123,6 +127,13 @@ impl Template {
         template
     }
 
+    /// Prepares the keys of an MGET.
+    pub(super) fn multi_get(prefix: &[u8]) -> Self {
+        let mut template = Self { pieces: Vec::new(), has_data: false, has_number: false };
+        template.push_key(prefix, b"");
+        template
+    }
+
     /// Whether a key is in it.
     pub(super) fn has_key(&self) -> bool {
         self.pieces.iter().any(|piece| match piece {
@@ -171,8 +182,8 @@ impl Template {
         key_word
     }
 
-    /// Appends an MGET of `count` keys instead: `first` and what `next` gives. Of the template
-    /// only its word with a key is used. Returns where the first key lies.
+    /// Appends an MGET of `count` keys: `first` and what `next` gives. Returns where the first key
+    /// lies. Only for what `multi_get` prepared.
     pub(super) fn append_multi_get(
         &self,
         first: u64,
@@ -180,11 +191,9 @@ impl Template {
         mut next: impl FnMut() -> u64,
         out: &mut Vec<u8>,
     ) -> Range<usize> {
-        let word = self.pieces.iter().find_map(|piece| match piece {
-            Piece::Key(word) => Some(word),
-            Piece::Bytes(_) | Piece::Word(_) => None,
-        });
-        let word = word.expect("reads of several keys are made from GET, whose key is a word");
+        let [Piece::Key(word)] = self.pieces.as_slice() else {
+            panic!("an MGET is prepared by `multi_get`, as one key");
+        };
         out.push(b'*');
         append_number(u64::from(count) + 1, out);
         out.extend_from_slice(b"\r\n$4\r\nMGET\r\n");
@@ -210,9 +219,17 @@ impl Template {
     }
 
     fn push_key(&mut self, prefix: &[u8], suffix: &[u8]) {
+        let lead = match self.pieces.pop() {
+            Some(Piece::Bytes(bytes)) if bytes.len() <= LEAD_MAX => bytes,
+            Some(other) => {
+                self.pieces.push(other);
+                Vec::new()
+            }
+            None => Vec::new(),
+        };
         let heads = std::array::from_fn(|index| {
             let len = prefix.len() + index + 1 + suffix.len();
-            [format!("${len}\r\n").as_bytes(), prefix].concat()
+            [&lead, format!("${len}\r\n").as_bytes(), prefix].concat()
         });
         let tail = [suffix, b"\r\n"].concat();
         let (prefix_len, suffix_len) = (prefix.len(), suffix.len());
@@ -230,8 +247,9 @@ impl Template {
 }
 
 impl KeyWord {
-    /// Returns where the word's content lies.
-    #[inline]
+    /// Returns where the word's content lies. Out of line: inside a loop over pieces, the divisions
+    /// for all digits there may be would be done ahead of it.
+    #[inline(never)]
     fn append(&self, key: u64, out: &mut Vec<u8>) -> Range<usize> {
         let mut buffer = [0; 20];
         let digits = key_digits(key, &mut buffer);
@@ -246,6 +264,8 @@ impl KeyWord {
     }
 }
 
+/// Out of line, so that requests without such words pass by quickly.
+#[inline(never)]
 fn append_word(
     segments: &[Segment],
     fields: &Fields,

@@ -32,7 +32,11 @@ enum Sizes {
     Fixed(usize),
     Uniform(u32, u32),
     /// Growing with the key over the range of keys.
-    Growing { least: u64, sizes: u64, keys: KeyRange },
+    Growing {
+        least: u64,
+        sizes: u64,
+        keys: KeyRange,
+    },
     /// Sizes, each with the sum of the weights up to it; and the sum of all.
     Weighted(Vec<(u64, usize)>, u64),
 }
