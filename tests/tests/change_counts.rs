@@ -111,8 +111,9 @@ fn changes(client: &mut Client) -> u64 {
 
 #[test]
 fn every_command_counts_as_in_the_real_servers() {
-    let mut ours = Server::start(&[]).client();
-    let mut theirs = [Oracle::redis70().client(), Oracle::redis82().client()];
+    let servers = [Server::start(&[]), Oracle::redis70(), Oracle::redis82()];
+    let [mut ours, redis70, redis82] = servers.each_ref().map(Server::client);
+    let mut theirs = [redis70, redis82];
     let lines = REQUESTS.lines().map(str::trim).filter(|line| !line.is_empty());
     for line in lines {
         let mut request = split_arguments(line.as_bytes()).expect("quotes are balanced");

@@ -38,7 +38,7 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Stores an entry under `key`, its own. Says first what `tell` says, then what was overwritten.
+/// Stores an entry under `key`, its own, as one change. Says first what `tell` says, then what was overwritten.
 pub fn place_over(
     tx: &mut Tx,
     key: &[u8],
@@ -46,8 +46,10 @@ pub fn place_over(
     tell: impl FnOnce(&mut Tx),
 ) -> Result<(), Refusal> {
     let kind = entry.borrow().kind();
+    let before = tx.effects().changes();
     let replaced = tx.take(key)?;
     tx.place(entry)?;
+    tx.effects_mut().set_changes(before + 1);
     tell(tx);
     if let Some(replaced) = replaced {
         tx.event(EventClass::Overwritten, "overwritten", key);

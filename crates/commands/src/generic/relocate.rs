@@ -42,8 +42,7 @@ fn rename(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Err(NO_SUCH_KEY);
     }
     if key != new_key {
-        let entry = tx.take(key)?.expect("just seen");
-        put_renamed(tx, entry, key, new_key)?;
+        give_name(tx, key, new_key)?;
     }
     reply.ok();
     Ok(())
@@ -81,19 +80,22 @@ fn renamenx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     }
     let vacant = !tx.exists(new_key)?;
     if vacant {
-        let entry = tx.take(key)?.expect("just seen");
-        put_renamed(tx, entry, key, new_key)?;
+        give_name(tx, key, new_key)?;
     }
     reply.integer(i64::from(vacant));
     Ok(())
 }
 
-/// Stores what was taken out from under `key` at `new_key`.
-fn put_renamed(tx: &mut Tx, entry: EntryBox, key: &[u8], new_key: &[u8]) -> Result<(), Refusal> {
+/// Takes what was just seen under `key` to `new_key`, as one change.
+fn give_name(tx: &mut Tx, key: &[u8], new_key: &[u8]) -> Result<(), Refusal> {
+    let before = tx.effects().changes();
+    let entry = tx.take(key)?.expect("just seen");
     place_over(tx, new_key, entry.renamed(new_key), |tx| {
         tx.event(EventClass::Generic, "rename_from", key);
         tx.event(EventClass::Generic, "rename_to", new_key);
-    })
+    })?;
+    tx.effects_mut().set_changes(before + 1);
+    Ok(())
 }
 
 pub(super) const COPY: DataCommand = Command {
@@ -175,8 +177,10 @@ fn move_to_database(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Resul
     }
     let moves = tx.exists(key)? && !in_database(tx, target, |tx| tx.exists(key))?;
     if moves {
+        let before = tx.effects().changes();
         let entry = tx.take(key)?.expect("just seen");
         in_database(tx, target, |tx| tx.place(entry))?;
+        tx.effects_mut().set_changes(before + 1);
         tx.event(EventClass::Generic, "move_from", key);
         in_database(tx, target, |tx| {
             tx.event(EventClass::Generic, "move_to", key);

@@ -123,6 +123,12 @@ impl Effects {
         self.changes += changes;
     }
 
+    /// Says how many changes the transaction makes so far, where the steps were more than what
+    /// clients are told: to rename a key is one change.
+    pub fn set_changes(&mut self, changes: u64) {
+        self.changes = changes;
+    }
+
     /// Journals `command` in the place of what the client sent; several calls journal several.
     pub fn instead(&mut self, command: &[&[u8]]) {
         if !self.recorded {

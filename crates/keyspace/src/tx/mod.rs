@@ -27,7 +27,7 @@ mod write;
 #[cfg(not(feature = "shuttle"))]
 mod tests;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use base::time::UnixMillis;
 use smallvec::SmallVec;
@@ -76,6 +76,7 @@ pub struct Tx {
     stale: RefCell<SmallVec<[NamedKey; 1]>>,
     /// Keys that reads did not find, where somebody listens; they become events before the next.
     missed: RefCell<Vec<NamedKey>>,
+    counted: Counted,
     /// What was needed and not granted.
     beyond: RefCell<Beyond>,
     /// The highest LSN in partitions that were visited and left again.
@@ -88,6 +89,14 @@ pub struct Tx {
 
 /// A key of a logical database.
 type NamedKey = (usize, Box<[u8]>);
+
+/// What happened so far; booked by `conclude`, so that a round that was undone does not count.
+#[derive(Default)]
+struct Counted {
+    hits: Cell<u64>,
+    misses: Cell<u64>,
+    expired: Cell<u64>,
+}
 
 /// What a transaction needed beyond its grant.
 #[derive(Default)]
@@ -120,6 +129,7 @@ impl Tx {
             undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),
             missed: RefCell::default(),
+            counted: Counted::default(),
             beyond: RefCell::default(),
             visited: 0,
             ready: Vec::new(),
@@ -176,12 +186,15 @@ impl Tx {
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.options.heavy = true;
+        // The command begins again there.
+        self.counted = Counted::default();
+        self.missed.get_mut().clear();
         // The arguments moved too: other bytes may lie where the key lay.
         self.hint.0 = 0;
         self.options.lane = lane;
     }
 
-    /// Removes the expired keys that reads met and books the changes. Called once, after the
+    /// Removes the expired keys that reads met and books what happened. Called once, after the
     /// command ran.
     #[inline]
     pub fn conclude(&mut self) {
@@ -190,22 +203,29 @@ impl Tx {
             self.collect_stale(&stale);
         }
         self.report_missed();
-        self.book_changes();
+        self.book();
     }
 
     /// Closes the book on what was changed so far and begins a new one: for a transaction of
     /// several commands, each of which propagates in its own way.
     pub fn split_effects(&mut self) -> Effects {
         self.report_missed();
-        self.book_changes();
+        self.book();
         std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
     }
 
     #[inline]
-    fn book_changes(&self) {
-        let changes = self.effects.changes();
-        if changes > 0 {
-            self.counters().count(Count::Changes, changes as i64);
+    fn book(&mut self) {
+        let Counted { hits, misses, expired } = std::mem::take(&mut self.counted);
+        for (count, number) in [
+            (Count::Hits, hits.get()),
+            (Count::Misses, misses.get()),
+            (Count::Expired, expired.get()),
+            (Count::Changes, self.effects.changes()),
+        ] {
+            if number > 0 {
+                self.counters().count(count, number as i64);
+            }
         }
     }
 
@@ -314,10 +334,6 @@ impl Tx {
             ready: &mut self.ready,
         };
         Some((door, &self.access))
-    }
-
-    fn count(&self, count: Count) {
-        self.counters().count(count, 1);
     }
 
     fn counters(&self) -> &LaneCounters {

@@ -7,7 +7,6 @@ use base::time::UnixMillis;
 
 use super::effects::EventClass;
 use super::{NamedKey, Tx};
-use crate::counters::Count;
 use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
 use crate::refusal::Refusal;
@@ -32,7 +31,7 @@ impl Tx {
     pub fn inspect(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.peek(key)?;
         match entry {
-            Some(_) => self.count(Count::Hits),
+            Some(_) => self.counted.hits.update(|hits| hits + 1),
             None => self.note_missed(key),
         }
         Ok(entry)
@@ -91,7 +90,7 @@ impl Tx {
     }
 
     fn note_missed(&self, key: &[u8]) {
-        self.count(Count::Misses);
+        self.counted.misses.update(|misses| misses + 1);
         if self.effects.listens(EventClass::Missed) {
             self.missed.borrow_mut().push((self.options.database, key.into()));
         }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::Tx;
+use super::{Counted, Tx};
 use crate::entry::EntryBox;
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
@@ -50,6 +50,7 @@ impl Tx {
         }
         self.physical = home;
         self.effects.forget();
+        self.counted = Counted::default();
         self.stale.borrow_mut().clear();
         self.missed.borrow_mut().clear();
     }

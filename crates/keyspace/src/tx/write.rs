@@ -7,7 +7,6 @@ use base::time::UnixMillis;
 
 use super::Tx;
 use super::effects::EventClass;
-use crate::counters::Count;
 use crate::entry::{EntryBox, EntryRef, NewText, Text};
 use crate::refusal::Refusal;
 
@@ -209,7 +208,7 @@ impl Tx {
         };
         let entry = door.remove(place);
         self.discard(entry);
-        self.count(Count::Expired);
+        self.counted.expired.update(|expired| expired + 1);
         self.effects.note_expired(self.options.database, key);
         Ok(true)
     }

@@ -151,6 +151,22 @@ fn heavy_work_is_refused_on_a_worker_only() {
     assert_eq!(tx.charge(u64::MAX), Ok(()));
 }
 
+/// What clients see in INFO is what happened, not how often it was tried.
+#[test]
+fn lookups_of_a_round_that_was_undone_do_not_count() {
+    let keyspace = keyspace();
+    let keys = scattered(keyspace, 2);
+    let tx = begin(keyspace, &[&keys[0]], undoable());
+    assert!(tx.read(&keys[0]).unwrap().is_none());
+    assert_eq!(tx.read(&keys[1]).err(), Some(Refusal::Widen));
+    let mut acquisition = tx.widen(0);
+    assert!(acquisition.poll(Waker::noop()).is_ready());
+    let mut tx = Tx::begin(acquisition, undoable());
+    assert!(tx.read(&keys[0]).unwrap().is_none() && tx.read(&keys[1]).unwrap().is_none());
+    tx.conclude();
+    assert_eq!(keyspace.counters().total(Count::Misses), 2);
+}
+
 /// One image per key, however often it changes.
 #[test]
 fn a_loop_over_one_key_keeps_one_image() {
