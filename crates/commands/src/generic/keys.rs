@@ -1,7 +1,8 @@
 //! Keys without their names: KEYS, RANDOMKEY.
 //!
-//! Invariant: these go over partitions one by one and change nothing, so KEYS shows each partition
-//! at a moment of its own; a key that is there all the while is shown once.
+//! Invariant: these go over partitions one by one, so KEYS shows each partition at a moment of its
+//! own; a key that is there all the while is shown once. Only RANDOMKEY removes expired keys that
+//! it meets, and as its last act, with all their partitions locked together.
 
 use base::random::Random;
 use keyspace::{PARTITIONS, PartitionIndex, Refusal, Tx};
@@ -75,26 +76,53 @@ pub(super) const RANDOMKEY: DataCommand = Command {
     run: randomkey,
 };
 
-/// Draws that may all meet expired keys before RANDOMKEY takes any key that is not.
+/// Draws that may all meet expired keys before RANDOMKEY takes any key that is not. They are also
+/// the most partitions that it locks at once.
 const DRAWS: usize = 100;
 
 fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let mut expired = Vec::new();
+    match draw_key(tx, &mut expired)? {
+        Some(key) => reply.bulk(&key),
+        None => reply.null(),
+    }
+    remove_expired(tx, &expired)
+}
+
+/// A key that is not expired, if there is one, and the expired ones that were met.
+fn draw_key(tx: &mut Tx, expired: &mut Vec<Box<[u8]>>) -> Result<Option<Box<[u8]>>, Refusal> {
     let mut random = Random::from_entropy();
     let now = tx.now();
     for _ in 0..DRAWS {
-        if tx.keyspace().len(tx.database()) == 0 {
-            reply.null();
-            return Ok(());
+        // Once all are known to be expired, there is nothing more to draw.
+        if tx.keyspace().len(tx.database()) <= expired.len() {
+            return Ok(None);
         }
         let Some(partition) = draw(tx, &mut random)? else { continue };
         enter(tx, partition)?;
-        let drawn = tx.sample(partition, random.next_u64());
-        if let Some(entry) = drawn.filter(|entry| !entry.is_expired(now)) {
-            reply.bulk(entry.key());
-            return Ok(());
+        match tx.sample(partition, random.next_u64()) {
+            Some(entry) if !entry.is_expired(now) => return Ok(Some(entry.key().into())),
+            Some(entry) if expired.iter().all(|key| **key != *entry.key()) => {
+                expired.push(entry.key().into());
+            }
+            _ => {}
         }
     }
-    any_key(tx, reply)
+    any_key(tx)
+}
+
+/// Removes keys that were met, unless they changed meanwhile.
+fn remove_expired(tx: &mut Tx, expired: &[Box<[u8]>]) -> Result<(), Refusal> {
+    if expired.is_empty() {
+        return Ok(());
+    }
+    if !tx.visit_keys(expired.iter().map(|key| &**key)) {
+        return Err(Refusal::Heavy);
+    }
+    for key in expired {
+        tx.expire_if_due(key)?;
+    }
+    Ok(())
 }
 
 /// Chooses a partition by the number of keys it has in the present database; `None` if keys have
@@ -124,8 +152,8 @@ fn draw(tx: &mut Tx, random: &mut Random) -> Result<Option<PartitionIndex>, Refu
     Ok(None)
 }
 
-/// Replies the first key that is not expired.
-fn any_key(tx: &mut Tx, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+/// The first key that is not expired.
+fn any_key(tx: &mut Tx) -> Result<Option<Box<[u8]>>, Refusal> {
     tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
     for partition in populated(tx) {
         enter(tx, partition)?;
@@ -133,14 +161,12 @@ fn any_key(tx: &mut Tx, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         while let Some(position) = next {
             let mut found: Option<Box<[u8]>> = None;
             next = tx.walk(partition, position, 1, |entry| found = Some(entry.key().into()));
-            if let Some(key) = found {
-                reply.bulk(&key);
-                return Ok(());
+            if found.is_some() {
+                return Ok(found);
             }
         }
     }
-    reply.null();
-    Ok(())
+    Ok(None)
 }
 
 /// The partitions that hold a key of any database.
@@ -214,6 +240,25 @@ mod tests {
         assert_eq!(session.call("RANDOMKEY"), "\"b\"");
         session.select(3);
         assert_eq!(session.call("RANDOMKEY"), "nil");
+    }
+
+    /// As Redis does, and like it however many are expired.
+    #[test]
+    fn expired_keys_that_are_met_are_removed() {
+        let mut session = Session::new();
+        for number in 0..50 {
+            session.call(&format!("SET {number} 1 PX 1"));
+        }
+        session.advance(1);
+        assert_eq!(session.call("DBSIZE"), ":50");
+        assert_eq!(session.call("RANDOMKEY"), "nil");
+        let left: usize = session.call("DBSIZE")[1..].parse().unwrap();
+        // Each of a hundred draws misses a certain key 49 times in 50.
+        assert!(left < 30, "{left}");
+        for _ in 0..50 {
+            session.call("RANDOMKEY");
+        }
+        assert_eq!(session.call("DBSIZE"), ":0");
     }
 
     /// The chance that chi square exceeds its mean by five deviations is below one in 10,000.
