@@ -539,6 +539,14 @@ fn clients_are_found_as_in_valkey() {
             ("CAPA x", &"ERR Unknown capa found in the provided filter: x".to_owned()),
             ("NOT-USER x", &"ERR No such user 'x'".to_owned()),
             ("NOT-MAXAGE 1", &"ERR syntax error".to_owned()),
+            ("NOT-ID x", &"ERR syntax error".to_owned()),
+            ("NOT-ID 0", &"ERR client-id should be greater than 0".to_owned()),
+            ("NOT-ID 7 x", &"ERR syntax error".to_owned()),
+            (&format!("NOT-ID 777 NOT-ID {own}"), &theirs),
+            ("NOT-DB x", &"ERR NOT-DB is not an integer or out of range".to_owned()),
+            ("NOT-DB 16", &"ERR NOT-DB number should be between 0 and 15".to_owned()),
+            ("NOT-FLAGS !", &"ERR Unknown flags found in the NOT-FLAGS filter: !".to_owned()),
+            ("not-capa x", &"ERR Unknown capa found in the NOT-CAPA filter: x".to_owned()),
         ] {
             assert_eq!(found(filter), *expected, "{filter}");
         }

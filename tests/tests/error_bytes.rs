@@ -44,8 +44,8 @@ const SHOWING: [&str; 24] = [
 #[test]
 fn every_byte_comes_back_as_from_redis() {
     let allowed = ["--enable-debug-command", "yes"];
-    let mut ours = Server::start(&allowed).client();
-    let mut theirs = Oracle::Redis82.start(&allowed).client();
+    let servers = [Server::start(&allowed), Oracle::Redis82.start(&allowed)];
+    let [mut ours, mut theirs] = servers.each_ref().map(Server::client);
     let long = [0xff; 300];
     for word in AWKWARD.into_iter().chain([&long[..]]) {
         for request in SHOWING {
@@ -62,7 +62,8 @@ fn every_byte_comes_back_as_from_redis() {
 /// INFO counts errors by their codes; what DEBUG ERROR makes up is no line of its own.
 #[test]
 fn codes_of_errors_are_words() {
-    let mut client = Server::start(&["--enable-debug-command", "yes"]).client();
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let mut client = server.client();
     for text in [&b"\r\nforged:1"[..], b"\xff\xfe x", b"MADEUP x", b"GET"] {
         client.call(&[b"DEBUG", b"ERROR", text]);
     }

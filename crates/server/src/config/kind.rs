@@ -57,6 +57,8 @@ pub enum Unit {
     BytesOrPercent,
     /// In octal.
     Octal,
+    /// In decimal, times per second; taken for the nearest one from 1 to 500 as Redis does.
+    Hertz,
 }
 
 /// A form that only one or two options have.
@@ -165,7 +167,8 @@ impl Kind {
             Kind::Number { least, most, unit, signed } => parse_number(text, *unit, *signed)
                 .and_then(|number| {
                     check_range(number, *least, *most, *unit)?;
-                    Ok(Value::number(number))
+                    let is_rate = *unit == Unit::Hertz;
+                    Ok(Value::number(if is_rate { number.clamp(1, 500) } else { number }))
                 }),
             Kind::Choice(names) => parse_choice(text, names).map(Value::number),
             Kind::Text(check) => check(text).map(Value::Text),
@@ -257,7 +260,9 @@ fn parse_bool(text: &[u8]) -> Result<Value, Fault> {
 
 fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, Fault> {
     let number = match unit {
-        Unit::Plain => parse_i64(text).ok_or("argument couldn't be parsed into an integer")?,
+        Unit::Plain | Unit::Hertz => {
+            parse_i64(text).ok_or("argument couldn't be parsed into an integer")?
+        }
         Unit::Octal => std::str::from_utf8(text)
             .ok()
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,6 +1,6 @@
 //! Options: threads and cores.
 
-use super::super::kind::{TEXT, integer};
+use super::super::kind::{Kind, TEXT, Unit, integer};
 use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
 use super::super::special;
 
@@ -109,7 +109,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "hz",
-        kind: integer(0, i32::MAX as i64),
+        kind: Kind::Number { least: 0, most: i32::MAX as i64, unit: Unit::Hertz, signed: true },
         default: "10",
         doc: "How often Redis does its background work; ours comes when it is due.",
         ..ACCEPTED

@@ -67,7 +67,8 @@ enum Condition<'a> {
     Library(&'a [u8]),
     LibraryVersion(&'a [u8]),
     Database(u32),
-    Redirect,
+    /// Only `r` exists.
+    Capabilities(&'a [u8]),
 }
 
 /// What a connection is for.
@@ -96,7 +97,11 @@ impl<'a> Filter<'a> {
                 filter.skip_me = yes_or_no(value)?;
                 continue;
             } else if is(name, "ID") {
-                let (ids, end) = ids(args, next - 1, purpose)?;
+                let (ids, end) = if wanted {
+                    ids(args, next - 1, purpose)?
+                } else {
+                    excluded_ids(args, next - 1)?
+                };
                 next = end;
                 Condition::Ids(ids)
             } else {
@@ -133,18 +138,18 @@ impl<'a> Condition<'a> {
             () if is(name, "LIB-VER") => Self::LibraryVersion(value),
             () if is(word, "MAXAGE") => Self::Age(seconds("maxage", value)?),
             () if is(word, "IDLE") => Self::Idle(seconds("idle", value)?),
-            () if is(name, "DB") => Self::Database(database(server, value)?),
+            () if is(name, "DB") => Self::Database(database(server, word, value)?),
             () if is(name, "FLAGS") => {
                 if !value.iter().all(|letter| FLAG_LETTERS.contains(letter)) {
-                    return Err(unknown_in_filter("flags", value));
+                    return Err(unknown_in_filter("flags", word, value));
                 }
                 Self::Flags(value)
             }
             () if is(name, "CAPA") => {
-                if value != b"r" {
-                    return Err(unknown_in_filter("capa", value));
+                if !value.iter().all(|letter| *letter == b'r') {
+                    return Err(unknown_in_filter("capa", word, value));
                 }
-                Self::Redirect
+                Self::Capabilities(value)
             }
             () => return Err(SYNTAX),
         })
@@ -174,7 +179,9 @@ impl<'a> Condition<'a> {
             Self::Library(name) => is_called(&client.names().library, name),
             Self::LibraryVersion(version) => is_called(&client.names().library_version, version),
             Self::Database(database) => client.live.database.load(Relaxed) == *database,
-            Self::Redirect => client.has_flag(client_flags::REDIRECT),
+            Self::Capabilities(letters) => {
+                letters.is_empty() || client.has_flag(client_flags::REDIRECT)
+            }
         }
     }
 }
@@ -223,6 +230,14 @@ fn ids(args: Args<'_>, first: usize, purpose: Purpose) -> Result<(Vec<i64>, usiz
     Ok((ids, next))
 }
 
+/// As `ids`, for NOT-ID, which is Valkey's alone and refuses in its words.
+fn excluded_ids(args: Args<'_>, first: usize) -> Result<(Vec<i64>, usize), Refusal> {
+    if args.get(first).is_some_and(|word| base::number::parse_i64(word).is_none()) {
+        return Err(SYNTAX);
+    }
+    ids(args, first, Purpose::Kill)
+}
+
 fn yes_or_no(word: &[u8]) -> Result<bool, Refusal> {
     match word {
         yes if is(yes, "YES") => Ok(true),
@@ -242,14 +257,19 @@ fn seconds(what: &str, value: &[u8]) -> Result<i64, Refusal> {
     Ok(seconds)
 }
 
-fn database(server: &Server, value: &[u8]) -> Result<u32, Refusal> {
+/// A database; the errors call it `NOT-DB` where the filter's `word` does.
+fn database(server: &Server, word: &[u8], value: &[u8]) -> Result<u32, Refusal> {
     let count = server.config.get(DATABASES);
+    let name = if positive(word).0 { "DB" } else { "NOT-DB" };
     let Some(index) = base::number::parse_i64(value) else {
-        return Err(Refusal::error("ERR DB is not an integer or out of range"));
+        return Err(Refusal::owned(format!("ERR {name} is not an integer or out of range")));
     };
     let index = u32::try_from(index).ok().filter(|&index| index < count);
     index.ok_or_else(|| {
-        Refusal::owned(format!("ERR DB number should be between 0 and {}", count.saturating_sub(1)))
+        Refusal::owned(format!(
+            "ERR {name} number should be between 0 and {}",
+            count.saturating_sub(1)
+        ))
     })
 }
 
@@ -257,7 +277,11 @@ fn complain(what: &str, value: &[u8]) -> Refusal {
     showing(&format!("ERR {what} '"), shown(value, 128), "'")
 }
 
-fn unknown_in_filter(what: &str, value: &[u8]) -> Refusal {
-    let before = format!("ERR Unknown {what} found in the provided filter: ");
+fn unknown_in_filter(what: &str, word: &[u8], value: &[u8]) -> Refusal {
+    let filter = match positive(word) {
+        (true, _) => "provided".to_owned(),
+        (false, name) => format!("NOT-{}", String::from_utf8_lossy(name).to_ascii_uppercase()),
+    };
+    let before = format!("ERR Unknown {what} found in the {filter} filter: ");
     showing(&before, shown(value, 128), "")
 }

@@ -24,7 +24,10 @@ use crate::table::Entry;
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
     [client-id ...]] [USER username] [ADDR ip:port] [LADDR ip:port] [SKIPME <YES | NO>] \
     [MAXAGE maxage] [IDLE idle] [FLAGS flags] [NAME name] [LIB-NAME libname] [LIB-VER libver] \
-    [DB db] [CAPA capability] [IP ip]";
+    [DB db] [CAPA capability] [IP ip] [NOT-TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] \
+    [NOT-ID client-id [client-id ...]] [NOT-USER username] [NOT-ADDR ip:port] \
+    [NOT-LADDR ip:port] [NOT-NAME name] [NOT-FLAGS flags] [NOT-LIB-NAME libname] \
+    [NOT-LIB-VER libver] [NOT-DB db] [NOT-CAPA capability] [NOT-IP ip]";
 
 pub(super) const INFO: ControlCommand = Command {
     spec: Spec {
