@@ -31,6 +31,8 @@ use written::Written;
 
 use crate::options::{Options, Until, Verify};
 use crate::outcome::{CommandOutcome, GeneratorUsage, Outcome};
+use crate::report;
+use crate::usage::Watch;
 use crate::workload::Workload;
 
 /// Runs what the options ask for: one outcome per `--run-count`. Fails when the server cannot be
@@ -38,14 +40,13 @@ use crate::workload::Workload;
 /// result like any other; its caller should exit with a failure.
 pub fn run(options: &Options) -> Result<Vec<Outcome>, String> {
     let workload = Workload::new(options);
-    (0..options.run_count.max(1)).map(|_| run_once(options, &workload)).collect()
+    (1..=options.run_count.max(1)).map(|number| run_once(options, &workload, number)).collect()
 }
 
-fn run_once(options: &Options, workload: &Workload) -> Result<Outcome, String> {
-    let live = Live::default();
+fn run_once(options: &Options, workload: &Workload, number: u32) -> Result<Outcome, String> {
     let written = Written::of(options);
     let phase = |options: &Options, verifies| {
-        run_phase(&Phase { options, workload, live: &live, written: written.as_ref(), verifies })
+        run_phase(&Phase { options, workload, written: written.as_ref(), verifies, number })
     };
     let reading = Options {
         until: Until::AllKeys,
@@ -72,17 +73,18 @@ fn run_once(options: &Options, workload: &Workload) -> Result<Outcome, String> {
 struct Phase<'a> {
     options: &'a Options,
     workload: &'a Workload,
-    live: &'a Live,
     written: Option<&'a Written>,
     verifies: bool,
+    /// Of the run, from one.
+    number: u32,
 }
 
 fn run_phase(phase: &Phase) -> Result<Outcome, String> {
-    let Phase { options, workload, live, written, verifies } = *phase;
+    let Phase { options, workload, written, verifies, number } = *phase;
     let shared = Shared {
         options,
         workload,
-        live,
+        live: Live::default(),
         written,
         verifies,
         map: if options.cluster { Some(SlotMap::fetch(options)?) } else { None },
@@ -103,26 +105,25 @@ fn run_phase(phase: &Phase) -> Result<Outcome, String> {
             threads.push(spawned.map_err(|error| format!("cannot start a thread: {error}"))?);
         }
         // A thread that fails says so instead of being ready; then nobody gets a start.
-        let prepared = ready.iter().take(threads.len()).collect::<Result<Vec<()>, String>>();
-        if prepared.is_err() {
-            shared.gives_up.store(true, Ordering::Relaxed);
-            starts.clear();
-        }
+        ready.iter().take(threads.len()).collect::<Result<(), String>>()?;
+        let watch = Watch::begin(options, None);
+        scope.spawn(|| report::progress::draw(&shared.live, options, number));
         let started = SystemTime::now();
         let clock = RunClock::start();
         for start in starts {
-            // A thread that is gone has already told why.
+            // A thread that is gone tells why when it is joined.
             let _ = start.send(clock);
         }
         let finished = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
         let finished: Vec<Result<Measured, String>> = finished.collect();
-        prepared?;
-        let cause = finished.iter().filter_map(|result| result.as_ref().err());
-        if let Some(cause) = cause.min_by_key(|cause| **cause == driver::GIVEN_UP) {
+        shared.live.finished.store(true, Ordering::Release);
+        let (server, cpu) = watch.end();
+        let causes = finished.iter().filter_map(|result| result.as_ref().err());
+        if let Some(cause) = causes.min_by_key(|cause| **cause == driver::GIVEN_UP) {
             return Err(cause.clone());
         }
-        let measured = finished.into_iter().filter_map(Result::ok).collect();
-        Ok(summarize(&shared, started, measured))
+        let measured: Vec<Measured> = finished.into_iter().filter_map(Result::ok).collect();
+        Ok(Outcome { server, ..summarize(&shared, started, cpu, measured) })
     })
 }
 
@@ -155,7 +156,12 @@ fn run_thread(
     measured
 }
 
-fn summarize(shared: &Shared, started: SystemTime, measured: Vec<Measured>) -> Outcome {
+fn summarize(
+    shared: &Shared,
+    started: SystemTime,
+    cpu: Duration,
+    measured: Vec<Measured>,
+) -> Outcome {
     let names = shared.workload.commands();
     let elapsed = measured.iter().map(|thread| thread.last).max().unwrap_or(0);
     let elapsed = Duration::from_nanos(elapsed);
@@ -163,10 +169,7 @@ fn summarize(shared: &Shared, started: SystemTime, measured: Vec<Measured>) -> O
         let whole = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         (1.0 - thread.idle.as_secs_f64() / whole).clamp(0.0, 1.0)
     };
-    let generator = GeneratorUsage {
-        cpu: measured.iter().map(|thread| thread.cpu).sum(),
-        busiest_thread: measured.iter().map(busy).fold(0.0, f64::max),
-    };
+    let busiest_thread = measured.iter().map(busy).fold(0.0, f64::max);
     let mut outcome = Outcome {
         started,
         finished: started + elapsed,
@@ -175,7 +178,7 @@ fn summarize(shared: &Shared, started: SystemTime, measured: Vec<Measured>) -> O
         connection_errors: measured.iter().map(|thread| thread.connection_errors).sum(),
         verify_errors: measured.iter().map(|thread| thread.verify_errors).sum(),
         late: measured.iter().map(|thread| thread.late).sum(),
-        generator,
+        generator: GeneratorUsage { cpu, busiest_thread },
         server: None,
         clients: Vec::new(),
     };

@@ -98,7 +98,8 @@ impl Alarm {
         if self.set_to != Some(moment) {
             let left = Duration::from_nanos(moment - now);
             let left = Timespec::try_from(left).map_err(io::Error::other)?;
-            let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: left };
+            let once =
+                Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: left };
             timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once)?;
             self.set_to = Some(moment);
         }

@@ -191,9 +191,7 @@ fn ranges_of_shards(reply: &Value) -> Option<Vec<SlotRange>> {
 fn field<'a>(of: &'a Value, name: &str) -> Option<&'a Value> {
     let is_name = |value: &Value| value.as_bytes() == Some(name.as_bytes());
     match of {
-        Value::Map(pairs) => {
-            pairs.iter().find(|(key, _)| is_name(key)).map(|(_, value)| value)
-        }
+        Value::Map(pairs) => pairs.iter().find(|(key, _)| is_name(key)).map(|(_, value)| value),
         Value::Array(items) => {
             items.chunks_exact(2).find(|pair| is_name(&pair[0])).map(|pair| &pair[1])
         }

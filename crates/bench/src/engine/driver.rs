@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use mio::event::Event;
 use mio::{Events, Poll};
-use rustix::time::{ClockId, clock_gettime};
 
 use super::alarm::{self, Alarm};
 use super::clock::{RunClock, nanos};
@@ -51,7 +50,7 @@ pub(super) const GIVEN_UP: &str = "another thread of the run has failed";
 pub(super) struct Shared<'a> {
     pub(super) options: &'a Options,
     pub(super) workload: &'a Workload,
-    pub(super) live: &'a Live,
+    pub(super) live: Live,
     pub(super) written: Option<&'a Written>,
     /// Whether this is the phase that reads back.
     pub(super) verifies: bool,
@@ -73,7 +72,6 @@ pub(super) struct Measured {
     pub(super) late: u64,
     /// When the last reply came, in nanoseconds of the run.
     pub(super) last: u64,
-    pub(super) cpu: Duration,
     /// How long there was nothing to do.
     pub(super) idle: Duration,
 }
@@ -227,7 +225,6 @@ impl<'a> Driver<'a> {
     /// Sends and receives until every client is finished.
     pub(super) fn run(mut self, clock: RunClock) -> Result<Measured, String> {
         let mut events = Events::with_capacity(EVENTS);
-        let cpu_before = thread_cpu();
         self.begin(clock)?;
         while self.unfinished > 0 {
             let now = self.wait(&mut events)?;
@@ -253,7 +250,6 @@ impl<'a> Driver<'a> {
             verify_errors: self.verify_errors,
             late,
             last: self.last,
-            cpu: thread_cpu().saturating_sub(cpu_before),
             idle: self.alarm.idle(),
         })
     }
@@ -382,7 +378,7 @@ impl<'a> Driver<'a> {
         self.published_at = now;
         let (totals, before) = (self.recorder.totals, self.published);
         self.published = totals;
-        let live = self.shared.live;
+        let live = &self.shared.live;
         live.requests.fetch_add(totals.requests - before.requests, Ordering::Relaxed);
         live.bytes.fetch_add(totals.bytes - before.bytes, Ordering::Relaxed);
         live.latency_us.fetch_add(totals.latency_us - before.latency_us, Ordering::Relaxed);
@@ -432,10 +428,4 @@ impl Client {
 fn commands_of(shared: &Shared) -> usize {
     let commands = shared.workload.commands().len();
     if shared.verifies { commands.max(2) } else { commands }
-}
-
-/// The processor time that this thread has used.
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).expect("a processor time is not negative")
 }

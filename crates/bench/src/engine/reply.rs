@@ -102,9 +102,7 @@ impl Scanner {
         self.reply.bytes += (length - input.len()) as u64;
         match complete? {
             None => Ok(None),
-            Some(nature) => {
-                Ok(Some(Reply { nature, ..std::mem::take(&mut self.reply) }))
-            }
+            Some(nature) => Ok(Some(Reply { nature, ..std::mem::take(&mut self.reply) })),
         }
     }
 
@@ -128,7 +126,11 @@ impl Scanner {
         let Some(end) = input.iter().position(|byte| *byte == b'\n') else {
             self.line.extend_from_slice(input);
             *input = &[];
-            return if self.line.len() > LINE_LIMIT { Err(ReplyError::LineTooLong) } else { Ok(None) };
+            return if self.line.len() > LINE_LIMIT {
+                Err(ReplyError::LineTooLong)
+            } else {
+                Ok(None)
+            };
         };
         let (line, rest) = input.split_at(end + 1);
         *input = rest;

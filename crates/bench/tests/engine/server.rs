@@ -92,7 +92,6 @@ impl Server {
                 stream.set_nodelay(true).expect("a TCP socket");
                 let silence = (manner == Manner::AfterSilence).then_some(Duration::from_millis(3));
                 stream.set_read_timeout(silence).expect("a valid time");
-                shared.connections.fetch_add(1, Ordering::SeqCst);
                 let (seen, behave) = (Arc::clone(&shared), Arc::clone(&behave));
                 thread::spawn(move || serve(stream, manner, &seen, &*behave));
             }
@@ -112,7 +111,6 @@ impl Server {
         let shared = Arc::clone(&seen);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                shared.connections.fetch_add(1, Ordering::SeqCst);
                 let seen = Arc::clone(&shared);
                 thread::spawn(move || serve(stream, Manner::AtOnce, &seen, &|_, _| Act::Serve));
             }
@@ -130,7 +128,10 @@ impl Server {
 pub(crate) fn options(words: &str) -> Options {
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     match Options::parse(&words).expect("a valid command line") {
-        Request::Run(options) => *options,
+        Request::Run(mut options) => {
+            options.output.progress = false;
+            *options
+        }
         _ => panic!("a command line of a run"),
     }
 }
@@ -139,6 +140,7 @@ fn serve(mut stream: impl Read + Write, manner: Manner, seen: &Seen, behave: &Be
     let mut input = Vec::new();
     let mut buffer = vec![0; 256 << 10];
     let mut waiting = Vec::new();
+    let mut is_counted = false;
     loop {
         let taken = match stream.read(&mut buffer) {
             Ok(0) => return,
@@ -148,7 +150,17 @@ fn serve(mut stream: impl Read + Write, manner: Manner, seen: &Seen, behave: &Be
             Err(_) => return,
         };
         input.extend_from_slice(&buffer[..taken.unwrap_or(0)]);
+        if input.first().is_some_and(|first| *first != b'*') {
+            return;
+        }
         waiting.extend(take_requests(&mut input));
+        // The generator asks who the server is on a connection of its own, before the run.
+        if waiting.first().is_some_and(|words| words[0] == b"INFO") {
+            return;
+        }
+        if !waiting.is_empty() && !std::mem::replace(&mut is_counted, true) {
+            seen.connections.fetch_add(1, Ordering::SeqCst);
+        }
         seen.most_unanswered.fetch_max(waiting.len() as u64, Ordering::SeqCst);
         if manner == Manner::AfterSilence && taken.is_some() {
             continue;

@@ -136,7 +136,9 @@ impl Driver<'_> {
             return;
         }
         let is_right = match reply.nature {
-            Nature::Value => self.clients[client].stream.check(key, self.links[index].scanner.text()),
+            Nature::Value => {
+                self.clients[client].stream.check(key, self.links[index].scanner.text())
+            }
             Nature::Null => !written.is_some_and(|written| written.contains(key)),
             Nature::Error => false,
         };
@@ -144,12 +146,7 @@ impl Driver<'_> {
     }
 
     /// Sends a request once more, to the node that serves it.
-    fn redirect(
-        &mut self,
-        index: usize,
-        pending: Pending,
-        to: &Redirection,
-    ) -> Result<(), String> {
+    fn redirect(&mut self, index: usize, pending: Pending, to: &Redirection) -> Result<(), String> {
         let client = self.client_of(index);
         let by = index / self.clients.len();
         let request = self.links[index].out.answer(pending.length);

@@ -85,7 +85,8 @@ impl Driver<'_> {
     #[inline]
     fn can_issue(&self, client: usize) -> bool {
         let state = &self.clients[client];
-        let room = |index: usize| self.links[index].has_room(self.pipeline, self.reconnect_interval);
+        let room =
+            |index: usize| self.links[index].has_room(self.pipeline, self.reconnect_interval);
         let step = self.clients.len();
         self.is_running
             && state.is_started

@@ -103,7 +103,8 @@ fn a_declared_length_allocates_nothing() {
 
 #[test]
 fn a_cut_at_any_byte_changes_nothing() {
-    let stream = b"+OK\r\n$5\r\nab\r\nc\r\n|1\r\n+k\r\n+v\r\n*2\r\n$-1\r\n%1\r\n:1\r\n_\r\n-MOVED 1 a:1\r\n\
+    let stream =
+        b"+OK\r\n$5\r\nab\r\nc\r\n|1\r\n+k\r\n+v\r\n*2\r\n$-1\r\n%1\r\n:1\r\n_\r\n-MOVED 1 a:1\r\n\
         >1\r\n+push\r\n$0\r\n\r\n!3\r\nERR\r\n$-1\r\n";
     let whole = scan_all(stream, &[]).expect("the stream is valid");
     assert_eq!(whole.len(), 7);
