@@ -110,18 +110,43 @@ fn a_waiting_session_can_be_killed() {
 }
 
 #[test]
-fn the_world_waits_for_heavy_work_and_others_go_on_talking() {
+fn the_world_waits_for_heavy_work_and_nobody_with_it() {
     let server = one_worker();
     slow_pair(&server, "a", "b");
-    let (mut slow, mut flusher) = (server.client(), server.client());
+    let (mut slow, mut flusher, mut later) = (server.client(), server.client(), server.client());
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     slow.send(&["LCS", "a", "b", "LEN"]);
     std::thread::sleep(Duration::from_millis(20));
     flusher.send(&["FLUSHALL"]);
-    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["PING"]);
+    assert_eq!(flusher.arrival(Duration::from_millis(20)).unwrap(), Arrival::Silence);
+    // More heavy work comes behind the flush, so it cannot keep it waiting.
+    slow_pair(&server, "c", "d");
+    later.send(&["LCS", "c", "d", "LEN"]);
+    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["GET", "c"]);
     assert!(asked >= 100, "{asked}");
     assert_eq!(flusher.receive(), Value::Simple(b"OK".to_vec()));
+    assert_eq!(later.receive(), Value::Integer(0), "it saw the flush");
     check(&mut others[0], "> DBSIZE\n(integer) 0");
+}
+
+#[test]
+fn streams_of_world_operations_and_of_heavy_work_both_come_through() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    slow_pair(&server, "a", "b");
+    let mut heavy: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    let mut swappers: Vec<Client> = (0..3).map(|_| server.client()).collect();
+    for client in &mut heavy {
+        (0..3).for_each(|_| client.send(&["LCS", "a", "b", "LEN"]));
+    }
+    for client in &mut swappers {
+        (0..300).for_each(|_| client.send(&["SWAPDB", "1", "2"]));
+    }
+    for client in &mut heavy {
+        (0..3).for_each(|_| assert!(matches!(client.receive(), Value::Integer(1..))));
+    }
+    for client in &mut swappers {
+        (0..300).for_each(|_| assert_eq!(client.receive(), Value::Simple(b"OK".to_vec())));
+    }
 }
 
 #[test]

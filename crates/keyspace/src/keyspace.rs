@@ -15,6 +15,7 @@ use crate::entry::EntryTable;
 use crate::garbage::Garbage;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
+use crate::pauses::Pauses;
 use crate::walk::Walks;
 use crate::world::{LANES, World};
 
@@ -134,13 +135,14 @@ impl Keyspace {
     #[must_use]
     pub fn leak(options: Options) -> &'static Self {
         let databases = u32::try_from(options.databases).expect("databases is a small number");
+        let clock = Clock::system();
         Box::leak(Box::new(Self {
             partitions: (0..PARTITIONS).map(|_| Partition::new()).collect(),
             deadlines: (0..PARTITIONS).map(|_| AtomicI64::new(NEVER)).collect(),
             lot: ParkingLot::new(LOTS),
-            world: World::new(),
+            world: World::new(clock.clone()),
             hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
-            clock: Clock::system(),
+            clock,
             counters: Counters::new(LANES, options.databases),
             databases: (0..databases).map(AtomicU32::new).collect(),
             reclaim: OnceLock::new(),
@@ -379,13 +381,17 @@ impl Keyspace {
         self.world.wait(waker)
     }
 
-    /// Counts in a transaction that moves to a heavy-work thread; called inside a turnstile.
-    pub fn enter_heavy(&self) {
-        self.world.enter_heavy();
+    /// Since when the world has been stopped, on the monotonic clock in microseconds; `None` while
+    /// it goes on.
+    #[must_use]
+    pub fn stopped_since(&self) -> Option<i64> {
+        self.world.stopped_since()
     }
 
-    /// Counts it out.
-    pub fn leave_heavy(&self) {
-        self.world.leave_heavy();
+    /// How long transactions kept others waiting.
+    #[inline]
+    #[must_use]
+    pub fn pauses(&self) -> &Pauses {
+        self.world.pauses()
     }
 }

@@ -15,6 +15,7 @@ mod garbage;
 mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
+mod pauses;
 mod refusal;
 mod sync;
 mod tx;
@@ -32,11 +33,12 @@ pub use garbage::Garbage;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
+pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{EmptyReply, Refusal, Wait};
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
 pub use waiting::{GaveUp, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};
-pub use world::LANES;
+pub use world::{HeavyPass, LANES};
 
 /// What a command may cost before it is handed to a heavy-work thread, in nanoseconds.
 pub const WORKER_BUDGET_NS: u64 = 200_000;

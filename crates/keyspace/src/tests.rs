@@ -14,6 +14,7 @@ use crate::keyspace::{Keyspace, Options, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::tx::{Tx, TxOptions};
+use crate::world::HeavyPass;
 
 const SCHEDULES: usize = 8000;
 
@@ -234,7 +235,7 @@ fn heavy_visitors_let_the_world_pass() {
     });
 }
 
-/// A lane goes out while its work goes on elsewhere, and a requester counts lanes and work.
+/// A requester counts lanes and work, and who waits for it is admitted when it has passed.
 #[test]
 fn heavy_work_keeps_the_world_waiting() {
     explore(|| {
@@ -247,11 +248,57 @@ fn heavy_work_keeps_the_world_waiting() {
     });
 }
 
-fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
+/// A transaction turns out to be heavy while it holds its locks: it goes on elsewhere with them, or
+/// gives them back until the world has passed.
+#[test]
+fn heavy_transactions_and_worlds_take_turns() {
+    explore(|| {
+        let stage = Stage::new();
+        tasks!(stage;
+            { transact_heavily(&stage, 0, &[0, 1]); stage.take_world() },
+            { transact_heavily(&stage, 1, &[1]); transact_heavily(&stage, 1, &[0]) },
+            { stage.take_world(); stage.transact(2, &[1]); stage.take_world() },
+        );
+    });
+}
+
+#[test]
+fn withdrawn_heavy_work_keeps_nobody_waiting() {
+    explore(|| {
+        let stage = Stage::new();
+        tasks!(stage;
+            for _ in 0..3 {
+                let mut pass = HeavyPass::request(stage.keyspace);
+                let _ = pass.poll(&Waker::from(Arc::new(Bell::default())));
+            },
+            { transact_heavily(&stage, 1, &[0]); stage.transact(1, &[0]) },
+            { stage.take_world(); stage.take_world() },
+        );
+    });
+}
+
+fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
     let bell = Arc::new(Bell::default());
-    stage.come_in(1, &bell);
-    stage.keyspace.enter_heavy();
-    stage.keyspace.leave(1);
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut acquisition = stage.acquire(lane, partitions);
+    let mut pass = HeavyPass::request(stage.keyspace);
+    if !pass.is_admitted() {
+        drop(acquisition);
+        stage.keyspace.leave(lane);
+        while pass.poll(&waker).is_pending() {
+            bell.wait();
+        }
+        acquisition = stage.acquire(lane, partitions);
+    }
+    stage.keyspace.leave(lane);
+    stage.use_alone(partitions.iter().copied());
+    drop(acquisition);
+    drop(pass);
+}
+
+fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
+    let mut pass = HeavyPass::request(stage.keyspace);
+    pass.wait();
     let options =
         TxOptions { lane: 1, database: 0, now: 0, touches: true, undoable: false, heavy: true };
     let mut tx = Tx::begin(stage.plan(&[]), options);
@@ -260,5 +307,5 @@ fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
         stage.use_alone(std::iter::once(partition));
     }
     drop(tx);
-    stage.keyspace.leave_heavy();
+    drop(pass);
 }

@@ -1,33 +1,49 @@
 //! Turnstiles and the world's stop: how one transaction gets every partition at once.
 //!
 //! Each thread that runs transactions owns a turnstile (a *lane*) and is inside it while it runs
-//! them. A world operation raises `stop`; threads that see it leave at the next command boundary
-//! and do not come in again; the last one to leave grants the world to the requester. Transactions
-//! that are parked, locks and all, have changed nothing and do not count. Heavy work on its own
-//! thread keeps the door open by a count of its own.
+//! them. Heavy work, which runs long and on its own thread, counts itself in and out instead.
 //!
-//! Invariant: while the world is granted no lane is inside and `heavy` is zero. Both sides publish
-//! first and look second, sequentially consistent: a lane stores INSIDE then reads `stop`; a
-//! requester stores `stop` then reads the lanes. So at least one of them sees the other.
+//! A world operation goes through three phases. It is *wanted*: no heavy work begins any more, what
+//! is under way goes on, and so does everybody else. When the last heavy work is done the world
+//! *stops*: lanes go out at their next command boundary and do not come in again. The last one out
+//! grants it. Transactions that are parked, locks and all, have changed nothing and do not count.
+//!
+//! Invariant: while the world is granted no lane is inside and no heavy work is under way. All
+//! sides publish first and look second, sequentially consistent: a lane stores INSIDE then reads
+//! `stop`, and a requester stores `stop` then reads the lanes; heavy work counts itself in then
+//! reads `wanted`, and a requester stores `wanted` then reads the count. So at least one of two
+//! sees the other. `stop` and `wanted` change under the mutex only, and who stops wants.
 
 use std::collections::VecDeque;
 use std::task::{Poll, Waker};
 
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use base::time::Clock;
+
+use crate::keyspace::Keyspace;
+use crate::pauses::Pauses;
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 
 /// Threads that may run transactions: workers, heavy-work threads, background tasks.
 pub const LANES: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
 pub(crate) struct World {
+    wanted: AtomicBool,
     stop: AtomicBool,
+    /// When the present stop began on the monotonic clock, or `GOES_ON`.
+    stopped_at: AtomicI64,
     heavy: AtomicUsize,
     lanes: Box<[Lane]>,
     state: Mutex<State>,
+    clock: Clock,
+    pauses: Pauses,
 }
 
 #[repr(align(64))]
 struct Lane(AtomicBool);
+
+/// What `stopped_at` holds while the world is not stopped.
+const GOES_ON: i64 = -1;
 
 #[derive(Default)]
 struct State {
@@ -36,8 +52,11 @@ struct State {
     requests: VecDeque<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
     waiting: Vec<Waker>,
+    /// Heavy work that found the world wanted.
+    heavy: Vec<(Arc<Request>, Waker)>,
 }
 
+/// A request for the world, or for leave to do heavy work.
 struct Request(AtomicU32);
 
 const QUEUED: u32 = 0;
@@ -48,13 +67,24 @@ const DEFERRED: u32 = 2;
 /// A request for the world, from asking to giving it back.
 pub(crate) struct WorldTicket(Arc<Request>);
 
+/// Leave to do heavy work, from asking for it to the end of the work: the world is granted to
+/// nobody meanwhile. Who asks while the world is wanted gets it when that has passed.
+pub struct HeavyPass {
+    keyspace: &'static Keyspace,
+    request: Arc<Request>,
+}
+
 impl World {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self {
+            wanted: AtomicBool::new(false),
             stop: AtomicBool::new(false),
+            stopped_at: AtomicI64::new(GOES_ON),
             heavy: AtomicUsize::new(0),
             lanes: (0..LANES).map(|_| Lane(AtomicBool::new(false))).collect(),
             state: Mutex::new(State::default()),
+            clock,
+            pauses: Pauses::default(),
         }
     }
 
@@ -62,6 +92,22 @@ impl World {
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody asks for the world or has it: heavy work that can should step aside.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Since when the world has been stopped, on the monotonic clock in microseconds.
+    pub(crate) fn stopped_since(&self) -> Option<i64> {
+        let at = self.stopped_at.load(Ordering::Relaxed);
+        (at != GOES_ON).then_some(at)
+    }
+
+    pub(crate) fn pauses(&self) -> &Pauses {
+        &self.pauses
     }
 
     /// Comes in; `false` if the world is stopped or about to be.
@@ -75,12 +121,12 @@ impl World {
         true
     }
 
-    /// Goes out; the last one out while the world is asked for grants it.
+    /// Goes out; the last one out while the world is stopped grants it.
     #[inline]
     pub(crate) fn leave(&self, lane: usize) {
         self.lanes[lane].0.store(false, Ordering::SeqCst);
         if self.stop.load(Ordering::SeqCst) {
-            self.try_grant();
+            self.advance();
         }
     }
 
@@ -95,41 +141,65 @@ impl World {
         lock(&self.state).granted
     }
 
-    /// Counts in a piece of heavy work; the caller is inside a turnstile, so this cannot be late.
-    pub(crate) fn enter_heavy(&self) {
+    /// Counts in a piece of heavy work; `false` if the world is wanted.
+    fn enter_heavy(&self) -> bool {
         self.heavy.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(crate) fn leave_heavy(&self) {
-        self.heavy.fetch_sub(1, Ordering::SeqCst);
-        if self.stop.load(Ordering::SeqCst) {
-            self.try_grant();
-        }
-    }
-
-    /// Lets the world pass if it is asked for: for a thread whose transaction holds nothing at the
-    /// moment, inside its turnstile or counted as heavy work. Blocks while the world stands, so it
-    /// is not for workers.
-    pub(crate) fn step_aside(&self, lane: usize) {
-        crate::sync::pause();
-        if !self.is_stopping() {
-            return;
-        }
-        if self.is_inside(lane) {
-            self.leave(lane);
-            while !self.enter(lane) {
-                crate::sync::pause();
-            }
-            return;
-        }
-        self.leave_heavy();
-        loop {
-            // As in `enter`: publish first, look second.
-            self.heavy.fetch_add(1, Ordering::SeqCst);
-            if !self.stop.load(Ordering::SeqCst) {
-                return;
-            }
+        if self.wanted.load(Ordering::SeqCst) {
             self.leave_heavy();
+            return false;
+        }
+        true
+    }
+
+    /// Counts it out; the last one out while the world is wanted stops it.
+    fn leave_heavy(&self) {
+        let was_last = self.heavy.fetch_sub(1, Ordering::SeqCst) == 1;
+        if was_last && self.wanted.load(Ordering::SeqCst) {
+            self.advance();
+        }
+    }
+
+    /// Whether a request for heavy work is admitted and counted in; if not, this waker is woken
+    /// when it is.
+    fn poll_heavy(&self, request: &Arc<Request>, waker: &Waker) -> Poll<()> {
+        let mut state = lock(&self.state);
+        if request.is_granted() {
+            return Poll::Ready(());
+        }
+        if !self.wanted.load(Ordering::SeqCst) {
+            self.heavy.fetch_add(1, Ordering::SeqCst);
+            request.0.store(GRANTED, Ordering::Release);
+            return Poll::Ready(());
+        }
+        match state.heavy.iter_mut().find(|(queued, _)| Arc::ptr_eq(queued, request)) {
+            Some((_, queued)) => queued.clone_from(waker),
+            None => state.heavy.push((Arc::clone(request), waker.clone())),
+        }
+        Poll::Pending
+    }
+
+    /// Ends heavy work, or the wait for it.
+    fn withdraw_heavy(&self, request: &Arc<Request>) {
+        let mut withdrawn = None;
+        if !request.is_granted() {
+            let mut state = lock(&self.state);
+            let mut queue = state.heavy.iter();
+            let place = queue.position(|(queued, _)| Arc::ptr_eq(queued, request));
+            withdrawn = place.map(|at| state.heavy.swap_remove(at));
+        }
+        drop(withdrawn);
+        if request.is_granted() {
+            self.leave_heavy();
+        }
+    }
+
+    /// Lets the world pass: for heavy work that holds nothing at the moment. Blocks meanwhile, so
+    /// it is not for workers.
+    #[cold]
+    pub(crate) fn step_aside(&self) {
+        let request = Request::new();
+        self.leave_heavy();
+        while self.poll_heavy(&request, Waker::noop()).is_pending() {
             crate::sync::pause();
         }
     }
@@ -149,7 +219,7 @@ impl World {
 
     /// Asks for the world. The caller must not be inside a turnstile when it awaits the grant.
     pub(crate) fn request(&self, waker: &Waker) -> WorldTicket {
-        let request = Arc::new(Request(AtomicU32::new(QUEUED)));
+        let request = Request::new();
         self.queue(&request, waker);
         WorldTicket(request)
     }
@@ -159,9 +229,9 @@ impl World {
             let mut state = lock(&self.state);
             request.0.store(QUEUED, Ordering::Relaxed);
             state.requests.push_back((Arc::clone(request), waker.clone()));
-            self.stop.store(true, Ordering::SeqCst);
+            self.wanted.store(true, Ordering::SeqCst);
         }
-        self.try_grant();
+        self.advance();
     }
 
     /// Whether the world is granted; if not, this waker is woken when it is.
@@ -191,26 +261,62 @@ impl World {
             let mut state = lock(&self.state);
             let is_it = |(queued, _): &(Arc<Request>, Waker)| Arc::ptr_eq(queued, &ticket.0);
             withdrawn = state.requests.iter().position(is_it).map(|at| state.requests.remove(at));
-            if ticket.0.0.load(Ordering::Relaxed) == GRANTED {
+            if ticket.is_granted() {
                 state.granted = false;
             }
-            if state.granted || state.waiting.is_empty() && !state.requests.is_empty() {
+            let others_wait = !state.waiting.is_empty() || !state.heavy.is_empty();
+            if state.granted || !others_wait && !state.requests.is_empty() {
                 Vec::new()
             } else {
-                self.stop.store(false, Ordering::SeqCst);
-                state.take_waiting()
+                self.go_on(&mut state)
             }
         };
         // Wakers are woken and dropped without the mutex: they may run other people's code.
         drop(withdrawn);
         waiting.into_iter().for_each(Waker::wake);
-        self.try_grant();
+        self.advance();
     }
 
+    /// Opens the turnstiles. Returns who is to be woken: those who waited for the world, heavy work
+    /// that is admitted herewith, then those who ask for the world next, who queue again behind
+    /// them. So a stream of world operations starves nobody.
+    fn go_on(&self, state: &mut State) -> Vec<Waker> {
+        if let Some(since) = self.stopped_since() {
+            let micros = self.clock.monotonic_us() - since;
+            self.pauses.note_stop(u64::try_from(micros).unwrap_or(0));
+            self.stopped_at.store(GOES_ON, Ordering::Relaxed);
+        }
+        self.stop.store(false, Ordering::SeqCst);
+        self.wanted.store(false, Ordering::SeqCst);
+        let mut wakers = std::mem::take(&mut state.waiting);
+        wakers.extend(state.heavy.drain(..).map(|(request, waker)| {
+            self.heavy.fetch_add(1, Ordering::SeqCst);
+            request.0.store(GRANTED, Ordering::Release);
+            waker
+        }));
+        wakers.extend(state.requests.drain(..).map(|(request, waker)| {
+            request.0.store(DEFERRED, Ordering::Release);
+            waker
+        }));
+        wakers
+    }
+
+    /// Brings the first request as far as it can get now: to the stop, to the grant.
     #[cold]
-    fn try_grant(&self) {
+    fn advance(&self) {
         let mut state = lock(&self.state);
-        if state.granted || !self.all_outside() {
+        if state.granted || state.requests.is_empty() {
+            return;
+        }
+        if !self.stop.load(Ordering::SeqCst) {
+            // No more can begin, so the last one to end comes back here.
+            if self.heavy.load(Ordering::SeqCst) != 0 {
+                return;
+            }
+            self.stopped_at.store(self.clock.monotonic_us(), Ordering::Relaxed);
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        if self.lanes.iter().any(|lane| lane.0.load(Ordering::SeqCst)) {
             return;
         }
         if let Some((request, waker)) = state.requests.pop_front() {
@@ -220,29 +326,68 @@ impl World {
             waker.wake();
         }
     }
-
-    fn all_outside(&self) -> bool {
-        // In this order: heavy work is counted in before its lane goes out.
-        self.lanes.iter().all(|lane| !lane.0.load(Ordering::SeqCst))
-            && self.heavy.load(Ordering::SeqCst) == 0
-    }
 }
 
-impl State {
-    /// Who is to be woken when the world goes on: those who waited for it, then those who ask for
-    /// it next, who queue again behind them. So a stream of world operations starves nobody.
-    fn take_waiting(&mut self) -> Vec<Waker> {
-        let mut wakers = std::mem::take(&mut self.waiting);
-        wakers.extend(self.requests.drain(..).map(|(request, waker)| {
-            request.0.store(DEFERRED, Ordering::Release);
-            waker
-        }));
-        wakers
+impl Request {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU32::new(QUEUED)))
+    }
+
+    fn is_granted(&self) -> bool {
+        self.0.load(Ordering::Acquire) == GRANTED
     }
 }
 
 impl WorldTicket {
     pub(crate) fn is_granted(&self) -> bool {
-        self.0.0.load(Ordering::Acquire) == GRANTED
+        self.0.is_granted()
+    }
+}
+
+impl HeavyPass {
+    /// Asks for leave; it is there at once unless the world is wanted.
+    #[must_use]
+    pub fn request(keyspace: &'static Keyspace) -> Self {
+        let request = Request::new();
+        if keyspace.world().enter_heavy() {
+            request.0.store(GRANTED, Ordering::Relaxed);
+        }
+        Self { keyspace, request }
+    }
+
+    /// Whether the work may begin.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.request.is_granted()
+    }
+
+    /// Whether the work may begin; if not, this waker is woken when it may.
+    pub fn poll(&mut self, waker: &Waker) -> Poll<()> {
+        if self.is_admitted() {
+            return Poll::Ready(());
+        }
+        self.keyspace.world().poll_heavy(&self.request, waker)
+    }
+
+    /// Waits for leave, for a thread that may wait.
+    pub fn wait(&mut self) {
+        while self.poll(Waker::noop()).is_pending() {
+            crate::sync::pause();
+        }
+    }
+
+    /// Lets the world pass if it is wanted: for work that holds no lock at the moment, on a thread
+    /// that may wait.
+    pub fn make_way(&mut self) {
+        debug_assert!(self.is_admitted(), "who waits is in nobody's way");
+        if self.keyspace.world().is_wanted() {
+            self.keyspace.world().step_aside();
+        }
+    }
+}
+
+impl Drop for HeavyPass {
+    fn drop(&mut self) {
+        self.keyspace.world().withdraw_heavy(&self.request);
     }
 }

@@ -1,7 +1,7 @@
 //! Who is connected: one shared record per client, in a registry that every worker can read.
 //!
 //! A client is addressed by an id that is never used again, and closed only by the worker that
-//! owns its session: others set a signal and wake the session.
+//! owns its session: others leave a signal in that worker's mailbox.
 //!
 //! Invariant: the owner alone writes the plain statistics of a record; anyone may read them.
 
@@ -31,8 +31,15 @@ pub(crate) struct Client {
     signals: AtomicU32,
     waker: Mutex<Option<Waker>>,
     names: Mutex<Names>,
-    /// Bytes that other sessions owe this client (MONITOR lines, pushes), and their count.
-    deliveries: Mutex<Vec<u8>>,
+    /// Messages that its worker handed out to it (MONITOR lines, pushes).
+    deliveries: Mutex<Deliveries>,
+}
+
+/// Messages for a client that its session has not taken yet.
+#[derive(Default)]
+struct Deliveries {
+    messages: Vec<Arc<[u8]>>,
+    bytes: usize,
 }
 
 /// Figures that the owner keeps for `CLIENT LIST`.
@@ -106,6 +113,8 @@ pub(crate) mod client_flags {
     pub(crate) const PAUSED: u32 = 1 << 6;
     /// It follows redirections (Valkey's CLIENT CAPA).
     pub(crate) const REDIRECT: u32 = 1 << 7;
+    /// Its command is under way: on another thread, or waiting for its locks.
+    pub(crate) const WORKING: u32 = 1 << 8;
 }
 
 /// All clients of the process.
@@ -173,12 +182,27 @@ impl Clients {
 }
 
 impl Client {
-    /// Asks something of the owner and wakes the session.
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`).
+    pub(crate) fn ask(&self, signal: Signal) {
         self.signals.fetch_or(signal as u32, Ordering::Release);
+    }
+
+    /// Has the session look at its signals, wherever it lives.
+    pub(crate) fn wake(&self) {
         if let Some(waker) = &*self.waker.lock().expect("no critical section here panics") {
             waker.wake_by_ref();
         }
+    }
+
+    /// The worker it lives at.
+    pub(crate) fn lane(&self) -> usize {
+        usize::from(self.live.worker.load(Ordering::Relaxed))
+    }
+
+    /// It lives at this worker from now on.
+    pub(crate) fn set_lane(&self, lane: usize) {
+        let lane = u8::try_from(lane).expect("there are fewer workers");
+        self.live.worker.store(lane, Ordering::Relaxed);
     }
 
     /// Whether anything was asked; the owner looks at every turn.
@@ -197,20 +221,29 @@ impl Client {
         self.signals.load(Ordering::Acquire) & signal as u32 != 0
     }
 
-    /// Leaves bytes for the client, such as a MONITOR line.
-    pub(crate) fn deliver(&self, bytes: &[u8]) {
-        self.deliveries.lock().expect("no critical section here panics").extend_from_slice(bytes);
-        self.signal(Signal::Deliver);
+    /// Gives the client a message, such as a MONITOR line, and wakes the session.
+    pub(crate) fn deliver(&self, message: &Arc<[u8]>) {
+        {
+            let mut deliveries = self.deliveries();
+            deliveries.messages.push(Arc::clone(message));
+            deliveries.bytes += message.len();
+        }
+        self.ask(Signal::Deliver);
+        self.wake();
     }
 
-    /// Takes the bytes that were left.
-    pub(crate) fn take_deliveries(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.deliveries.lock().expect("no critical section here panics"))
+    /// Takes the messages that were given, in order.
+    pub(crate) fn take_deliveries(&self) -> Vec<Arc<[u8]>> {
+        std::mem::take(&mut *self.deliveries()).messages
     }
 
-    /// Bytes left for the client and not taken yet.
+    /// Bytes of messages given to the client and not taken yet.
     pub(crate) fn delivery_bytes(&self) -> usize {
-        self.deliveries.lock().expect("no critical section here panics").len()
+        self.deliveries().bytes
+    }
+
+    fn deliveries(&self) -> MutexGuard<'_, Deliveries> {
+        self.deliveries.lock().expect("no critical section here panics")
     }
 
     /// The names, to be read or changed.

@@ -12,6 +12,7 @@ use base::time::UnixMillis;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
+use crate::mailbox::Rounds;
 use crate::server::Server;
 
 /// Between two looks while commands come, and while none does.
@@ -45,17 +46,21 @@ fn close_idle_clients(server: &Server) {
     if timeout == 0 {
         return;
     }
-    let now = server.keyspace.clock().now_ms();
+    let (now, rounds) = (server.keyspace.clock().now_ms(), Rounds::default());
     for client in server.clients.all() {
         if is_idle(&client, now, timeout) {
-            client.signal(Signal::Kill);
+            server.mailboxes.signal(&client, Signal::Kill, &rounds);
         }
     }
+    server.mailboxes.ring(&rounds);
 }
 
-/// Who waits, watches or is held up is not idle.
+/// Who waits, watches or is held up is not idle, nor is one whose command takes long.
 fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
-    let waits = client_flags::MONITOR | client_flags::BLOCKED | client_flags::PAUSED;
+    let waits = client_flags::MONITOR
+        | client_flags::BLOCKED
+        | client_flags::PAUSED
+        | client_flags::WORKING;
     let last_active = client.live.last_active.load(Ordering::Relaxed);
     client.live.flags.load(Ordering::Relaxed) & waits == 0 && now - last_active > timeout
 }

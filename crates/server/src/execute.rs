@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use commands::{Flags, Handler, Plan};
-use keyspace::{Acquisition, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
+use crate::busy::{BUSY, Hold};
 use crate::command_log::Deed;
 use crate::control::Next;
 use crate::gates::{self, Verdict};
+use crate::heavy::Transaction;
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
 use crate::table::{Entry, Run};
@@ -31,12 +33,22 @@ pub(crate) enum Step {
 }
 
 /// Which attempt at a request this is.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(crate) struct Round {
     /// How often it was widened.
     pub(crate) number: u32,
     /// The time of the first attempt, which the others keep.
     pub(crate) now: Option<UnixMillis>,
+    /// Leave for heavy work, if that is what it turned out to be.
+    pub(crate) pass: Option<HeavyPass>,
+}
+
+/// What the wait of a request ended with.
+pub(crate) enum Grant {
+    /// All its locks.
+    Locks(Acquisition, Round),
+    /// The end of its patience.
+    Busy,
 }
 
 /// What was found out about a request before its turn.
@@ -70,14 +82,14 @@ struct Request<'a> {
     out: &'a mut Output,
 }
 
-/// Runs one request. `grant` holds its locks if it waited for them.
+/// Runs one request. `grant` is what came of its wait, if it had to wait.
 pub(crate) fn execute(
     worker: &Worker,
     session: &mut Session,
     args: Args<'_>,
     known: Option<Known>,
     out: &mut Output,
-    grant: Option<(Acquisition, Round)>,
+    grant: Option<Grant>,
 ) -> Step {
     let server = worker.server;
     let (mark, length) = (out.mark(), out.len());
@@ -89,16 +101,19 @@ pub(crate) fn execute(
             return after(session, out, mark, Step::Done);
         }
     };
-    if grant.is_none() {
-        match gates::admit(worker, session, entry, args) {
-            Verdict::Admitted => {}
-            Verdict::Refused(refusal) => {
-                server.stats.rejected(worker.lane, entry.id);
-                refuse(server, worker, session, out, &refusal);
-                return after(session, out, mark, Step::Done);
-            }
-            Verdict::Postponed(stage) => return Step::Postpone(stage),
+    let (verdict, grant) = match grant {
+        None => (gates::admit(worker, session, entry, args), None),
+        Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
+        Some(Grant::Locks(acquisition, round)) => (Verdict::Admitted, Some((acquisition, round))),
+    };
+    match verdict {
+        Verdict::Admitted => {}
+        Verdict::Refused(refusal) => {
+            server.stats.rejected(worker.lane, entry.id);
+            refuse(server, worker, session, out, &refusal);
+            return after(session, out, mark, Step::Done);
         }
+        Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let mut request = Request { worker, session, entry, location, args, out };
@@ -119,11 +134,22 @@ pub(crate) fn execute(
         _ => {
             let micros = u64::try_from(worker.tick()).unwrap_or(0);
             crate::counters::add(&worker.counters.busy_us, micros);
+            if server.keyspace.pauses().is_remarkable(micros) {
+                note_hold(server, entry, micros);
+            }
             let reply_bytes = (out.len() - length) as u64;
             account(worker, session, entry, args, micros, reply_bytes);
         }
     }
     after(session, out, mark, step)
+}
+
+/// Notes a command that held its locks for long; what held the world is noted with the stop.
+#[cold]
+fn note_hold(server: &Server, entry: &Entry, micros: u64) {
+    if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
+        server.keyspace.pauses().note_hold(micros);
+    }
 }
 
 /// Books a command that ran: its calls, its time, whether it was slow; tells who watches.
@@ -187,7 +213,7 @@ impl Request<'_> {
         let server = self.worker.server;
         let work = Work { server, entry: self.entry, handler, resp: self.session.resp };
         if self.looks_heavy() {
-            return self.hand_over(tx, work);
+            return self.hand_over(tx, work, round);
         }
         match work.run(&mut tx, self.args, self.out) {
             Outcome::Replied(seen) => {
@@ -199,28 +225,38 @@ impl Request<'_> {
                 self.note_failure();
                 Step::Done
             }
-            Outcome::Heavy => self.hand_over(tx, work),
+            Outcome::Heavy => self.hand_over(tx, work, round),
             Outcome::Widen => {
                 let now = Some(tx.now());
                 let acquisition = tx.widen(round.number);
-                Parked { acquisition, round: round.number + 1, now }.postpone()
+                self.park(acquisition, Round { number: round.number + 1, now, pass: None })
             }
         }
     }
 
     /// Takes the locks of the command's plan, or says what to wait for.
     fn acquire(&mut self) -> Result<Acquisition, Step> {
-        let keyspace = self.worker.server.keyspace;
-        let parked = |acquisition| Parked { acquisition, round: 0, now: None }.postpone();
-        let mut acquisition = match self.entry.spec.plan {
-            Plan::World => return Err(parked(Acquisition::of_world(keyspace))),
-            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
-            Plan::Keys => Acquisition::of_partitions(keyspace, self.partitions()),
-        };
-        if !self.worker.come_in() || !acquisition.attempt() {
-            return Err(parked(acquisition));
+        let mut acquisition = self.plan();
+        if acquisition.wants_world() || !self.worker.come_in() || !acquisition.attempt() {
+            return Err(self.park(acquisition, Round::default()));
         }
         Ok(acquisition)
+    }
+
+    #[inline]
+    fn plan(&self) -> Acquisition {
+        let keyspace = self.worker.server.keyspace;
+        match self.entry.spec.plan {
+            Plan::World => Acquisition::of_world(keyspace),
+            Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
+            Plan::Keys => Acquisition::of_partitions(keyspace, self.partitions()),
+        }
+    }
+
+    /// Leaves the request until its locks are there.
+    #[cold]
+    fn park(&self, acquisition: Acquisition, round: Round) -> Step {
+        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.worker.ticked_us())))
     }
 
     /// The partitions of the declared keys. A request whose key counts lie locks none: its handler
@@ -258,11 +294,29 @@ impl Request<'_> {
         args > 64 && args * ARGUMENT_NS > keyspace::WORKER_BUDGET_NS
     }
 
-    /// Moves a transaction, locks and all, to a heavy-work thread.
+    /// Moves a transaction, locks and all, to a heavy-work thread; or gives its locks back and
+    /// waits, while somebody asks for the world: nothing was changed yet.
     #[cold]
-    fn hand_over(&self, tx: Tx, work: Work) -> Step {
+    fn hand_over(&self, tx: Tx, work: Work, round: Round) -> Step {
+        let server = work.server;
+        let mut pass = None;
+        // Who has the world needs no leave, and would wait for itself.
+        if !tx.has_world() {
+            let asked = round.pass.unwrap_or_else(|| HeavyPass::request(server.keyspace));
+            if !asked.is_admitted() {
+                let (number, now) = (round.number, Some(tx.now()));
+                drop(tx);
+                return self.park(self.plan(), Round { number, now, pass: Some(asked) });
+            }
+            pass = Some(asked);
+        }
+        let partitions = match self.entry.spec.plan {
+            Plan::Keys => self.partitions(),
+            Plan::Visits | Plan::World => PartitionSet::new(),
+        };
+        let hold = Hold::begin(server, self.worker.ticked_us(), partitions);
         let args = OwnedArgs::from(self.args);
-        let receiver = self.worker.server.heavy.run_transaction(tx, args, work);
+        let receiver = server.heavy.run_transaction(Transaction { pass, hold, tx }, args, work);
         Step::Wait(Stage::Elsewhere(receiver))
     }
 

@@ -52,6 +52,15 @@ fn note_time(worker: &Worker, started: i64) {
     }
 }
 
+/// Notes how long the last step held its partition.
+fn note_hold(worker: &Worker) {
+    let micros = u64::try_from(worker.tick()).unwrap_or(0);
+    let pauses = worker.server.keyspace.pauses();
+    if pauses.is_remarkable(micros) {
+        pauses.note_hold(micros);
+    }
+}
+
 /// Leaves what is unfinished to the workers that stay.
 pub(crate) fn give_up(worker: &Worker) {
     if let Some(sweep) = worker.sweep.borrow_mut().take() {
@@ -103,7 +112,7 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
                 return Turn::LeftOver;
             }
         }
-        worker.tick();
+        note_hold(worker);
         if worker.ticked_us() - started > TURN_US {
             keyspace.count_expiry_timeout(worker.lane);
             return Turn::LeftOver;

@@ -3,18 +3,21 @@
 //! A transaction moves here with its locks; other work is any closure. Threads are made when work
 //! finds none idle, up to a limit; beyond it work queues.
 //!
-//! Invariant: a transaction counts as heavy work in the keyspace from before it leaves its worker's
-//! turnstile until its locks are dropped, panic or not.
+//! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
+//! worker's turnstile until its locks are dropped, panic or not.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::time::Clock;
-use keyspace::{Acquisition, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions};
+use keyspace::{
+    Acquisition, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions,
+};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
+use crate::busy::Hold;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
@@ -39,6 +42,14 @@ pub(crate) struct Call {
     pub(crate) resp: Resp,
 }
 
+/// A transaction that moves here, with what it holds beside its locks.
+pub(crate) struct Transaction {
+    /// None if it has the world.
+    pub(crate) pass: Option<HeavyPass>,
+    pub(crate) hold: Hold,
+    pub(crate) tx: Tx,
+}
+
 /// The pool of threads.
 #[derive(Clone)]
 pub(crate) struct Heavy {
@@ -46,7 +57,6 @@ pub(crate) struct Heavy {
 }
 
 struct Shared {
-    keyspace: &'static Keyspace,
     cores: Arc<Cores>,
     queue: Mutex<Queue>,
     arrived: Condvar,
@@ -66,24 +76,22 @@ struct Queue {
 }
 
 impl Heavy {
-    pub(crate) fn new(keyspace: &'static Keyspace, cores: Arc<Cores>) -> Self {
+    pub(crate) fn new(cores: Arc<Cores>) -> Self {
         let (queue, arrived, left) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Self { shared: Arc::new(Shared { keyspace, cores, queue, arrived, left }) }
+        Self { shared: Arc::new(Shared { cores, queue, arrived, left }) }
     }
 
-    /// Runs a transaction's command here. The caller is inside its turnstile and leaves the
-    /// transaction to us.
+    /// Runs a transaction's command here.
     pub(crate) fn run_transaction(
         &self,
-        tx: Tx,
+        transaction: Transaction,
         args: OwnedArgs,
         work: Work,
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        let presence = Presence::new(self.shared.keyspace);
         self.submit(Box::new(move |lane| {
-            let presence = presence;
-            let mut tx = tx;
+            // In a panic too the locks go first, as the world may be granted right after the pass.
+            let Transaction { pass, hold, mut tx } = transaction;
             tx.move_to_heavy(lane);
             let mut output = Output::new();
             let watch = Watch::start(work.server.keyspace.clock());
@@ -96,9 +104,9 @@ impl Heavy {
                     )
                 }
             };
-            // The locks go before the count: the world may be granted right after.
             drop(tx);
-            drop(presence);
+            drop(hold);
+            drop(pass);
             let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
             // A session that is gone needs no reply.
             let _ = sender.send(Elsewhere { output, seen, ran });
@@ -224,61 +232,34 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Counts a transaction in as heavy work, and out when dropped.
-struct Presence(&'static Keyspace);
-
-impl Presence {
-    fn new(keyspace: &'static Keyspace) -> Self {
-        keyspace.enter_heavy();
-        Self(keyspace)
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.0.leave_heavy();
-    }
-}
-
-/// A heavy-work thread inside its own turnstile, for transactions that begin here.
-pub(crate) struct Turnstile {
+/// A heavy-work thread that is admitted, for transactions that begin here.
+pub(crate) struct Admission {
     keyspace: &'static Keyspace,
-    lane: usize,
+    pass: HeavyPass,
 }
 
-/// How long such a thread waits for a lock, or for the world, before it looks again.
+/// How long such a thread waits for a lock before it looks again.
 const PAUSE: Duration = Duration::from_micros(50);
 
-impl Turnstile {
-    /// Comes in at the lane that the thread was given.
-    pub(crate) fn enter(keyspace: &'static Keyspace, lane: usize) -> Self {
-        while !keyspace.enter(lane) {
-            std::thread::sleep(PAUSE);
-        }
-        Self { keyspace, lane }
+impl Admission {
+    /// Waits until no world operation is under way.
+    pub(crate) fn wait(keyspace: &'static Keyspace) -> Self {
+        let mut pass = HeavyPass::request(keyspace);
+        pass.wait();
+        Self { keyspace, pass }
     }
 
-    /// Waits for a partition's lock. In between the world may pass, which others in the queue for
+    /// Waits for a partition's lock. Before that the world may pass, which others in the queue for
     /// the lock may be waiting for.
     pub(crate) fn acquire(&mut self, partition: PartitionIndex) -> Acquisition {
         loop {
-            if self.keyspace.is_stopping() {
-                self.keyspace.leave(self.lane);
-                while !self.keyspace.enter(self.lane) {
-                    std::thread::sleep(PAUSE);
-                }
-            }
-            if let Some(acquisition) = self.keyspace.try_acquire(partition) {
+            self.pass.make_way();
+            if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {
+                acquisition.time_hold();
                 return acquisition;
             }
             std::thread::sleep(PAUSE);
         }
-    }
-}
-
-impl Drop for Turnstile {
-    fn drop(&mut self) {
-        self.keyspace.leave(self.lane);
     }
 }
 
@@ -290,7 +271,7 @@ pub(crate) fn visiting<T>(
     database: usize,
     work: impl FnOnce(&mut Tx) -> T,
 ) -> T {
-    let _turnstile = Turnstile::enter(keyspace, lane);
+    let _admission = Admission::wait(keyspace);
     let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
     let now = keyspace.clock().now_ms();
     let (touches, undoable, heavy) = (false, false, true);

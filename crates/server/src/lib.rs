@@ -5,6 +5,8 @@
 
 pub mod config;
 
+mod audience;
+mod busy;
 mod clients;
 mod command_log;
 mod commit;
@@ -22,6 +24,7 @@ mod heavy;
 mod journal;
 mod latency;
 mod log;
+mod mailbox;
 mod monitor;
 mod output_limit;
 mod pause;

@@ -1,57 +1,57 @@
 //! MONITOR: every command that ran as a line for those who watch.
 //!
-//! Invariants: passwords are never shown; a client is in the list of watchers if and only if its
-//! flag says so.
+//! Invariants: passwords are never shown; a client is in the audience if and only if its flag says
+//! so.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use base::quote::quote;
 use commands::Flags;
 use proto::Args;
 
-use crate::clients::{Client, Peer, Signal, client_flags};
+use crate::audience::Audience;
+use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
+use crate::mailbox::Mailboxes;
 use crate::secrets;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::worker::Worker;
 
-/// Lines that a watcher does not read beyond this many bytes close it.
-const BACKLOG_LIMIT: usize = 32 << 20;
-
 /// The clients that watch.
 #[derive(Default)]
-pub(crate) struct Watchers {
-    count: AtomicUsize,
-    clients: Mutex<Vec<Arc<Client>>>,
-}
+pub(crate) struct Watchers(Audience);
 
 impl Watchers {
     /// Whether anybody watches.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
+        !self.0.is_empty()
     }
 
-    /// Makes a client a watcher.
-    pub(crate) fn add(&self, client: &Arc<Client>) {
-        let mut clients = self.clients();
+    /// Makes the client of the present session a watcher.
+    pub(crate) fn add(&self, mailboxes: &Mailboxes, client: &Arc<Client>) {
         if !client.has_flag(client_flags::MONITOR) {
             client.set_flag(client_flags::MONITOR, true);
-            clients.push(Arc::clone(client));
-            self.count.store(clients.len(), Ordering::Relaxed);
+            self.0.join(mailboxes, client.lane(), client);
         }
     }
 
-    /// Makes a watcher an ordinary client again, or forgets one that is gone.
+    /// Makes a watcher an ordinary client again, or forgets one that is gone. What it was not told
+    /// yet it is told no more, as a line would look like a reply.
     pub(crate) fn remove(&self, client: &Client) {
         if client.has_flag(client_flags::MONITOR) {
-            let mut clients = self.clients();
-            clients.retain(|watcher| watcher.id != client.id);
+            self.0.leave(client);
             client.set_flag(client_flags::MONITOR, false);
-            self.count.store(clients.len(), Ordering::Relaxed);
+            client.take_deliveries();
+        }
+    }
+
+    /// Follows a client that may be a watcher to another worker.
+    pub(crate) fn relocate(&self, mailboxes: &Mailboxes, client: &Arc<Client>, lane: usize) {
+        if client.has_flag(client_flags::MONITOR) {
+            self.0.relocate(mailboxes, client, lane);
         }
     }
 
@@ -61,18 +61,8 @@ impl Watchers {
         if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
             return;
         }
-        let line = line(worker, session, entry, args);
-        for client in self.clients().iter() {
-            if client.delivery_bytes() > BACKLOG_LIMIT {
-                client.signal(Signal::Kill);
-            } else {
-                client.deliver(line.as_bytes());
-            }
-        }
-    }
-
-    fn clients(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
-        self.clients.lock().expect("no critical section here panics")
+        let line = Arc::from(line(worker, session, entry, args).into_bytes());
+        self.0.publish(&worker.server.mailboxes, &worker.rounds, &line);
     }
 }
 

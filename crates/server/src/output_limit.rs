@@ -2,7 +2,8 @@
 //!
 //! A session whose replies pile up is not read from any more, so an ordinary client holds little
 //! more than one reply. The limits are for what is left: one reply of many megabytes, and what
-//! others owe a client.
+//! others owe a client. Who watches is judged as a subscriber: in Redis it is an ordinary client,
+//! which by default has no limit at all.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says, as looked at by its session and by the slow clock.
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 
-use crate::clients::Client;
+use crate::clients::{Client, client_flags};
 use crate::config::OutputBufferLimit;
 use crate::config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
 use crate::log::log_warning;
@@ -19,7 +20,9 @@ use crate::server::Server;
 
 /// Whether a client with this many unsent bytes is to be closed; says so in the log.
 pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: UnixMillis) -> bool {
-    let limit = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT).normal;
+    let limits = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT);
+    let gets_messages = client.has_flag(client_flags::MONITOR);
+    let limit = if gets_messages { limits.pubsub } else { limits.normal };
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);

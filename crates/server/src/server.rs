@@ -10,6 +10,7 @@ use base::time::UnixMillis;
 use keyspace::{Keyspace, Refusal};
 use proto::{Limits, ProtocolError, Reply};
 
+use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
 use crate::config::Config;
@@ -22,6 +23,7 @@ use crate::heavy::Heavy;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
 use crate::log::{Log, log_notice, log_warning};
+use crate::mailbox::Mailboxes;
 use crate::monitor::Watchers;
 use crate::pause::Pause;
 use crate::reception::ReceptionDesk;
@@ -42,7 +44,10 @@ pub(crate) struct Server {
     pub(crate) table: CommandTable,
     pub(crate) clients: Clients,
     pub(crate) crew: Crew,
+    pub(crate) mailboxes: Mailboxes,
     pub(crate) heavy: Heavy,
+    /// Commands that others may have to wait for.
+    pub(crate) underway: Underway,
     pub(crate) stats: Stats,
     pub(crate) pause: Pause,
     pub(crate) journal: Journal,
@@ -89,7 +94,9 @@ impl Server {
             table,
             clients: Clients::default(),
             crew: Crew::new(),
-            heavy: Heavy::new(keyspace, Arc::clone(&cores)),
+            mailboxes: Mailboxes::new(),
+            heavy: Heavy::new(Arc::clone(&cores)),
+            underway: Underway::default(),
             stats,
             pause: Pause::default(),
             journal: Journal::new(),

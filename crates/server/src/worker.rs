@@ -3,9 +3,12 @@
 //! Everything here belongs to one thread. What all its sessions can share while none of them is in
 //! the middle of a turn, lies here once: the read buffer, a spare output, a spare parser.
 //!
-//! Invariant: a worker is inside its turnstile only while it runs a session's turn.
+//! Invariants: a worker is inside its turnstile only while it runs a session's turn; what it left in
+//! mailboxes meanwhile is announced right after.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +23,7 @@ use crate::clients::{Client, ClientId, Signal};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
 use crate::expiry::Sweep;
+use crate::mailbox::{Letter, Rounds};
 use crate::server::Server;
 use crate::session::{Exit, Moving, Serve, Window};
 
@@ -38,6 +42,10 @@ pub(crate) struct Worker {
     /// Requests parsed ahead, for the session whose turn it is.
     pub(crate) window: RefCell<Window>,
     inside: Cell<bool>,
+    /// Where letters were left since the last ring.
+    pub(crate) rounds: Rounds,
+    /// Letters taken out of the mailbox and not handed out yet.
+    letters: RefCell<VecDeque<Letter>>,
     /// Sessions that live here. The shared count also has those that are on their way to the lane.
     adopted: Cell<usize>,
     /// The partition that this worker's expiry is in the middle of.
@@ -69,6 +77,8 @@ impl Worker {
             outputs: RefCell::default(),
             window: RefCell::default(),
             inside: Cell::new(false),
+            rounds: Rounds::default(),
+            letters: RefCell::default(),
             adopted: Cell::new(0),
             sweep: RefCell::default(),
             ticked_us: Cell::new(0),
@@ -129,6 +139,25 @@ impl Worker {
         }
     }
 
+    /// Ends a session's turn: the turnstile is left, and who was left letters is told.
+    #[inline]
+    pub(crate) fn end_turn(&self) {
+        self.go_out();
+        self.server.mailboxes.ring(&self.rounds);
+    }
+
+    /// Hands out all letters that there are.
+    pub(crate) fn hand_out_letters(&self) {
+        self.letters.borrow_mut().append(&mut self.server.mailboxes.collect(self.lane));
+        while self.hand_out_letter().is_some() {}
+    }
+
+    /// Hands out the next letter; for how many clients it was.
+    fn hand_out_letter(&self) -> Option<usize> {
+        let letter = self.letters.borrow_mut().pop_front();
+        letter.map(|letter| letter.hand_out())
+    }
+
     /// Ends the books of a session, or hands it to another worker.
     pub(crate) fn session_over(&self, id: ClientId, exit: Exit) {
         self.adopted.set(self.adopted.get() - 1);
@@ -167,6 +196,8 @@ pub(crate) fn run(
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
+    worker.server.mailboxes.open(worker.lane);
+    let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
@@ -178,6 +209,29 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     expiry.abort();
     crate::expiry::give_up(&worker);
     retire(&worker).await;
+    mail.abort();
+    worker.hand_out_letters();
+    worker.server.mailboxes.close(worker.lane);
+}
+
+/// After letters to so many clients the sessions have the worker again.
+const LETTER_BUDGET: usize = 1000;
+
+/// Hands out what comes into the worker's mailbox.
+async fn deliver_mail(worker: Rc<Worker>) {
+    let mailboxes = &worker.server.mailboxes;
+    loop {
+        let mut letters = poll_fn(|cx| mailboxes.poll(worker.lane, cx.waker())).await;
+        worker.letters.borrow_mut().append(&mut letters);
+        let mut clients = 0;
+        while let Some(more) = worker.hand_out_letter() {
+            clients += more;
+            if clients >= LETTER_BUDGET {
+                clients = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
 }
 
 fn bind(worker: &Worker) {
@@ -192,17 +246,17 @@ fn bind(worker: &Worker) {
 /// retire is no longer on the roster.
 async fn retire(worker: &Worker) {
     for client in own_clients(worker) {
-        client.signal(Signal::Move);
+        worker.server.mailboxes.signal(&client, Signal::Move, &worker.rounds);
     }
+    worker.server.mailboxes.ring(&worker.rounds);
     while worker.adopted.get() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
 fn own_clients(worker: &Worker) -> Vec<std::sync::Arc<Client>> {
-    let lane = worker.lane as u8;
     let mut clients = worker.server.clients.all();
-    clients.retain(|client| client.live.worker.load(Ordering::Relaxed) == lane);
+    clients.retain(|client| client.lane() == worker.lane);
     clients
 }
 
@@ -210,7 +264,8 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let worker = Rc::clone(worker);
     worker.adopted.set(worker.adopted.get() + 1);
     let client = std::sync::Arc::clone(&moving.session.client);
-    client.live.worker.store(worker.lane as u8, Ordering::Relaxed);
+    client.set_lane(worker.lane);
+    worker.server.watchers.relocate(&worker.server.mailboxes, &client, worker.lane);
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
         worker.session_over(client.id, Exit::Closed);
         return;

@@ -5,6 +5,9 @@
 //! it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
 //! in rising order only, and who insists waits only for higher ones, so there is no cycle.
 //!
+//! How long locks are held is timed by the worker that runs the command; an acquisition times itself
+//! where no worker does: while it is parked, and on heavy-work threads.
+//!
 //! Invariants: `held` is a prefix of `partitions`; dropping an acquisition releases everything.
 
 use std::task::{Poll, Waker};
@@ -30,6 +33,8 @@ pub struct Acquisition {
     rounds: u8,
     ticket: Option<Ticket>,
     world: Option<WorldTicket>,
+    /// Since when it times its hold, on the monotonic clock in microseconds.
+    held_since: Option<i64>,
 }
 
 /// Which partitions a transaction may touch.
@@ -55,7 +60,7 @@ impl Acquisition {
     }
 
     fn new(keyspace: &'static Keyspace, wanted: Wanted) -> Self {
-        Self { keyspace, wanted, held: 0, rounds: 0, ticket: None, world: None }
+        Self { keyspace, wanted, held: 0, rounds: 0, ticket: None, world: None, held_since: None }
     }
 
     /// Whether this is a plan for the world, which is awaited outside every turnstile.
@@ -138,6 +143,8 @@ impl Acquisition {
                     self.ticket = Some(ticket);
                     if !insists {
                         self.release_held();
+                    } else if self.held > 0 {
+                        self.time_hold();
                     }
                     return Poll::Pending;
                 }
@@ -145,6 +152,18 @@ impl Acquisition {
             self.held += 1;
         }
         Poll::Ready(())
+    }
+
+    /// The partition whose lock it is queued for.
+    #[must_use]
+    pub fn awaits(&self) -> Option<PartitionIndex> {
+        self.ticket.as_ref().map(Ticket::index)
+    }
+
+    /// From here until the locks are given back their hold is timed.
+    pub fn time_hold(&mut self) {
+        let clock = self.keyspace.clock();
+        self.held_since.get_or_insert_with(|| clock.monotonic_us());
     }
 
     /// What a held partition contains; `None` if it is not held.
@@ -193,6 +212,10 @@ impl Acquisition {
             self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
         }
         self.held = 0;
+        if let Some(since) = self.held_since.take() {
+            let micros = self.keyspace.clock().monotonic_us() - since;
+            self.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+        }
     }
 
     /// Lets go of one partition set and names the next: what a walk over partitions does.

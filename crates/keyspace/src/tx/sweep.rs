@@ -61,14 +61,20 @@ impl Tx {
         self.stale.get_mut().clear();
         self.visited = self.seen();
         self.grant.retarget(partitions);
-        while !self.grant.attempt() {
-            if !self.options.heavy {
-                return false;
-            }
-            // Who has the lock may be parked until the world has passed, which waits for us.
-            self.keyspace.world().step_aside(self.options.lane);
+        if !self.options.heavy {
+            return self.grant.attempt();
         }
-        true
+        loop {
+            // At every step, as the world waits for us.
+            if self.keyspace.world().is_wanted() {
+                self.keyspace.world().step_aside();
+            }
+            if self.grant.attempt() {
+                self.grant.time_hold();
+                return true;
+            }
+            crate::sync::pause();
+        }
     }
 
     /// Visits entries of a held partition in the present database from a position on, at least

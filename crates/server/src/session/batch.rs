@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 
-use keyspace::{Acquisition, Location};
+use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
-use super::{Parked, Serve, Turn};
+use super::{Serve, Turn};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
-use crate::execute::{Known, Round, Step, execute};
+use crate::execute::{Grant, Known, Step, execute};
 use crate::worker::Worker;
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
@@ -108,13 +108,12 @@ impl Serve {
         false
     }
 
-    /// Goes on with the request that waited, now that its locks are there.
-    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, parked: Parked) -> Turn {
+    /// Goes on with the request that waited, now that its locks are there or it waits no longer.
+    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
         self.worker.start_batch();
         let input = std::mem::take(&mut self.input);
         let start = self.executed;
-        let round = Round { number: parked.round, now: parked.now };
-        let (consumed, end) = self.run_batch(&input[start..], Some((parked.acquisition, round)));
+        let (consumed, end) = self.run_batch(&input[start..], Some(grant));
         self.put_back(input, start + consumed);
         self.after_batch(cx, end)
     }
@@ -133,7 +132,7 @@ impl Serve {
         if self.output.is_none() {
             return Turn::End;
         }
-        self.session.closing = true;
+        self.session.close();
         Turn::Again
     }
 
@@ -152,7 +151,7 @@ impl Serve {
         match end {
             End::Drained | End::Waits => Turn::Again,
             End::Closing => {
-                self.session.closing = true;
+                self.session.close();
                 Turn::Again
             }
             End::Yielded => {
@@ -166,7 +165,7 @@ impl Serve {
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
-    fn run_batch(&mut self, data: &[u8], grant: Option<(Acquisition, Round)>) -> (usize, End) {
+    fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
         let mut output = self.output();
         let mut window = worker.window.take();
@@ -195,7 +194,7 @@ struct Batch<'a> {
     worker: &'a Worker,
     window: Window,
     data: &'a [u8],
-    grant: Option<(Acquisition, Round)>,
+    grant: Option<Grant>,
     commands: u32,
 }
 
@@ -233,7 +232,7 @@ impl Batch<'_> {
 
     /// Has the keys of the requests ahead on their way from memory while the first ones run.
     fn prefetch(&mut self, database: usize) {
-        // With a grant the worker is inside, and must not go out before it is used.
+        // With its locks granted the worker is inside, and must not go out before they are used.
         if self.window.len() < 2 || self.grant.is_none() && !self.worker.come_in() {
             return;
         }

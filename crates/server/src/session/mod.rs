@@ -32,6 +32,7 @@ pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::Window;
 
 use crate::clients::{Signal, client_flags};
+use crate::mailbox::IN_TRANSIT;
 use crate::output_limit;
 use crate::worker::Worker;
 
@@ -145,10 +146,10 @@ impl Serve {
         if client.is_asked(Signal::Kill) {
             return Some(Exit::Closed);
         }
-        if client.take(Signal::CloseAfterReply) {
-            self.session.closing = true;
+        if self.session.client.take(Signal::CloseAfterReply) {
+            self.session.close();
         }
-        if client.take(Signal::Deliver) {
+        if self.session.client.take(Signal::Deliver) {
             self.deliver();
         }
         if self.session.client.take(Signal::Move) {
@@ -160,8 +161,8 @@ impl Serve {
     /// Passes on what other sessions left for the client.
     fn deliver(&mut self) {
         let mut output = self.output();
-        let bytes = self.session.client.take_deliveries();
-        proto::Reply::new(&mut output, self.session.resp).raw(&bytes);
+        let mut reply = proto::Reply::new(&mut output, self.session.resp);
+        self.session.client.take_deliveries().iter().for_each(|bytes| reply.raw(bytes));
         // What others tell may come from any write so far.
         self.session.see(self.worker.server.journal.end());
         self.hold(&output);
@@ -170,6 +171,10 @@ impl Serve {
 
     /// Packs up for another worker, whatever it waits for.
     fn depart(&mut self) -> Exit {
+        let (server, client) = (self.worker.server, &self.session.client);
+        // Later messages come directly, so the letters of before have to be handed out first.
+        server.watchers.relocate(&server.mailboxes, client, IN_TRANSIT);
+        self.worker.hand_out_letters();
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
         // Its new worker sees for itself whether a pause still holds it.
@@ -206,7 +211,7 @@ impl Future for Serve {
             this.is_new = false;
         }
         let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
-        this.worker.go_out();
+        this.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {
             this.worker.server.note_panic(this.session.client.id);
             Poll::Ready(Exit::Closed)

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use keyspace::Lsn;
 use proto::Resp;
 
-use crate::clients::Client;
+use crate::clients::{Client, client_flags};
 
 /// The state of one client's session.
 #[derive(Clone)]
@@ -60,6 +60,12 @@ impl Session {
     #[inline]
     pub(crate) fn see(&mut self, lsn: Lsn) {
         self.seen = self.seen.max(lsn);
+    }
+
+    /// Ends the session once its replies have left.
+    pub(crate) fn close(&mut self) {
+        self.closing = true;
+        self.client.set_flag(client_flags::CLOSING, true);
     }
 
     /// Turns to another database.

@@ -5,17 +5,19 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context as TaskContext, Poll};
+use std::sync::atomic::Ordering;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
 
-use base::time::UnixMillis;
 use keyspace::{Acquisition, Lsn};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
+use crate::busy;
 use crate::clients::{Signal, client_flags};
-use crate::execute::{self, Step};
+use crate::execute::{self, Grant, Round};
 use crate::table::Entry;
 
 /// What the session awaits.
@@ -35,16 +37,16 @@ pub(crate) enum Stage {
 /// A request whose locks are not all there.
 pub(crate) struct Parked {
     pub(crate) acquisition: Acquisition,
-    /// How often it was widened.
-    pub(crate) round: u32,
-    /// The time of its first round, which it keeps.
-    pub(crate) now: Option<UnixMillis>,
+    pub(crate) round: Round,
+    /// When it began to wait, on the monotonic clock in microseconds.
+    pub(crate) began_us: i64,
+    /// Rings when its patience may be over.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Parked {
-    /// The step of a request that waits so.
-    pub(crate) fn postpone(self) -> Step {
-        Step::Postpone(Stage::Parked(Box::new(self)))
+    pub(crate) fn new(acquisition: Acquisition, round: Round, began_us: i64) -> Box<Self> {
+        Box::new(Self { acquisition, round, began_us, timer: None })
     }
 }
 
@@ -99,35 +101,62 @@ impl Serve {
         if matches!(self.stage, Stage::Paused(_) | Stage::Blocked(_)) && self.has_hung_up(cx) {
             return Turn::End;
         }
-        match std::mem::replace(&mut self.stage, Stage::Requests) {
+        let turn = match std::mem::replace(&mut self.stage, Stage::Requests) {
             Stage::Requests => Turn::Again,
             Stage::Parked(parked) => self.await_locks(cx, parked),
             Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
             Stage::Paused(sleep) => self.await_resumption(cx, sleep),
             Stage::Blocked(blocked) => self.await_event(cx, blocked),
-        }
+        };
+        let works = matches!(self.stage, Stage::Parked(_) | Stage::Elsewhere(_));
+        self.session.client.set_flag(client_flags::WORKING, works);
+        turn
     }
 
     fn await_locks(&mut self, cx: &mut TaskContext<'_>, mut parked: Box<Parked>) -> Turn {
-        let keyspace = self.worker.server.keyspace;
-        let wants_world = parked.acquisition.wants_world();
-        if wants_world {
+        if self.poll_locks(cx, &mut parked).is_ready() {
+            let Parked { acquisition, round, .. } = *parked;
+            return self.resume(cx, Grant::Locks(acquisition, round));
+        }
+        if self.poll_patience(cx, &mut parked).is_ready() {
+            drop(parked);
+            return self.resume(cx, Grant::Busy);
+        }
+        self.stage = Stage::Parked(parked);
+        Turn::Wait
+    }
+
+    fn poll_locks(&self, cx: &TaskContext<'_>, parked: &mut Parked) -> Poll<()> {
+        if let Some(pass) = &mut parked.round.pass {
+            ready!(pass.poll(cx.waker()));
+        }
+        if parked.acquisition.wants_world() {
             // The world is granted to those outside; a turnstile held here would never let it.
             self.worker.go_out();
         } else if !self.worker.come_in() {
-            if !keyspace.wait_for_world(cx.waker()) {
+            if !self.worker.server.keyspace.wait_for_world(cx.waker()) {
                 // It goes on already: try once more.
                 cx.waker().wake_by_ref();
             }
-            self.stage = Stage::Parked(parked);
-            return Turn::Wait;
+            return Poll::Pending;
         }
-        match parked.acquisition.poll(cx.waker()) {
-            Poll::Ready(()) => self.resume(cx, *parked),
-            Poll::Pending => {
-                self.stage = Stage::Parked(parked);
-                Turn::Wait
-            }
+        parked.acquisition.poll(cx.waker())
+    }
+
+    /// Whether the request has waited long enough.
+    fn poll_patience(&self, cx: &mut TaskContext<'_>, parked: &mut Parked) -> Poll<()> {
+        loop {
+            let Some(left) = busy::patience_left(self.worker.server, parked) else {
+                return Poll::Pending;
+            };
+            let left = u64::try_from(left).ok().filter(|&left| left > 0);
+            let Some(left) = left else { return Poll::Ready(()) };
+            let timer = parked
+                .timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
+            ready!(timer.as_mut().poll(cx));
+            // What it waits for now may have begun later than what it waited for first.
+            parked.timer = None;
         }
     }
 
@@ -145,6 +174,9 @@ impl Serve {
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(done)) => {
                 self.book(&done.ran, done.output.len() as u64);
+                // Its command took long; from here on it may be idle.
+                let now = self.worker.server.keyspace.clock().now_ms();
+                self.session.client.live.last_active.store(now, Ordering::Relaxed);
                 let mut output = self.output();
                 if self.session.replies() {
                     output.append(done.output);

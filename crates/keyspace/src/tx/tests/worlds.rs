@@ -8,6 +8,7 @@ use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, world};
 use crate::lock::acquisition::Acquisition;
 use crate::refusal::Refusal;
 use crate::tx::TxOptions;
+use crate::world::HeavyPass;
 
 #[derive(Default)]
 struct Bell(AtomicUsize);
@@ -73,14 +74,12 @@ fn the_last_lane_to_leave_grants_the_world() {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     assert!(keyspace.enter(0) && keyspace.enter(1));
-    keyspace.enter_heavy();
     let mut acquisition = Acquisition::of_world(keyspace);
     assert_eq!(acquisition.poll(&waker), Poll::Pending);
     assert!(keyspace.is_stopping() && !keyspace.enter(2));
     keyspace.leave(0);
-    keyspace.leave(1);
     assert_eq!((acquisition.poll(&waker), bell.0.load(Ordering::SeqCst)), (Poll::Pending, 0));
-    keyspace.leave_heavy();
+    keyspace.leave(1);
     assert_eq!(bell.0.load(Ordering::SeqCst), 1);
     assert!(acquisition.poll(&waker).is_ready());
     assert!(keyspace.wait_for_world(&waker));
@@ -88,6 +87,86 @@ fn the_last_lane_to_leave_grants_the_world() {
     assert_eq!(bell.0.load(Ordering::SeqCst), 2, "who waited goes on");
     assert!(keyspace.enter(2) && !keyspace.wait_for_world(&waker));
     keyspace.leave(2);
+}
+
+#[test]
+fn the_turnstiles_stay_open_until_heavy_work_is_done_and_no_more_begins() {
+    let keyspace = keyspace();
+    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+    let [flusher, worker] = bells.clone().map(Waker::from);
+    let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
+    let under_way = [HeavyPass::request(keyspace), HeavyPass::request(keyspace)];
+    assert!(under_way.iter().all(HeavyPass::is_admitted));
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert_eq!(acquisition.poll(&flusher), Poll::Pending);
+    let [first, second] = under_way;
+    drop(first);
+    assert!(!keyspace.is_stopping() && keyspace.enter(2), "others go on");
+    let mut later = HeavyPass::request(keyspace);
+    assert!(!later.is_admitted() && later.poll(&worker).is_pending());
+    let withdrawn = HeavyPass::request(keyspace).poll(&worker);
+    assert!(withdrawn.is_pending());
+    drop(second);
+    assert!(keyspace.is_stopping() && keyspace.stopped_since().is_some());
+    assert_eq!(rung(), [0, 0], "a lane is inside");
+    keyspace.leave(2);
+    assert_eq!((rung(), later.is_admitted()), ([1, 0], false));
+    assert!(acquisition.poll(&flusher).is_ready());
+    let mut next = Acquisition::of_world(keyspace);
+    assert!(next.poll(&flusher).is_pending());
+    drop(acquisition);
+    assert_eq!((rung()[1], later.is_admitted()), (1, true), "it comes before the next world");
+    assert!(next.poll(&flusher).is_pending() && !keyspace.is_stopping());
+    drop(later);
+    assert!(next.poll(&flusher).is_ready());
+    drop(next);
+    assert_eq!((keyspace.pauses().figures().stops, keyspace.stopped_since()), (2, None));
+}
+
+#[test]
+fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
+    let keyspace = keyspace();
+    let partition = keyspace.locate(b"k").partition;
+    std::thread::scope(|scope| {
+        let visitor = scope.spawn(move || {
+            let mut pass = HeavyPass::request(keyspace);
+            pass.wait();
+            let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
+            let visits = (1..).find(|_| {
+                assert!(tx.visit(partition));
+                keyspace.pauses().figures().stops > 0
+            });
+            visits.is_some()
+        });
+        let mut acquisition = Acquisition::of_world(keyspace);
+        while acquisition.poll(Waker::noop()).is_pending() {
+            std::thread::yield_now();
+        }
+        drop(acquisition);
+        assert!(visitor.join().unwrap(), "it goes on behind the world");
+    });
+}
+
+#[test]
+fn parked_locks_are_timed() {
+    let keyspace = keyspace();
+    let keys = super::scattered(keyspace, 2);
+    let mut sorted: Vec<_> = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+    sorted.sort_unstable();
+    let mut waiting = Acquisition::of_partitions(keyspace, sorted.iter().copied().collect());
+    let mut holder = keyspace.try_acquire(sorted[1]).unwrap();
+    for _ in 0..3 {
+        assert!(waiting.poll(Waker::noop()).is_pending());
+        drop(holder);
+        holder = keyspace.try_acquire(sorted[1]).unwrap();
+    }
+    assert!(waiting.poll(Waker::noop()).is_pending(), "it insists");
+    assert!(keyspace.try_acquire(sorted[0]).is_none(), "and keeps what it has");
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    assert_eq!(keyspace.pauses().figures().longest_hold_us, 0);
+    drop((holder, waiting));
+    let figures = keyspace.pauses().figures();
+    assert!(figures.longest_hold_us >= 2000 && figures.long_holds[0] == 1, "{figures:?}");
 }
 
 #[test]

@@ -140,6 +140,7 @@ fn reset_statistics(
     for count in [Count::Hits, Count::Misses, Count::Expired, Count::ExpiryTimeouts] {
         counters.reset(count);
     }
+    server.keyspace.pauses().reset();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)

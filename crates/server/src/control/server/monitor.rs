@@ -21,7 +21,7 @@ pub(super) const MONITOR: ControlCommand = Command {
     run: |context, _, reply| {
         // As in Redis, who watches already is not answered.
         if !context.session.client.has_flag(client_flags::MONITOR) {
-            context.server.watchers.add(&context.session.client);
+            context.server.watchers.add(&context.server.mailboxes, &context.session.client);
             reply.ok();
         }
         Ok(Next::Done)

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a session is closed by its own worker; who kills it only leaves the wish.
 
+use std::sync::Arc;
+
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
 use keyspace::Refusal;
@@ -17,7 +19,10 @@ use crate::control::{Context, ControlCommand, Next};
 const KILL_SYNTAX: &str = "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | \
     SLAVE | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] \
     [SKIPME <YES | NO>] [MAXAGE maxage] [IDLE idle] [FLAGS flags] [NAME name] \
-    [LIB-NAME libname] [LIB-VER libver] [DB db] [CAPA capability] [IP ip]>";
+    [LIB-NAME libname] [LIB-VER libver] [DB db] [CAPA capability] [IP ip] \
+    [NOT-TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] [NOT-ID client-id [client-id ...]] \
+    [NOT-USER username] [NOT-ADDR ip:port] [NOT-LADDR ip:port] [NOT-NAME name] [NOT-FLAGS flags] \
+    [NOT-LIB-NAME libname] [NOT-LIB-VER libver] [NOT-DB db] [NOT-CAPA capability] [NOT-IP ip]>";
 
 pub(super) const KILL: ControlCommand = Command {
     spec: Spec {
@@ -83,11 +88,11 @@ fn kill_by_address(
 }
 
 /// Ends another client, or the own one once it has its reply.
-fn end(context: &Context<'_>, client: &Client, next: &mut Next) {
+fn end(context: &Context<'_>, client: &Arc<Client>, next: &mut Next) {
     if client.id == context.session.client.id {
         *next = Next::Close;
     } else {
-        client.signal(Signal::Kill);
+        context.server.mailboxes.signal(client, Signal::Kill, &context.worker.rounds);
     }
 }
 
@@ -125,7 +130,7 @@ fn unblock(
     let client = u64::try_from(id).ok().and_then(|id| context.server.clients.find(id));
     let blocked = client.filter(|client| client.has_flag(client_flags::BLOCKED));
     if let Some(client) = &blocked {
-        client.signal(signal);
+        context.server.mailboxes.signal(client, signal, &context.worker.rounds);
     }
     reply.integer(i64::from(blocked.is_some()));
     Ok(Next::Done)

@@ -55,6 +55,7 @@ const fn word(name: &'static str, arguments: (usize, usize), run: ControlHandler
 const WORDS: &[Word] = &[
     word("HELP", (2, 2), print_help),
     word("SLEEP", (3, 3), switches::sleep),
+    word("STOP-WORLD", (3, 3), switches::stop_world),
     word("OBJECT", (3, 4), inspect::object),
     word("SDSLEN", (3, 3), inspect::sdslen),
     word("HTSTATS", (3, 4), inspect::table_of_database),
@@ -148,6 +149,8 @@ const HELP_LINES: &[&str] = &[
     "    Enables or disables checksum checks for RDB files and RESTORE's payload.",
     "SLEEP <seconds>",
     "    Keep this client waiting for <seconds>. Decimals allowed. Others are served.",
+    "STOP-WORLD <seconds>",
+    "    Take the whole keyspace for <seconds>. Decimals allowed. Data commands wait.",
     "STRINGMATCH-TEST",
     "    Run a fuzz tester against the stringmatchlen() function.",
     "STRUCTSIZE",

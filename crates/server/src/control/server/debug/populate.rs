@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use crate::commit::commit;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::control::{Context, Next};
-use crate::heavy::Turnstile;
+use crate::heavy::Admission;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
@@ -31,7 +31,7 @@ pub(super) fn populate(
         value.try_reserve(size.unwrap_or(0)).map_err(|_| OUT_OF_MEMORY)?;
         let mut key = Vec::new();
         let mut digits = [0; 20];
-        let mut turnstile = Turnstile::enter(server.keyspace, lane);
+        let mut admission = Admission::wait(server.keyspace);
         for number in 0..count {
             let digits = base::number::format_i64(number, &mut digits);
             key.clear();
@@ -44,7 +44,7 @@ pub(super) fn populate(
             if let Some(size) = size.filter(|&size| size > 0) {
                 value.resize(size, 0);
             }
-            let acquisition = turnstile.acquire(server.keyspace.locate(&key).partition);
+            let acquisition = admission.acquire(server.keyspace.locate(&key).partition);
             let now = server.keyspace.clock().now_ms();
             let (touches, undoable, heavy) = (false, false, true);
             let options = TxOptions { lane, database, now, touches, undoable, heavy };

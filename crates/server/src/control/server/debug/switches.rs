@@ -10,6 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
+use crate::busy;
 use crate::clients::Client;
 use crate::config::parse_bytes;
 use crate::config::settings::MAXMEMORY_CLIENTS;
@@ -34,8 +35,7 @@ pub(super) fn sleep(
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let seconds = base::number::parse_f64(&args[2]).unwrap_or(0.0).max(0.0);
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let time = seconds(&args[2]);
     let (entry, resp) = (context.entry, context.session.resp);
     let args = OwnedArgs::from(args);
     let (mut sender, receiver) = oneshot::channel();
@@ -53,6 +53,26 @@ pub(super) fn sleep(
         let _ = sender.send(Elsewhere { output, seen: 0, ran });
     });
     Ok(Next::Wait(Stage::Elsewhere(receiver)))
+}
+
+/// Stops the world as a world operation of that length would.
+pub(super) fn stop_world(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
+    Ok(context.run_elsewhere(args, move |_, _, reply| {
+        busy::stop_world(keyspace, time);
+        reply.ok();
+        Ok(())
+    }))
+}
+
+/// A time in seconds; none at all where Redis' `strtod` would find none.
+fn seconds(argument: &[u8]) -> Duration {
+    let seconds = base::number::parse_f64(argument).unwrap_or(0.0).max(0.0);
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
 /// Answers with an error of the client's own.

@@ -1,8 +1,11 @@
-//! The sections Threads and Workers: how the load spreads over the threads that serve.
+//! The sections Threads and Workers: how the load spreads over the threads that serve, and how long
+//! they kept each other from data.
 //!
 //! Invariant: a worker is listed while it serves; what former workers did stays in the totals.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use ::keyspace::{HOLD_LIMITS_US, PauseFigures};
 
 use super::Report;
 use crate::server::Server;
@@ -33,6 +36,19 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
             let comma = if line.is_empty() { "" } else { "," };
             line += &format!("{comma}{name}={}", counter.load(Ordering::Relaxed));
         }
+        let mail = server.mailboxes.figures(lane);
+        line += &format!(",letters={},letter_wakes={}", mail.letters, mail.wakes);
         report.field(&format!("worker_{lane}"), line);
     }
+    write_pauses(&server.keyspace.pauses().figures(), report);
+}
+
+fn write_pauses(pauses: &PauseFigures, report: &mut Report) {
+    report.field("longest_lock_hold_us", pauses.longest_hold_us);
+    for (limit, count) in HOLD_LIMITS_US.iter().zip(pauses.long_holds) {
+        report.field(&format!("lock_holds_from_{}_ms", limit / 1000), count);
+    }
+    report.field("world_stops", pauses.stops);
+    report.field("last_world_stop_us", pauses.last_stop_us);
+    report.field("longest_world_stop_us", pauses.longest_stop_us);
 }

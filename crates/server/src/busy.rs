@@ -1,0 +1,112 @@
+//! -BUSY: who waits too long for what others hold is told so, instead of waiting on.
+//!
+//! A data command that cannot begin waits in its session. When what it waits for, a stop of the
+//! world or a command on a heavy-work thread, has lasted for `busy-reply-threshold`, it is answered
+//! BUSY, and so is every later one at once. Control commands wait for nobody: unlike in Redis,
+//! PING, INFO, CLIENT and CONFIG go on as ever.
+//!
+//! Invariant: a request that is answered so has not begun, and is in no queue any more.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use keyspace::{Acquisition, Keyspace, PartitionSet, Refusal};
+
+use crate::config::settings::BUSY_REPLY_THRESHOLD;
+use crate::server::Server;
+use crate::session::Parked;
+
+/// Redis names a script or leaves the words to the module that is busy; here it is a command.
+pub(crate) const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long command.");
+
+/// The commands on heavy-work threads that hold locks, or keep the world from stopping.
+#[derive(Default)]
+pub(crate) struct Underway {
+    count: AtomicUsize,
+    holds: Mutex<Vec<Arc<Held>>>,
+}
+
+/// What one of them holds.
+struct Held {
+    /// On the monotonic clock, in microseconds.
+    since_us: i64,
+    partitions: PartitionSet,
+}
+
+/// A command under way; it ends when dropped, after its locks.
+pub(crate) struct Hold {
+    server: &'static Server,
+    held: Arc<Held>,
+}
+
+impl Hold {
+    /// A command begins that holds these partitions.
+    pub(crate) fn begin(server: &'static Server, since_us: i64, partitions: PartitionSet) -> Self {
+        let held = Arc::new(Held { since_us, partitions });
+        server.underway.holds().push(Arc::clone(&held));
+        server.underway.count.fetch_add(1, Ordering::Relaxed);
+        Self { server, held }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let Self { server, held } = self;
+        server.underway.holds().retain(|other| !Arc::ptr_eq(other, held));
+        server.underway.count.fetch_sub(1, Ordering::Relaxed);
+        if !held.partitions.is_empty() {
+            let micros = server.keyspace.clock().monotonic_us() - held.since_us;
+            server.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+        }
+    }
+}
+
+impl Underway {
+    /// Since when the first of those that `counts` has been under way.
+    fn since(&self, counts: impl Fn(&Held) -> bool) -> Option<i64> {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let holds = self.holds();
+        holds.iter().filter(|held| counts(held)).map(|held| held.since_us).min()
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Vec<Arc<Held>>> {
+        self.holds.lock().expect("no critical section here panics")
+    }
+}
+
+/// How long a request may wait on, in microseconds: not at all if 0 or less, for ever if `None`.
+pub(crate) fn patience_left(server: &Server, parked: &Parked) -> Option<i64> {
+    let threshold = i64::try_from(server.config.get(BUSY_REPLY_THRESHOLD)).unwrap_or(i64::MAX);
+    if threshold == 0 {
+        return None;
+    }
+    // Behind short commands only, however many, it waits from its own beginning.
+    let since = since(server, parked).unwrap_or(parked.began_us);
+    let now = server.keyspace.clock().monotonic_us();
+    Some(since.saturating_add(threshold.saturating_mul(1000)) - now)
+}
+
+/// Since when there has been what a request waits for, if that is known.
+fn since(server: &Server, parked: &Parked) -> Option<i64> {
+    let Parked { acquisition, round, .. } = parked;
+    let waits_for_heavy_work = acquisition.wants_world() || round.pass.is_some();
+    let stop = server.keyspace.stopped_since();
+    if waits_for_heavy_work {
+        return stop.into_iter().chain(server.underway.since(|_| true)).min();
+    }
+    stop.or_else(|| {
+        let partition = acquisition.awaits()?;
+        server.underway.since(|held| held.partitions.contains(&partition))
+    })
+}
+
+/// Takes the world for a while, for `DEBUG STOP-WORLD`: on a heavy-work thread.
+pub(crate) fn stop_world(keyspace: &'static Keyspace, time: std::time::Duration) {
+    let mut acquisition = Acquisition::of_world(keyspace);
+    while acquisition.poll(std::task::Waker::noop()).is_pending() {
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+    std::thread::sleep(time);
+}

@@ -1,0 +1,344 @@
+//! Mailboxes: what threads owe the clients of a worker, left there and announced once.
+//!
+//! Each worker has one. Who owes its clients something, a message for many or a wake-up for one,
+//! leaves a letter, under whatever locks give the letters their order; after the batch it rings
+//! once at each worker that got any (`Rounds`). The worker hands the letters out on its own thread,
+//! so a message to ten thousand subscribers costs its publisher a letter and a ring per worker, and
+//! its bytes are shared until each session writes its own.
+//!
+//! Invariants: the letters of a mailbox are handed out in the order they came; a mailbox without a
+//! worker is closed, and a letter to it is handed out at once by whom it comes from.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use crate::audience::Roll;
+use crate::clients::{Client, Signal};
+use crate::crew::MAX_WORKERS;
+
+/// The mailbox of clients that are between two workers; never open.
+pub(crate) const IN_TRANSIT: usize = MAX_WORKERS;
+
+/// One mailbox for each worker there may be.
+pub(crate) struct Mailboxes {
+    boxes: Box<[Mailbox]>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Mailbox(Mutex<Tray>);
+
+#[derive(Default)]
+struct Tray {
+    /// Whether a worker empties it.
+    is_open: bool,
+    letters: VecDeque<Letter>,
+    /// The worker's task, while it waits for letters.
+    reader: Option<Waker>,
+    figures: MailFigures,
+}
+
+/// What a mailbox saw since the last reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MailFigures {
+    /// Letters that came, which also numbers them.
+    pub(crate) letters: u64,
+    /// How often the worker was woken for them.
+    pub(crate) wakes: u64,
+}
+
+/// What is left for clients of a worker.
+pub(crate) enum Letter {
+    /// Bytes for those of an audience who had joined when it came: its number says who.
+    Message { number: u64, roll: Arc<Roll>, bytes: Arc<[u8]> },
+    /// A client was asked something, and is to see to it.
+    Wake(Arc<Client>),
+}
+
+/// The mailboxes that a thread left letters in since it last rang.
+#[derive(Default)]
+pub(crate) struct Rounds(Cell<u128>);
+
+const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "rounds have a bit for each worker");
+
+impl Mailboxes {
+    pub(crate) fn new() -> Self {
+        Self { boxes: (0..=IN_TRANSIT).map(|_| Mailbox::default()).collect() }
+    }
+
+    /// Leaves bytes for an audience's members at a worker.
+    pub(crate) fn leave_message(
+        &self,
+        lane: usize,
+        rounds: &Rounds,
+        roll: &Arc<Roll>,
+        bytes: &Arc<[u8]>,
+    ) {
+        let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
+        self.leave(lane, rounds, |number| Letter::Message { number, roll, bytes });
+    }
+
+    /// Asks something of a client.
+    pub(crate) fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) {
+        client.ask(signal);
+        // The client may move meanwhile: whoever hands the letter out wakes it where it is.
+        self.leave(client.lane(), rounds, |_| Letter::Wake(Arc::clone(client)));
+    }
+
+    fn leave(&self, lane: usize, rounds: &Rounds, letter: impl FnOnce(u64) -> Letter) {
+        let mut tray = self.tray(lane);
+        tray.figures.letters += 1;
+        let letter = letter(tray.figures.letters);
+        if tray.is_open {
+            tray.letters.push_back(letter);
+            rounds.0.set(rounds.0.get() | 1 << lane);
+        } else {
+            drop(tray);
+            letter.hand_out();
+        }
+    }
+
+    /// Tells all workers that got letters, each once.
+    #[inline]
+    pub(crate) fn ring(&self, rounds: &Rounds) {
+        if rounds.0.get() != 0 {
+            self.ring_all(rounds.0.take());
+        }
+    }
+
+    #[cold]
+    fn ring_all(&self, mut lanes: u128) {
+        while lanes != 0 {
+            let mut tray = self.tray(lanes.trailing_zeros() as usize);
+            // Without a reader the worker is up already, or was told by somebody else.
+            let reader = tray.reader.take();
+            tray.figures.wakes += u64::from(reader.is_some());
+            drop(tray);
+            reader.into_iter().for_each(Waker::wake);
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// The number that the last letter to a worker had.
+    pub(crate) fn last_number(&self, lane: usize) -> u64 {
+        self.tray(lane).figures.letters
+    }
+
+    /// A worker begins to empty its mailbox.
+    pub(crate) fn open(&self, lane: usize) {
+        self.tray(lane).is_open = true;
+    }
+
+    /// A worker stops doing so; what is left is handed out.
+    pub(crate) fn close(&self, lane: usize) {
+        let left = {
+            let mut tray = self.tray(lane);
+            tray.is_open = false;
+            std::mem::take(&mut tray.letters)
+        };
+        left.iter().for_each(|letter| _ = letter.hand_out());
+    }
+
+    /// Takes all letters of a worker, in order; if there are none, this waker is woken when there
+    /// are.
+    pub(crate) fn poll(&self, lane: usize, waker: &Waker) -> Poll<VecDeque<Letter>> {
+        let mut tray = self.tray(lane);
+        if tray.letters.is_empty() {
+            tray.reader = Some(waker.clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(std::mem::take(&mut tray.letters))
+    }
+
+    /// Takes all letters of a worker that there are.
+    pub(crate) fn collect(&self, lane: usize) -> VecDeque<Letter> {
+        std::mem::take(&mut self.tray(lane).letters)
+    }
+
+    /// What came to a worker.
+    pub(crate) fn figures(&self, lane: usize) -> MailFigures {
+        self.tray(lane).figures
+    }
+
+    fn tray(&self, lane: usize) -> MutexGuard<'_, Tray> {
+        self.boxes[lane].0.lock().expect("no critical section here panics")
+    }
+}
+
+impl Letter {
+    /// Gives the letter to its clients and wakes them; how many there were.
+    pub(crate) fn hand_out(&self) -> usize {
+        match self {
+            Self::Message { number, roll, bytes } => roll.deliver(*number, bytes),
+            Self::Wake(client) => {
+                client.wake();
+                1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds};
+    use crate::audience::Audience;
+    use crate::clients::{Client, Clients, Peer, Signal};
+
+    #[derive(Default)]
+    struct Bell(AtomicUsize);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    const LANES: usize = 4;
+
+    struct Rig {
+        clients: Clients,
+        mailboxes: Mailboxes,
+        audience: Audience,
+        /// Rung by the rounds at each worker.
+        bells: [Arc<Bell>; LANES],
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let rig = Self {
+                clients: Clients::default(),
+                mailboxes: Mailboxes::new(),
+                audience: Audience::default(),
+                bells: Default::default(),
+            };
+            for lane in 0..LANES {
+                rig.mailboxes.open(lane);
+                rig.wait(lane);
+            }
+            rig
+        }
+
+        /// The worker finds its mailbox empty.
+        fn wait(&self, lane: usize) {
+            let waker = Waker::from(Arc::clone(&self.bells[lane]));
+            assert!(self.mailboxes.poll(lane, &waker).is_pending());
+        }
+
+        fn join(&self, lane: usize) -> Arc<Client> {
+            let client = self.clients.register(Peer::Unix, Peer::Unix, 0, 0);
+            client.set_lane(lane);
+            self.audience.join(&self.mailboxes, lane, &client);
+            client
+        }
+
+        fn publish(&self, rounds: &Rounds, text: &str) {
+            self.audience.publish(&self.mailboxes, rounds, &Arc::from(text.as_bytes()));
+        }
+
+        fn empty(&self, lane: usize) -> usize {
+            let letters = self.mailboxes.collect(lane);
+            letters.iter().for_each(|letter| _ = letter.hand_out());
+            letters.len()
+        }
+
+        fn rung(&self) -> [usize; LANES] {
+            self.bells.each_ref().map(|bell| bell.0.load(Ordering::SeqCst))
+        }
+    }
+
+    fn read(client: &Client) -> String {
+        let pieces = client.take_deliveries();
+        pieces.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect()
+    }
+
+    #[test]
+    fn ten_thousand_subscribers_cost_a_letter_and_a_wake_per_worker() {
+        let rig = Rig::new();
+        let clients: Vec<_> = (0..10_000).map(|number| rig.join(number % LANES)).collect();
+        let (rounds, message) = (Rounds::default(), Arc::<[u8]>::from(&b"hello"[..]));
+        rig.audience.publish(&rig.mailboxes, &rounds, &message);
+        assert_eq!(Arc::strong_count(&message), 1 + LANES);
+        assert_eq!(rig.rung(), [0; LANES], "nobody is woken before the batch is over");
+        rig.mailboxes.ring(&rounds);
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [1; LANES]);
+        for lane in 0..LANES {
+            assert_eq!(rig.mailboxes.figures(lane), MailFigures { letters: 1, wakes: 1 });
+            assert_eq!(rig.empty(lane), 1);
+        }
+        assert_eq!(Arc::strong_count(&message), 1 + clients.len(), "shared, not copied");
+        assert_eq!(clients[0].delivery_bytes(), 5);
+        assert!(clients.iter().all(|client| read(client) == "hello"));
+    }
+
+    #[test]
+    fn a_batch_of_many_messages_wakes_once_and_keeps_their_order() {
+        let rig = Rig::new();
+        let (one, rounds) = (rig.join(2), Rounds::default());
+        for number in 0..10 {
+            rig.publish(&rounds, &number.to_string());
+        }
+        rig.mailboxes.ring(&rounds);
+        rig.publish(&rounds, "!");
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [0, 0, 1, 0], "who is awake is not woken, who got nothing neither");
+        assert_eq!((rig.empty(2), read(&one).as_str()), (11, "0123456789!"));
+        rig.wait(2);
+        rig.publish(&rounds, "more");
+        rig.mailboxes.ring(&rounds);
+        assert_eq!(rig.rung(), [0, 0, 2, 0]);
+    }
+
+    #[test]
+    fn who_joins_or_leaves_in_between_gets_what_is_meant_for_it() {
+        let rig = Rig::new();
+        let (rounds, early) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        let late = rig.join(0);
+        rig.publish(&rounds, "b");
+        rig.audience.leave(&early);
+        assert_eq!(rig.empty(0), 2);
+        assert_eq!((read(&early), read(&late)), (String::new(), "b".to_owned()));
+        rig.audience.leave(&late);
+        assert!(rig.audience.is_empty());
+    }
+
+    #[test]
+    fn who_moves_misses_nothing_and_sees_no_other_order() {
+        let rig = Rig::new();
+        let (rounds, client) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        rig.audience.relocate(&rig.mailboxes, &client, IN_TRANSIT);
+        // The worker that it leaves empties its mailbox.
+        rig.publish(&rounds, "b");
+        assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
+        rig.audience.relocate(&rig.mailboxes, &client, 1);
+        rig.publish(&rounds, "c");
+        assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
+        rig.mailboxes.close(1);
+        rig.publish(&rounds, "d");
+        assert_eq!(read(&client), "d", "nobody empties this mailbox any more");
+    }
+
+    #[test]
+    fn signals_to_many_clients_of_a_worker_wake_it_once() {
+        let rig = Rig::new();
+        let (bell, rounds) = (Arc::new(Bell::default()), Rounds::default());
+        let clients: Vec<_> = (0..50).map(|_| rig.join(3)).collect();
+        for client in &clients {
+            client.set_waker(&Waker::from(Arc::clone(&bell)));
+            rig.mailboxes.signal(client, Signal::Kill, &rounds);
+            assert!(client.is_asked(Signal::Kill));
+        }
+        rig.mailboxes.ring(&rounds);
+        assert_eq!((rig.rung()[3], bell.0.load(Ordering::SeqCst)), (1, 0));
+        rig.empty(3);
+        assert_eq!(bell.0.load(Ordering::SeqCst), 50);
+    }
+}

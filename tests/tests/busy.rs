@@ -1,0 +1,144 @@
+//! What others hold for long: who waits for it is told BUSY in the end, control commands go on, and
+//! INFO tells how long it was held.
+
+use std::time::Duration;
+
+use proto::value::Value;
+use tests::render::render;
+use tests::server::eventually;
+use tests::{Arrival, Client, Server, check};
+
+const BUSY: &str = "(error) BUSY Redis is busy running a long command.";
+
+fn start(arguments: &[&str]) -> Server {
+    let common = ["--worker-threads", "1", "--enable-debug-command", "yes"];
+    Server::start(&[&common, arguments].concat())
+}
+
+fn ask(client: &mut Client, line: &str) -> String {
+    render(&client.call(&line.split(' ').collect::<Vec<_>>()))
+}
+
+/// A number of INFO; behind the name may follow more of the line up to the number.
+fn number(client: &mut Client, name: &str) -> u64 {
+    let info = ask(client, "INFO everything");
+    let (_, after) = info.split_once(name).unwrap_or_else(|| panic!("{name} in {info}"));
+    let end = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+    after[..end].parse().unwrap_or_else(|_| panic!("{name} in {info}"))
+}
+
+fn is_silent(client: &mut Client) -> bool {
+    client.arrival(Duration::ZERO).is_ok_and(|arrival| arrival == Arrival::Silence)
+}
+
+/// Two strings whose longest common subsequence takes long to find.
+fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
+    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
+    for (key, step) in [(one, 7), (other, 11)] {
+        let value: String = text(step).collect();
+        assert_eq!(render(&client.call(&["SET", key, &value])), "OK");
+    }
+}
+
+/// Begins a stop of the world that outlasts the test's questions.
+fn stop_world(server: &Server, seconds: &str) -> (Client, Client) {
+    let (mut stopper, mut client) = (server.client(), server.client());
+    stopper.send(&["DEBUG", "STOP-WORLD", seconds]);
+    eventually("the world is stopped", || ask(&mut client, "GET k") == BUSY);
+    (stopper, client)
+}
+
+#[test]
+fn who_waits_too_long_for_the_world_is_told_so() {
+    let server = start(&["--lua-time-limit", "50"]);
+    let (mut stopper, mut client) = stop_world(&server, "3");
+    for line in ["SET k v", "MGET a b", "DEL k", "FLUSHALL", "RANDOMKEY"] {
+        assert_eq!(ask(&mut client, line), BUSY, "{line}");
+    }
+    client.send(&["GET", "k"]);
+    client.send(&["ECHO", "in order"]);
+    assert_eq!(render(&client.receive()), BUSY);
+    assert_eq!(render(&client.receive()), "\"in order\"");
+    assert!(number(&mut client, "errorstat_BUSY:count=") >= 6);
+    assert_eq!(
+        number(&mut client, "cmdstat_flushall:calls=0,usec=0,usec_per_call=0.00,rejected_calls="),
+        1
+    );
+    assert!(is_silent(&mut stopper), "the world stands still");
+    assert_eq!(render(&stopper.receive()), "OK");
+    check(&mut client, "> GET k\n(nil)\n> SET k v\nOK\n> FLUSHALL\nOK");
+}
+
+#[test]
+fn control_commands_go_on_while_the_world_stands() {
+    let server = start(&["--busy-reply-threshold", "20"]);
+    let (mut stopper, mut client) = stop_world(&server, "3");
+    let script = "
+        > PING
+        PONG
+        > CONFIG GET busy-reply-threshold
+        1) \"busy-reply-threshold\"
+        2) \"20\"
+        > CLIENT SETNAME me
+        OK
+        > SELECT 1
+        OK
+        > CONFIG SET busy-reply-threshold 0
+        OK
+    ";
+    check(&mut client, script);
+    let mut newcomer = server.client();
+    assert_eq!(ask(&mut newcomer, "PING"), "PONG");
+    assert!(is_silent(&mut stopper));
+    // Without a threshold one waits as long as it takes.
+    newcomer.send(&["GET", "k"]);
+    assert_eq!(render(&stopper.receive()), "OK");
+    assert_eq!(render(&newcomer.receive()), "(nil)");
+}
+
+#[test]
+fn who_waits_too_long_for_a_key_is_told_so_and_nobody_else() {
+    let server = start(&["--busy-reply-threshold", "20"]);
+    let (mut slow, mut rival, mut other) = (server.client(), server.client(), server.client());
+    slow_pair(&mut other, "a", "b", 10_000);
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    eventually("the command holds its keys", || ask(&mut rival, "STRLEN a") == BUSY);
+    assert_eq!(ask(&mut other, "INCR counter"), "(integer) 1");
+    assert_eq!(ask(&mut rival, "MGET counter b"), BUSY);
+    assert_eq!(ask(&mut rival, "FLUSHALL"), BUSY, "it would have to wait for that command");
+    assert_eq!(ask(&mut rival, "LCS counter none LEN"), "(integer) 0");
+    assert!(is_silent(&mut slow));
+    assert!(matches!(slow.receive(), Value::Integer(_)));
+    assert_eq!(ask(&mut rival, "STRLEN a"), "(integer) 10000");
+}
+
+#[test]
+fn long_holds_and_stops_stand_in_info_until_they_are_reset() {
+    let server = start(&[]);
+    let mut client = server.client();
+    slow_pair(&mut client, "a", "b", 5_000);
+    assert!(matches!(client.call(&["LCS", "a", "b", "LEN"]), Value::Integer(_)));
+    let took = number(&mut client, "cmdstat_lcs:calls=1,usec=");
+    assert!(took > 1000, "{took}");
+    assert!(number(&mut client, "longest_lock_hold_us:") >= took);
+    assert!(number(&mut client, "lock_holds_from_1_ms:") >= 1);
+    check(&mut client, "> DEBUG STOP-WORLD 0.05\nOK");
+    for name in ["longest_world_stop_us:", "last_world_stop_us:"] {
+        assert!(number(&mut client, name) >= 50_000, "{name}");
+    }
+    assert_eq!(number(&mut client, "world_stops:"), 1);
+    check(&mut client, "> FLUSHALL\nOK");
+    assert_eq!(number(&mut client, "world_stops:"), 2);
+    assert!(number(&mut client, "longest_world_stop_us:") >= 50_000);
+    check(&mut client, "> CONFIG RESETSTAT\nOK");
+    for name in ["longest_world_stop_us:", "last_world_stop_us:", "world_stops:"] {
+        assert_eq!(number(&mut client, name), 0, "{name}");
+    }
+}
+
+#[test]
+fn only_who_may_debug_stops_the_world() {
+    let server = Server::start(&[]);
+    let reply = ask(&mut server.client(), "DEBUG STOP-WORLD 1");
+    assert!(reply.starts_with("(error) ERR DEBUG command not allowed"), "{reply}");
+}
