@@ -1,4 +1,4 @@
-//! The binary: `apus` is the server.
+//! The binary: `apus` is the server, `apus bench` the load generator.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -7,5 +7,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    server::run(std::env::args_os().skip(1))
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    if arguments.next_if(|word| word == "bench").is_some() {
+        return bench::run(arguments);
+    }
+    server::run(arguments)
 }

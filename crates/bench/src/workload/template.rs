@@ -52,7 +52,7 @@ enum Piece {
     /// As it is.
     Bytes(Vec<u8>),
     /// A word that is the key between fixed bytes, and what follows it.
-    Key(KeyWord),
+    Key(Box<KeyWord>),
     /// Any other word with gaps.
     Word(Vec<Segment>),
 }
@@ -233,14 +233,14 @@ impl Template {
         });
         let tail = [suffix, b"\r\n"].concat();
         let (prefix_len, suffix_len) = (prefix.len(), suffix.len());
-        self.pieces.push(Piece::Key(KeyWord { heads, prefix_len, suffix_len, tail }));
+        let word = KeyWord { heads, prefix_len, suffix_len, tail };
+        self.pieces.push(Piece::Key(Box::new(word)));
     }
 
     fn push_fixed(&mut self, bytes: &[u8]) {
         match self.pieces.last_mut() {
-            Some(Piece::Bytes(fixed) | Piece::Key(KeyWord { tail: fixed, .. })) => {
-                fixed.extend_from_slice(bytes);
-            }
+            Some(Piece::Bytes(fixed)) => fixed.extend_from_slice(bytes),
+            Some(Piece::Key(word)) => word.tail.extend_from_slice(bytes),
             Some(Piece::Word(_)) | None => self.pieces.push(Piece::Bytes(bytes.to_vec())),
         }
     }

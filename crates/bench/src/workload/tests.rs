@@ -23,7 +23,7 @@ fn workload(line: &str) -> Workload {
 
 /// A request as words. What is left over, or any length that is not true, is a failure.
 fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
-    fn number<'a>(bytes: &'a [u8], sigil: u8) -> (usize, &'a [u8]) {
+    fn number(bytes: &[u8], sigil: u8) -> (usize, &[u8]) {
         let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a line");
         assert_eq!(bytes[0], sigil);
         let digits = std::str::from_utf8(&bytes[1..end]).expect("digits");
