@@ -42,6 +42,8 @@ pub enum ReplyKind {
     Plain,
     /// A null is a miss, anything else a hit.
     Read,
+    /// The same for a part of a string (GETRANGE), where an empty string stands for null.
+    ReadPart,
     /// An array (MGET): each element a hit or a miss.
     MultiRead,
 }

@@ -7,8 +7,13 @@
 use base::number::{parse_f64, parse_i64, parse_u64};
 use proto::value::ReplyError;
 
+use crate::workload::ReplyKind;
+
 /// Simple strings, errors and numbers end within this many bytes.
 const LINE_LIMIT: usize = 1 << 16;
+
+/// An empty string.
+const EMPTY: &[u8] = b"$0\r\n\r\n";
 
 /// How deep aggregates may lie in each other.
 const DEPTH_LIMIT: usize = 64;
@@ -39,6 +44,18 @@ pub(super) struct Reply {
     pub(super) misses: u32,
     /// Its length, that of push messages and attributes before it included.
     pub(super) bytes: u64,
+}
+
+impl Reply {
+    /// The same with an empty part of a string taken for the null that it stands for.
+    #[inline]
+    pub(super) fn as_answer_to(&self, kind: ReplyKind) -> Self {
+        let is_empty = self.nature == Nature::Value && self.bytes == EMPTY.len() as u64;
+        match kind {
+            ReplyKind::ReadPart if is_empty => Self { nature: Nature::Null, ..*self },
+            _ => *self,
+        }
+    }
 }
 
 /// The three things that a reply can be.

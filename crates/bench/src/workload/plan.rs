@@ -251,7 +251,7 @@ fn single_get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     };
     Kind {
         command: GETS,
-        reply: ReplyKind::Read,
+        reply: if offset > 0 { ReplyKind::ReadPart } else { ReplyKind::Read },
         in_turn,
         pattern: load.keys.patterns.1,
         template: Template::compile(&words),
@@ -317,6 +317,7 @@ fn reply_kind(words: &[Vec<u8>]) -> ReplyKind {
     let verb = words.first().map_or_else(Vec::new, |word| word.to_ascii_uppercase());
     match verb.as_slice() {
         b"GET" | b"GETEX" | b"GETDEL" | b"HGET" | b"LINDEX" | b"ZSCORE" => ReplyKind::Read,
+        b"GETRANGE" => ReplyKind::ReadPart,
         b"MGET" | b"HMGET" => ReplyKind::MultiRead,
         _ => ReplyKind::Plain,
     }

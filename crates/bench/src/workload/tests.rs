@@ -174,6 +174,8 @@ fn replies_are_read_as_what_they_are() {
         (["--ratio=1:0", ""], ReplyKind::Plain),
         (["--ratio=0:1", ""], ReplyKind::Read),
         (["--ratio=0:1", "--multi-key-get=2"], ReplyKind::MultiRead),
+        (["--ratio=0:1", "--data-offset=1"], ReplyKind::ReadPart),
+        (["--command=getrange __key__ 0 1", ""], ReplyKind::ReadPart),
         (["--command=hget __key__ f", ""], ReplyKind::Read),
         (["--command=MGET __key__ k", ""], ReplyKind::MultiRead),
         (["--command=INCR __key__", ""], ReplyKind::Plain),

@@ -95,6 +95,7 @@ impl Driver<'_> {
         if pending.is_asking {
             return Ok(());
         }
+        let reply = &reply.as_answer_to(pending.sent.reply);
         self.count(client, &pending, reply, now);
         self.verify(index, client, &pending, reply);
         self.clients[client].outstanding -= 1;
@@ -104,8 +105,8 @@ impl Driver<'_> {
     #[inline]
     fn count(&mut self, client: usize, pending: &Pending, reply: &Reply, now: u64) {
         let (hits, misses) = match (pending.sent.reply, reply.nature) {
-            (ReplyKind::Read, Nature::Value) => (1, 0),
-            (ReplyKind::Read, Nature::Null) => (0, 1),
+            (ReplyKind::Read | ReplyKind::ReadPart, Nature::Value) => (1, 0),
+            (ReplyKind::Read | ReplyKind::ReadPart, Nature::Null) => (0, 1),
             (ReplyKind::MultiRead, Nature::Value) => (reply.hits, reply.misses),
             _ => (0, 0),
         };

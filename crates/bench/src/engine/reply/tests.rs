@@ -6,6 +6,7 @@ use proptest::{prop_assert, prop_assert_eq};
 use proto::value::{ReplyError, ReplyLimits, ReplyParser, Value};
 
 use super::{Nature, Reply, Scanner};
+use crate::workload::ReplyKind;
 
 /// Everything in `stream`, given in pieces that end at `cuts`, with the text of each reply.
 fn scan_all(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Reply, Vec<u8>)>, ReplyError> {
@@ -25,6 +26,20 @@ fn scan_all(stream: &[u8], cuts: &[usize]) -> Result<Vec<(Reply, Vec<u8>)>, Repl
 
 fn reply(nature: Nature, hits: u32, misses: u32, bytes: usize) -> Reply {
     Reply { nature, hits, misses, bytes: bytes as u64 }
+}
+
+#[test]
+fn an_empty_part_of_a_string_is_none() {
+    for (stream, kind, nature) in [
+        ("$0\r\n\r\n", ReplyKind::ReadPart, Nature::Null),
+        ("$0\r\n\r\n", ReplyKind::Read, Nature::Value),
+        ("$1\r\na\r\n", ReplyKind::ReadPart, Nature::Value),
+        ("$-1\r\n", ReplyKind::ReadPart, Nature::Null),
+        ("-ERR\r\n", ReplyKind::ReadPart, Nature::Error),
+    ] {
+        let replies = scan_all(stream.as_bytes(), &[]).expect("well-formed");
+        assert_eq!(replies[0].0.as_answer_to(kind).nature, nature, "{stream:?} {kind:?}");
+    }
 }
 
 #[test]
