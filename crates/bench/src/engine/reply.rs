@@ -171,7 +171,9 @@ impl Scanner {
             self.text.clear();
         }
         match kind {
-            b'$' if text != b"-1" => Ok(self.begin_string(text, Nature::Value)?),
+            // A pattern, since a comparison of slices is a call.
+            b'$' | b'*' if matches!(text, [b'-', b'1']) => Ok(Some(Nature::Null)),
+            b'$' => self.begin_string(text, Nature::Value),
             b'+' if text.contains(&b'\r') => Err(ReplyError::LineEnd),
             b'+' => Ok(Some(Nature::Value)),
             b'-' => {
@@ -181,7 +183,6 @@ impl Scanner {
                 Ok(Some(Nature::Error))
             }
             b':' => holds(parse_i64(text).is_some(), Nature::Value),
-            b'$' | b'*' if text == b"-1" => Ok(Some(Nature::Null)),
             b'*' | b'~' => self.begin(Kind::Value, text, 1),
             b'%' => self.begin(Kind::Value, text, 2),
             b'|' => self.begin(Kind::Attribute, text, 2),
@@ -209,13 +210,14 @@ impl Scanner {
         let (piece, rest) = input.split_at(taken);
         *input = rest;
         let missing = body.missing - taken as u64;
-        // How many bytes of the piece belong to the CR LF, and how many are still to come.
-        let ending = 2_u64.saturating_sub(missing).min(taken as u64) as usize;
-        let (content, ending) = piece.split_at(taken - ending);
-        let expected = &b"\r\n"[2 - (missing.min(2) as usize + ending.len())..][..ending.len()];
-        if ending != expected {
-            return Err(ReplyError::LineEnd);
-        }
+        let content = match (missing, piece) {
+            (0, [content @ .., b'\r', b'\n']) => content,
+            (0, [b'\n']) => &[],
+            (0, _) => return Err(ReplyError::LineEnd),
+            (1, [content @ .., b'\r']) => content,
+            (1, _) => return Err(ReplyError::LineEnd),
+            (_, content) => content,
+        };
         if self.open.is_empty() && (self.keeps_values || body.nature == Nature::Error) {
             self.text.extend_from_slice(content);
         }

@@ -85,15 +85,22 @@ impl Driver<'_> {
     #[inline]
     fn can_issue(&self, client: usize) -> bool {
         let state = &self.clients[client];
-        let room =
-            |index: usize| self.links[index].has_room(self.pipeline, self.reconnect_interval);
-        let step = self.clients.len();
         self.is_running
             && state.is_started
             && !state.is_exhausted
             && !self.is_stopping
             && state.parked < PARKED_MAX
-            && (client..self.links.len()).step_by(step).any(room)
+            && self.has_room(client)
+    }
+
+    #[inline]
+    fn has_room(&self, client: usize) -> bool {
+        let is_free =
+            |index: usize| self.links[index].has_room(self.pipeline, self.reconnect_interval);
+        match self.map {
+            None => is_free(client),
+            Some(_) => (client..self.links.len()).step_by(self.clients.len()).any(is_free),
+        }
     }
 
     /// Takes one request from the client's stream: `false` at its end.
