@@ -3,7 +3,10 @@
 //! Invariant: the set is the one the process was started with; what a bound thread inherits to the
 //! threads that it starts never narrows it.
 
+mod cpu_quota;
+
 use std::fs;
+use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -51,14 +54,16 @@ impl Cores {
             let workers = asked.min(crate::crew::MAX_WORKERS);
             return Workforce { workers, reason: "asked for" };
         }
-        // It knows the affinity mask and the CPU quota of cgroups, version 1 and 2.
-        let usable = std::thread::available_parallelism().map_or(1, usize::from);
-        let reason = if usable < self.numbers.len() {
-            "the cgroup's CPU quota"
-        } else if online_cores().is_some_and(|online| usable < online) {
-            "the affinity mask"
-        } else {
-            "one per core"
+        self.by_default(cpu_quota::cores(Path::new("/")), online_cores())
+    }
+
+    /// One for each core of the affinity mask, and no more than the cgroups' CPU quota allows.
+    fn by_default(&self, quota: Option<usize>, online: Option<usize>) -> Workforce {
+        let bound = self.numbers.len().max(1);
+        let (usable, reason) = match quota {
+            Some(quota) if quota < bound => (quota, "the cgroup's CPU quota"),
+            _ if online.is_some_and(|online| bound < online) => (bound, "the affinity mask"),
+            _ => (bound, "one per core"),
         };
         Workforce { workers: usable.min(crate::crew::MAX_WORKERS), reason }
     }
@@ -97,6 +102,23 @@ mod tests {
         assert_eq!(cores.workforce(3).reason, "asked for");
         assert_eq!(cores.workforce(5000).workers, crate::crew::MAX_WORKERS);
         assert!((1..=cores.numbers.len()).contains(&cores.workforce(0).workers));
+    }
+
+    #[test]
+    fn the_smallest_limit_decides() {
+        let mut cores = Cores::of_process();
+        cores.numbers = vec![0, 2, 4, 6];
+        for (quota, online, workers, reason) in [
+            (None, Some(4), 4, "one per core"),
+            (None, None, 4, "one per core"),
+            (None, Some(8), 4, "the affinity mask"),
+            (Some(4), Some(8), 4, "the affinity mask"),
+            (Some(9), Some(4), 4, "one per core"),
+            (Some(3), Some(8), 3, "the cgroup's CPU quota"),
+        ] {
+            let workforce = cores.by_default(quota, online);
+            assert_eq!((workforce.workers, workforce.reason), (workers, reason));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Invariant: a syslog that does not listen loses its lines and holds up nobody.
 
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 use crate::config::settings::{SYSLOG_FACILITY, SYSLOG_IDENT};
 use crate::config::{Config, LogLevel, SyslogFacility};
@@ -19,8 +20,12 @@ pub(crate) struct Syslog {
 impl Syslog {
     /// Connects, if somebody listens.
     pub(crate) fn connect(config: &Config) -> Option<Self> {
+        Self::connect_at(Path::new(SOCKET), config)
+    }
+
+    fn connect_at(path: &Path, config: &Config) -> Option<Self> {
         let socket = UnixDatagram::unbound().ok()?;
-        socket.connect(SOCKET).ok()?;
+        socket.connect(path).ok()?;
         // A full queue is no reason to wait with a lock in hand.
         socket.set_nonblocking(true).ok()?;
         let facility = number(config.get(SYSLOG_FACILITY));
@@ -63,8 +68,34 @@ fn number(facility: SyslogFacility) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::line;
-    use crate::config::LogLevel;
+    use std::os::unix::net::UnixDatagram;
+
+    use super::{Syslog, line};
+    use crate::config::{Config, LogLevel};
+
+    #[test]
+    fn lines_reach_who_listens() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let config = Config::new();
+        assert!(Syslog::connect_at(&path, &config).is_none(), "nobody listens");
+        let receiver = UnixDatagram::bind(&path).unwrap();
+        let syslog = Syslog::connect_at(&path, &config).unwrap();
+        syslog.write(LogLevel::Warning, "one");
+        syslog.write(LogLevel::Debug, "two\nlines");
+        for (level, text) in [(LogLevel::Warning, "one"), (LogLevel::Debug, "two\nlines")] {
+            let expected = line(16, level, "redis", text);
+            let mut bytes = [0; 100];
+            let length = receiver.recv(&mut bytes).unwrap();
+            assert_eq!(bytes[..length], *expected.as_bytes());
+        }
+        // A full queue loses lines and holds up nobody.
+        for _ in 0..100_000 {
+            syslog.write(LogLevel::Notice, "more than the queue holds");
+        }
+        drop(receiver);
+        syslog.write(LogLevel::Notice, "to nobody");
+    }
 
     #[test]
     fn facility_and_level_make_the_priority() {
