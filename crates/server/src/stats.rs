@@ -29,6 +29,7 @@ pub(crate) struct Stats {
     pub(crate) query_buffer_overruns: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
     pub(crate) panics: AtomicU64,
+    pub(crate) denied_logins: AtomicU64,
 }
 
 #[derive(Default)]
@@ -63,6 +64,7 @@ impl Stats {
             query_buffer_overruns: AtomicU64::new(0),
             output_limit_disconnections: AtomicU64::new(0),
             panics: AtomicU64::new(0),
+            denied_logins: AtomicU64::new(0),
         }
     }
 
@@ -137,6 +139,7 @@ impl Stats {
             &self.rejected_connections,
             &self.query_buffer_overruns,
             &self.output_limit_disconnections,
+            &self.denied_logins,
         ] {
             counter.store(0, Ordering::Relaxed);
         }

@@ -3,6 +3,8 @@
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.
 
+use std::sync::atomic::Ordering;
+
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
 use commands::errors::{SYNTAX, showing, shown};
@@ -174,7 +176,11 @@ impl<'a> HelloWishes<'a> {
 fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
     let expected = server.config.get(REQUIREPASS);
     let is_right = same_digest(&expected, password) || expected.is_empty();
-    if is_right && user == DEFAULT_USER { Ok(()) } else { Err(WRONG_PASSWORD) }
+    if is_right && user == DEFAULT_USER {
+        return Ok(());
+    }
+    server.stats.denied_logins.fetch_add(1, Ordering::Relaxed);
+    Err(WRONG_PASSWORD)
 }
 
 /// Whether two texts are the same. Digests are compared, all of them to the end, so the time it
@@ -182,4 +188,25 @@ fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> 
 fn same_digest(left: &[u8], right: &[u8]) -> bool {
     let (left, right) = (Sha256::digest(left), Sha256::digest(right));
     left.iter().zip(&right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_digest;
+
+    /// What is compared are digests, each to its end: so all that the time could tell is at which
+    /// byte two digests part, of which who guesses controls none, and not even that is told.
+    #[test]
+    fn passwords_are_the_same_only_if_all_of_them_is() {
+        let password = b"correct horse battery staple";
+        assert!(same_digest(password, password));
+        for place in 0..password.len() {
+            let mut other = *password;
+            other[place] ^= 1;
+            assert!(!same_digest(password, &other), "{place}");
+            assert!(!same_digest(password, &password[..place]), "{place}");
+        }
+        assert!(!same_digest(password, b"correct horse battery staple\0"));
+        assert!(same_digest(b"", b"") && !same_digest(b"", b"x"));
+    }
 }

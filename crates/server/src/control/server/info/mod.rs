@@ -7,6 +7,7 @@
 mod clients;
 mod commands;
 mod keyspace;
+mod lifetimes;
 mod lone;
 mod memory;
 mod process;
@@ -51,6 +52,9 @@ struct Section {
     write: fn(&Server, &mut Report),
 }
 
+/// The section that needs a look at the keys themselves.
+const KEYSPACE: &str = "Keyspace";
+
 const SECTIONS: &[Section] = &[
     Section { title: "Server", default: true, write: server::write },
     Section { title: "Clients", default: true, write: clients::write },
@@ -66,16 +70,19 @@ const SECTIONS: &[Section] = &[
     Section { title: "Errorstats", default: true, write: stats::write_errors },
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
     Section { title: "Cluster", default: true, write: lone::write_cluster },
-    Section { title: "Keyspace", default: true, write: keyspace::write },
+    Section { title: KEYSPACE, default: true, write: keyspace::write },
     Section { title: "Keysizes", default: true, write: |_, _| () },
 ];
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let asked = args.skip(1);
-    let mut report = Report { text: String::new() };
+    let mut report = Report { text: String::new(), mean_ttls: Vec::new() };
     for section in SECTIONS.iter().filter(|section| is_wanted(section, asked)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
+        }
+        if section.title == KEYSPACE {
+            report.mean_ttls = lifetimes::means(context.worker);
         }
         report.line(format_args!("# {}", section.title));
         (section.write)(context.server, &mut report);
@@ -97,6 +104,8 @@ fn is_wanted(section: &Section, asked: Args<'_>) -> bool {
 /// The text as it grows.
 struct Report {
     text: String,
+    /// By database, in milliseconds; only for the section of the keyspace.
+    mean_ttls: Vec<i64>,
 }
 
 impl Report {

@@ -75,14 +75,12 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     report.field("eventloop_duration_cmd_sum", totals.busy_us);
     report.fields(
-        &[
-            "instantaneous_eventloop_cycles_per_sec",
-            "instantaneous_eventloop_duration_usec",
-            "acl_access_denied_auth",
-            "acl_access_denied_cmd",
-            "acl_access_denied_key",
-            "acl_access_denied_channel",
-        ],
+        &["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"],
+        0,
+    );
+    report.field("acl_access_denied_auth", get(&stats.denied_logins));
+    report.fields(
+        &["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"],
         0,
     );
     report.field("panics", get(&stats.panics));

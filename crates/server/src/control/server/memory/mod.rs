@@ -95,7 +95,8 @@ const PURGE: ControlCommand = Command {
     run: purge,
 };
 
-/// The allocator gives free pages back by itself, milliseconds after they became free.
+/// Nothing is left to do: the arena gives a page back when its last block goes, but for one a class
+/// and shard, and mimalloc does so milliseconds after.
 fn purge(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     reply.ok();
     Ok(Next::Done)
