@@ -20,10 +20,10 @@ pub const STYLE: &str = include_str!("chart/style.css");
 /// Colours in `STYLE`; a ninth line takes the first again.
 const COLOURS: usize = 8;
 /// The drawing's own units; it is scaled to the width of its column.
-const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 320.0;
+const WIDTH: f64 = 540.0;
+const HEIGHT: f64 = 300.0;
 /// Around the plot: room for labels.
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 52.0;
 const RIGHT: f64 = 20.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 48.0;
@@ -166,14 +166,14 @@ fn empty(title: &str) -> String {
 
 /// The horizontal rules with their labels, and what the axes show.
 fn frame(up: &Span, y_label: &str, x_label: &str) -> String {
-    let mut drawing = String::new();
+    let rule = |y: f64| {
+        let right = WIDTH - RIGHT;
+        format!("<line class=\"rule\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>")
+    };
+    let mut drawing = rule(height_of(0.0));
     for tick in up.ticks() {
         let y = height_of(tick.place);
-        let _ = write!(
-            drawing,
-            "<line class=\"rule\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\"/>",
-            WIDTH - RIGHT,
-        );
+        drawing.push_str(&rule(y));
         drawing.push_str(&label(LEFT - 8.0, y + 4.0, "end", "tick", &tick.label));
     }
     let middle = (LEFT + WIDTH - RIGHT) / 2.0;

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use base::time::civil_date;
 
@@ -11,12 +11,13 @@ use super::chart::{self, Axis, Bars, Line, Scale, bars, escape, lines, short_num
 use super::configuration;
 use super::json::Json;
 use super::summary::{
-    Row, Summary, commands, milliseconds, per_second, second_count, total_second, us_per_request,
+    Row, Summary, commands, divided, milliseconds, per_second, second_count, total_second,
+    us_per_request,
 };
 use super::table::bytes;
 use super::warnings;
 use crate::options::Options;
-use crate::outcome::{CommandOutcome, Outcome};
+use crate::outcome::{CommandOutcome, Outcome, ServerUsage};
 
 const STYLE: &str = include_str!("html.css");
 
@@ -109,8 +110,9 @@ fn cards(outcome: &Outcome, summary: &Summary) -> String {
     if let Some(server) = &outcome.server {
         let cpu = us_per_request(server.user + server.system, totals.count);
         cards.push((format!("{cpu:.2} us"), "server CPU per request"));
-        let system = us_per_request(server.system, totals.count);
-        cards.push((format!("{system:.2} us"), "of it in the kernel"));
+        if let Some((_, system)) = divided(server, totals.count) {
+            cards.push((format!("{system:.2} us"), "of it in the kernel"));
+        }
         cards.push((bytes(server.rss as f64), "server RSS at the end"));
     }
     let cpu = us_per_request(outcome.generator.cpu, totals.count);
@@ -260,14 +262,12 @@ fn costs(outcomes: &[Outcome], summaries: &[Summary]) -> String {
 
 fn cpu_bars(outcomes: &[Outcome], summaries: &[Summary]) -> Vec<Bars> {
     let runs = || outcomes.iter().zip(summaries);
-    let server = |name: &str, user: bool| Bars {
+    let server = |name: &str, take: fn(&ServerUsage) -> Duration| Bars {
         name: name.into(),
         values: runs()
             .map(|(outcome, summary)| {
-                outcome.server.as_ref().map_or(f64::NAN, |server| {
-                    let time = if user { server.user } else { server.system };
-                    us_per_request(time, summary.totals.count)
-                })
+                let server = outcome.server.as_ref();
+                server.map_or(f64::NAN, |used| us_per_request(take(used), summary.totals.count))
             })
             .collect(),
     };
@@ -277,10 +277,16 @@ fn cpu_bars(outcomes: &[Outcome], summaries: &[Summary]) -> Vec<Bars> {
             .map(|(outcome, summary)| us_per_request(outcome.generator.cpu, summary.totals.count))
             .collect(),
     };
-    match outcomes.iter().any(|outcome| outcome.server.is_some()) {
-        true => vec![server("server, user", true), server("server, system", false), generator],
-        false => vec![generator],
+    let known =
+        || runs().filter_map(|(outcome, summary)| outcome.server.as_ref().zip(Some(summary)));
+    if known().next().is_none() {
+        return vec![generator];
     }
+    if known().all(|(used, summary)| divided(used, summary.totals.count).is_some()) {
+        let user = server("server, user", |used| used.user);
+        return vec![user, server("server, system", |used| used.system), generator];
+    }
+    vec![server("server", |used| used.user + used.system), generator]
 }
 
 fn table(options: &Options, summary: &Summary) -> String {

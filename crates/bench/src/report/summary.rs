@@ -2,9 +2,10 @@
 //! Invariant: tables, JSON and page are drawn from these rows, so they can never disagree.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::options::{Mix, Options};
-use crate::outcome::{CommandOutcome, Latencies, Outcome, Second, new_latencies};
+use crate::outcome::{CommandOutcome, Latencies, Outcome, Second, ServerUsage, new_latencies};
 
 /// The rows of one run, or of the average of several.
 #[derive(Clone, Debug)]
@@ -220,6 +221,14 @@ pub(super) fn per_second(count: f64, seconds: f64) -> f64 {
 }
 
 /// Microseconds of `time` for each request.
-pub(super) fn us_per_request(time: std::time::Duration, requests: f64) -> f64 {
+pub(super) fn us_per_request(time: Duration, requests: f64) -> f64 {
     per_second(time.as_secs_f64() * 1e6, requests)
+}
+
+/// Microseconds of the server's CPU per request, in user mode and in the kernel; `None` where it
+/// used too little for the clock ticks by which the kernel divides it.
+pub(super) fn divided(server: &ServerUsage, requests: f64) -> Option<(f64, f64)> {
+    const TWENTY_TICKS: Duration = Duration::from_millis(200);
+    (server.user + server.system >= TWENTY_TICKS)
+        .then(|| (us_per_request(server.user, requests), us_per_request(server.system, requests)))
 }

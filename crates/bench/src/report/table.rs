@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::summary::{Row, Summary, us_per_request};
+use super::summary::{Row, Summary, divided, us_per_request};
 use crate::options::{Options, Until};
 use crate::outcome::{Latencies, Outcome};
 
@@ -14,8 +14,10 @@ const TICKS_PER_HALF: u32 = 10;
 struct Column {
     heading: String,
     width: usize,
-    cell: Box<dyn Fn(&Row) -> Option<String>>,
+    cell: Cell,
 }
+
+type Cell = Box<dyn Fn(&Row) -> Option<String>>;
 
 /// The lines above the tables: how the load was made.
 pub(super) fn header(options: &Options) -> String {
@@ -133,12 +135,13 @@ pub(super) fn command_name(heading: &str) -> String {
 pub(super) fn usage(outcome: &Outcome, requests: f64) -> String {
     let mut text = String::new();
     if let Some(server) = &outcome.server {
-        let (user, system) =
-            (us_per_request(server.user, requests), us_per_request(server.system, requests));
+        let modes = divided(server, requests).map_or_else(String::new, |(user, system)| {
+            format!("user {user:.3}, system {system:.3}; ")
+        });
         let _ = writeln!(
             text,
-            "Server CPU      {:.3} us per request (user {user:.3}, system {system:.3}; pid {})",
-            user + system,
+            "Server CPU      {:.3} us per request ({modes}pid {})",
+            us_per_request(server.user + server.system, requests),
             server.pid,
         );
         let _ = writeln!(text, "Server RSS      {}", bytes(server.rss as f64));

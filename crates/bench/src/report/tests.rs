@@ -110,8 +110,8 @@ pub(super) fn outcome() -> Outcome {
         generator: GeneratorUsage { cpu: Duration::from_millis(11), busiest_thread: 0.42 },
         server: Some(ServerUsage {
             pid: 4711,
-            user: Duration::from_micros(4400),
-            system: Duration::from_micros(6600),
+            user: Duration::from_millis(440),
+            system: Duration::from_millis(660),
             rss: 9 << 20,
         }),
         clients: Vec::new(),
@@ -154,7 +154,7 @@ ALL STATS
         "-".repeat(rule),
     );
     let ours = "\
-Server CPU      5.000 us per request (user 2.000, system 3.000; pid 4711)
+Server CPU      500.000 us per request (user 200.000, system 300.000; pid 4711)
 Server RSS      9.00MB
 Generator CPU   5.000 us per request (busiest thread 42% busy)
 ";
@@ -253,6 +253,19 @@ fn a_run_of_nothing_is_printed_without_dividing_by_zero() {
     nothing.server = None;
     let text = printed(&options(), &[nothing]);
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn a_few_ticks_of_cpu_are_not_divided_into_modes() {
+    let mut short = outcome();
+    short.server = Some(ServerUsage {
+        pid: 4711,
+        user: Duration::from_millis(11),
+        system: Duration::ZERO,
+        rss: 9 << 20,
+    });
+    let text = printed(&options(), &[short]);
+    assert!(text.contains("Server CPU      5.000 us per request (pid 4711)\n"), "{text}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Span {
 
     fn logarithmic_ticks(&self) -> Vec<Tick> {
         let decades = self.high - self.low;
-        let mantissas: &[f64] = if decades <= 2.5 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let mantissas: &[f64] = if decades < 3.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = (decades / 7.0).ceil().max(1.0) as i32;
         let exponents = (self.low.floor() as i32..=self.high.ceil() as i32)
             .filter(|exponent| exponent.rem_euclid(every) == 0);

@@ -40,7 +40,7 @@ fn assert_within_frame(figure: &str) {
         for rest in figure.split(attribute).skip(1) {
             let number = rest.split('"').next().expect("split gives one at least");
             let number: f64 = number.parse().expect("a number");
-            assert!((-1.0..=641.0).contains(&number), "{attribute}{number} in {figure}");
+            assert!((-1.0..=541.0).contains(&number), "{attribute}{number} in {figure}");
         }
     }
 }

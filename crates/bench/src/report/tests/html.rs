@@ -51,13 +51,13 @@ fn a_page_shows_figures_plots_and_warnings() {
     let texts = [
         "2024-11-07 16:17 UTC",
         "<b>1.1k</b><span>requests per second",
-        "<b>5.00 us</b><span>server CPU per request",
+        "<b>500.00 us</b><span>server CPU per request",
         "<b>9.00MB</b><span>server RSS",
         "the generator was the limit",
         "Throughput over time",
         "Latency over time",
         "Latency by percentile",
-        "<b>3.00 us</b><span>of it in the kernel",
+        "<b>300.00 us</b><span>of it in the kernel",
         "<td>Gets</td><td>2000</td><td>1000.0</td><td>750.0</td><td>250.0</td><td>1.001</td>",
     ];
     for text in texts {

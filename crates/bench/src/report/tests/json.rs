@@ -140,7 +140,7 @@ fn our_section_tells_what_the_run_cost() {
         "Warnings",
     ];
     assert_eq!(names(run), expected);
-    assert_eq!(run["Server"]["CPU us per request"], 5.0);
+    assert_eq!(run["Server"]["CPU us per request"], 500.0);
     assert_eq!(run["Server"]["RSS bytes"], 9 << 20);
     assert_eq!(run["Generator"]["CPU us per request"], 5.0);
     assert_eq!(run["Warnings"].as_array().map(Vec::len), Some(1));
