@@ -34,9 +34,9 @@ fn next_number(watcher: &mut Client) -> usize {
 /// The sum of a figure over all workers.
 fn total(client: &mut Client, name: &str) -> u64 {
     let info = render(&client.call(&["INFO", "workers"]));
-    let figures = info.split(['\n', ',', '\r']).filter_map(|part| part.split_once('='));
-    let own = figures.filter(|(key, _)| *key == name);
-    own.map(|(_, value)| value.trim().parse::<u64>().expect("figures are numbers")).sum()
+    let figures = info.split(&format!(",{name}=")).skip(1);
+    let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+    figures.map(|rest| digits(rest).parse::<u64>().expect("figures are numbers")).sum()
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn a_watcher_that_does_not_read_is_closed_by_the_limit_for_subscribers() {
         while !render(&listener.receive()).contains("xxx") {}
         is_told(&mut client)
     });
-    check(&mut client, "> CLIENT LIST TYPE nosuch\n(error) ERR Unknown client type 'nosuch'");
-    while !render(&listener.receive()).contains("nosuch") {}
+    check(&mut client, "> ECHO end\n\"end\"");
+    while !render(&listener.receive()).contains("end") {}
 }

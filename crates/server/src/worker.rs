@@ -3,8 +3,8 @@
 //! Everything here belongs to one thread. What all its sessions can share while none of them is in
 //! the middle of a turn, lies here once: the read buffer, a spare output, a spare parser.
 //!
-//! Invariants: a worker is inside its turnstile only while it runs a session's turn; what it left in
-//! mailboxes meanwhile is announced right after.
+//! Invariants: a worker is inside its turnstile only while it runs a session's turn; what it left
+//! in mailboxes meanwhile is announced right after.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

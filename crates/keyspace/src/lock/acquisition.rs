@@ -5,8 +5,8 @@
 //! it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
 //! in rising order only, and who insists waits only for higher ones, so there is no cycle.
 //!
-//! How long locks are held is timed by the worker that runs the command; an acquisition times itself
-//! where no worker does: while it is parked, and on heavy-work threads.
+//! How long locks are held is timed by the worker that runs the command; an acquisition times
+//! itself where no worker does: while it is parked, and on heavy-work threads.
 //!
 //! Invariants: `held` is a prefix of `partitions`; dropping an acquisition releases everything.
 
