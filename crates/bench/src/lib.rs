@@ -57,3 +57,31 @@ fn fail(reason: &str, code: u8) -> ExitCode {
     eprintln!("{reason}");
     ExitCode::from(code)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::net::TcpListener;
+    use std::os::unix::ffi::OsStringExt;
+    use std::process::ExitCode;
+
+    /// Exit codes have no equality of their own.
+    fn code(words: &[OsString]) -> String {
+        format!("{:?}", super::run(words.iter().cloned()))
+    }
+
+    #[test]
+    fn the_exit_code_says_whether_the_words_or_the_run_went_wrong() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback");
+        let port = listener.local_addr().expect("it is bound").port().to_string();
+        drop(listener);
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let code_of = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(code(&words("--version")), code_of(0));
+        assert_eq!(code(&words("--nonsense")), code_of(2));
+        assert_eq!(code(&words("--ratio 0:0")), code_of(2));
+        assert_eq!(code(&words("--preset nonsense")), code_of(2));
+        assert_eq!(code(&[OsString::from_vec(vec![0xff])]), code_of(2));
+        assert_eq!(code(&words(&format!("-p {port} -t 1 -c 1 -n 1"))), code_of(1));
+    }
+}

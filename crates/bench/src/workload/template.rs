@@ -53,6 +53,8 @@ enum Piece {
     Bytes(Vec<u8>),
     /// A word that is the key between fixed bytes, and what follows it.
     Key(Box<KeyWord>),
+    /// A word that is the value.
+    Value,
     /// Any other word with gaps.
     Word(Vec<Segment>),
 }
@@ -139,7 +141,7 @@ impl Template {
         self.pieces.iter().any(|piece| match piece {
             Piece::Key(_) => true,
             Piece::Word(segments) => segments.contains(&Segment::Key),
-            Piece::Bytes(_) => false,
+            Piece::Bytes(_) | Piece::Value => false,
         })
     }
 
@@ -171,6 +173,7 @@ impl Template {
                     let range = word.append(fields.key, out);
                     key_word.get_or_insert(range);
                 }
+                Piece::Value => append_value(fields, values, out),
                 Piece::Word(segments) => {
                     let range = append_word(segments, fields, values, out);
                     if segments.contains(&Segment::Key) {
@@ -214,6 +217,7 @@ impl Template {
             [Segment::Literal(prefix), Segment::Key, Segment::Literal(suffix)] => {
                 self.push_key(prefix, suffix);
             }
+            [Segment::Data] => self.pieces.push(Piece::Value),
             segments => self.pieces.push(Piece::Word(segments.to_vec())),
         }
     }
@@ -241,7 +245,9 @@ impl Template {
         match self.pieces.last_mut() {
             Some(Piece::Bytes(fixed)) => fixed.extend_from_slice(bytes),
             Some(Piece::Key(word)) => word.tail.extend_from_slice(bytes),
-            Some(Piece::Word(_)) | None => self.pieces.push(Piece::Bytes(bytes.to_vec())),
+            Some(Piece::Value | Piece::Word(_)) | None => {
+                self.pieces.push(Piece::Bytes(bytes.to_vec()));
+            }
         }
     }
 }
@@ -283,6 +289,16 @@ fn append_word(
     let end = out.len();
     out.extend_from_slice(b"\r\n");
     start..end
+}
+
+#[inline(never)]
+fn append_value(fields: &Fields, values: &Values, out: &mut Vec<u8>) {
+    out.push(b'$');
+    append_number(fields.value.len as u64, out);
+    out.reserve(fields.value.len + 4);
+    out.extend_from_slice(b"\r\n");
+    values.append(fields.value, out);
+    out.extend_from_slice(b"\r\n");
 }
 
 fn bulk(bytes: &[u8]) -> Vec<u8> {
