@@ -43,8 +43,18 @@ pub(super) struct Recorder {
     second: usize,
     /// When it ends, in nanoseconds of the run.
     second_end: u64,
+    /// The last latencies, all equal: those of one read mostly are.
+    equal: Equal,
     /// Replies, bytes of both directions and latencies since the start, for the progress.
     pub(super) totals: Totals,
+}
+
+/// Replies that are counted, but not in their histogram yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Equal {
+    command: usize,
+    latency: u64,
+    count: u64,
 }
 
 /// Sums over all kinds.
@@ -97,6 +107,7 @@ impl Recorder {
             commands: (0..commands).map(|_| tally()).collect(),
             second: 0,
             second_end: NANOS_PER_SECOND,
+            equal: Equal::default(),
             totals: Totals::default(),
         }
     }
@@ -105,6 +116,7 @@ impl Recorder {
     #[inline]
     pub(super) fn advance(&mut self, now: u64) {
         while now >= self.second_end {
+            self.flush();
             for tally in &mut self.commands {
                 tally.pack();
             }
@@ -117,8 +129,12 @@ impl Recorder {
     #[inline]
     pub(super) fn count(&mut self, answer: &Answer) {
         let latency = answer.latency_us.min(LATENCY_MAX_US);
+        if self.equal.command != answer.command || self.equal.latency != latency {
+            self.flush();
+            self.equal = Equal { command: answer.command, latency, count: 0 };
+        }
+        self.equal.count += 1;
         let tally = &mut self.commands[answer.command];
-        tally.latencies.record(latency).expect("the histogram grows with its values");
         tally.sums.latency += latency;
         tally.sums.sent += answer.bytes_sent;
         tally.sums.received += answer.bytes_received;
@@ -128,6 +144,14 @@ impl Recorder {
         self.totals.requests += 1;
         self.totals.bytes += answer.bytes_sent + answer.bytes_received;
         self.totals.latency_us += latency;
+    }
+
+    fn flush(&mut self) {
+        let Equal { command, latency, count } = std::mem::take(&mut self.equal);
+        if count > 0 {
+            let latencies = &mut self.commands[command].latencies;
+            latencies.record_n(latency, count).expect("the histogram grows with its values");
+        }
     }
 
     /// Counts what belongs to no second.
@@ -142,6 +166,7 @@ impl Recorder {
 
     /// Adds everything to `outcomes`, which has one entry per kind.
     pub(super) fn add_to(mut self, outcomes: &mut [CommandOutcome]) {
+        self.flush();
         let seconds = self.second + 1;
         for (tally, outcome) in self.commands.iter_mut().zip(outcomes) {
             tally.pack();
