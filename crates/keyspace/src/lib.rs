@@ -34,7 +34,7 @@ pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings}
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
-pub use refusal::{EmptyReply, Refusal, Wait};
+pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
 pub use waiting::{GaveUp, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};

@@ -27,13 +27,24 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The keys, each of which may end the wait.
-    pub keys: Vec<Box<[u8]>>,
+    pub awaited: Vec<Awaited>,
     /// When it gives up; never if `None`.
     pub deadline: Option<UnixMillis>,
     /// Whether it wants to know when a key goes away, too.
     pub heeds_deletion: bool,
     /// What it replies when it gives up.
     pub on_timeout: EmptyReply,
+}
+
+/// A key that a client waits for, and the request that is run when it is ready: the same command
+/// about this key alone, with nothing in it that depends on the time of asking (`XREAD`'s `$` is an
+/// ID by then).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The request, its command's name first.
+    pub request: Vec<Box<[u8]>>,
 }
 
 /// The reply that says "nothing".

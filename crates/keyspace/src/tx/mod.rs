@@ -183,6 +183,14 @@ impl Tx {
         if fits { Ok(()) } else { Err(Refusal::Heavy) }
     }
 
+    /// Runs `work` as if on a heavy-work thread: what it costs is not refused.
+    pub fn unhurried<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let heavy = std::mem::replace(&mut self.options.heavy, true);
+        let result = work(self);
+        self.options.heavy = heavy;
+        result
+    }
+
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.options.heavy = true;

@@ -38,6 +38,13 @@ impl Tx {
         Ok(())
     }
 
+    /// Whether a key that somebody waits for came, changed or went under this transaction.
+    #[inline]
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// A key that came, changed or went under this transaction while somebody waits for it: its
     /// logical database and name. Each is told once per change.
     pub fn next_ready(&mut self) -> Option<(usize, Box<[u8]>)> {
