@@ -36,7 +36,7 @@ pub use lock::partition::{Lsn, PartitionIndex};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
-pub use waiting::{GaveUp, Waiter};
+pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};
 pub use world::{HeavyPass, LANES};
 

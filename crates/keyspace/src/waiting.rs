@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 const WAITING: u8 = 0;
 const SERVED_NOW: u8 = 1;
-const OVER: u8 = 2;
+/// As `SERVED_NOW`, and its session would like to give up.
+const WEARY: u8 = 2;
+const OVER: u8 = 3;
 
 /// A client in a blocking command.
 pub struct Waiter {
@@ -40,7 +42,7 @@ pub enum GaveUp {
 pub(crate) struct WaitingKeys(HashMap<(usize, Box<[u8]>), Queue>);
 
 /// Those who wait for one key, the first to come in front.
-type Queue = VecDeque<Arc<Waiter>>;
+pub type Queue = VecDeque<Arc<Waiter>>;
 
 impl Waiter {
     /// A waiter that nobody knows yet. `owner` is whatever is needed to serve it.
@@ -63,23 +65,39 @@ impl Waiter {
 
     /// It was served: the wait is over.
     pub fn conclude(&self) {
-        let done = self.turn(SERVED_NOW, OVER);
-        debug_assert!(done, "only who claimed it concludes");
+        let before = self.state.swap(OVER, Ordering::AcqRel);
+        debug_assert!(matches!(before, SERVED_NOW | WEARY), "only who claimed it concludes");
     }
 
-    /// It could not be served after all and waits on.
-    pub fn wait_on(&self) {
-        let done = self.turn(SERVED_NOW, WAITING);
-        debug_assert!(done, "only who claimed it lets it wait on");
+    /// It could not be served after all and waits on. Tells whether its session tried to give up
+    /// meanwhile, and is to be woken to try again.
+    #[must_use]
+    pub fn wait_on(&self) -> bool {
+        let before = self.state.swap(WAITING, Ordering::AcqRel);
+        debug_assert!(matches!(before, SERVED_NOW | WEARY), "only who claimed it lets it wait on");
+        before == WEARY
     }
 
     /// Ends the wait without being served: its time is over, or its client is gone.
     pub fn give_up(&self) -> GaveUp {
+        if self.turn(WAITING, OVER) {
+            return GaveUp::Now;
+        }
+        if self.turn(SERVED_NOW, WEARY) {
+            return GaveUp::BeingServed;
+        }
+        // It may wait on since the first look.
         match self.state.compare_exchange(WAITING, OVER, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => GaveUp::Now,
-            Err(SERVED_NOW) => GaveUp::BeingServed,
-            Err(_) => GaveUp::TooLate,
+            Err(OVER) => GaveUp::TooLate,
+            Err(_) => GaveUp::BeingServed,
         }
+    }
+
+    /// Whether it wants to know when a key goes away too.
+    #[must_use]
+    pub fn heeds_deletion(&self) -> bool {
+        self.heeds_deletion
     }
 
     fn turn(&self, from: u8, to: u8) -> bool {
@@ -114,10 +132,16 @@ impl WaitingKeys {
         }
     }
 
-    /// The waiter at a place of a key's queue, the first being 0.
-    pub(crate) fn get(&self, database: usize, key: &[u8], index: usize) -> Option<Arc<Waiter>> {
-        let queue = self.0.get(&(database, Box::from(key)))?;
-        queue.iter().filter(|waiter| !waiter.is_over()).nth(index).cloned()
+    /// Takes a key's queue out.
+    pub(crate) fn take(&mut self, database: usize, key: &[u8]) -> Queue {
+        self.0.remove(&(database, Box::from(key))).unwrap_or_default()
+    }
+
+    /// Puts a queue back.
+    pub(crate) fn put(&mut self, database: usize, key: &[u8], queue: Queue) {
+        if !queue.is_empty() {
+            self.0.insert((database, key.into()), queue);
+        }
     }
 
     /// Whether anybody waits for a key to come, or for it to go.

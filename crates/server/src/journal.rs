@@ -101,41 +101,58 @@ impl Journal {
     }
 }
 
+/// One command of a transaction: what it changed, where, and what the client sent.
+pub(crate) struct Deed<'a> {
+    pub(crate) effects: &'a Effects,
+    pub(crate) database: usize,
+    pub(crate) args: Args<'a>,
+}
+
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
 /// follows sees all of them or none.
-pub(crate) fn record(effects: &Effects, database: usize, args: Args<'_>) -> Vec<u8> {
+pub(crate) fn record(deeds: &[Deed<'_>]) -> Vec<u8> {
     let mut writer = Writer { bytes: Vec::new(), database: 0 };
-    let instead = match effects.propagation() {
-        Propagation::Instead(commands) => Some(commands),
-        Propagation::AsSent => None,
-    };
-    let own = match (effects.changes(), instead) {
-        (0, _) => 0,
-        (_, Some(commands)) => commands.len(),
-        (_, None) => 1,
-    };
-    let is_group = effects.expired().len() + own > 1;
+    let is_group = deeds.iter().map(Deed::commands).sum::<usize>() > 1;
     if is_group {
         writer.command(0, [b"MULTI".as_slice()].into_iter());
     }
-    for (database, key) in effects.expired() {
-        writer.command(*database, [b"DEL".as_slice(), key].into_iter());
-    }
-    match instead {
-        _ if own == 0 => {}
-        Some(commands) => {
-            for command in commands {
-                writer.command(database, command.iter().map(AsRef::as_ref));
-            }
-        }
-        None => writer.command(database, args.iter()),
-    }
+    deeds.iter().for_each(|deed| deed.write(&mut writer));
     writer.select(0);
     if is_group {
         writer.command(0, [b"EXEC".as_slice()].into_iter());
     }
     writer.bytes
+}
+
+impl Deed<'_> {
+    /// How many commands it takes to tell.
+    fn commands(&self) -> usize {
+        self.effects.expired().len() + self.own_commands()
+    }
+
+    fn own_commands(&self) -> usize {
+        match self.effects.propagation() {
+            _ if self.effects.changes() == 0 => 0,
+            Propagation::Instead(commands) => commands.len(),
+            Propagation::AsSent => 1,
+        }
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        for (database, key) in self.effects.expired() {
+            writer.command(*database, [b"DEL".as_slice(), key].into_iter());
+        }
+        match self.effects.propagation() {
+            _ if self.own_commands() == 0 => {}
+            Propagation::Instead(commands) => {
+                for command in commands {
+                    writer.command(self.database, command.iter().map(AsRef::as_ref));
+                }
+            }
+            Propagation::AsSent => writer.command(self.database, self.args.iter()),
+        }
+    }
 }
 
 struct Writer {

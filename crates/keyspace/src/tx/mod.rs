@@ -206,30 +206,36 @@ impl Tx {
     /// command ran.
     #[inline]
     pub fn conclude(&mut self) {
+        self.settle();
+        self.book(self.effects.changes());
+    }
+
+    /// Removes the expired keys that reads met. Called after each command; where there are
+    /// several, `take_effects` follows.
+    #[inline]
+    pub fn settle(&mut self) {
         let stale = std::mem::take(&mut *self.stale.borrow_mut());
         if !stale.is_empty() {
             self.collect_stale(&stale);
         }
         self.report_missed();
-        self.book();
     }
 
-    /// Closes the book on what was changed so far and begins a new one: for a transaction of
-    /// several commands, each of which propagates in its own way.
-    pub fn split_effects(&mut self) -> Effects {
-        self.report_missed();
-        self.book();
+    /// What a command changed, for a transaction of several, each of which propagates in its own
+    /// way. The changes are booked when nothing can undo them any more.
+    pub fn take_effects(&mut self) -> Effects {
         std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
     }
 
+    /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
-    fn book(&mut self) {
+    pub fn book(&mut self, changes: u64) {
         let Counted { hits, misses, expired } = std::mem::take(&mut self.counted);
         for (count, number) in [
             (Count::Hits, hits.get()),
             (Count::Misses, misses.get()),
             (Count::Expired, expired.get()),
-            (Count::Changes, self.effects.changes()),
+            (Count::Changes, changes),
         ] {
             if number > 0 {
                 self.counters().count(count, number as i64);

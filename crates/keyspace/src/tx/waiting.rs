@@ -10,7 +10,7 @@ use crate::keyspace::PARTITIONS;
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
-use crate::waiting::Waiter;
+use crate::waiting::{Queue, Waiter};
 
 impl Tx {
     /// Stands a waiter in the queue of a key of the present database.
@@ -51,12 +51,27 @@ impl Tx {
         (!self.ready.is_empty()).then(|| self.ready.remove(0))
     }
 
-    /// Who stands at a place in the queue of a key, the first being 0; those whose wait is over
-    /// are passed over.
-    #[must_use]
-    pub fn waiter(&self, database: usize, key: &[u8], index: usize) -> Option<Arc<Waiter>> {
-        let partition = self.keyspace.locate(key).partition;
-        self.grant.content(partition)?.waiting()?.get(database, key, index)
+    /// Takes out the queue of a key of the present database, to serve those who stand in it; none
+    /// where the key is not granted. `put_queue` puts back who waits on.
+    pub fn take_queue(&mut self, key: &[u8]) -> Queue {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        match self.grant.content_mut(partition) {
+            Some(content) if content.waiting().is_some() => {
+                let queue = content.waiting_mut().take(database, key);
+                self.keyspace.note_waiting(true, content.waiting().is_some());
+                queue
+            }
+            _ => Queue::default(),
+        }
+    }
+
+    /// Puts back the queue of a key.
+    pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let content = self.grant.content_mut(partition).expect("it was taken from there");
+        let before = content.waiting().is_some();
+        content.waiting_mut().put(database, key, queue);
+        self.keyspace.note_waiting(before, content.waiting().is_some());
     }
 
     /// Notes all keys of a database that somebody waits for, after it was flushed or swapped.

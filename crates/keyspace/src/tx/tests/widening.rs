@@ -4,6 +4,7 @@ use std::task::Waker;
 
 use super::{NOW, OPTIONS, audit, begin, get, keyspace, on, scattered, set, set_until, undoable};
 use crate::WIDENING_ROUNDS;
+use crate::counters::Count;
 use crate::entry::NewText;
 use crate::lock::acquisition::Wanted;
 use crate::refusal::Refusal;

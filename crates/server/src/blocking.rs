@@ -1,0 +1,281 @@
+//! Blocking commands: a client that found nothing waits in the queues of its keys, and whoever makes
+//! one of them ready serves it within the same transaction.
+//!
+//! Invariants: waiters of a key are served in the order they came; what a service changes is
+//! committed in one record with what made it possible; a waiter that was claimed is served, or
+//! waits on, before the locks are dropped.
+
+use std::sync::{Arc, Mutex};
+
+use keyspace::{Effects, GaveUp, Lsn, Queue, Refusal, Tx, Wait, Waiter};
+use proto::{Output, OwnedArgs, Reply, Resp};
+
+use crate::clients::{Client, Signal};
+use crate::journal::Deed;
+use crate::mailbox::Rounds;
+use crate::server::Server;
+use crate::table::{Entry, Run};
+
+/// A blocked client as its server sees it; the owner of a `Waiter`.
+struct Blocked {
+    client: Arc<Client>,
+    entry: &'static Entry,
+    resp: Resp,
+    database: usize,
+    /// For each key the request that serves the client once it is ready.
+    requests: Vec<(Box<[u8]>, OwnedArgs)>,
+    outcome: Mutex<Option<Served>>,
+}
+
+/// What a blocked client got.
+pub(crate) struct Served {
+    /// Its reply.
+    pub(crate) output: Output,
+    /// The LSN that the reply must wait for.
+    pub(crate) seen: Lsn,
+    /// Whether the reply is an error.
+    pub(crate) failed: bool,
+}
+
+/// A client's place in the queues.
+pub(crate) struct Place {
+    waiter: Arc<Waiter>,
+}
+
+/// What one transaction did for those who waited.
+#[derive(Default)]
+pub(crate) struct Services {
+    done: Vec<Service>,
+    /// The queues as they were, to be put back if all is undone.
+    before: Vec<(usize, Box<[u8]>, Queue)>,
+    /// The mailboxes with letters for their clients.
+    rounds: Rounds,
+}
+
+struct Service {
+    waiter: Arc<Waiter>,
+    key: Box<[u8]>,
+    effects: Effects,
+    output: Output,
+    failed: bool,
+}
+
+impl Place {
+    /// Stands a client in the queues of its keys, whose locks the transaction holds.
+    pub(crate) fn take(
+        tx: &mut Tx,
+        client: &Arc<Client>,
+        entry: &'static Entry,
+        resp: Resp,
+        wait: &Wait,
+    ) -> Self {
+        let requests = wait.awaited.iter().map(|awaited| {
+            (awaited.key.clone(), awaited.request.iter().map(AsRef::as_ref).collect())
+        });
+        let blocked = Blocked {
+            client: Arc::clone(client),
+            entry,
+            resp,
+            database: tx.database(),
+            requests: requests.collect(),
+            outcome: Mutex::default(),
+        };
+        let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
+        for awaited in &wait.awaited {
+            tx.register(&awaited.key, &waiter).expect("the keys of a command are locked");
+        }
+        Self { waiter }
+    }
+
+    /// What the client got, if somebody served it.
+    pub(crate) fn outcome(&self) -> Option<Served> {
+        blocked(&self.waiter).outcome.lock().expect("no critical section here panics").take()
+    }
+
+    /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
+    /// with a signal.
+    pub(crate) fn give_up(&self) -> bool {
+        self.waiter.give_up() == GaveUp::Now
+    }
+
+    /// The keys in whose queues the client stands, with their database.
+    pub(crate) fn keys(&self) -> (usize, impl Iterator<Item = &[u8]>) {
+        let blocked = blocked(&self.waiter);
+        (blocked.database, blocked.requests.iter().map(|(key, _)| &**key))
+    }
+
+    /// Leaves those queues that the transaction may reach.
+    pub(crate) fn leave(&self, tx: &mut Tx) {
+        let blocked = blocked(&self.waiter);
+        let home = tx.switch_database(blocked.database);
+        for (key, _) in &blocked.requests {
+            // What is beyond the grant is left by another transaction.
+            let _ = tx.unregister(key, &self.waiter);
+        }
+        tx.switch_database(home);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Nobody is to be served whose session is gone.
+        self.waiter.give_up();
+    }
+}
+
+/// Serves everyone whom the transaction's changes have made ready, and those whom that makes ready.
+/// The transaction's own effects were taken before. `Widen` means that nobody was served: the
+/// transaction is to be undone.
+#[cold]
+pub(crate) fn serve(server: &Server, tx: &mut Tx) -> Result<Services, Refusal> {
+    let mut services = Services::default();
+    while let Some((database, key)) = tx.next_ready() {
+        let home = tx.switch_database(database);
+        let mut queue = tx.take_queue(&key);
+        services.before.push((database, key.clone(), queue.clone()));
+        let result = serve_queue(server, tx, &key, &mut queue, &mut services);
+        tx.put_queue(&key, queue);
+        tx.switch_database(home);
+        if let Err(refusal) = result {
+            services.undo(server, tx);
+            return Err(refusal);
+        }
+    }
+    Ok(services)
+}
+
+/// Serves those of a queue who can be; the others stay in it, in their order.
+fn serve_queue(
+    server: &Server,
+    tx: &mut Tx,
+    key: &[u8],
+    queue: &mut Queue,
+    services: &mut Services,
+) -> Result<(), Refusal> {
+    let (mut at, mut exists) = (0, tx.exists(key)?);
+    while let Some(waiter) = queue.get(at) {
+        // Without a key there is nothing for those who wait for one.
+        if !exists && !waiter.heeds_deletion() {
+            at += 1;
+            continue;
+        }
+        // Its session may have ended the wait this moment.
+        if !waiter.claim() {
+            queue.remove(at);
+            continue;
+        }
+        match serve_waiter(server, tx, waiter, key) {
+            Ok(Some(service)) => {
+                services.done.push(service);
+                queue.remove(at);
+                exists = tx.exists(key)?;
+            }
+            Ok(None) => {
+                let_wait_on(server, waiter, &services.rounds);
+                at += 1;
+            }
+            Err(refusal) => {
+                let_wait_on(server, waiter, &services.rounds);
+                return Err(refusal);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets a claimed waiter wait on; its session is told if it wanted to give up meanwhile.
+fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
+    if waiter.wait_on() {
+        server.mailboxes.signal(&blocked(waiter).client, Signal::Served, rounds);
+    }
+}
+
+/// Runs the request of a claimed waiter. `None` if there is still nothing for it.
+fn serve_waiter(
+    server: &Server,
+    tx: &mut Tx,
+    waiter: &Arc<Waiter>,
+    key: &[u8],
+) -> Result<Option<Service>, Refusal> {
+    let blocked = blocked(waiter);
+    let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
+    let request = blocked.requests.iter().find(|(awaited, _)| **awaited == *key);
+    let (_, args) = request.expect("a waiter stands in the queues of its own keys");
+    let home = tx.switch_database(blocked.database);
+    let mut output = Output::new();
+    let mark = output.mark();
+    let result = tx.unhurried(|tx| {
+        handler(tx, args.as_args(), &mut Reply::new(&mut output, blocked.resp))
+    });
+    let failed = match result {
+        Ok(()) => false,
+        Err(Refusal::Wait(_)) => {
+            tx.switch_database(home);
+            return Ok(None);
+        }
+        Err(Refusal::Widen) => return Err(Refusal::Widen),
+        Err(refusal) => {
+            output.truncate(mark);
+            server.refuse(&refusal, &mut Reply::new(&mut output, blocked.resp));
+            true
+        }
+    };
+    tx.settle();
+    let effects = tx.take_effects();
+    tx.switch_database(home);
+    Ok(Some(Service { waiter: Arc::clone(waiter), key: key.into(), effects, output, failed }))
+}
+
+impl Services {
+    /// Puts everyone back where they stood.
+    fn undo(self, server: &Server, tx: &mut Tx) {
+        for service in &self.done {
+            let_wait_on(server, &service.waiter, &self.rounds);
+        }
+        for (database, key, queue) in self.before.into_iter().rev() {
+            let home = tx.switch_database(database);
+            tx.take_queue(&key);
+            tx.put_queue(&key, queue);
+            tx.switch_database(home);
+        }
+        server.mailboxes.ring(&self.rounds);
+    }
+
+    /// How much was changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.done.iter().map(|service| service.effects.changes()).sum()
+    }
+
+    /// What was done, for the journal.
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_>> {
+        self.done.iter().map(|service| {
+            let blocked = blocked(&service.waiter);
+            let request = blocked.requests.iter().find(|(key, _)| *key == service.key);
+            let (_, args) = request.expect("it was served by this request");
+            Deed { effects: &service.effects, database: blocked.database, args: args.as_args() }
+        })
+    }
+
+    /// Hands the replies over; the transaction that made them was committed at `seen`.
+    pub(crate) fn hand_over(self, server: &Server, tx: &mut Tx, seen: Lsn) {
+        for service in self.done {
+            let Service { waiter, output, failed, .. } = service;
+            let blocked = blocked(&waiter);
+            *blocked.outcome.lock().expect("no critical section here panics") =
+                Some(Served { output, seen, failed });
+            waiter.conclude();
+            let home = tx.switch_database(blocked.database);
+            for (key, _) in &blocked.requests {
+                // The other queues are left by the session.
+                let _ = tx.unregister(key, &waiter);
+            }
+            tx.switch_database(home);
+            server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
+        }
+        server.mailboxes.ring(&self.rounds);
+    }
+}
+
+fn blocked(waiter: &Waiter) -> &Blocked {
+    waiter.owner().downcast_ref().expect("the server makes all waiters")
+}
