@@ -5,6 +5,7 @@
 //! snapshot, copy and undo.
 
 use crate::blob::Blob;
+use crate::hash::{Hash, HashRef, LargeHash};
 use crate::packing::{Packed, PackedRef};
 
 /// The type of a value, as `TYPE` names it.
@@ -32,6 +33,8 @@ pub enum Kind {
 pub enum Object {
     /// A long string.
     Text(Blob),
+    /// A large hash.
+    Hash(Box<LargeHash>),
 }
 
 /// A container's value where it lies.
@@ -104,6 +107,7 @@ impl Object {
     pub fn encoding_name(&self) -> &'static str {
         match self {
             Self::Text(_) => "raw",
+            Self::Hash(hash) => HashRef::Large(hash).encoding(),
         }
     }
 
@@ -112,6 +116,67 @@ impl Object {
     pub fn memory(&self) -> usize {
         match self {
             Self::Text(blob) => blob.memory(),
+            Self::Hash(hash) => boxed(&**hash) + hash.memory(),
         }
     }
 }
+
+/// Bytes that a box takes for its content.
+fn boxed<T>(_: &T) -> usize {
+    size_of::<T>()
+}
+
+/// The one impl of [`Container`] for a facade with the variants `Packed` and `Large`, whose large
+/// form lies boxed in the object's variant of the same name.
+macro_rules! container {
+    ($facade:ident, $reference:ident, $kind:ident) => {
+        impl Container for $facade {
+            const KIND: Kind = Kind::$kind;
+            type Ref<'a> = $reference<'a>;
+
+            #[inline]
+            fn view(stored: Stored<'_>) -> $reference<'_> {
+                match stored {
+                    Stored::Packed(packed) => $reference::Packed(packed),
+                    Stored::Large(Object::$kind(large)) => $reference::Large(large),
+                    Stored::Large(_) => unreachable!("the entry's kind names its object"),
+                }
+            }
+
+            fn from_packed(packed: Packed) -> Self {
+                Self::Packed(packed)
+            }
+
+            fn take(object: &mut Object) -> Self {
+                match object {
+                    Object::$kind(large) => Self::Large(std::mem::take(&mut **large)),
+                    _ => unreachable!("the entry's kind names its object"),
+                }
+            }
+
+            fn put(self, object: &mut Object) -> Result<(), Self> {
+                match (self, object) {
+                    (Self::Large(large), Object::$kind(place))
+                        if !$reference::Large(&large).is_empty() =>
+                    {
+                        **place = large;
+                        Ok(())
+                    }
+                    (other, _) => Err(other),
+                }
+            }
+
+            fn store(self) -> Option<NewStored> {
+                if self.borrow().is_empty() {
+                    return None;
+                }
+                Some(match self {
+                    Self::Packed(packed) => NewStored::Packed(packed),
+                    Self::Large(large) => NewStored::Large(Object::$kind(Box::new(large))),
+                })
+            }
+        }
+    };
+}
+
+container!(Hash, HashRef, Hash);

@@ -113,6 +113,7 @@ impl<'a> EntryRef<'a> {
                 Encoding::Embedded | Encoding::Raw => Some(Text::Inline(self.block.value())),
                 Encoding::Object => match self.block.object() {
                     Object::Text(blob) => Some(Text::Large(blob)),
+                    _ => None,
                 },
                 Encoding::Packed(_) => None,
             }

@@ -57,6 +57,6 @@ impl Tx {
 }
 
 fn write_object(object: &mut Object, offset: usize, bytes: &[u8]) {
-    let Object::Text(blob) = object;
+    let Object::Text(blob) = object else { unreachable!("the value is a string") };
     blob.write_at(offset, bytes);
 }

@@ -1,6 +1,7 @@
 //! Tests of transactions: one file per mechanism, and what they share.
 
 mod changes;
+mod containers;
 mod expiry;
 mod memory;
 mod model;
