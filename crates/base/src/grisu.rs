@@ -89,7 +89,7 @@ impl Float {
         let (a, b) = halves(self.mantissa);
         let (c, d) = halves(other.mantissa);
         let ((ad_high, ad_low), (bc_high, bc_low)) = (halves(a * d), halves(b * c));
-        let middle = ad_low + bc_low + (b * d >> 32) + (1 << 31);
+        let middle = ad_low + bc_low + ((b * d) >> 32) + (1 << 31);
         Float {
             mantissa: a * c + ad_high + bc_high + (middle >> 32),
             exponent: self.exponent + other.exponent + 64,

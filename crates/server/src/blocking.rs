@@ -5,9 +5,15 @@
 //! committed in one record with what made it possible; a waiter that was claimed is served, or
 //! waits on, before the locks are dropped.
 
+use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
 
-use keyspace::{Effects, GaveUp, Lsn, Queue, Refusal, Tx, Wait, Waiter};
+use keyspace::{
+    Acquisition, Effects, EmptyReply, GaveUp, Lsn, Queue, Refusal, Tx, TxOptions, Wait, Waiter,
+};
 use proto::{Output, OwnedArgs, Reply, Resp};
 
 use crate::clients::{Client, Signal};
@@ -15,6 +21,7 @@ use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::table::{Entry, Run};
+use crate::worker::Worker;
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
 struct Blocked {
@@ -42,6 +49,14 @@ pub(crate) struct Place {
     waiter: Arc<Waiter>,
 }
 
+/// A wait that has begun.
+pub(crate) struct Waiting {
+    pub(crate) place: Place,
+    /// How long it lasts at most; for ever if `None`.
+    pub(crate) left: Option<Duration>,
+    pub(crate) on_timeout: EmptyReply,
+}
+
 /// What one transaction did for those who waited.
 #[derive(Default)]
 pub(crate) struct Services {
@@ -60,9 +75,9 @@ struct Service {
     failed: bool,
 }
 
-impl Place {
+impl Waiting {
     /// Stands a client in the queues of its keys, whose locks the transaction holds.
-    pub(crate) fn take(
+    pub(crate) fn begin(
         tx: &mut Tx,
         client: &Arc<Client>,
         entry: &'static Entry,
@@ -84,12 +99,21 @@ impl Place {
         for awaited in &wait.awaited {
             tx.register(&awaited.key, &waiter).expect("the keys of a command are locked");
         }
-        Self { waiter }
+        let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
+        let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
+        Self { place: Place { waiter }, left, on_timeout: wait.on_timeout }
     }
+}
 
+impl Place {
     /// What the client got, if somebody served it.
     pub(crate) fn outcome(&self) -> Option<Served> {
         blocked(&self.waiter).outcome.lock().expect("no critical section here panics").take()
+    }
+
+    /// Whether it is a place in one queue only, which whoever serves the client takes it from.
+    pub(crate) fn is_single(&self) -> bool {
+        blocked(&self.waiter).requests.len() == 1
     }
 
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
@@ -98,21 +122,36 @@ impl Place {
         self.waiter.give_up() == GaveUp::Now
     }
 
-    /// The keys in whose queues the client stands, with their database.
-    pub(crate) fn keys(&self) -> (usize, impl Iterator<Item = &[u8]>) {
-        let blocked = blocked(&self.waiter);
-        (blocked.database, blocked.requests.iter().map(|(key, _)| &**key))
-    }
-
-    /// Leaves those queues that the transaction may reach.
-    pub(crate) fn leave(&self, tx: &mut Tx) {
-        let blocked = blocked(&self.waiter);
-        let home = tx.switch_database(blocked.database);
+    /// Leaves all queues, once their locks are free. Until then the waiter is passed over.
+    pub(crate) async fn leave(self, worker: Rc<Worker>) {
+        self.give_up();
+        let (keyspace, blocked) = (worker.server.keyspace, blocked(&self.waiter));
+        let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition);
+        let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
+        poll_fn(|cx| {
+            if !worker.come_in() {
+                if !keyspace.wait_for_world(cx.waker()) {
+                    // It goes on already: try once more.
+                    cx.waker().wake_by_ref();
+                }
+                return Poll::Pending;
+            }
+            let polled = acquisition.poll(cx.waker());
+            if polled.is_pending() {
+                worker.go_out();
+            }
+            polled
+        })
+        .await;
+        let (lane, database, now) = (worker.lane, blocked.database, worker.now_ms());
+        let (touches, undoable, heavy) = (false, false, false);
+        let options = TxOptions { lane, database, now, touches, undoable, heavy };
+        let mut tx = Tx::begin(acquisition, options);
         for (key, _) in &blocked.requests {
-            // What is beyond the grant is left by another transaction.
-            let _ = tx.unregister(key, &self.waiter);
+            tx.unregister(key, &self.waiter).expect("the queues are locked");
         }
-        tx.switch_database(home);
+        drop(tx);
+        worker.go_out();
     }
 }
 
@@ -204,9 +243,8 @@ fn serve_waiter(
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     let mark = output.mark();
-    let result = tx.unhurried(|tx| {
-        handler(tx, args.as_args(), &mut Reply::new(&mut output, blocked.resp))
-    });
+    let result =
+        tx.unhurried(|tx| handler(tx, args.as_args(), &mut Reply::new(&mut output, blocked.resp)));
     let failed = match result {
         Ok(()) => false,
         Err(Refusal::Wait(_)) => {
@@ -257,19 +295,13 @@ impl Services {
     }
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
-    pub(crate) fn hand_over(self, server: &Server, tx: &mut Tx, seen: Lsn) {
+    pub(crate) fn hand_over(self, server: &Server, seen: Lsn) {
         for service in self.done {
             let Service { waiter, output, failed, .. } = service;
             let blocked = blocked(&waiter);
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, failed });
             waiter.conclude();
-            let home = tx.switch_database(blocked.database);
-            for (key, _) in &blocked.requests {
-                // The other queues are left by the session.
-                let _ = tx.unregister(key, &waiter);
-            }
-            tx.switch_database(home);
             server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
         }
         server.mailboxes.ring(&self.rounds);

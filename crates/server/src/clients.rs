@@ -93,6 +93,8 @@ pub(crate) enum Signal {
     Unblock = 1 << 4,
     /// As `Unblock`, with an error.
     UnblockError = 1 << 5,
+    /// A blocked session was served, or may give up now.
+    Served = 1 << 6,
 }
 
 /// Flags of `LiveFigures::flags`.

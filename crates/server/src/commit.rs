@@ -1,33 +1,64 @@
 //! The only door by which a write leaves a transaction.
 //!
-//! Called with the locks still held: what the transaction changed goes to the journal, and through
-//! it to whoever follows the data.
+//! Called with the locks still held: those who waited for what the transaction changed are served,
+//! and all of it goes to the journal, and through it to whoever follows the data.
 //!
 //! Invariant: the order in which two transactions that share a key pass here is the order in which
 //! they ran.
 
-use keyspace::{Lsn, Tx};
+use keyspace::{Lsn, Refusal, Tx};
 use proto::Args;
 
-use crate::journal::{self, Journal};
+use crate::blocking;
+use crate::journal::{self, Deed, Journal};
+use crate::server::Server;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
+/// `Widen` says that serving a waiter needs more locks: the transaction is to be undone.
 #[inline]
-pub(crate) fn commit(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
-    tx.conclude();
+pub(crate) fn commit(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn, Refusal> {
+    tx.settle();
+    if tx.has_ready() {
+        return commit_with_services(server, tx, args);
+    }
+    tx.book(tx.effects().changes());
+    Ok(publish(&server.journal, tx, args))
+}
+
+/// Tells the journal of a transaction of one command.
+#[inline]
+pub(crate) fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
     if !tx.effects().is_recorded() {
         return 0;
     }
-    append(journal, tx, args);
-    tx.seen()
+    let deed = Deed { effects: tx.effects(), database: tx.database(), args };
+    let record = journal::record(&[deed]);
+    append(journal, tx, &record)
 }
 
 #[cold]
-fn append(journal: &Journal, tx: &mut Tx, args: Args<'_>) {
-    let record = journal::record(tx.effects(), tx.database(), args);
+fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     if !record.is_empty() {
-        let lsn = journal.append(&record);
+        let lsn = journal.append(record);
         tx.stamp(lsn);
     }
+    tx.seen()
+}
+
+/// As `commit`, with one record for the command and for all that it brought about.
+#[cold]
+fn commit_with_services(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn, Refusal> {
+    let own = tx.take_effects();
+    let services = blocking::serve(server, tx)?;
+    tx.book(own.changes() + services.changes());
+    let mut seen = 0;
+    if own.is_recorded() {
+        let mut deeds = vec![Deed { effects: &own, database: tx.database(), args }];
+        deeds.extend(services.deeds());
+        let record = journal::record(&deeds);
+        seen = append(&server.journal, tx, &record);
+    }
+    services.hand_over(server, seen);
+    Ok(seen)
 }

@@ -3,20 +3,22 @@
 //! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
 //! `commit` while its locks are still held.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use commands::{Flags, Handler, Plan};
-use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
+use crate::blocking::Waiting;
 use crate::busy::{BUSY, Hold};
 use crate::command_log::Deed;
 use crate::control::Next;
 use crate::gates::{self, Verdict};
 use crate::heavy::Transaction;
 use crate::server::Server;
-use crate::session::{Parked, Session, Stage};
+use crate::session::{Blocked, Parked, Session, Stage};
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
@@ -226,12 +228,20 @@ impl Request<'_> {
                 Step::Done
             }
             Outcome::Heavy => self.hand_over(tx, work, round),
+            Outcome::Wait(wait) => self.block(&mut tx, &wait),
             Outcome::Widen => {
                 let now = Some(tx.now());
                 let acquisition = tx.widen(round.number);
                 self.park(acquisition, Round { number: round.number + 1, now, pass: None })
             }
         }
+    }
+
+    /// Stands the client in the queues of the keys it waits for, under their locks.
+    #[cold]
+    fn block(&self, tx: &mut Tx, wait: &Wait) -> Step {
+        let waiting = Waiting::begin(tx, &self.session.client, self.entry, self.session.resp, wait);
+        Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(waiting, self.entry))))
     }
 
     /// Takes the locks of the command's plan, or says what to wait for.
@@ -316,7 +326,9 @@ impl Request<'_> {
         };
         let hold = Hold::begin(server, self.worker.ticked_us(), partitions);
         let args = OwnedArgs::from(self.args);
-        let receiver = server.heavy.run_transaction(Transaction { pass, hold, tx }, args, work);
+        let client = Arc::clone(&self.session.client);
+        let transaction = Transaction { pass, hold, tx, client };
+        let receiver = server.heavy.run_transaction(transaction, args, work);
         Step::Wait(Stage::Elsewhere(receiver))
     }
 
@@ -362,6 +374,8 @@ pub(crate) enum Outcome {
     Heavy,
     /// It needs more locks.
     Widen,
+    /// There is nothing for it yet.
+    Wait(Box<Wait>),
 }
 
 impl Outcome {
@@ -390,14 +404,23 @@ impl Work {
                 out.truncate(mark);
                 return Outcome::Widen;
             }
+            Err(Refusal::Wait(wait)) => {
+                out.truncate(mark);
+                Outcome::Wait(wait)
+            }
             Err(refusal) => {
                 out.truncate(mark);
                 self.server.refuse(&refusal, &mut Reply::new(out, self.resp));
                 Outcome::Failed(0)
             }
         };
-        let seen = crate::commit::commit(&self.server.journal, tx, args);
-        outcome.having_seen(seen)
+        match crate::commit::commit(self.server, tx, args) {
+            Ok(seen) => outcome.having_seen(seen),
+            Err(_) => {
+                out.truncate(mark);
+                Outcome::Widen
+            }
+        }
     }
 }
 

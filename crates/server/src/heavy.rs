@@ -8,6 +8,8 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
 use std::time::Duration;
 
 use base::time::Clock;
@@ -17,7 +19,9 @@ use keyspace::{
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
+use crate::blocking::Waiting;
 use crate::busy::Hold;
+use crate::clients::Client;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
@@ -48,6 +52,8 @@ pub(crate) struct Transaction {
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) hold: Hold,
     pub(crate) tx: Tx,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
 }
 
 /// The pool of threads.
@@ -75,6 +81,64 @@ struct Queue {
     ending: bool,
 }
 
+impl Transaction {
+    /// Runs the command, as often as it needs more locks.
+    fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        // In a panic too the locks go first, as the world may be granted right after the pass.
+        let Self { mut pass, hold, mut tx, client } = self;
+        tx.move_to_heavy(lane);
+        let mut output = Output::new();
+        let watch = Watch::start(work.server.keyspace.clock());
+        let (mut failed, mut seen, mut waits) = (false, 0, None);
+        for round in 0.. {
+            match work.run(&mut tx, args.as_args(), &mut output) {
+                Outcome::Replied(lsn) => seen = lsn,
+                Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
+                Outcome::Wait(wait) => {
+                    let (entry, resp) = (work.entry, work.resp);
+                    waits = Some(Waiting::begin(&mut tx, &client, entry, resp, &wait));
+                }
+                Outcome::Widen => {
+                    tx = again(tx, round, &mut pass);
+                    continue;
+                }
+                Outcome::Heavy => unreachable!("heavy threads carry any load"),
+            }
+            break;
+        }
+        drop(tx);
+        drop(hold);
+        drop(pass);
+        let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
+        Elsewhere { output, seen, ran, waits }
+    }
+}
+
+/// Begins a transaction again with the locks that it turned out to need; waits for them.
+#[cold]
+fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Tx {
+    let options = tx.options();
+    let mut acquisition = tx.widen(round);
+    if acquisition.wants_world() {
+        // The world waits for everyone who has leave.
+        *pass = None;
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    while acquisition.poll(&waker).is_pending() {
+        std::thread::park();
+    }
+    Tx::begin(acquisition, options)
+}
+
+/// Wakes a thread that waits for locks.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
 impl Heavy {
     pub(crate) fn new(cores: Arc<Cores>) -> Self {
         let (queue, arrived, left) = (Mutex::default(), Condvar::new(), Condvar::new());
@@ -90,26 +154,8 @@ impl Heavy {
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
         self.submit(Box::new(move |lane| {
-            // In a panic too the locks go first, as the world may be granted right after the pass.
-            let Transaction { pass, hold, mut tx } = transaction;
-            tx.move_to_heavy(lane);
-            let mut output = Output::new();
-            let watch = Watch::start(work.server.keyspace.clock());
-            let (failed, seen) = match work.run(&mut tx, args.as_args(), &mut output) {
-                Outcome::Replied(seen) => (false, seen),
-                Outcome::Failed(seen) => (true, seen),
-                Outcome::Heavy | Outcome::Widen => {
-                    unreachable!(
-                        "heavy threads carry any load, and no command that widens is heavy"
-                    )
-                }
-            };
-            drop(tx);
-            drop(hold);
-            drop(pass);
-            let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
             // A session that is gone needs no reply.
-            let _ = sender.send(Elsewhere { output, seen, ran });
+            let _ = sender.send(transaction.run(lane, args, work));
         }));
         receiver
     }
@@ -135,7 +181,7 @@ impl Heavy {
             let ran = Ran { entry, args, micros: watch.micros(), failed };
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = server.journal.end();
-            let _ = sender.send(Elsewhere { output, seen, ran });
+            let _ = sender.send(Elsewhere { output, seen, ran, waits: None });
         }));
         receiver
     }

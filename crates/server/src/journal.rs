@@ -186,7 +186,7 @@ mod tests {
     use proto::OwnedArgs;
 
     use super::{Journal, JournalReader};
-    use crate::commit::commit;
+    use crate::commit::publish;
 
     #[derive(Clone, Default)]
     struct Copy(Arc<Mutex<Vec<u8>>>);
@@ -227,7 +227,8 @@ mod tests {
             let options = TxOptions { lane: 0, database, now, touches, undoable, heavy };
             let mut tx = Tx::begin(grant, options);
             work(&mut tx);
-            let seen = commit(&self.journal, &mut tx, args.as_args());
+            tx.conclude();
+            let seen = publish(&self.journal, &mut tx, args.as_args());
             drop(tx);
             self.keyspace.leave(0);
             seen

@@ -6,6 +6,7 @@
 pub mod config;
 
 mod audience;
+mod blocking;
 mod busy;
 mod clients;
 mod command_log;

@@ -157,6 +157,12 @@ impl Tx {
         self.options.database
     }
 
+    /// How the transaction was begun, for beginning it again.
+    #[must_use]
+    pub fn options(&self) -> TxOptions {
+        self.options
+    }
+
     /// Looks keys up in another logical database from now on; returns the one before.
     pub fn switch_database(&mut self, logical: usize) -> usize {
         debug_assert!(logical < self.keyspace.database_count());

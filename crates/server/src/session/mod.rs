@@ -216,6 +216,11 @@ impl Future for Serve {
             this.worker.server.note_panic(this.session.client.id);
             Poll::Ready(Exit::Closed)
         });
+        if let (Poll::Ready(Exit::Closed), Stage::Blocked(_)) = (&driven, &this.stage)
+            && let Stage::Blocked(blocked) = std::mem::replace(&mut this.stage, Stage::Requests)
+        {
+            this.leave_queues(*blocked);
+        }
         driven.map(|exit| this.worker.session_over(this.session.client.id, exit))
     }
 }

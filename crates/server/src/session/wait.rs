@@ -5,16 +5,18 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
-use keyspace::{Acquisition, Lsn};
+use keyspace::{Acquisition, EmptyReply, Lsn};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
+use crate::blocking::{Place, Served, Waiting};
 use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::execute::{self, Grant, Round};
@@ -56,6 +58,8 @@ pub(crate) struct Elsewhere {
     /// The LSN that the output must wait for.
     pub(crate) seen: Lsn,
     pub(crate) ran: Ran,
+    /// It found nothing and stands in queues now.
+    pub(crate) waits: Option<Waiting>,
 }
 
 /// A command that ran on another thread, for the books of its session's worker.
@@ -72,6 +76,26 @@ pub(crate) struct Blocked {
     pub(crate) until: Option<Pin<Box<Sleep>>>,
     /// What it replies when it gives up or is unblocked.
     pub(crate) on_timeout: fn(&mut Reply<'_>),
+    /// Its place in the queues, if it waits for keys, and its command.
+    keys: Option<(Place, &'static Entry)>,
+}
+
+impl Blocked {
+    /// A wait for a time, or for CLIENT UNBLOCK.
+    pub(crate) fn on_time(until: Option<Pin<Box<Sleep>>>, on_timeout: fn(&mut Reply<'_>)) -> Self {
+        Self { until, on_timeout, keys: None }
+    }
+
+    /// A wait for keys.
+    pub(crate) fn on_keys(waiting: Waiting, entry: &'static Entry) -> Self {
+        let Waiting { place, left, on_timeout } = waiting;
+        let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
+        let on_timeout: fn(&mut Reply<'_>) = match on_timeout {
+            EmptyReply::Null => |reply| reply.null(),
+            EmptyReply::NullArray => |reply| reply.null_array(),
+        };
+        Self { until, on_timeout, keys: Some((place, entry)) }
+    }
 }
 
 impl Stage {
@@ -172,6 +196,11 @@ impl Serve {
             }
             // The thread gave up without a word: it panicked, and nobody knows the result.
             Poll::Ready(Err(_)) => Turn::End,
+            Poll::Ready(Ok(Elsewhere { waits: Some(waiting), ran, .. })) => {
+                self.book(&ran, 0);
+                self.stage = Stage::Blocked(Box::new(Blocked::on_keys(waiting, ran.entry)));
+                Turn::Again
+            }
             Poll::Ready(Ok(done)) => {
                 self.book(&done.ran, done.output.len() as u64);
                 // Its command took long; from here on it may be idle.
@@ -215,23 +244,66 @@ impl Serve {
 
     fn await_event(&mut self, cx: &mut TaskContext<'_>, mut blocked: Box<Blocked>) -> Turn {
         let client = &self.session.client;
-        let with_error = client.take(Signal::UnblockError);
-        let unblocked = with_error || client.take(Signal::Unblock);
+        client.take(Signal::Served);
+        if let Some(served) = blocked.keys.as_ref().and_then(|(place, _)| place.outcome()) {
+            return self.take_served(blocked, served);
+        }
+        let with_error = client.is_asked(Signal::UnblockError);
+        let unblocked = with_error || client.is_asked(Signal::Unblock);
         let timed_out =
             blocked.until.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
-        if !unblocked && !timed_out {
+        let ends = unblocked || timed_out;
+        // Who is being served this moment learns soon how that went.
+        if !ends || blocked.keys.as_ref().is_some_and(|(place, _)| !place.give_up()) {
             client.set_flag(client_flags::BLOCKED, true);
             self.stage = Stage::Blocked(blocked);
             return Turn::Wait;
         }
-        client.set_flag(client_flags::BLOCKED, false);
-        let mut output = self.output();
+        let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.session.resp);
         if with_error {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else {
             (blocked.on_timeout)(&mut reply);
         }
+        self.end_wait(*blocked, output)
+    }
+
+    /// Passes on what somebody else's transaction gave.
+    fn take_served(&mut self, mut blocked: Box<Blocked>, served: Served) -> Turn {
+        self.session.see(served.seen);
+        if let Some((place, entry)) = blocked.keys.take() {
+            if served.failed {
+                self.worker.server.stats.failed(self.worker.lane, entry.id);
+            }
+            blocked.keys = Some((place, entry)).filter(|(place, _)| !place.is_single());
+        }
+        self.end_wait(*blocked, served.output)
+    }
+
+    /// The client does not wait for keys any more.
+    pub(super) fn leave_queues(&self, blocked: Blocked) {
+        if let Some((place, _)) = blocked.keys {
+            tokio::task::spawn_local(place.leave(Rc::clone(&self.worker)));
+        }
+    }
+
+    /// The wait is over with this reply.
+    fn end_wait(&mut self, blocked: Blocked, reply: Output) -> Turn {
+        let client = &self.session.client;
+        client.set_flag(client_flags::BLOCKED, false);
+        // Asked too late for this wait, and not meant for the next.
+        client.take(Signal::Unblock);
+        client.take(Signal::UnblockError);
+        self.worker.start_batch();
+        client.live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
+        self.leave_queues(blocked);
+        let mut output = self.output();
+        if self.session.replies() {
+            output.append(reply);
+        }
+        self.session.command_done();
+        self.hold(&output);
         self.keep_output(output);
         Turn::Again
     }

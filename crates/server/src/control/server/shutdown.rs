@@ -84,6 +84,6 @@ fn shut_down(
     }
     server.shutdown.ask();
     // The end of the connection is the answer.
-    let never = Blocked { until: None, on_timeout: |reply| reply.ok() };
+    let never = Blocked::on_time(None, |reply| reply.ok());
     Ok(Next::Wait(Stage::Blocked(Box::new(never))))
 }

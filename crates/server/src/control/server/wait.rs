@@ -92,7 +92,7 @@ fn wait_for(
         return Next::Done;
     }
     let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    Next::Wait(Stage::Blocked(Box::new(Blocked { until, on_timeout: answer })))
+    Next::Wait(Stage::Blocked(Box::new(Blocked::on_time(until, answer))))
 }
 
 /// Milliseconds to wait; for ever if `None`.

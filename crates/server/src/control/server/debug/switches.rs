@@ -50,7 +50,7 @@ pub(super) fn sleep(
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let ran = Ran { entry, args, micros, failed: false };
         // The session may have gone in this moment.
-        let _ = sender.send(Elsewhere { output, seen: 0, ran });
+        let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
     });
     Ok(Next::Wait(Stage::Elsewhere(receiver)))
 }
