@@ -115,7 +115,8 @@ impl Hash {
 
     /// Gives a field a deadline, or takes it away; tells whether there is such a field.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<UnixMillis>) -> bool {
-        if deadline.is_some() && self.borrow().get(field).is_some() {
+        let may_be_small = !matches!(self, Hash::Large(LargeHash { within_limits: None, .. }));
+        if may_be_small && deadline.is_some() && self.borrow().get(field).is_some() {
             self.make_timed();
         }
         match self {

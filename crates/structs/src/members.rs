@@ -175,8 +175,8 @@ impl<P: Payload> Members<P> {
         })
     }
 
-    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them. Goes
-    /// only where there are any.
+    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
+    /// Goes only where there are any.
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         while taken.len() < limit {

@@ -54,11 +54,7 @@ impl<'a> Item<'a> {
         let mut reader = Reader(bytes);
         let (head, number) = reader.head();
         let deadline = (head & TIMED != 0).then(|| reader.deadline());
-        let member = if head & BESIDE != 0 {
-            Part::Beside(number)
-        } else {
-            Part::Within(reader.take(usize::from(number)))
-        };
+        let member = reader.member(head, number);
         let value = valued.then(|| match reader.byte() {
             VALUE_BESIDE => Part::Beside(reader.number()),
             VALUE_LENGTH_FOLLOWS => {
@@ -68,6 +64,17 @@ impl<'a> Item<'a> {
             len => Part::Within(reader.take(usize::from(len))),
         });
         Item { member, value, deadline }
+    }
+
+    /// The member of the item at the front of these bytes.
+    #[inline]
+    pub(super) fn read_member(bytes: &'a [u8]) -> Part<'a> {
+        let mut reader = Reader(bytes);
+        let (head, number) = reader.head();
+        if head & TIMED != 0 {
+            reader.take(DEADLINE);
+        }
+        reader.member(head, number)
     }
 
     /// The deadline of the item at the front of these bytes.
@@ -201,6 +208,15 @@ impl<'a> Reader<'a> {
         let head = self.byte();
         let number = if head_len(head) > 1 { self.number() } else { u16::from(head & LENGTH) };
         (head, number)
+    }
+
+    #[inline]
+    fn member(&mut self, head: u8, number: u16) -> Part<'a> {
+        if head & BESIDE != 0 {
+            Part::Beside(number)
+        } else {
+            Part::Within(self.take(usize::from(number)))
+        }
     }
 
     #[inline]

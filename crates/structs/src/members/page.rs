@@ -15,13 +15,15 @@
 //! room. A lookup compares fingerprints 32 at a time and, with 150 members, one wrong member in
 //! two; an edit moves half a page of bytes.
 
+mod edit;
+
 use std::marker::PhantomData;
 
 use base::UnixMillis;
 
 use super::beside::Beside;
-use super::item::{self, DEADLINE, Item, Part, told};
-use super::text::{Long, Text};
+use super::item::{Item, Part};
+use super::text::Text;
 use super::{MemberRef, Payload, place};
 use crate::secret;
 use crate::tree::{Growth, Leaf, Summary};
@@ -91,104 +93,22 @@ impl<P: Payload> Page<P> {
     /// Where a member is.
     #[inline]
     pub(super) fn find(&self, hash: u64, member: &[u8]) -> Option<usize> {
-        let fingerprint = hash as u8;
-        let mut start = 0;
-        for block in self.fingerprints().chunks(BLOCK) {
-            // Written so that the compiler compares all bytes at once.
-            let any = match block.as_array::<BLOCK>() {
-                Some(block) => block.iter().fold(false, |any, byte| any | (*byte == fingerprint)),
-                None => true,
-            };
-            if any {
-                let mut found = (start..).zip(block).filter(|(_, byte)| **byte == fingerprint);
-                if let Some((index, _)) = found.find(|(index, _)| self.holds(*index, hash, member))
-                {
-                    return Some(index);
-                }
+        let (blocks, rest) = self.fingerprints().as_chunks::<BLOCK>();
+        for (number, block) in blocks.iter().enumerate() {
+            // Written so that the compiler compares sixteen bytes at once.
+            let any = block.iter().fold(0, |any, byte| any | u8::from(*byte == hash as u8));
+            if any != 0
+                && let Some(index) = self.find_among(number * BLOCK, block, hash, member)
+            {
+                return Some(index);
             }
-            start += BLOCK;
         }
-        None
-    }
-
-    /// Adds a member that is not here.
-    pub(super) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
-        let mut buffers = [Vec::new(), Vec::new()];
-        let item = self.lay(hash, new, &mut buffers);
-        let (len, count) = (item.len(), self.len());
-        self.make_room(ENTRY + len);
-        self.page.copy_within(count..ENTRY * count, count + 1);
-        self.page[count] = hash as u8;
-        self.count += 1;
-        self.items_len += len as u16;
-        self.set_distance(count, self.items_len);
-        item.write(&mut self.item_bytes_mut(count)[..len]);
-        self.count_deadline(item.deadline);
-    }
-
-    /// Puts another value and deadline in place of those of a member.
-    pub(super) fn replace(&mut self, index: usize, hash: u64, new: MemberRef<'_>) {
-        let old = self.item(index);
-        let (old_len, old_deadline) = (old.len(), old.deadline);
-        let long = self.release(index);
-        // What lies beside already is not copied again.
-        let member = long.as_ref().map_or(new.member, Text::Long);
-        let mut buffers = [Vec::new(), Vec::new()];
-        let item = self.lay(hash, MemberRef { member, ..new }, &mut buffers);
-        let len = item.len();
-        self.resize_item(index, old_len, len);
-        item.write(&mut self.item_bytes_mut(index)[..len]);
-        let deadline = item.deadline;
-        self.recount_deadline(old_deadline, deadline);
+        self.find_among(blocks.len() * BLOCK, rest, hash, member)
     }
 
     /// When a member expires.
     pub(super) fn deadline(&self, index: usize) -> Option<UnixMillis> {
         Item::read_deadline(self.item_bytes(index))
-    }
-
-    /// Gives a member a deadline, or takes it away.
-    pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<UnixMillis>) {
-        let (old, len) = (self.deadline(index), self.item(index).len());
-        match deadline {
-            Some(deadline) if old.is_some() => {
-                item::set_deadline(self.item_bytes_mut(index), deadline, false);
-            }
-            Some(deadline) => {
-                self.resize_item(index, len, len + DEADLINE);
-                item::set_deadline(self.item_bytes_mut(index), deadline, true);
-            }
-            None if old.is_some() => {
-                item::clear_deadline(self.item_bytes_mut(index));
-                self.resize_item(index, len, len - DEADLINE);
-            }
-            None => {}
-        }
-        self.recount_deadline(old, deadline.map(told));
-    }
-
-    /// Takes a member out.
-    pub(super) fn remove(&mut self, index: usize) {
-        let deadline = self.remove_unsettled(index);
-        if deadline == Some(self.earliest) {
-            self.find_earliest();
-        }
-        self.shrink();
-    }
-
-    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
-    pub(super) fn take_expired(&mut self, now: UnixMillis, limit: usize, taken: &mut Vec<Vec<u8>>) {
-        for index in (0..self.len()).rev() {
-            if taken.len() >= limit {
-                break;
-            }
-            if self.deadline(index).is_some_and(|deadline| deadline <= now) {
-                taken.push(self.get(index).member.to_vec());
-                self.remove_unsettled(index);
-            }
-        }
-        self.find_earliest();
-        self.shrink();
     }
 
     /// The members from a place in hash space on, in the order of their places.
@@ -204,13 +124,6 @@ impl<P: Payload> Page<P> {
     /// An empty page with room for so many bytes of elements.
     pub(super) fn with_room(bytes: usize) -> Page<P> {
         Page { page: new_page(bytes), ..Page::default() }
-    }
-
-    /// Makes the page no larger than it has to be.
-    pub(super) fn trim(&mut self) {
-        if size_class(self.size()) < self.page.len() {
-            self.move_to(new_page(self.size()));
-        }
     }
 
     /// Bytes of the fingerprint, distance and item of a member.
@@ -263,9 +176,34 @@ impl<P: Payload> Page<P> {
         self.beside.as_deref().expect("an item's slot exists")
     }
 
+    /// Where a member is among those with these fingerprints, the first of which is of `start`.
+    #[inline]
+    fn find_among(
+        &self,
+        start: usize,
+        fingerprints: &[u8],
+        hash: u64,
+        member: &[u8],
+    ) -> Option<usize> {
+        let (words, rest) = fingerprints.as_chunks::<8>();
+        let mut last = [!(hash as u8); 8];
+        last[..rest.len()].copy_from_slice(rest);
+        for (number, word) in words.iter().chain([&last]).enumerate() {
+            let mut equal = equal_bytes(u64::from_le_bytes(*word), hash as u8);
+            while equal != 0 {
+                let index = start + number * 8 + equal.trailing_zeros() as usize / 8;
+                if self.holds(index, hash, member) {
+                    return Some(index);
+                }
+                equal &= equal - 1;
+            }
+        }
+        None
+    }
+
     #[inline]
     fn holds(&self, index: usize, hash: u64, member: &[u8]) -> bool {
-        match self.item(index).member {
+        match Item::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => bytes == member,
             Part::Beside(slot) => {
                 let slots = self.slots();
@@ -275,131 +213,10 @@ impl<P: Payload> Page<P> {
     }
 
     fn hash(&self, index: usize) -> u64 {
-        match self.item(index).member {
+        match Item::read_member(self.item_bytes(index)) {
             Part::Within(bytes) => secret::hasher().hash(bytes),
             Part::Beside(slot) => self.slots().hash(slot),
         }
-    }
-
-    /// The item of a member; what is long is put beside the page.
-    fn lay<'b>(
-        &mut self,
-        hash: u64,
-        new: MemberRef<'b>,
-        buffers: &'b mut [Vec<u8>; 2],
-    ) -> Item<'b> {
-        let (member_beside, value_beside) = beside(new.member.len(), new.value.len());
-        let [member, value] = buffers;
-        let mut part = |text: Text<'b>, beside: bool, buffer: &'b mut Vec<u8>| {
-            if beside {
-                let slots = self.beside.get_or_insert_default();
-                Part::Beside(slots.add(text.to_long(), hash))
-            } else {
-                Part::Within(text.as_bytes(buffer))
-            }
-        };
-        Item {
-            member: part(new.member, member_beside, member),
-            value: P::VALUED.then(|| part(new.value, value_beside, value)),
-            deadline: new.deadline.map(told),
-        }
-    }
-
-    /// Empties the slots of an item, and hands out what the member's slot held.
-    fn release(&mut self, index: usize) -> Option<Long> {
-        let item = Item::read(&self.page[self.page.len() - self.distance(index)..], P::VALUED);
-        let slots = self.beside.as_deref_mut()?;
-        if let Some(Part::Beside(slot)) = item.value {
-            slots.remove(slot);
-        }
-        match item.member {
-            Part::Beside(slot) => Some(slots.remove(slot)),
-            Part::Within(_) => None,
-        }
-    }
-
-    /// Makes an item longer or shorter: what lies before it moves.
-    fn resize_item(&mut self, index: usize, old_len: usize, len: usize) {
-        self.make_room(len.saturating_sub(old_len));
-        let count = self.len();
-        let distance = self.distance(index);
-        let end = self.page.len();
-        let first = end - usize::from(self.items_len);
-        // Wrapping: the difference may be negative.
-        let longer = (len as u16).wrapping_sub(old_len as u16);
-        self.items_len = self.items_len.wrapping_add(longer);
-        self.page.copy_within(first..end - distance, end - usize::from(self.items_len));
-        for other in self.page[count..ENTRY * count].as_chunks_mut::<2>().0 {
-            let told = u16::from_le_bytes(*other);
-            let shift = if usize::from(told) >= distance { longer } else { 0 };
-            *other = told.wrapping_add(shift).to_le_bytes();
-        }
-    }
-
-    /// Takes a member out without looking for the earliest deadline; tells its deadline.
-    fn remove_unsettled(&mut self, index: usize) -> Option<UnixMillis> {
-        let item = self.item(index);
-        let (len, deadline) = (item.len(), item.deadline);
-        self.release(index);
-        self.resize_item(index, len, 0);
-        let count = self.len();
-        let last = count - 1;
-        self.set_distance(index, self.distance(last) as u16);
-        self.page[index] = self.page[last];
-        self.page.copy_within(count..ENTRY * count - 2, last);
-        self.count -= 1;
-        self.uncount_deadline(deadline);
-        deadline
-    }
-
-    fn count_deadline(&mut self, deadline: Option<UnixMillis>) {
-        if let Some(deadline) = deadline {
-            self.timed += 1;
-            self.earliest = self.earliest.min(deadline);
-        }
-    }
-
-    fn uncount_deadline(&mut self, deadline: Option<UnixMillis>) {
-        self.timed -= u16::from(deadline.is_some());
-    }
-
-    fn recount_deadline(&mut self, old: Option<UnixMillis>, new: Option<UnixMillis>) {
-        self.uncount_deadline(old);
-        self.count_deadline(new);
-        if old == Some(self.earliest) && new != old {
-            self.find_earliest();
-        }
-    }
-
-    fn find_earliest(&mut self) {
-        self.earliest = if self.timed == 0 {
-            NEVER
-        } else {
-            (0..self.len()).filter_map(|index| self.deadline(index)).min().unwrap_or(NEVER)
-        };
-    }
-
-    fn make_room(&mut self, more: usize) {
-        let needed = self.size() + more;
-        if needed > self.page.len() {
-            self.move_to(new_page(needed));
-        }
-    }
-
-    /// Gives memory back when a good part of it is unused.
-    fn shrink(&mut self) {
-        if size_class(self.size() + self.size() / 4) < self.page.len() {
-            self.trim();
-        }
-    }
-
-    fn move_to(&mut self, mut page: Box<[u8]>) {
-        let directory = ENTRY * self.len();
-        let items = usize::from(self.items_len);
-        page[..directory].copy_from_slice(&self.page[..directory]);
-        let (to, from) = (page.len() - items, self.page.len() - items);
-        page[to..].copy_from_slice(&self.page[from..]);
-        self.page = page;
     }
 
     /// A page of some of these members.
@@ -562,6 +379,15 @@ impl<P: Payload> Page<P> {
         slots.sort_unstable();
         assert_eq!(slots, self.beside.as_ref().map_or(Vec::new(), |slots| slots.full()));
     }
+}
+
+/// The top bit of each byte of a word that is this one.
+#[inline]
+fn equal_bytes(word: u64, byte: u8) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x7F; 8]);
+    let differs = word ^ u64::from_le_bytes([byte; 8]);
+    // Of a byte that is not zero, either the top bit is set or adding carries into it.
+    !(((differs & LOW) + LOW) | differs | LOW)
 }
 
 /// Which of member and value lie beside the page: the longer one, and the other if it is long too.

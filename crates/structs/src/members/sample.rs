@@ -7,8 +7,8 @@ use base::Random;
 /// When more than one in so many is drawn, all numbers are gone through.
 const SPARSE: u64 = 8;
 
-/// `count` different numbers below `bound`, each set of numbers equally likely; all of them if there
-/// are not so many. Takes memory for the numbers drawn.
+/// `count` different numbers below `bound`, each set of numbers equally likely; all of them if
+/// there are not so many. Takes memory for the numbers drawn.
 pub fn sample(bound: u64, count: u64, random: &mut Random) -> Vec<u64> {
     let count = count.min(bound);
     if count > bound / SPARSE {

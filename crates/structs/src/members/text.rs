@@ -112,6 +112,7 @@ impl<'a> Text<'a> {
 
     /// The bytes in one piece: where they lie, or put into the buffer.
     #[must_use]
+    #[inline]
     pub fn as_bytes<'b>(self, buffer: &'b mut Vec<u8>) -> &'b [u8]
     where
         'a: 'b,

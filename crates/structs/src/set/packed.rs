@@ -1,0 +1,129 @@
+//! The small set: an intset, or a listpack of members.
+
+use crate::intset::{self, Intset};
+use crate::listpack::{self, Element, Entries, Listpack};
+use crate::members::Text;
+use crate::packing::{Packed, PackedRef, Packing};
+
+/// Bytes that a listpack may put around a member: its encoding, and its length behind it.
+const ENTRY_MAX: usize = 10;
+
+pub(super) fn len(packed: PackedRef<'_>) -> u64 {
+    match packed.packing {
+        Packing::Intset => Intset::new(packed.bytes).len() as u64,
+        Packing::Listpack | Packing::TimedListpack => Listpack::new(packed.bytes).len() as u64,
+    }
+}
+
+#[inline]
+pub(super) fn contains(packed: PackedRef<'_>, member: Text<'_>) -> bool {
+    get(packed, member).is_some()
+}
+
+#[inline]
+pub(super) fn get<'a>(packed: PackedRef<'a>, member: Text<'_>) -> Option<Text<'a>> {
+    match packed.packing {
+        Packing::Intset => {
+            let integer = member.to_integer()?;
+            Intset::new(packed.bytes).contains(integer).then_some(Text::Integer(integer))
+        }
+        Packing::Listpack | Packing::TimedListpack => {
+            let mut buffer = Vec::new();
+            let entry = Listpack::new(packed.bytes).find(member.as_bytes(&mut buffer), 1)?;
+            Some(entry.element.into())
+        }
+    }
+}
+
+pub(super) fn at(packed: PackedRef<'_>, index: u64) -> Option<Text<'_>> {
+    let place = i64::try_from(index).ok()?;
+    match packed.packing {
+        Packing::Intset => Intset::new(packed.bytes).get(index as usize).map(Text::Integer),
+        Packing::Listpack | Packing::TimedListpack => {
+            Some(Listpack::new(packed.bytes).get(place)?.element.into())
+        }
+    }
+}
+
+pub(super) fn members(packed: PackedRef<'_>) -> Members<'_> {
+    match packed.packing {
+        Packing::Intset => Members::Integers { intset: Intset::new(packed.bytes), next: 0 },
+        Packing::Listpack | Packing::TimedListpack => {
+            Members::Elements(Listpack::new(packed.bytes).entries())
+        }
+    }
+}
+
+pub(super) enum Members<'a> {
+    Integers { intset: Intset<'a>, next: usize },
+    Elements(Entries<'a>),
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = Text<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Text<'a>> {
+        match self {
+            Members::Integers { intset, next } => {
+                *next += 1;
+                intset.get(*next - 1).map(Text::Integer)
+            }
+            Members::Elements(entries) => entries.next().map(|entry| entry.element.into()),
+        }
+    }
+}
+
+/// Adds a member that is not there; into an intset, an integer.
+pub(super) fn insert(packed: &mut Packed, member: Text<'_>, integer: Option<i64>) {
+    match (packed.packing, integer) {
+        (Packing::Intset, Some(integer)) => {
+            intset::insert(&mut packed.bytes, integer);
+        }
+        (_, Some(integer)) => listpack::push_back(&mut packed.bytes, Element::Integer(integer)),
+        (_, None) => {
+            let mut buffer = Vec::new();
+            let element = Element::Bytes(member.as_bytes(&mut buffer));
+            listpack::push_back(&mut packed.bytes, element);
+        }
+    }
+}
+
+pub(super) fn remove(packed: &mut Packed, member: Text<'_>) -> bool {
+    match packed.packing {
+        Packing::Intset => {
+            member.to_integer().is_some_and(|integer| intset::remove(&mut packed.bytes, integer))
+        }
+        Packing::Listpack | Packing::TimedListpack => {
+            let mut buffer = Vec::new();
+            let member = member.as_bytes(&mut buffer);
+            let found = Listpack::new(&packed.bytes).find(member, 1).map(|entry| entry.offset);
+            found.is_some_and(|offset| listpack::remove(&mut packed.bytes, offset, 1) == 1)
+        }
+    }
+}
+
+/// Makes an intset a listpack.
+pub(super) fn leave_intset(packed: &mut Packed) {
+    if packed.packing == Packing::Intset {
+        let mut bytes = listpack::new();
+        for member in members(packed.borrow()) {
+            if let Text::Integer(integer) = member {
+                listpack::push_back(&mut bytes, Element::Integer(integer));
+            }
+        }
+        *packed = Packed { packing: Packing::Listpack, bytes };
+    }
+}
+
+/// Bytes with one more member, at most.
+pub(super) fn len_with(packed: &Packed, member: usize, integer: Option<i64>) -> usize {
+    match packed.packing {
+        Packing::Intset => {
+            let count = Intset::new(&packed.bytes).len() + 1;
+            let as_wide_as_it = intset::bytes_for(count, integer.unwrap_or(0));
+            as_wide_as_it.max(packed.bytes.len() + size_of::<i64>())
+        }
+        Packing::Listpack | Packing::TimedListpack => packed.bytes.len() + member + ENTRY_MAX,
+    }
+}
