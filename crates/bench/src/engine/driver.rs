@@ -178,7 +178,7 @@ impl<'a> Driver<'a> {
             reconnect_interval: options.reconnect_interval.unwrap_or(u64::MAX),
             buffer: vec![0; READ_SIZE],
             scratch: Vec::new(),
-            recorder: Recorder::new(commands_of(shared)),
+            recorder: Recorder::new(shared.workload.commands().len()),
             published: Totals::default(),
             published_at: 0,
             next_step: None,
@@ -410,7 +410,7 @@ impl Client {
         let has_recorder = shared.options.output.client_stats.is_some();
         Self {
             stream,
-            recorder: has_recorder.then(|| Recorder::new(commands_of(shared))),
+            recorder: has_recorder.then(|| Recorder::new(shared.workload.commands().len())),
             issued: 0,
             outstanding: 0,
             parked: 0,
@@ -422,10 +422,4 @@ impl Client {
             is_ready: false,
         }
     }
-}
-
-/// Kinds of request that are counted; those of a verification are Sets and Gets in any case.
-fn commands_of(shared: &Shared) -> usize {
-    let commands = shared.workload.commands().len();
-    if shared.verifies { commands.max(2) } else { commands }
 }

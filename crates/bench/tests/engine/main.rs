@@ -310,6 +310,14 @@ fn values_larger_than_the_socket_takes_at_once_arrive_whole() {
 }
 
 #[test]
+fn each_run_of_several_has_its_outcome() {
+    let server = Server::storing();
+    let outcomes = engine::run(&server.options("-t 1 -c 2 -n 30 -x 3")).expect("all succeed");
+    assert_eq!(outcomes.iter().map(replies).collect::<Vec<_>>(), [60, 60, 60]);
+    assert_eq!(server.seen.requests(), 180);
+}
+
+#[test]
 fn waits_are_requests_like_any_other() {
     let server = Server::storing();
     let words = "-t 1 -c 1 -n 90 --ratio 1:0 --wait-ratio 2:1 --num-slaves 1-1 --wait-timeout 1-1";
