@@ -6,14 +6,20 @@
 //! - [`hash`]: fields and values, small or large.
 //! - [`members`]: the large form of hashes and sets.
 //! - [`object`]: a value of any type as the keyspace holds it.
+//! - [`bits`]: counting, searching, combining bits, and integers between them.
+//! - [`hyperloglog`]: how many distinct elements there were, in the bytes of Redis.
+//! - [`intset`]: sorted integers of one width, in the bytes of Redis.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`secret`]: the secret under which members are hashed.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
+pub mod bits;
 pub mod blob;
 pub mod hash;
+pub mod hyperloglog;
+pub mod intset;
 pub mod listpack;
 pub mod members;
 pub mod object;

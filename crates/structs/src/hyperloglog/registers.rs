@@ -1,0 +1,132 @@
+//! Registers packed by sixes into bytes, and unpacked, one byte each, for unions.
+
+use super::estimate::estimate;
+use super::sparse::{self, Runs};
+use super::{
+    DENSE_LEN, Damage, Encoding, HEADER, Place, REGISTERS, encoding, forget_count, to_dense,
+};
+
+/// Four registers fill three bytes.
+const PACKED: usize = 3;
+
+/// All registers of a union, unpacked.
+#[derive(Clone)]
+pub struct Registers {
+    values: Box<[u8; REGISTERS]>,
+    any_dense: bool,
+}
+
+impl Default for Registers {
+    fn default() -> Registers {
+        Registers { values: Box::new([0; REGISTERS]), any_dense: false }
+    }
+}
+
+impl Registers {
+    /// Makes this the union with another HyperLogLog. After an error it is of no use.
+    pub fn merge(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        match encoding(bytes)? {
+            Encoding::Dense => {
+                self.any_dense = true;
+                let (values, _) = self.values.as_chunks_mut::<4>();
+                let (packed, _) = bytes[HEADER..].as_chunks::<PACKED>();
+                for (values, packed) in values.iter_mut().zip(packed) {
+                    for (value, other) in values.iter_mut().zip(unpack(*packed)) {
+                        *value = (*value).max(other);
+                    }
+                }
+            }
+            Encoding::Sparse => {
+                let mut index = 0;
+                for run in Runs::new(bytes) {
+                    let run = run?;
+                    for value in &mut self.values[index..index + run.len] {
+                        *value = (*value).max(run.value);
+                    }
+                    index += run.len;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many distinct elements there were in all of the union.
+    pub fn count(&self) -> u64 {
+        let mut histogram = [0; 64];
+        for value in self.values.iter() {
+            histogram[usize::from(*value)] += 1;
+        }
+        estimate(&histogram)
+    }
+
+    /// Raises the registers of a HyperLogLog to those of the union, which it should be part of,
+    /// as PFMERGE does. It becomes dense if any part was, or if it must (see [`super::add`]).
+    pub fn store(&self, bytes: &mut Vec<u8>, sparse_len_max: usize) -> Result<(), Damage> {
+        if self.any_dense {
+            to_dense(bytes)?;
+        }
+        let mut risen = (0..).zip(self.values.iter()).filter(|(_, value)| **value > 0);
+        while encoding(bytes)? == Encoding::Sparse {
+            let Some((index, value)) = risen.next() else { break };
+            sparse::add(bytes, Place { index, value: *value }, sparse_len_max)?;
+        }
+        if encoding(bytes)? == Encoding::Dense {
+            self.store_dense(&mut bytes[HEADER..]);
+        }
+        forget_count(bytes)
+    }
+
+    /// The values of all registers, in their order.
+    pub fn values(&self) -> &[u8; REGISTERS] {
+        &self.values
+    }
+
+    fn store_dense(&self, target: &mut [u8]) {
+        let (packed, _) = target.as_chunks_mut::<PACKED>();
+        let (values, _) = self.values.as_chunks::<4>();
+        for (packed, values) in packed.iter_mut().zip(values) {
+            let old = unpack(*packed);
+            let bits = (0..4).fold(0, |bits, place| {
+                bits | u32::from(values[place].max(old[place])) << (6 * place)
+            });
+            packed.copy_from_slice(&bits.to_le_bytes()[..PACKED]);
+        }
+    }
+}
+
+/// Adds up how many registers have which value.
+pub(super) fn count_dense(packed: &[u8], histogram: &mut [u32; 64]) {
+    // Four counters, so that equal neighbours do not wait for each other.
+    let mut counters = [[0_u32; 64]; 4];
+    for packed in packed.as_chunks::<PACKED>().0 {
+        for (counter, value) in counters.iter_mut().zip(unpack(*packed)) {
+            counter[usize::from(value & 63)] += 1;
+        }
+    }
+    for counter in counters {
+        for (sum, registers) in histogram.iter_mut().zip(counter) {
+            *sum += registers;
+        }
+    }
+}
+
+pub(super) fn dense_register(packed: &[u8], index: usize) -> u8 {
+    let (groups, _) = packed.as_chunks::<PACKED>();
+    unpack(groups[index / 4])[index % 4]
+}
+
+pub(super) fn set_dense_register(packed: &mut [u8], index: usize, value: u8) {
+    let shift = 6 * (index % 4);
+    let (groups, _) = packed.as_chunks_mut::<PACKED>();
+    let group = &mut groups[index / 4];
+    let bits = u32::from_le_bytes([group[0], group[1], group[2], 0]);
+    let bits = bits & !(63 << shift) | u32::from(value) << shift;
+    group.copy_from_slice(&bits.to_le_bytes()[..PACKED]);
+}
+
+#[inline]
+fn unpack([low, middle, high]: [u8; PACKED]) -> [u8; 4] {
+    [low & 63, (low >> 6 | middle << 2) & 63, (middle >> 4 | high << 4) & 63, high >> 2]
+}
+
+const _: () = assert!((DENSE_LEN - HEADER) / PACKED * 4 == REGISTERS);
