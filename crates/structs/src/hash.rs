@@ -72,6 +72,13 @@ impl Hash {
         }
     }
 
+    /// Changes the form of a hash that came from elsewhere, if it has more fields than the limits
+    /// allow or is too long.
+    pub fn fit(&mut self, limits: &HashLimits) {
+        self.expect(self.borrow().len(), limits);
+        self.make_room(0);
+    }
+
     /// Puts a value, and tells whether the field is new.
     pub fn set(
         &mut self,

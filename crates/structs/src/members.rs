@@ -237,7 +237,7 @@ impl<P: Payload> Members<P> {
         };
         loop {
             let mut last = None;
-            for (hash, index) in page.from_place(cursor) {
+            for (hash, index) in page.by_place(cursor) {
                 // All members of one place are told in one step.
                 if told.len() >= count.max(1) && last != Some(place(hash)) {
                     return (place(hash), told);

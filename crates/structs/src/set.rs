@@ -95,6 +95,17 @@ impl Set {
         }
     }
 
+    /// Changes the form of a set that came from elsewhere, if it has more members than the limits
+    /// allow or is too long.
+    pub fn fit(&mut self, limits: &SetLimits) {
+        self.expect(self.borrow().len(), limits);
+        if let Set::Packed(packed) = self
+            && packed.bytes.len() > PACKED_MAX
+        {
+            self.enlarge();
+        }
+    }
+
     /// Adds a member, and tells whether it is new. One that is there keeps its deadline.
     pub fn insert(&mut self, member: Text<'_>, limits: &SetLimits) -> bool {
         if let Set::Large(LargeSet { members, within_limits: None }) = self {

@@ -7,8 +7,9 @@ use base::{Random, UnixMillis};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{Hash, HashLimits, HashRef};
+use crate::listpack::Element;
 use crate::members::{Lifetime, Text};
-use crate::packing::PACKED_MAX;
+use crate::packing::{PACKED_MAX, Packed, Packing};
 
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<UnixMillis>)>;
 
@@ -80,7 +81,7 @@ fn put(hash: &mut Hash, model: &mut Model, new: (&[u8], &[u8], Lifetime), limits
 
 fn apply(hash: &mut Hash, model: &mut Model, step: &Step, limits: &HashLimits) {
     // Some names are integers and some are not.
-    let name = |id: u8| if id % 2 == 0 { id.to_string() } else { format!("field {id}") };
+    let name = |id: u8| if id.is_multiple_of(2) { id.to_string() } else { format!("field {id}") };
     match *step {
         Step::Set { id, value, lifetime } => {
             let (field, value) = (name(id), value.to_string());
@@ -254,14 +255,15 @@ fn a_hash_that_is_only_too_long_goes_on_under_the_name_of_the_small_form() {
 
 #[test]
 fn room_for_deadlines_may_make_a_hash_large() {
-    let mut hash = Hash::default();
+    let (mut hash, value) = (Hash::default(), [b'v'; 200]);
     while let HashRef::Packed(packed) = hash.borrow() {
-        if packed.bytes.len() + 100 > PACKED_MAX {
+        if packed.bytes.len() + 300 > PACKED_MAX {
             break;
         }
-        let number = hash.borrow().len() as i64;
-        hash.set(Text::Integer(number), Text::Integer(number), Lifetime::Keep, &NO_LIMITS);
+        let field = Text::Integer(hash.borrow().len() as i64);
+        hash.set(field, Text::Bytes(&value), Lifetime::Keep, &NO_LIMITS);
     }
+    assert!(matches!(hash.borrow(), HashRef::Packed(_)));
     let len = hash.borrow().len();
     assert!(hash.set_deadline(b"0", Some(5)));
     assert!(matches!(hash.borrow(), HashRef::Large(_)));
@@ -276,4 +278,21 @@ fn integers_are_read_as_the_listpack_keeps_them() {
     assert!(matches!((field.member, field.value), (Text::Integer(17), Text::Integer(1))));
     assert!(hash.borrow().random(&mut Random::from_seed(1)).is_some());
     assert_eq!(hash.borrow().get(b"017"), None);
+}
+
+#[test]
+fn a_hash_from_elsewhere_is_brought_into_its_form() {
+    let long = |count: i64, value: &[u8]| {
+        let mut bytes = crate::listpack::new();
+        for number in 0..count {
+            crate::listpack::push_back(&mut bytes, Element::Integer(number));
+            crate::listpack::push_back(&mut bytes, Element::Bytes(value));
+        }
+        let mut hash = Hash::Packed(Packed { packing: Packing::Listpack, bytes });
+        hash.fit(&HashLimits { entries: 100, value_bytes: 1 });
+        (matches!(hash, Hash::Large(_)), hash.borrow().encoding(), hash.borrow().len())
+    };
+    assert_eq!(long(100, b"value"), (false, "listpack", 100));
+    assert_eq!(long(101, b"value"), (true, "hashtable", 101));
+    assert_eq!(long(100, &[b'v'; 700]), (true, "listpack", 100));
 }

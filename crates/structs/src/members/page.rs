@@ -111,8 +111,8 @@ impl<P: Payload> Page<P> {
         Item::read_deadline(self.item_bytes(index))
     }
 
-    /// The members from a place in hash space on, in the order of their places.
-    pub(super) fn from_place(&self, least: u64) -> Vec<(u64, usize)> {
+    /// The hashes and numbers of the members from a place on, in the order of their hashes.
+    pub(super) fn by_place(&self, least: u64) -> Vec<(u64, usize)> {
         let mut order: Vec<(u64, usize)> = (0..self.len())
             .map(|index| (self.hash(index), index))
             .filter(|(hash, _)| place(*hash) >= least)
@@ -275,7 +275,7 @@ impl<P: Payload> Leaf for Page<P> {
     }
 
     fn split(&mut self, _: Growth) -> Option<(u64, Page<P>)> {
-        let order = self.from_place(0);
+        let order = self.by_place(0);
         let mut below = 0;
         let mut cut = None;
         for number in 1..order.len() {

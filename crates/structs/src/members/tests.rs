@@ -1,13 +1,17 @@
 //! Members against a map; what a reader that goes step by step must see; and the memory that the
 //! head of `members.rs` promises.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use base::{Random, UnixMillis};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
-use super::{Builder, Lifetime, Long, MemberRef, Members, Payload, Text, Valued, place, sample};
+use super::{
+    Builder, Lifetime, Long, MemberRef, Members, Page, Payload, Text, Valued, place, sample,
+};
 use crate::secret;
+use crate::tree::{Growth, Leaf};
 
 /// What there should be: value and deadline of each member.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<UnixMillis>)>;
@@ -256,10 +260,10 @@ proptest! {
         let mut model = Model::new();
         for (id, deadline) in ids {
             let (member, value) = (member(id), member(id));
-            if !model.contains_key(&member) {
-                let texts = (Text::Bytes(&member), Text::Bytes(&value));
-                builder.push(MemberRef { member: texts.0, value: texts.1, deadline });
-                model.insert(member, (value, deadline));
+            if let Entry::Vacant(vacant) = model.entry(member) {
+                let (member, value) = (Text::Bytes(vacant.key()), Text::Bytes(&value));
+                builder.push(MemberRef { member, value, deadline });
+                vacant.insert((value.to_vec(), deadline));
             }
         }
         check(&builder.finish(), &model);
@@ -311,12 +315,10 @@ fn pages_of_a_clone_are_read_on_while_the_original_changes() {
         members.insert(Text::Integer(number), Text::Bytes(b""), ENDLESS);
     }
     let mut seen = BTreeSet::new();
-    let mut left = 0;
     for (page, offsets) in members.clone().into_pages() {
         assert_eq!(offsets, 0..page.len());
         seen.extend(page.iter().map(|member| member.member.to_integer()));
-        (0..50).for_each(|_| drop(members.take_at(left)));
-        left += 1;
+        (0..50).for_each(|_| drop(members.take_at(0)));
     }
     assert_eq!(seen.len(), 10_000);
 }
@@ -353,6 +355,31 @@ fn a_long_member_or_value_lies_beside_the_page_and_is_shared() {
     assert!(found.member != Text::Long(&Long::new(&other_long)));
     assert!(found.member == Text::Long(&Long::new(&long)));
     assert!(members.remove(&long) && members.memory() < 1_000);
+}
+
+#[test]
+fn members_of_one_place_stay_in_one_page() {
+    // What lies beside a page brings its hash, so that here it can be chosen.
+    let page_of = |hashes: &[u64]| {
+        let mut page = Page::<()>::default();
+        for (number, hash) in hashes.iter().enumerate() {
+            let member = vec![number as u8; 1_100];
+            page.insert(*hash, MemberRef::plain(Text::Bytes(&member)));
+        }
+        page
+    };
+    let mut alike = page_of(&[77 << 11, 77 << 11 | 1, 77 << 11 | 2047]);
+    assert!(alike.split(Growth::Within).is_none());
+    assert_eq!(alike.len(), 3);
+    let mut page = page_of(&[1 << 11, 2 << 11, 2 << 11 | 5, 2 << 11 | 9, 2 << 11 | 9, 3 << 11]);
+    let (bound, upper) = page.split(Growth::Within).unwrap();
+    assert_eq!((page.len(), upper.len(), bound), (5, 1, 3));
+    assert_eq!(page.find(2 << 11 | 9, &[4; 1_100]), Some(4));
+    assert_eq!(page.find(2 << 11 | 9, &[3; 1_100]), Some(3));
+    assert_eq!(page.find(2 << 11 | 9, &[2; 1_100]), None);
+    assert_eq!((page.bound(), upper.bound()), (1, 3));
+    page.absorb(upper);
+    assert_eq!((page.len(), page.find(3 << 11, &[5; 1_100])), (6, Some(5)));
 }
 
 #[test]
@@ -412,7 +439,7 @@ fn a_deadline_costs_nothing_where_there_is_none_and_six_bytes_where_there_is() {
         members.insert(Text::Integer(number), Text::Bytes(b"value"), ENDLESS);
     }
     let size = |members: &Members<Valued>| {
-        members.tree.leaves(0..50).map(|(page, _)| crate::tree::Leaf::size(page)).sum::<usize>()
+        members.tree.leaves(0..50).map(|(page, _)| page.size()).sum::<usize>()
     };
     let before = size(&members);
     for number in 0..50_i64 {

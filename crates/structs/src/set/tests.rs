@@ -8,7 +8,7 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{LargeSet, Set, SetLimits, SetRef, difference, intersection, union};
 use crate::members::Text;
-use crate::packing::{PACKED_MAX, Packing};
+use crate::packing::{PACKED_MAX, Packed, Packing};
 
 type Model = BTreeMap<Vec<u8>, Option<UnixMillis>>;
 
@@ -291,4 +291,20 @@ fn a_deadline_makes_a_set_large_and_adding_again_keeps_it() {
     assert_eq!(set.take_expired(8, 9), [b"3"]);
     assert_eq!((set.borrow().len(), set.borrow().earliest_deadline()), (2, Some(9)));
     assert!(matches!(set.borrow().to_owned(), Set::Large(LargeSet { .. })));
+}
+
+#[test]
+fn a_set_from_elsewhere_is_brought_into_its_form() {
+    let integers = |count: i64, limits: &SetLimits| {
+        let mut bytes = crate::intset::new();
+        for number in 0..count {
+            assert!(crate::intset::insert(&mut bytes, number << 40));
+        }
+        let mut set = Set::Packed(Packed { packing: Packing::Intset, bytes });
+        set.fit(limits);
+        (matches!(set, Set::Large(_)), set.borrow().encoding(), set.borrow().len())
+    };
+    assert_eq!(integers(512, &LIMITS), (false, "intset", 512));
+    assert_eq!(integers(513, &LIMITS), (true, "hashtable", 513));
+    assert_eq!(integers(9_000, &NO_LIMITS), (true, "intset", 9_000));
 }
