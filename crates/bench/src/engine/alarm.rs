@@ -113,3 +113,29 @@ impl Alarm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mio::{Events, Poll};
+
+    use super::{Alarm, RunClock, TOKEN};
+
+    #[test]
+    fn a_sleeper_wakes_for_its_moment_and_its_sleep_is_idle() {
+        let mut poll = Poll::new().expect("a poll");
+        let mut alarm = Alarm::new(&poll).expect("a timer");
+        let mut events = Events::with_capacity(4);
+        let clock = RunClock::start();
+        let (mut now, mut has_rung) = (clock.now(), false);
+        let moment = now + 50_000_000;
+        while now < moment {
+            now = alarm.wait(&mut poll, &mut events, &clock, Some(moment)).expect("it waits");
+            has_rung |= events.iter().any(|event| event.token() == TOKEN);
+        }
+        assert!(has_rung, "the timer ended the sleep");
+        assert!(alarm.idle() <= Duration::from_nanos(now));
+        assert!(alarm.idle() > Duration::ZERO);
+    }
+}
