@@ -243,7 +243,8 @@ impl<'a> Reply<'a> {
         self.out.insert(mark, &header);
     }
 
-    /// Line ends in the text would be taken for the end of the reply, and NUL for its end by C.
+    /// Line ends in the text would be taken for the end of the reply. All other bytes are sent as
+    /// they are.
     fn line(&mut self, kind: u8, text: &[u8]) {
         let tail = self.out.tail();
         tail.reserve(text.len() + 3);
@@ -251,7 +252,7 @@ impl<'a> Reply<'a> {
         let start = tail.len();
         tail.extend_from_slice(text);
         for byte in &mut tail[start..] {
-            if matches!(byte, b'\r' | b'\n' | 0) {
+            if matches!(byte, b'\r' | b'\n') {
                 *byte = b' ';
             }
         }
@@ -360,7 +361,7 @@ mod tests {
     #[test]
     fn lines_stay_lines() {
         let text = written(Resp::Two, |reply| reply.error("ERR 'a\r\n+OK\r\n\0b'"));
-        assert_eq!(text, "-ERR 'a  +OK   b'\r\n");
+        assert_eq!(text, "-ERR 'a  +OK  \0b'\r\n");
         assert_eq!(written(Resp::Two, |reply| reply.simple("a\nb")), "+a b\r\n");
         assert_eq!(written(Resp::Three, |reply| reply.big_number("1\n2")), "(1 2\r\n");
     }

@@ -11,7 +11,7 @@ use crate::worker::Worker;
 const ENOUGH: u64 = 200;
 
 /// Partitions that are looked at, and entries in each.
-const MOST_PARTITIONS: usize = 64;
+const MOST_PARTITIONS: usize = 1024;
 const ENTRIES: usize = 32;
 
 /// For each database the mean time that its keys with a deadline have left, in milliseconds; 0

@@ -95,8 +95,8 @@ const PURGE: ControlCommand = Command {
     run: purge,
 };
 
-/// Nothing is left to do: the arena gives a page back when its last block goes, but for one a class
-/// and shard, and mimalloc does so milliseconds after.
+/// The arena has given back its empty pages already. Blocks above 3.5 KB are mimalloc's, which keeps
+/// what other threads freed until their own thread allocates again; it is not asked to yet.
 fn purge(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     reply.ok();
     Ok(Next::Done)
