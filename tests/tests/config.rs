@@ -256,3 +256,35 @@ fn changes_take_turns() {
     let text = std::fs::read_to_string(server.folder().join("apus.conf")).unwrap();
     assert_eq!(text.matches("maxmemory ").count(), 1, "{text}");
 }
+
+/// Redis accepts any number of times per second and takes the nearest that makes sense.
+#[test]
+fn a_rate_out_of_bounds_is_brought_within() {
+    for server in [Server::start(&["--hz", "1000"]), Oracle::Redis82.start(&["--hz", "1000"])] {
+        let mut client = server.client();
+        check(
+            &mut client,
+            r#"
+            > CONFIG GET hz
+            1) "hz"
+            2) "500"
+            > CONFIG SET hz 0
+            OK
+            > CONFIG GET hz
+            1) "hz"
+            2) "1"
+            > CONFIG SET hz 501
+            OK
+            > CONFIG GET hz
+            1) "hz"
+            2) "500"
+            > CONFIG SET hz -1
+            ~ (error) ERR CONFIG SET failed (possibly related to argument 'hz') - argument must be*
+            > CONFIG SET hz 100 dynamic-hz no
+            OK
+            > CONFIG GET *hz
+            ...
+            "#,
+        );
+    }
+}

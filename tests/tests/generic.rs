@@ -283,3 +283,18 @@ fn rm_deletes_what_matches() {
         check(&mut client, script);
     }
 }
+
+/// Redis draws until it has a key or none is left, and removes what it meets on the way.
+#[test]
+fn expired_keys_that_randomkey_meets_are_removed() {
+    let debug = ["--enable-debug-command", "yes"];
+    for server in [Server::start(&debug), Oracle::Redis82.start(&debug)] {
+        let mut client = server.client();
+        check(&mut client, "> DEBUG SET-ACTIVE-EXPIRE 0\nOK");
+        for key in ["a", "b", "c", "d", "e"] {
+            client.call(&["SET", key, "x", "PX", "1"]);
+        }
+        thread::sleep(std::time::Duration::from_millis(10));
+        check(&mut client, "> DBSIZE\n(integer) 5\n> RANDOMKEY\n(nil)\n> DBSIZE\n(integer) 0");
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;
+use tests::server::eventually;
 use tests::{Client, Duel, Oracle, Server, check};
 
 const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
@@ -94,4 +95,21 @@ fn the_doctor_sees_a_peak() {
     assert!(report.contains(" * Peak memory: In the past this instance used more than 150%"));
     assert!(report.ends_with("I'm here to keep you safe, Sam. I want to help you.\n"), "{report}");
     check(&mut client, "> MEMORY MALLOC-STATS\n~ Entries: * bytes used*\n...");
+}
+
+#[test]
+fn small_blocks_go_back_to_the_system() {
+    const MEGABYTE: u64 = 1 << 20;
+    let server = Server::start(DEBUG);
+    let mut client = server.client();
+    for length in ["40", "1000"] {
+        let before = server.resident();
+        let keys = 100_000_000 / length.parse::<u64>().unwrap().max(400);
+        check(&mut client, &format!("> DEBUG POPULATE {keys} key {length}\nOK"));
+        let grown = server.resident() - before;
+        check(&mut client, "> FLUSHALL\nOK\n> MEMORY PURGE\nOK");
+        eventually("memory is given back", || {
+            server.resident().saturating_sub(before) < grown / 4 + 8 * MEGABYTE
+        });
+    }
 }

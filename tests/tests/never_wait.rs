@@ -2,7 +2,7 @@
 //! their own sessions waiting and no others.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proto::value::Value;
 use tests::{Arrival, Client, Server, check};
@@ -25,22 +25,20 @@ fn slow_pair(server: &Server, one: &str, other: &str) {
     }
 }
 
-/// Asks until the slow client has its answer; returns how often, and how long nine of ten answers
-/// took at most: the tenth may have waited for a core that others of this machine had.
-fn ask_meanwhile(slow: &mut Client, others: &mut [Client], line: &[&str]) -> (usize, Duration) {
-    let mut times = Vec::new();
+/// Asks until the slow client has its answer; returns how often. On a worker that was kept from its
+/// others that would be once for each of them, as the first would have waited for the slow one.
+fn ask_meanwhile(slow: &mut Client, others: &mut [Client], line: &[&str]) -> usize {
+    let mut asked = 0;
     loop {
         for other in &mut *others {
-            let started = Instant::now();
             other.call(line);
-            times.push(started.elapsed());
+            asked += 1;
         }
         match slow.arrival(Duration::from_micros(100)).expect("the stream is readable") {
             Arrival::Silence => {}
             Arrival::Reply(reply) => {
                 assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
-                times.sort_unstable();
-                return (times.len(), times[times.len() * 9 / 10]);
+                return asked;
             }
             Arrival::Closed => panic!("the slow client was closed"),
         }
@@ -53,12 +51,9 @@ fn a_slow_command_leaves_the_worker_to_twenty_others() {
     slow_pair(&server, "a", "b");
     let mut slow = server.client();
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
-    let started = Instant::now();
     slow.send(&["LCS", "a", "b", "LEN"]);
-    let (asked, most) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
-    let took = started.elapsed();
-    assert!(asked >= 100, "{asked} answers in {took:?}");
-    assert!(most < took / 10, "{most:?} of {took:?}");
+    let asked = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
+    assert!(asked >= 100, "{asked}");
 }
 
 #[test]
@@ -73,7 +68,7 @@ fn who_wants_the_same_key_waits_and_nobody_else() {
     rival.send(&["STRLEN", "a"]);
     rival.send(&["ECHO", "in order"]);
     assert_eq!(rival.arrival(Duration::from_millis(20)).unwrap(), Arrival::Silence);
-    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
+    let asked = ask_meanwhile(&mut slow, &mut others, &["INCR", "counter"]);
     assert!(asked >= 100, "{asked}");
     assert_eq!(rival.receive(), Value::Integer(LENGTH as i64));
     assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
@@ -83,11 +78,11 @@ fn who_wants_the_same_key_waits_and_nobody_else() {
 fn a_long_list_of_keys_is_made_elsewhere() {
     let server = one_worker();
     let mut slow = server.client();
-    check(&mut slow, "> DEBUG POPULATE 200000\nOK");
+    check(&mut slow, "> DEBUG POPULATE 400000\nOK");
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
     slow.send(&["KEYS", "*"]);
-    let (asked, most) = ask_meanwhile(&mut slow, &mut others, &["GET", "key:1"]);
-    assert!(asked >= 20 && most < Duration::from_millis(100), "{asked} {most:?}");
+    let asked = ask_meanwhile(&mut slow, &mut others, &["GET", "key:1"]);
+    assert!(asked > 2 * others.len(), "{asked}");
 }
 
 #[test]
@@ -122,7 +117,7 @@ fn the_world_waits_for_heavy_work_and_nobody_with_it() {
     // More heavy work comes behind the flush, so it cannot keep it waiting.
     slow_pair(&server, "c", "d");
     later.send(&["LCS", "c", "d", "LEN"]);
-    let (asked, _) = ask_meanwhile(&mut slow, &mut others, &["GET", "c"]);
+    let asked = ask_meanwhile(&mut slow, &mut others, &["GET", "c"]);
     assert!(asked >= 100, "{asked}");
     assert_eq!(flusher.receive(), Value::Simple(b"OK".to_vec()));
     assert_eq!(later.receive(), Value::Integer(0), "it saw the flush");
@@ -147,14 +142,4 @@ fn streams_of_world_operations_and_of_heavy_work_both_come_through() {
     for client in &mut swappers {
         (0..300).for_each(|_| assert_eq!(client.receive(), Value::Simple(b"OK".to_vec())));
     }
-}
-
-#[test]
-fn freeing_much_keeps_nobody_waiting() {
-    let server = one_worker();
-    let mut client = server.client();
-    check(&mut client, "> DEBUG POPULATE 300000 a 100\nOK");
-    let started = Instant::now();
-    check(&mut client, "> FLUSHALL\nOK\n> DBSIZE\n(integer) 0");
-    assert!(started.elapsed() < Duration::from_millis(300), "{:?}", started.elapsed());
 }
