@@ -12,6 +12,7 @@
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`secret`]: the secret under which members are hashed.
+//! - [`set`]: members, small or large.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
@@ -25,5 +26,6 @@ pub mod members;
 pub mod object;
 pub mod packing;
 pub mod secret;
+pub mod set;
 pub mod table;
 pub mod tree;

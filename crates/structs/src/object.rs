@@ -7,6 +7,7 @@
 use crate::blob::Blob;
 use crate::hash::{Hash, HashRef, LargeHash};
 use crate::packing::{Packed, PackedRef};
+use crate::set::{LargeSet, Set, SetRef};
 
 /// The type of a value, as `TYPE` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub enum Object {
     Text(Blob),
     /// A large hash.
     Hash(Box<LargeHash>),
+    /// A large set.
+    Set(Box<LargeSet>),
 }
 
 /// A container's value where it lies.
@@ -108,6 +111,7 @@ impl Object {
         match self {
             Self::Text(_) => "raw",
             Self::Hash(hash) => HashRef::Large(hash).encoding(),
+            Self::Set(set) => SetRef::Large(set).encoding(),
         }
     }
 
@@ -117,6 +121,7 @@ impl Object {
         match self {
             Self::Text(blob) => blob.memory(),
             Self::Hash(hash) => boxed(&**hash) + hash.memory(),
+            Self::Set(set) => boxed(&**set) + set.memory(),
         }
     }
 }
@@ -180,3 +185,4 @@ macro_rules! container {
 }
 
 container!(Hash, HashRef, Hash);
+container!(Set, SetRef, Set);
