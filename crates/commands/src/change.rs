@@ -38,7 +38,8 @@ pub fn persist(tx: &mut Tx, key: &[u8]) -> Result<bool, Refusal> {
     Ok(expires)
 }
 
-/// Stores an entry under `key`, its own, as one change. Says first what `tell` says, then what was overwritten.
+/// Stores an entry under `key`, its own, as one change. Says first what `tell` says, then what was
+/// overwritten.
 pub fn place_over(
     tx: &mut Tx,
     key: &[u8],

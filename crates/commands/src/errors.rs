@@ -48,7 +48,7 @@ pub fn showing(before: &str, shown: &[u8], after: &str) -> Refusal {
     Refusal::owned([before.as_bytes(), shown, after.as_bytes()].concat())
 }
 
-/// A client's word as errors show it, byte for byte: up to its first NUL, and at most so many bytes.
+/// A client's word as errors show it, byte for byte: up to its first NUL, and only so many bytes.
 #[must_use]
 pub fn shown(word: &[u8], most: usize) -> &[u8] {
     let end = word.iter().take(most).take_while(|byte| **byte != 0).count();

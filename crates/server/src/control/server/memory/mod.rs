@@ -95,8 +95,8 @@ const PURGE: ControlCommand = Command {
     run: purge,
 };
 
-/// The arena has given back its empty pages already. Blocks above 3.5 KB are mimalloc's, which keeps
-/// what other threads freed until their own thread allocates again; it is not asked to yet.
+/// The arena has given back its empty pages already. Blocks above 3.5 KB are mimalloc's, which
+/// keeps what other threads freed until their own thread allocates; it is not asked to yet.
 fn purge(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     reply.ok();
     Ok(Next::Done)
