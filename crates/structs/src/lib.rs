@@ -6,13 +6,14 @@
 //! - [`hash`]: fields and values, small or large.
 //! - [`members`]: the large form of hashes and sets.
 //! - [`object`]: a value of any type as the keyspace holds it.
+//! - [`intset`]: sorted integers of one width, in the bytes of Redis.
 //! - [`bits`]: counting, searching, combining bits, and integers between them.
 //! - [`hyperloglog`]: how many distinct elements there were, in the bytes of Redis.
-//! - [`intset`]: sorted integers of one width, in the bytes of Redis.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`secret`]: the secret under which members are hashed.
 //! - [`set`]: members, small or large.
+//! - [`sorted_set`]: members with scores, in both forms.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
@@ -27,5 +28,6 @@ pub mod object;
 pub mod packing;
 pub mod secret;
 pub mod set;
+pub mod sorted_set;
 pub mod table;
 pub mod tree;

@@ -149,11 +149,17 @@ impl<L: Leaf> Tree<L> {
     /// The first leaf whose summary satisfies a condition, and the rank of its first element. The
     /// condition must hold for a sum if it holds for a part of it.
     pub fn find_summary(&self, holds: impl FnMut(&L::Summary) -> bool) -> Option<(&L, u64)> {
-        let mut by = BySummary(holds);
-        if !by.0(&self.summary()) {
-            return None;
-        }
-        self.descend(&mut by).map(|(leaf, rank)| (&**leaf, rank))
+        self.find_summary_from(0, holds)
+    }
+
+    /// As [`Tree::find_summary`], from the leaf on that holds the element of rank `from`.
+    pub fn find_summary_from(
+        &self,
+        from: u64,
+        mut holds: impl FnMut(&L::Summary) -> bool,
+    ) -> Option<(&L, u64)> {
+        let root = self.root.as_ref()?;
+        (from < self.len()).then(|| root.find_summary(from, &mut holds)).flatten()
     }
 
     /// Edits the leaf that [`Tree::find`] finds; in an empty tree a new one.
@@ -177,7 +183,7 @@ impl<L: Leaf> Tree<L> {
         Leaves::new(self, ranks)
     }
 
-    /// As [`Tree::leaves`], owning the tree: a clone can thus be read on after the original changed,
+    /// As [`Tree::leaves`], owning the tree: a clone can thus be read on after the original changed
     /// and in as many steps as the reader likes.
     pub fn into_leaves(self, ranks: Range<u64>) -> IntoLeaves<L> {
         IntoLeaves::new(self, ranks)
@@ -305,14 +311,6 @@ impl<L: Leaf> Descent<L> for ByRank {
         let (index, left) = inner.child_by_rank(self.left);
         self.left = left;
         index
-    }
-}
-
-struct BySummary<F>(F);
-
-impl<L: Leaf, F: FnMut(&L::Summary) -> bool> Descent<L> for BySummary<F> {
-    fn child(&mut self, inner: &Inner<L>) -> usize {
-        inner.child_by_summary(&mut self.0)
     }
 }
 

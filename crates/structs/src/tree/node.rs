@@ -133,6 +133,31 @@ impl<L: Leaf> Node<L> {
         }
     }
 
+    /// The first leaf at or behind the element of rank `from` whose summary satisfies a condition,
+    /// and the rank of its first element.
+    pub(super) fn find_summary(
+        &self,
+        from: u64,
+        holds: &mut impl FnMut(&L::Summary) -> bool,
+    ) -> Option<(&L, u64)> {
+        match self {
+            Node::Leaf(leaf) => holds(&leaf.summary()).then_some((leaf, 0)),
+            Node::Inner(inner) => {
+                let mut before = 0;
+                for (child, summary) in inner.children.iter().zip(&inner.summaries) {
+                    if from < before + summary.count() && holds(summary) {
+                        let from = from.saturating_sub(before);
+                        if let Some((leaf, rank)) = child.find_summary(from, holds) {
+                            return Some((leaf, before + rank));
+                        }
+                    }
+                    before += summary.count();
+                }
+                None
+            }
+        }
+    }
+
     /// Edits the leaf that a descent ends at, and repairs all nodes below this one.
     pub(super) fn edit<D: Descent<L>, R>(
         &mut self,
@@ -254,11 +279,6 @@ impl<L: Leaf> Inner<L> {
             rank -= summary.count();
         }
         (last, rank)
-    }
-
-    pub(super) fn child_by_summary(&self, holds: &mut impl FnMut(&L::Summary) -> bool) -> usize {
-        let found = self.summaries.iter().position(holds);
-        found.expect("what holds for a sum holds for one of its parts")
     }
 
     fn edit<D: Descent<L>, R>(

@@ -1,0 +1,371 @@
+//! The large form: a tree of members in order, and an index from member to score.
+//!
+//! Invariants: each member of the tree is in the index, light or full as its item says, with the
+//! item's score; the index has no others.
+//!
+//! Costs: a member of 16 bytes takes about 45 bytes in all. A score is a descent in the index and
+//! one in the tree; a rank the same; ranges cost their elements. A clone takes O(1).
+
+use std::ops::Range;
+
+use base::UnixMillis;
+
+use super::ItemRef;
+use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
+use super::page::{Cut, NewItem, Page, PageSummary, compare_scores};
+use crate::members::{Builder, MemberRef, Text, told};
+use crate::tree::{IntoLeaves, LEAF_MAX, Leaf, Tree};
+
+/// Up to so many elements are removed one by one rather than by cutting the tree.
+const FEW: u64 = 32;
+
+/// Members in the order of score and bytes; clones share what they have in common.
+///
+/// Dropping the last clone takes time in proportion to the pages: send a big one to another thread
+/// to be dropped.
+#[derive(Clone, Default)]
+pub struct Ordered {
+    pub(super) tree: Tree<Page>,
+    pub(super) index: Index,
+}
+
+/// Where a member is.
+struct Found<'a> {
+    page: &'a Page,
+    offset: usize,
+    rank: u64,
+}
+
+impl Found<'_> {
+    fn score(&self) -> f64 {
+        self.page.score(self.offset)
+    }
+}
+
+impl Ordered {
+    /// The number of members, in O(1).
+    pub fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// Heap bytes, in O(1). What clones share is counted in each of them.
+    pub fn memory(&self) -> usize {
+        self.tree.memory() + self.index.memory()
+    }
+
+    /// A member with its score and deadline.
+    pub fn get(&self, member: &[u8]) -> Option<ItemRef<'_>> {
+        let found = self.locate(short_hash(member), member)?;
+        Some(found.page.get(found.offset))
+    }
+
+    /// How many members lie before this one, with its score.
+    pub fn rank(&self, member: &[u8]) -> Option<(u64, f64)> {
+        let found = self.locate(short_hash(member), member)?;
+        Some((found.rank, found.score()))
+    }
+
+    /// The member of a rank.
+    pub fn at(&self, rank: u64) -> Option<ItemRef<'_>> {
+        let (page, offset) = self.tree.at(rank)?;
+        Some(page.get(offset as usize))
+    }
+
+    /// How many members lie before a place.
+    pub(super) fn count_before(&self, cut: &Cut<'_>) -> u64 {
+        let found = self.tree.find(|bound| cut.compare_bound(bound));
+        found.map_or(0, |(page, rank)| rank + page.count_before(cut) as u64)
+    }
+
+    /// The members of a range of ranks, from both ends.
+    pub fn items(&self, ranks: Range<u64>) -> impl DoubleEndedIterator<Item = ItemRef<'_>> {
+        let parts = self.tree.leaves(ranks);
+        parts.flat_map(|(page, offsets)| offsets.map(move |offset| page.get(offset)))
+    }
+
+    /// The pages with the members of a range of ranks, owned: of a clone they can be read on while
+    /// the original changes, in as many steps as the reader likes.
+    pub fn into_pages(self, ranks: Range<u64>) -> IntoLeaves<Page> {
+        self.tree.into_leaves(ranks)
+    }
+
+    /// Adds a member, or gives it another score; its deadline stays. Tells the score it had.
+    pub fn insert(&mut self, member: Text<'_>, score: f64) -> Option<f64> {
+        let mut buffer = Vec::new();
+        let bytes = member.as_bytes(&mut buffer);
+        let hash = short_hash(bytes);
+        let Some(found) = self.locate(hash, bytes) else {
+            self.add(hash, bytes, NewItem { score, member, deadline: None, in_index: false });
+            return None;
+        };
+        let (old, rank) = (found.score(), found.rank);
+        if old != score {
+            let was_light = !found.page.in_index(found.offset);
+            let deadline = found.page.deadline(found.offset);
+            let long = match found.page.member(found.offset) {
+                Text::Long(long) => Some(long.clone()),
+                _ => None,
+            };
+            self.tree.edit_at(rank, |page, offset| page.remove(offset as usize));
+            let member = long.as_ref().map_or(member, Text::Long);
+            let is_light =
+                self.add_to_tree(bytes, NewItem { score, member, deadline, in_index: false });
+            // A full entry is overwritten by a full one.
+            if was_light || is_light {
+                self.index.remove(hash, bytes, old, was_light);
+            }
+            self.index.insert(hash, member, score, is_light);
+        }
+        Some(old)
+    }
+
+    /// Takes a member out; tells its score.
+    pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        let hash = short_hash(member);
+        let found = self.locate(hash, member)?;
+        let (score, rank) = (found.score(), found.rank);
+        let light = !found.page.in_index(found.offset);
+        self.index.remove(hash, member, score, light);
+        self.tree.edit_at(rank, |page, offset| page.remove(offset as usize));
+        Some(score)
+    }
+
+    /// Takes the members of a range of ranks out.
+    pub fn remove_ranks(&mut self, ranks: Range<u64>) {
+        let end = ranks.end.min(self.len());
+        let count = end.saturating_sub(ranks.start);
+        if count == self.len() {
+            *self = Ordered::default();
+            return;
+        }
+        if count <= FEW {
+            for _ in 0..count {
+                let (page, offset) = self.tree.at(ranks.start).expect("the range was clipped");
+                forget(&mut self.index, page, offset as usize);
+                self.tree.edit_at(ranks.start, |page, offset| page.remove(offset as usize));
+            }
+            return;
+        }
+        let removed =
+            self.tree.remove_range(ranks.start..end, |page, offset| page.cut_at(offset as usize));
+        for (page, offsets) in removed.leaves(0..count) {
+            offsets.for_each(|offset| forget(&mut self.index, page, offset));
+        }
+    }
+
+    /// Gives a member a deadline, or takes it away; tells whether there is such a member.
+    pub fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>) -> bool {
+        let Some(found) = self.locate(short_hash(member), member) else {
+            return false;
+        };
+        let rank = found.rank;
+        if found.page.deadline(found.offset) != deadline.map(told) {
+            self.tree.edit_at(rank, |page, offset| page.set_deadline(offset as usize, deadline));
+        }
+        true
+    }
+
+    /// The earliest deadline, in O(1).
+    pub fn earliest_deadline(&self) -> Option<UnixMillis> {
+        self.tree.summary().earliest()
+    }
+
+    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
+    /// Goes only where there are any.
+    pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
+        let mut taken = Vec::new();
+        let passed =
+            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+        while taken.len() < limit {
+            let Some((page, first)) = self.tree.find_summary(passed) else {
+                break;
+            };
+            let is_passed =
+                |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
+            let offsets: Vec<usize> =
+                (0..page.len()).rev().filter(is_passed).take(limit - taken.len()).collect();
+            for offset in &offsets {
+                taken.push(page.member(*offset).to_vec());
+                forget(&mut self.index, page, *offset);
+            }
+            self.tree.edit_at(first, |page, _| {
+                offsets.iter().for_each(|offset| page.remove(*offset));
+            });
+        }
+        taken
+    }
+
+    /// Members from a cursor on, about `count` of them, and the cursor to go on from: 0 at the end,
+    /// as at the start. Cursors are at most 2^32.
+    ///
+    /// The order is that of the hashes, which no change of a score alters. Whatever happens
+    /// between the steps, who goes on until the 0 has been told every member that was there all the
+    /// time.
+    pub fn scan(&self, cursor: u64, count: usize) -> (u64, Vec<ItemRef<'_>>) {
+        let Ok(from) = u32::try_from(cursor) else {
+            return (0, Vec::new());
+        };
+        let count = count.max(1);
+        let (light_end, mut entries) = self.index.scan_light(from, count);
+        let (full_end, members) = self.scan_full(from, count);
+        entries.dedup();
+        let end = light_end.min(full_end);
+        let mut told = Vec::new();
+        for entry in entries.into_iter().filter(|entry| u64::from(entry.hash()) < end) {
+            self.tell_light(entry, &mut told);
+        }
+        for (hash, member) in members {
+            if u64::from(hash) < end {
+                told.push(self.tell_full(member));
+            }
+        }
+        (if end == HASHES { 0 } else { end }, told)
+    }
+
+    /// A tree of different members that come in order.
+    pub fn from_sorted<'a>(items: impl IntoIterator<Item = ItemRef<'a>>) -> Ordered {
+        let mut pages: Vec<Page> = Vec::new();
+        let (mut page, mut entries, mut full) = (Page::default(), Vec::new(), Builder::new());
+        let (mut last_score, mut of_score) = (f64::NAN, 0);
+        for item in items {
+            of_score = if item.score == last_score { of_score + 1 } else { 1 };
+            last_score = item.score;
+            let in_index = of_score > LIGHT_MAX;
+            let ItemRef { member, score, deadline } = item;
+            page.insert(page.len(), NewItem { score, member, deadline, in_index });
+            if in_index {
+                let value = score.to_bits().to_le_bytes();
+                full.push(MemberRef { member, value: Text::Bytes(&value), deadline: None });
+            } else {
+                entries.push(Entry::new(short_hash(member.as_bytes(&mut Vec::new())), score));
+            }
+            if page.size() > LEAF_MAX {
+                let last = page.cut_at(page.len() - 1);
+                pages.push(std::mem::replace(&mut page, last));
+            }
+        }
+        if !page.is_empty() {
+            pages.push(page);
+        }
+        let index = Index { light: build_light(entries), full: full.finish() };
+        Ordered { tree: Tree::from_leaves(pages), index }
+    }
+
+    fn locate(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+        let light = self.index.light_scores(hash).find_map(|score| self.find(score, member));
+        light.or_else(|| self.find(self.index.full_score(member)?, member))
+    }
+
+    /// The element with this score and member.
+    fn find(&self, score: f64, member: &[u8]) -> Option<Found<'_>> {
+        let cut = Cut { score: Some(score), member: Some(member), after: false };
+        let (page, first) = self.tree.find(|bound| cut.compare_bound(bound))?;
+        let offset = page.count_before(&cut);
+        page.holds(offset, score, member).then(|| Found {
+            page,
+            offset,
+            rank: first + offset as u64,
+        })
+    }
+
+    fn add(&mut self, hash: u32, bytes: &[u8], new: NewItem<'_>) {
+        let light = self.add_to_tree(bytes, new);
+        self.index.insert(hash, new.member, new.score, light);
+    }
+
+    /// Puts a new element into its place; tells whether it has become a light one.
+    fn add_to_tree(&mut self, bytes: &[u8], new: NewItem<'_>) -> bool {
+        let cut = Cut { score: Some(new.score), member: Some(bytes), after: false };
+        let light = self.may_be_light(&cut, new.score);
+        self.tree.edit_by(
+            |bound| cut.compare_bound(bound),
+            |page| page.insert(page.count_before(&cut), NewItem { in_index: !light, ..new }),
+        );
+        light
+    }
+
+    /// Whether few enough elements have this score, the place of one more being known.
+    fn may_be_light(&self, cut: &Cut<'_>, score: f64) -> bool {
+        let Some((page, _)) = self.tree.find(|bound| cut.compare_bound(bound)) else {
+            return true;
+        };
+        let place = page.count_before(cut);
+        let has_score = |offset: &usize| page.score(*offset) == score;
+        let before = (0..place).rev().take_while(has_score).take(LIGHT_MAX).count();
+        let after = (place..page.len()).take_while(has_score).take(LIGHT_MAX).count();
+        if before + after >= LIGHT_MAX {
+            return false;
+        }
+        if before < place && place + after < page.len() {
+            return true;
+        }
+        // The page's neighbours may have more of them.
+        let of_score = |after| Cut { score: Some(score), member: None, after };
+        let first = self.count_before(&of_score(false));
+        self.count_before(&of_score(true)) - first < LIGHT_MAX as u64
+    }
+
+    /// Tells the members that a light entry stands for: one, but for a rare chance.
+    fn tell_light<'a>(&'a self, entry: Entry, told: &mut Vec<ItemRef<'a>>) {
+        let score = entry.score();
+        let cut = Cut { score: Some(score), member: None, after: false };
+        let mut from = self.count_before(&cut);
+        while let Some((page, first)) = self.tree.find_summary_from(from, PageSummary::has_light) {
+            let start = from.saturating_sub(first) as usize;
+            for offset in start..page.len() {
+                if compare_scores(page.score(offset), score).is_gt() {
+                    return;
+                }
+                if page.in_index(offset) {
+                    continue;
+                }
+                let item = page.get(offset);
+                if short_hash(item.member.as_bytes(&mut Vec::new())) == entry.hash() {
+                    told.push(item);
+                }
+            }
+            from = first + page.len() as u64;
+        }
+    }
+
+    fn tell_full<'a>(&'a self, member: MemberRef<'a>) -> ItemRef<'a> {
+        let score = score_of(member.value);
+        let deadline = self.earliest_deadline().and_then(|_| {
+            let found = self.find(score, member.member.as_bytes(&mut Vec::new()))?;
+            found.page.deadline(found.offset)
+        });
+        ItemRef { member: member.member, score, deadline }
+    }
+
+    /// Full entries with their short hashes, as [`Index::scan_light`].
+    fn scan_full(&self, from: u32, count: usize) -> (u64, Vec<(u32, MemberRef<'_>)>) {
+        let mut more = count;
+        loop {
+            let (next, members) = self.index.full.scan(u64::from(from) << PLACE_SHIFT, more);
+            let end = if next == 0 { HASHES } else { next >> PLACE_SHIFT };
+            // A step may end between members of one short hash, which must be told together.
+            if end > u64::from(from) {
+                let hashed =
+                    |member: MemberRef<'_>| short_hash(member.member.as_bytes(&mut Vec::new()));
+                let members = members.into_iter().map(|member| (hashed(member), member));
+                return (end, members.collect());
+            }
+            more *= 2;
+        }
+    }
+}
+
+/// A place in hash space, of 53 bits, has so many below the short hash.
+const PLACE_SHIFT: u32 = 21;
+
+/// Takes an element of a page out of the index.
+fn forget(index: &mut Index, page: &Page, offset: usize) {
+    let mut buffer = Vec::new();
+    let member = page.member(offset).as_bytes(&mut buffer);
+    index.remove(short_hash(member), member, page.score(offset), !page.in_index(offset));
+}
