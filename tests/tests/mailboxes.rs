@@ -34,7 +34,8 @@ fn next_number(watcher: &mut Client) -> usize {
 /// The sum of a figure over all workers.
 fn total(client: &mut Client, name: &str) -> u64 {
     let info = render(&client.call(&["INFO", "workers"]));
-    let figures = info.split(&format!(",{name}=")).skip(1);
+    let label = format!(",{name}=");
+    let figures = info.split(&label).skip(1);
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
     figures.map(|rest| digits(rest).parse::<u64>().expect("figures are numbers")).sum()
 }
