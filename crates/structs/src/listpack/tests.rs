@@ -215,7 +215,9 @@ proptest! {
 
     #[test]
     fn edits_are_those_of_a_list(
-        steps in prop::collection::vec((0..9_u8, any::<usize>(), 0..4_usize, text(), text()), 1..30),
+        steps in prop::collection::vec(
+            (0..9_u8, any::<usize>(), 0..4_usize, text(), text()), 1..30,
+        ),
     ) {
         let (mut bytes, mut model) = (new(), Vec::<Vec<u8>>::new());
         for (kind, place, count, one, two) in steps {
