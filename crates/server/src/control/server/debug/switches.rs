@@ -81,7 +81,9 @@ pub(super) fn error(
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Err(Refusal::owned(&args[2]))
+    // Line ends at the end of other errors are cut off; here they are spaces too.
+    let shown = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+    Err(Refusal::owned(args[2].iter().map(shown).collect::<Vec<u8>>()))
 }
 
 /// Writes a line to the log.
