@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bitmap;
 pub mod categories;
 pub mod change;
 pub mod declare;
 pub mod errors;
 pub mod generic;
+pub mod hyperloglog;
 pub mod keys;
 #[cfg(test)]
 mod laws;
@@ -34,7 +36,8 @@ pub type Handler = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 pub type DataCommand = Command<Handler>;
 
 /// All families of data commands.
-pub const FAMILIES: &[&[&DataCommand]] = &[string::COMMANDS, generic::COMMANDS];
+pub const FAMILIES: &[&[&DataCommand]] =
+    &[bitmap::COMMANDS, generic::COMMANDS, hyperloglog::COMMANDS, string::COMMANDS];
 
 /// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
 pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[("MEMORY", &generic::memory::USAGE)];

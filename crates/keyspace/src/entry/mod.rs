@@ -228,6 +228,26 @@ impl<'a> EntryRef<'a> {
         true
     }
 
+    /// Overwrites a part of a string that lies in the block as bytes; `false` if it does not, or
+    /// is shorter, and nothing was changed.
+    ///
+    /// # Safety
+    /// No other borrow of this entry's value may be alive.
+    pub(crate) unsafe fn patch_text(self, offset: usize, bytes: &[u8]) -> bool {
+        if !matches!(self.encoding(), Encoding::Raw | Encoding::Embedded) {
+            return false;
+        }
+        // SAFETY: the caller holds the only borrow; the new length is the old one.
+        unsafe {
+            let value = self.block.value_mut();
+            let Some(part) = value.get_mut(offset..offset + bytes.len()) else { return false };
+            part.copy_from_slice(bytes);
+            let len = value.len();
+            self.block.set_value_len(len, Encoding::Raw);
+        }
+        true
+    }
+
     /// Overwrites a small container in place where the new bytes fit the same block; `false` if
     /// they do not and nothing was changed.
     ///

@@ -77,6 +77,12 @@ impl EntryTable {
         unsafe { view(self.0.at(place)).overwrite_text(value) }
     }
 
+    /// Overwrites a part of a string in its block; `false` if nothing was changed.
+    pub(crate) fn patch_text(&mut self, place: Place, offset: usize, bytes: &[u8]) -> bool {
+        // SAFETY: as above.
+        unsafe { view(self.0.at(place)).patch_text(offset, bytes) }
+    }
+
     /// Overwrites a small container in its block if the new bytes fit; `false` if nothing was
     /// changed.
     pub(crate) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {

@@ -120,6 +120,12 @@ impl Door<'_> {
         Some(result)
     }
 
+    /// Writes over a part of a string that lies in its block; `false` if nothing was changed.
+    pub(super) fn patch_text(&mut self, place: Place, offset: usize, bytes: &[u8]) -> bool {
+        self.before_change(place);
+        self.content.table_mut(self.physical).patch_text(place, offset, bytes)
+    }
+
     /// Writes a small container over the old one where that needs no new block; `false` if
     /// nothing was changed.
     pub(super) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {

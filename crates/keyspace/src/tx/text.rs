@@ -39,6 +39,16 @@ impl Tx {
             self.effects.add_changes(1);
             return Ok(new_len);
         }
+        if matches!(old, Some(Text::Inline(_))) && new_len == old_len {
+            let location = self.locate(key);
+            let mut door = self.door(location)?;
+            let (place, _) = door.find(key).expect("just seen");
+            if door.patch_text(place, offset, bytes) {
+                self.effects.add_changes(1);
+                return Ok(new_len);
+            }
+        }
+        let old = self.peek_text(key)?;
         let mut scratch = Vec::new();
         let old = old.map_or(&[][..], |text| text.contiguous(&mut scratch));
         if new_len > INLINE_MAX {
