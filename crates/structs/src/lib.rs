@@ -9,6 +9,7 @@
 //! - [`intset`]: sorted integers of one width, in the bytes of Redis.
 //! - [`bits`]: counting, searching, combining bits, and integers between them.
 //! - [`hyperloglog`]: how many distinct elements there were, in the bytes of Redis.
+//! - [`list`]: elements by position, small or large.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
 //! - [`secret`]: the secret under which members are hashed.
@@ -22,6 +23,7 @@ pub mod blob;
 pub mod hash;
 pub mod hyperloglog;
 pub mod intset;
+pub mod list;
 pub mod listpack;
 pub mod members;
 pub mod object;

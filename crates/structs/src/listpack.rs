@@ -41,6 +41,7 @@ pub use self::edit::{
     insert, insert_from, new, push_back, push_front, remove, replace, replace_range, split_off,
     truncate,
 };
+pub use self::encoding::string_entry_len;
 use self::encoding::{backlen_before, backlen_len, decode, encoded_len_of};
 
 /// Total bytes and count.

@@ -6,6 +6,7 @@
 
 use crate::blob::Blob;
 use crate::hash::{Hash, HashRef, LargeHash};
+use crate::list::{LargeList, List, ListRef};
 use crate::packing::{Packed, PackedRef};
 use crate::set::{LargeSet, Set, SetRef};
 
@@ -34,6 +35,8 @@ pub enum Kind {
 pub enum Object {
     /// A long string.
     Text(Blob),
+    /// A large list.
+    List(Box<LargeList>),
     /// A large hash.
     Hash(Box<LargeHash>),
     /// A large set.
@@ -110,6 +113,7 @@ impl Object {
     pub fn encoding_name(&self) -> &'static str {
         match self {
             Self::Text(_) => "raw",
+            Self::List(list) => ListRef::Large(list).encoding(),
             Self::Hash(hash) => HashRef::Large(hash).encoding(),
             Self::Set(set) => SetRef::Large(set).encoding(),
         }
@@ -120,6 +124,7 @@ impl Object {
     pub fn memory(&self) -> usize {
         match self {
             Self::Text(blob) => blob.memory(),
+            Self::List(list) => boxed(&**list) + list.memory(),
             Self::Hash(hash) => boxed(&**hash) + hash.memory(),
             Self::Set(set) => boxed(&**set) + set.memory(),
         }
@@ -184,5 +189,6 @@ macro_rules! container {
     };
 }
 
+container!(List, ListRef, List);
 container!(Hash, HashRef, Hash);
 container!(Set, SetRef, Set);

@@ -147,6 +147,17 @@ pub(super) fn encoded_len_of(element: Element<'_>) -> usize {
     Encoded::new(element).len()
 }
 
+/// Bytes that a string of so many bytes takes; those of an integer take no more.
+#[inline]
+pub fn string_entry_len(len: usize) -> usize {
+    let header = match len {
+        0..=63 => 1,
+        64..=4095 => 2,
+        _ => 5,
+    };
+    header + len + backlen_len(header + len)
+}
+
 /// How many bytes hold the length of an entry. From two bytes on Redis moves to the next width one
 /// earlier than it would have to.
 #[inline]

@@ -156,7 +156,7 @@ impl<'a> Text<'a> {
     }
 
     /// The bytes as they lie beside a page: shared where they already do.
-    pub(super) fn to_long(self) -> Long {
+    pub(crate) fn to_long(self) -> Long {
         match self {
             Self::Bytes(bytes) => Long::new(bytes),
             Self::Integer(number) => Long::new(format_i64(number, &mut [0; 20])),
