@@ -9,6 +9,7 @@
 pub mod engine;
 pub mod options;
 pub mod outcome;
+pub mod presets;
 pub mod report;
 pub mod usage;
 pub mod workload;
@@ -18,6 +19,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use options::{Options, Request};
+use presets::Series;
 
 /// The exit code of a command line that makes no sense: memtier_benchmark's.
 const USAGE: u8 = 2;
@@ -31,9 +33,12 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match words.and_then(|words| Options::parse(&words)) {
         Ok(Request::Help) => print(&options::help()),
         Ok(Request::Version) => print(&options::version()),
-        Ok(Request::Preset(name, _)) => {
-            fail(&format!("error: there is no preset '{name}'."), USAGE)
-        }
+        Ok(Request::Preset(name, words)) => match Series::parse(&name, &words) {
+            Ok(series) => {
+                series.run().map_or_else(|reason| fail(&reason, 1), |()| ExitCode::SUCCESS)
+            }
+            Err(reason) => fail(&reason, USAGE),
+        },
         Ok(Request::Run(options)) => measure(*options).unwrap_or_else(|reason| fail(&reason, 1)),
         Err(reason) => fail(&format!("{reason}\nTry 'apus bench --help'."), USAGE),
     }

@@ -5,13 +5,13 @@
 pub mod chart;
 mod configuration;
 mod document;
-mod files;
+pub(crate) mod files;
 pub mod html;
 mod json;
 pub mod progress;
-mod summary;
-mod table;
-mod warnings;
+pub(crate) mod summary;
+pub(crate) mod table;
+pub(crate) mod warnings;
 
 use std::io::Write;
 

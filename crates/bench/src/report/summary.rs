@@ -9,31 +9,31 @@ use crate::outcome::{CommandOutcome, Latencies, Outcome, Second, ServerUsage, ne
 
 /// The rows of one run, or of the average of several.
 #[derive(Clone, Debug)]
-pub(super) struct Summary {
+pub(crate) struct Summary {
     /// One per kind of request.
-    pub(super) rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// All kinds together.
-    pub(super) totals: Row,
+    pub(crate) totals: Row,
 }
 
 /// One kind of request. Rates are per second, latencies in milliseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) name: String,
+pub(crate) struct Row {
+    pub(crate) name: String,
     /// Requests; a fraction only in an average of runs.
-    pub(super) count: f64,
-    pub(super) ops: f64,
-    pub(super) hits: f64,
-    pub(super) misses: f64,
-    pub(super) moved: f64,
-    pub(super) ask: f64,
+    pub(crate) count: f64,
+    pub(crate) ops: f64,
+    pub(crate) hits: f64,
+    pub(crate) misses: f64,
+    pub(crate) moved: f64,
+    pub(crate) ask: f64,
     /// Kilobytes (1,024 bytes) of replies.
-    pub(super) kb_received: f64,
+    pub(crate) kb_received: f64,
     /// Kilobytes of requests.
-    pub(super) kb_sent: f64,
+    pub(crate) kb_sent: f64,
     /// Sum of all latencies.
-    pub(super) accumulated: f64,
-    pub(super) latencies: Latencies,
+    pub(crate) accumulated: f64,
+    pub(crate) latencies: Latencies,
 }
 
 impl Row {
@@ -72,27 +72,27 @@ impl Row {
         merge(&mut self.latencies, &other.latencies);
     }
 
-    pub(super) fn kb(&self) -> f64 {
+    pub(crate) fn kb(&self) -> f64 {
         self.kb_received + self.kb_sent
     }
 
     /// Mean latency in milliseconds, zero without requests.
-    pub(super) fn average(&self) -> f64 {
+    pub(crate) fn average(&self) -> f64 {
         if self.count > 0.0 { self.accumulated / self.count } else { 0.0 }
     }
 
     /// Latency in milliseconds that `percentile` (0 to 100) of the requests did not exceed.
-    pub(super) fn percentile(&self, percentile: f64) -> f64 {
+    pub(crate) fn percentile(&self, percentile: f64) -> f64 {
         milliseconds(&self.latencies, percentile)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.latencies.is_empty()
     }
 }
 
 impl Summary {
-    pub(super) fn new(options: &Options, outcome: &Outcome) -> Summary {
+    pub(crate) fn new(options: &Options, outcome: &Outcome) -> Summary {
         let seconds = outcome.elapsed.as_secs_f64();
         let rows: Vec<Row> = commands(options, &outcome.commands)
             .iter()
@@ -107,7 +107,7 @@ impl Summary {
 
     /// The mean of several runs, of the same kinds of requests; percentiles are those of all their
     /// requests together.
-    pub(super) fn average(runs: &[Summary]) -> Option<Summary> {
+    pub(crate) fn average(runs: &[Summary]) -> Option<Summary> {
         let (first, _) = runs.split_first()?;
         let weight = 1.0 / runs.len() as f64;
         let mut average = Summary {
@@ -126,7 +126,7 @@ impl Summary {
 
 /// The kinds of request that a report shows: those of one name together, and with `--ratio` always
 /// sets, gets and waits, as readers of memtier's output expect.
-pub(super) fn commands<'a>(
+pub(crate) fn commands<'a>(
     options: &Options,
     commands: &'a [CommandOutcome],
 ) -> Vec<Cow<'a, CommandOutcome>> {
@@ -171,7 +171,7 @@ fn join_second(sum: &mut Second, other: &Second) {
 }
 
 /// One second of the run, all kinds of request together.
-pub(super) fn total_second(commands: &[Cow<'_, CommandOutcome>], index: usize) -> Second {
+pub(crate) fn total_second(commands: &[Cow<'_, CommandOutcome>], index: usize) -> Second {
     let mut total = Second {
         latencies: new_latencies(),
         latency_sum: 0,
@@ -187,13 +187,13 @@ pub(super) fn total_second(commands: &[Cow<'_, CommandOutcome>], index: usize) -
 }
 
 /// How many seconds of the run were recorded.
-pub(super) fn second_count(commands: &[Cow<'_, CommandOutcome>]) -> usize {
+pub(crate) fn second_count(commands: &[Cow<'_, CommandOutcome>]) -> usize {
     commands.iter().map(|command| command.seconds.len()).max().unwrap_or(0)
 }
 
 /// Latency in milliseconds that `percentile` (0 to 100) of the requests did not exceed, their
 /// number rounded as HdrHistogram_c, and so memtier, rounds it.
-pub(super) fn milliseconds(latencies: &Latencies, percentile: f64) -> f64 {
+pub(crate) fn milliseconds(latencies: &Latencies, percentile: f64) -> f64 {
     if latencies.is_empty() {
         return 0.0;
     }
@@ -216,18 +216,18 @@ fn merge(sum: &mut Latencies, other: &Latencies) {
 }
 
 /// `count / seconds`, zero for a run of no length.
-pub(super) fn per_second(count: f64, seconds: f64) -> f64 {
+pub(crate) fn per_second(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
 /// Microseconds of `time` for each request.
-pub(super) fn us_per_request(time: Duration, requests: f64) -> f64 {
+pub(crate) fn us_per_request(time: Duration, requests: f64) -> f64 {
     per_second(time.as_secs_f64() * 1e6, requests)
 }
 
 /// Microseconds of the server's CPU per request, in user mode and in the kernel; `None` where it
 /// used too little for the clock ticks by which the kernel divides it.
-pub(super) fn divided(server: &ServerUsage, requests: f64) -> Option<(f64, f64)> {
+pub(crate) fn divided(server: &ServerUsage, requests: f64) -> Option<(f64, f64)> {
     const TWENTY_TICKS: Duration = Duration::from_millis(200);
     (server.user + server.system >= TWENTY_TICKS)
         .then(|| (us_per_request(server.user, requests), us_per_request(server.system, requests)))

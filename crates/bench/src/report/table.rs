@@ -127,7 +127,7 @@ pub(super) fn cumulative(latencies: &Latencies) -> Vec<(f64, f64)> {
 }
 
 /// `SET` of the heading `Sets`.
-pub(super) fn command_name(heading: &str) -> String {
+pub(crate) fn command_name(heading: &str) -> String {
     heading.strip_suffix('s').unwrap_or(heading).to_uppercase()
 }
 
@@ -157,7 +157,7 @@ pub(super) fn usage(outcome: &Outcome, requests: f64) -> String {
 }
 
 /// A number of bytes with two decimals of the largest unit that fits, as memtier writes it.
-pub(super) fn bytes(count: f64) -> String {
+pub(crate) fn bytes(count: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1_073_741_824.0, "GB"), (1_048_576.0, "MB"), (1024.0, "KB")];
     match UNITS.iter().find(|(size, _)| count >= *size) {
         Some((size, unit)) => format!("{:.2}{unit}", count / size),

@@ -36,7 +36,7 @@ pub(super) fn of_run(options: &Options, outcome: &Outcome) -> Vec<String> {
 }
 
 /// The warnings of all runs, each naming its run where there are several.
-pub(super) fn of_runs(options: &Options, outcomes: &[Outcome]) -> Vec<String> {
+pub(crate) fn of_runs(options: &Options, outcomes: &[Outcome]) -> Vec<String> {
     let runs = outcomes.iter().enumerate();
     runs.flat_map(|(index, outcome)| {
         let prefix =
