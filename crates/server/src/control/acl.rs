@@ -115,7 +115,7 @@ fn cat(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Resu
     };
     at_most(args, 3)?;
     let Some(category) = categories::ALL.into_iter().find(|name| is(category, &name[1..])) else {
-        return Err(quoting("Unknown category", category, ""));
+        return Err(quoting("Unknown category", shown(category, 128), ""));
     };
     let entries = context.server.table.entries().iter().flat_map(Entry::family);
     let is_in = |entry: &&Entry| {
@@ -423,5 +423,5 @@ fn at_most(args: Args<'_>, count: usize) -> Result<(), Refusal> {
 }
 
 fn quoting(before: &str, word: &[u8], after: &str) -> Refusal {
-    showing(&format!("ERR {before} '"), shown(word, 128), &format!("'{after}"))
+    showing(&format!("ERR {before} '"), shown(word, usize::MAX), &format!("'{after}"))
 }

@@ -163,7 +163,7 @@ impl<'a> HelloWishes<'a> {
                     next += 2;
                 }
                 _ => {
-                    let word = shown(word, 128);
+                    let word = shown(word, usize::MAX);
                     return Err(showing("ERR Syntax error in HELLO option '", word, "'"));
                 }
             }

@@ -274,7 +274,7 @@ fn database(server: &Server, word: &[u8], value: &[u8]) -> Result<u32, Refusal> 
 }
 
 fn complain(what: &str, value: &[u8]) -> Refusal {
-    showing(&format!("ERR {what} '"), shown(value, 128), "'")
+    showing(&format!("ERR {what} '"), shown(value, usize::MAX), "'")
 }
 
 fn unknown_in_filter(what: &str, word: &[u8], value: &[u8]) -> Refusal {
@@ -283,5 +283,5 @@ fn unknown_in_filter(what: &str, word: &[u8], value: &[u8]) -> Refusal {
         (false, name) => format!("NOT-{}", String::from_utf8_lossy(name).to_ascii_uppercase()),
     };
     let before = format!("ERR Unknown {what} found in the {filter} filter: ");
-    showing(&before, shown(value, 128), "")
+    showing(&before, shown(value, usize::MAX), "")
 }

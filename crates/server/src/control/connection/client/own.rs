@@ -98,7 +98,7 @@ fn setinfo(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let option = shown(&args[2], 128);
+    let option = shown(&args[2], usize::MAX);
     if is(&args[2], "LIB-NAME") {
         context.session.client.names().library = checked(&args[3], option)?.into();
     } else if is(&args[2], "LIB-VER") {
