@@ -241,7 +241,12 @@ impl<'a> SortedSetRef<'a> {
 
     /// The score of a member.
     pub fn score(self, member: &[u8]) -> Option<f64> {
-        self.get(member).map(|item| item.score)
+        match self {
+            SortedSetRef::Packed(packed) => {
+                packed::find(packed, member).map(|(_, item)| item.score)
+            }
+            SortedSetRef::Large(large) => large.ordered.score(member),
+        }
     }
 
     /// How many members lie before this one, with its score.

@@ -36,8 +36,8 @@ impl Index {
     /// The scores that a member may have if it is light.
     #[inline]
     pub(super) fn light_scores(&self, hash: u32) -> impl Iterator<Item = f64> {
-        let found = self.light.find(|bound| bound.cmp(&hash));
-        let entries = found.map_or(&[][..], |(page, _)| page.of_hash(hash));
+        let found = self.light.get(|bound| bound.cmp(&hash));
+        let entries = found.map_or(&[][..], |page| page.of_hash(hash));
         entries.iter().map(|entry| entry.score())
     }
 
@@ -64,6 +64,27 @@ impl Index {
         } else {
             self.full.remove(member);
         }
+    }
+
+    /// Gives a member another score. It may become light, or be so no longer.
+    pub(super) fn replace(
+        &mut self,
+        hash: u32,
+        member: Text<'_>,
+        (old, was_light): (f64, bool),
+        (new, is_light): (f64, bool),
+    ) {
+        if was_light && is_light {
+            self.light.edit_by(
+                |bound| bound.cmp(&hash),
+                |page| page.replace(Entry::new(hash, old), Entry::new(hash, new)),
+            );
+            return;
+        }
+        if was_light || is_light {
+            self.remove(hash, member.as_bytes(&mut Vec::new()), old, was_light);
+        }
+        self.insert(hash, member, new, is_light);
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -129,8 +150,39 @@ pub(super) struct HashPage(Vec<Entry>);
 pub(super) struct Count(u64);
 
 impl HashPage {
+    /// How many entries have lower hashes. Hashes are spread evenly, so it is near where they
+    /// would be if they were so exactly.
+    #[inline]
     fn before(&self, hash: u32) -> usize {
-        self.0.partition_point(|entry| entry.0 < hash)
+        let (Some(first), Some(last)) = (self.0.first(), self.0.last()) else {
+            return 0;
+        };
+        let span = u64::from(last.0 - first.0) + 1;
+        let distance = u64::from(hash.saturating_sub(first.0)).min(span);
+        let mut at = (distance * self.0.len() as u64 / span) as usize;
+        while at > 0 && self.0[at - 1].0 >= hash {
+            at -= 1;
+        }
+        while at < self.0.len() && self.0[at].0 < hash {
+            at += 1;
+        }
+        at
+    }
+
+    /// Where an entry is or belongs.
+    fn place(&self, entry: Entry) -> usize {
+        let first = self.before(entry.0);
+        first + self.of_hash(entry.0).iter().take_while(|other| **other < entry).count()
+    }
+
+    /// Puts another entry of the same hash in the place of one.
+    fn replace(&mut self, old: Entry, new: Entry) {
+        let at = self.place(old);
+        assert_eq!(self.0.get(at), Some(&old), "a light member has an entry");
+        self.0[at] = new;
+        let first = self.before(new.0);
+        let count = self.of_hash(new.0).len();
+        self.0[first..first + count].sort_unstable();
     }
 
     #[inline]
@@ -141,14 +193,15 @@ impl HashPage {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let at = self.0.partition_point(|other| *other < entry);
+        let at = self.place(entry);
         reserve(&mut self.0, 1);
         self.0.insert(at, entry);
     }
 
     fn remove(&mut self, entry: Entry) {
-        let at = self.0.binary_search(&entry).expect("a light member has an entry");
-        self.0.remove(at);
+        let at = self.place(entry);
+        let removed = self.0.remove(at);
+        assert_eq!(removed, entry, "a light member has an entry");
         shrink(&mut self.0);
     }
 

@@ -33,7 +33,6 @@ pub struct Ordered {
 struct Found<'a> {
     page: &'a Page,
     offset: usize,
-    rank: u64,
 }
 
 impl Found<'_> {
@@ -64,10 +63,16 @@ impl Ordered {
         Some(found.page.get(found.offset))
     }
 
+    /// The score of a member.
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        let light = self.locate_light(short_hash(member), member).map(|found| found.score());
+        light.or_else(|| self.index.full_score(member))
+    }
+
     /// How many members lie before this one, with its score.
     pub fn rank(&self, member: &[u8]) -> Option<(u64, f64)> {
-        let found = self.locate(short_hash(member), member)?;
-        Some((found.rank, found.score()))
+        let score = self.score(member)?;
+        Some((self.count_before(&exactly(score, member)), score))
     }
 
     /// The member of a rank.
@@ -103,7 +108,7 @@ impl Ordered {
             self.add(hash, bytes, NewItem { score, member, deadline: None, in_index: false });
             return None;
         };
-        let (old, rank) = (found.score(), found.rank);
+        let old = found.score();
         if old != score {
             let was_light = !found.page.in_index(found.offset);
             let deadline = found.page.deadline(found.offset);
@@ -111,15 +116,12 @@ impl Ordered {
                 Text::Long(long) => Some(long.clone()),
                 _ => None,
             };
-            self.tree.edit_at(rank, |page, offset| page.remove(offset as usize));
+            let offset = found.offset;
+            self.edit(old, bytes, |page| page.remove(offset));
             let member = long.as_ref().map_or(member, Text::Long);
-            let is_light =
-                self.add_to_tree(bytes, NewItem { score, member, deadline, in_index: false });
-            // A full entry is overwritten by a full one.
-            if was_light || is_light {
-                self.index.remove(hash, bytes, old, was_light);
-            }
-            self.index.insert(hash, member, score, is_light);
+            let new = NewItem { score, member, deadline, in_index: false };
+            let is_light = self.add_to_tree(bytes, new);
+            self.index.replace(hash, member, (old, was_light), (score, is_light));
         }
         Some(old)
     }
@@ -128,10 +130,10 @@ impl Ordered {
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let hash = short_hash(member);
         let found = self.locate(hash, member)?;
-        let (score, rank) = (found.score(), found.rank);
+        let (score, offset) = (found.score(), found.offset);
         let light = !found.page.in_index(found.offset);
         self.index.remove(hash, member, score, light);
-        self.tree.edit_at(rank, |page, offset| page.remove(offset as usize));
+        self.edit(score, member, |page| page.remove(offset));
         Some(score)
     }
 
@@ -163,9 +165,9 @@ impl Ordered {
         let Some(found) = self.locate(short_hash(member), member) else {
             return false;
         };
-        let rank = found.rank;
-        if found.page.deadline(found.offset) != deadline.map(told) {
-            self.tree.edit_at(rank, |page, offset| page.set_deadline(offset as usize, deadline));
+        let (score, offset) = (found.score(), found.offset);
+        if found.page.deadline(offset) != deadline.map(told) {
+            self.edit(score, member, |page| page.set_deadline(offset, deadline));
         }
         true
     }
@@ -257,20 +259,26 @@ impl Ordered {
     }
 
     fn locate(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
-        let light = self.index.light_scores(hash).find_map(|score| self.find(score, member));
+        let light = self.locate_light(hash, member);
         light.or_else(|| self.find(self.index.full_score(member)?, member))
+    }
+
+    fn locate_light(&self, hash: u32, member: &[u8]) -> Option<Found<'_>> {
+        self.index.light_scores(hash).find_map(|score| self.find(score, member))
     }
 
     /// The element with this score and member.
     fn find(&self, score: f64, member: &[u8]) -> Option<Found<'_>> {
-        let cut = Cut { score: Some(score), member: Some(member), after: false };
-        let (page, first) = self.tree.find(|bound| cut.compare_bound(bound))?;
+        let cut = exactly(score, member);
+        let page = self.tree.get(|bound| cut.compare_bound(bound))?;
         let offset = page.count_before(&cut);
-        page.holds(offset, score, member).then(|| Found {
-            page,
-            offset,
-            rank: first + offset as u64,
-        })
+        page.holds(offset, score, member).then_some(Found { page, offset })
+    }
+
+    /// Edits the page that an element lies in, or would.
+    fn edit<R>(&mut self, score: f64, member: &[u8], edit: impl FnOnce(&mut Page) -> R) -> R {
+        let cut = exactly(score, member);
+        self.tree.edit_by(|bound| cut.compare_bound(bound), edit)
     }
 
     fn add(&mut self, hash: u32, bytes: &[u8], new: NewItem<'_>) {
@@ -280,21 +288,18 @@ impl Ordered {
 
     /// Puts a new element into its place; tells whether it has become a light one.
     fn add_to_tree(&mut self, bytes: &[u8], new: NewItem<'_>) -> bool {
-        let cut = Cut { score: Some(new.score), member: Some(bytes), after: false };
-        let light = self.may_be_light(&cut, new.score);
-        self.tree.edit_by(
-            |bound| cut.compare_bound(bound),
-            |page| page.insert(page.count_before(&cut), NewItem { in_index: !light, ..new }),
-        );
+        let cut = exactly(new.score, bytes);
+        let page = self.tree.get(|bound| cut.compare_bound(bound));
+        let place = page.map_or(0, |page| page.count_before(&cut));
+        let light = page.is_none_or(|page| self.may_be_light(page, place, new.score));
+        self.edit(new.score, bytes, |page| {
+            page.insert(place, NewItem { in_index: !light, ..new });
+        });
         light
     }
 
     /// Whether few enough elements have this score, the place of one more being known.
-    fn may_be_light(&self, cut: &Cut<'_>, score: f64) -> bool {
-        let Some((page, _)) = self.tree.find(|bound| cut.compare_bound(bound)) else {
-            return true;
-        };
-        let place = page.count_before(cut);
+    fn may_be_light(&self, page: &Page, place: usize, score: f64) -> bool {
         let has_score = |offset: &usize| page.score(*offset) == score;
         let before = (0..place).rev().take_while(has_score).take(LIGHT_MAX).count();
         let after = (place..page.len()).take_while(has_score).take(LIGHT_MAX).count();
@@ -362,6 +367,11 @@ impl Ordered {
 
 /// A place in hash space, of 53 bits, has so many below the short hash.
 const PLACE_SHIFT: u32 = 21;
+
+/// The place of an element.
+fn exactly(score: f64, member: &[u8]) -> Cut<'_> {
+    Cut { score: Some(score), member: Some(member), after: false }
+}
 
 /// Takes an element of a page out of the index.
 fn forget(index: &mut Index, page: &Page, offset: usize) {

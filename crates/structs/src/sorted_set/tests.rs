@@ -158,6 +158,7 @@ fn check(set: SortedSetRef<'_>, model: &Model) {
     for (rank, item) in items.iter().enumerate().skip(items.len() % 7).step_by(7) {
         let (told_rank, told_score) = set.rank(&item.0).unwrap();
         assert_eq!((told_rank as usize, told_score), (rank, item.1));
+        assert_eq!(set.score(&item.0), Some(item.1));
         assert_eq!(told_score.is_sign_negative(), item.1.is_sign_negative());
     }
     let mut told: Vec<_> = Vec::new();
