@@ -20,7 +20,8 @@ Usage: cargo xtask VERB
 
   setup           install what the tests need into target/test-env; quick when it is there
   test [ARGS..]   setup, build the server, then `cargo test ARGS` (default: --workspace)
-  bench [--rounds N] [--requests N]  measure Apus beside its peers; write the record
+  bench [SECTION..] [--rounds N] [--scale F] [--name NAME]
+                  measure Apus beside its peers; write the record (25 minutes)
   tidy            check style numbers, banned words and calls, and the import edges
   docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
   licences        check the dependencies' licences and the banned crates of deny.toml

@@ -1,5 +1,5 @@
-//! The servers that are compared: ours and its peers. Invariant: all get the same flags and the
-//! same core; the process that answers is the one that is measured.
+//! The servers that are compared: ours and its peers. Invariant: all get the same flags; the
+//! process that answers is the one that is measured.
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -8,13 +8,12 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use bench::outcome::ServerUsage;
+use bench::usage::Watch;
 use serde_json::Value;
 
 use super::{pipe, process};
 use crate::shell;
-
-/// The core that every server runs on; the generator has the next one.
-pub(super) const CORE: &str = "0";
 
 /// What all of them are started with: no persistence, room for the crowd of connections.
 pub(super) const FLAGS: &[&str] =
@@ -22,13 +21,22 @@ pub(super) const FLAGS: &[&str] =
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often a starting server is asked: what a start takes is known to this.
+const ASKING: Duration = Duration::from_millis(1);
+
 /// A server that can be started.
 pub(super) struct Contender {
     pub(super) name: &'static str,
     pub(super) version: String,
-    /// The flags it gets beyond those of all.
-    pub(super) own_flags: &'static [&'static str],
-    program: PathBuf,
+    pub(super) program: PathBuf,
+}
+
+/// How many threads of ours serve; peers have one that executes, whatever is said.
+#[derive(Clone, Copy)]
+pub(super) enum Workers {
+    /// As many as the server chooses.
+    Default,
+    Exactly(usize),
 }
 
 /// Ours first, then the peers that `setup` has found.
@@ -37,56 +45,126 @@ pub(super) fn all() -> Result<Vec<Contender>, String> {
     let text = fs::read_to_string(&file)
         .map_err(|error| format!("{}: {error}; run `cargo xtask setup`", file.display()))?;
     let paths: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let ours = shell::target().join("release/apus");
-    let mut contenders = vec![Contender::new("Apus", ours, &["--worker-threads", "1"])?];
-    for (name, key) in
-        [("Redis 7.0", "redis70"), ("Redis 8.2", "redis82"), ("Valkey 9.1", "valkey91")]
-    {
+    let mut contenders = vec![Contender::new(OURS, shell::target().join("release/apus"))?];
+    for (name, key) in [(REDIS_70, "redis70"), (REDIS_82, "redis82"), (VALKEY_91, "valkey91")] {
         let path = paths[key].as_str().ok_or_else(|| format!("oracles.json has no {key}"))?;
-        contenders.push(Contender::new(name, PathBuf::from(path), &[])?);
+        contenders.push(Contender::new(name, PathBuf::from(path))?);
     }
     Ok(contenders)
 }
 
+pub(super) const OURS: &str = "Apus";
+pub(super) const REDIS_70: &str = "Redis 7.0";
+pub(super) const REDIS_82: &str = "Redis 8.2";
+pub(super) const VALKEY_91: &str = "Valkey 9.1";
+
 impl Contender {
-    fn new(
-        name: &'static str,
-        program: PathBuf,
-        own_flags: &'static [&'static str],
-    ) -> Result<Self, String> {
+    fn new(name: &'static str, program: PathBuf) -> Result<Self, String> {
         let banner = shell::output(&mut shell::command(&program, &["--version"]))?;
         let version = banner.lines().next().unwrap_or_default().to_owned();
-        Ok(Self { name, version, own_flags, program })
+        Ok(Self { name, version, program })
     }
 
-    /// Starts it on its core and on a free port, and waits until it answers.
-    pub(super) fn start(&self) -> Result<Running, String> {
+    /// Starts it on these cores and on a free port, and waits until it answers.
+    pub(super) fn start(
+        &self,
+        cores: &str,
+        workers: Workers,
+        more: &[&str],
+    ) -> Result<Running, String> {
         let port = free_port()?;
-        let folder = shell::target().join("bench").join(self.name.replace(' ', "-"));
+        let folder = shell::target().join("bench").join(port.to_string());
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let log = folder.join("log");
         let output = File::create(&log).map_err(|error| error.to_string())?;
         let mut command = Command::new("taskset");
-        command.args(["-c", CORE]).arg(&self.program).args(FLAGS).args(self.own_flags);
+        command.args(["-c", cores]).arg(&self.program).args(FLAGS).args(more);
+        if let (OURS, Workers::Exactly(count)) = (self.name, workers) {
+            command.args(["--worker-threads", &count.to_string()]);
+        }
         command.args(["--port", &port.to_string(), "--dir"]).arg(&folder);
         command.stdout(output.try_clone().map_err(|error| error.to_string())?).stderr(output);
+        let began = Instant::now();
         let child = command.spawn().map_err(|error| format!("taskset: {error}"))?;
-        let mut running = Running { child, port };
+        let mut running = Running { child, port, folder, started_in: Duration::ZERO };
         running.wait().map_err(|error| format!("{}: {error}; see {}", self.name, log.display()))?;
+        running.started_in = began.elapsed();
         Ok(running)
     }
+
+    /// Masters that share the slots of one cluster, one on each of these cores.
+    pub(super) fn start_cluster(&self, cores: &[String]) -> Result<Vec<Running>, String> {
+        let mut masters: Vec<Running> = Vec::new();
+        for (index, core) in cores.iter().enumerate() {
+            let bus = free_port()?;
+            let flags = ["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()];
+            let master = self.start(core, Workers::Default, &flags)?;
+            let slot = |index: usize| index * SLOTS / cores.len();
+            let (first, last) = (slot(index).to_string(), (slot(index + 1) - 1).to_string());
+            pipe::order(master.port, &["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
+            if let Some(known) = masters.first() {
+                let (port, bus) = (known.port.to_string(), known.bus()?);
+                pipe::order(master.port, &["CLUSTER", "MEET", "127.0.0.1", &port, &bus])?;
+            }
+            masters.push(master);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for master in &masters {
+            while !master.knows(masters.len())? {
+                if Instant::now() > deadline {
+                    return Err(format!("a cluster of {} does not come together", self.name));
+                }
+                sleep(Duration::from_millis(50));
+            }
+        }
+        Ok(masters)
+    }
 }
+
+const SLOTS: usize = 16_384;
 
 /// A started server; it ends when dropped.
 pub(super) struct Running {
     child: Child,
     pub(super) port: u16,
+    folder: PathBuf,
+    /// From its start to its first reply.
+    pub(super) started_in: Duration,
 }
 
 impl Running {
     /// Its process id: `taskset` becomes the server, so it is the child's.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// A look at its clocks.
+    pub(super) fn watch(&self) -> Watch {
+        Watch::of(&[self.pid()])
+    }
+
+    /// What it has used since a look at its clocks.
+    pub(super) fn used(&self, watch: &Watch) -> Result<ServerUsage, String> {
+        watch.end().0.ok_or_else(|| format!("process {} is gone", self.pid()))
+    }
+
+    /// Its resident bytes.
+    pub(super) fn resident(&self) -> Result<f64, String> {
+        self.used(&self.watch()).map(|used| used.rss as f64)
+    }
+
+    /// The port of its cluster bus.
+    fn bus(&self) -> Result<String, String> {
+        let nodes = pipe::text(self.port, &["CLUSTER", "NODES"])?;
+        let bus = nodes.split('@').nth(1).and_then(|rest| rest.split([' ', ',']).next());
+        bus.map(str::to_owned).ok_or_else(|| format!("it knows no bus: {nodes}"))
+    }
+
+    /// Whether its cluster is whole and of this size.
+    fn knows(&self, masters: usize) -> Result<bool, String> {
+        let state = pipe::text(self.port, &["CLUSTER", "INFO"])?;
+        let is = |label: &str, value: &str| process::field(&state, label) == Some(value);
+        Ok(is("cluster_state:", "ok") && is("cluster_known_nodes:", &masters.to_string()))
     }
 
     /// Waits for this very process to answer, since somebody else may have taken the port.
@@ -96,7 +174,7 @@ impl Running {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(format!("it ended at once: {status}"));
             }
-            let answer = pipe::connect(self.port).and_then(|stream| pipe::info(&stream, "server"));
+            let answer = pipe::text(self.port, &["INFO", "server"]);
             if let Ok(text) = &answer {
                 let pid = process::field(text, "process_id:").and_then(|pid| pid.parse().ok());
                 let is_ours = pid == Some(self.pid());
@@ -105,7 +183,7 @@ impl Running {
             if Instant::now() > deadline {
                 return Err(format!("it does not answer: {answer:?}"));
             }
-            sleep(Duration::from_millis(20));
+            sleep(ASKING);
         }
     }
 }
@@ -115,6 +193,7 @@ impl Drop for Running {
         // It keeps nothing, so it need not end in order; one that has ended already is no fault.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

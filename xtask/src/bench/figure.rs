@@ -7,12 +7,39 @@ use std::fmt::Write;
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
     pub(super) name: String,
+    pub(super) unit: &'static str,
     pub(super) values: Vec<Vec<f64>>,
 }
 
+/// Figures of the same contenders.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) names: Vec<String>,
+    pub(super) figures: Vec<Figure>,
+}
+
 impl Figure {
+    /// Without values yet.
+    pub(super) fn new(name: impl Into<String>, unit: &'static str, contenders: usize) -> Self {
+        Self { name: name.into(), unit, values: vec![Vec::new(); contenders] }
+    }
+
+    /// As a table or a chart calls it.
+    pub(super) fn title(&self) -> String {
+        if self.unit.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{}, {}", self.name, self.unit)
+        }
+    }
+
+    /// The median of one contender.
+    pub(super) fn median(&self, contender: usize) -> f64 {
+        median(&self.values[contender])
+    }
+
     /// The median of one contender, with its smallest and largest value if they differ.
-    pub(super) fn spread(&self, contender: usize) -> String {
+    fn spread(&self, contender: usize) -> String {
         let values = &self.values[contender];
         let least = number(values.iter().copied().fold(f64::INFINITY, f64::min));
         let most = number(values.iter().copied().fold(f64::NEG_INFINITY, f64::max));
@@ -21,7 +48,7 @@ impl Figure {
     }
 
     /// The median of our values over those of a contender in the same round; none over zero.
-    fn ratio(&self, contender: usize) -> Option<f64> {
+    pub(super) fn ratio(&self, contender: usize) -> Option<f64> {
         let pairs = self.values[0].iter().zip(&self.values[contender]);
         let ratios: Vec<f64> = pairs.map(|(ours, theirs)| ours / theirs).collect();
         let ratio = median(&ratios);
@@ -29,20 +56,41 @@ impl Figure {
     }
 }
 
-/// Medians of all contenders, and our ratios to each of the others.
-pub(super) fn table(names: &[&str], figures: &[Figure]) -> String {
-    let mut head = vec![String::new()];
-    head.extend(names.iter().map(|name| (*name).to_owned()));
-    head.extend(names[1..].iter().map(|name| format!("{} / {name}", names[0])));
-    let rows = figures.iter().map(|figure| {
-        let mut row = vec![figure.name.clone()];
-        row.extend(figure.values.iter().map(|values| number(median(values))));
-        row.extend((1..names.len()).map(|contender| {
-            figure.ratio(contender).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
-        }));
-        row
-    });
-    markdown(&head, rows)
+impl Table {
+    /// Medians of all contenders, and ratios of the first to each of the others.
+    pub(super) fn medians(&self) -> String {
+        let names = &self.names;
+        let mut head = vec![String::new()];
+        head.extend(names.iter().cloned());
+        head.extend(names[1..].iter().map(|name| format!("{} / {name}", names[0])));
+        let rows = self.figures.iter().map(|figure| {
+            let mut row = vec![figure.title()];
+            row.extend((0..names.len()).map(|contender| number(figure.median(contender))));
+            row.extend((1..names.len()).map(|contender| {
+                let ratio = figure.ratio(contender);
+                ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+            }));
+            row
+        });
+        markdown(&head, rows)
+    }
+
+    /// Medians of all contenders, each with its smallest and its largest value.
+    pub(super) fn spreads(&self) -> String {
+        let head: Vec<String> =
+            std::iter::once(String::new()).chain(self.names.iter().cloned()).collect();
+        let rows = self.figures.iter().map(|figure| {
+            let spreads = (0..self.names.len()).map(|contender| figure.spread(contender));
+            std::iter::once(figure.title()).chain(spreads).collect()
+        });
+        markdown(&head, rows)
+    }
+
+    /// The median ratio of the first contender to the one of this name, in the figure of this name.
+    pub(super) fn ratio(&self, figure: &str, contender: &str) -> Option<f64> {
+        let contender = self.names.iter().position(|name| name == contender)?;
+        self.figures.iter().find(|one| one.name == figure)?.ratio(contender)
+    }
 }
 
 /// A table of Markdown: texts to the left, numbers to the right.
@@ -72,7 +120,7 @@ pub(super) fn median(values: &[f64]) -> f64 {
 }
 
 /// About three significant digits: more would promise what was not measured.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let decimals = match value.abs() {
         small if small < 10.0 => 2,
         medium if medium < 100.0 => 1,
@@ -90,11 +138,11 @@ pub(super) fn replace_between(text: &str, markers: (&str, &str), new: &str) -> O
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, median, number, replace_between, table};
+    use super::{Figure, Table, median, number, replace_between};
 
     fn figure(values: &[&[f64]]) -> Figure {
         let values = values.iter().map(|values| values.to_vec()).collect();
-        Figure { name: "CPU, us".to_owned(), values }
+        Figure { name: "CPU".to_owned(), unit: "us", values }
     }
 
     #[test]
@@ -134,7 +182,9 @@ mod tests {
 
     #[test]
     fn a_table_has_medians_then_ratios() {
-        let text = table(&["Apus", "B", "C"], &[figure(&[&[1.0], &[2.0], &[0.0]])]);
+        let names = ["Apus", "B", "C"].map(str::to_owned).to_vec();
+        let table = Table { names, figures: vec![figure(&[&[1.0], &[2.0], &[0.0]])] };
+        let text = table.medians();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines,
@@ -144,6 +194,8 @@ mod tests {
                 "| CPU, us | 1.00 | 2.00 | 0.00 | 0.50 | - |",
             ]
         );
+        assert!(table.spreads().contains("| CPU, us | 1.00 | 2.00 | 0.00 |"));
+        assert_eq!((table.ratio("CPU", "B"), table.ratio("CPU", "D")), (Some(0.5), None));
     }
 
     #[test]

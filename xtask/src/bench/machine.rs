@@ -14,7 +14,8 @@ pub(super) struct Machine {
     pub(super) cores: String,
     pub(super) memory: String,
     pub(super) huge_pages: String,
-    pub(super) generator: String,
+    /// What the compiler is told beside the release profile.
+    pub(super) flags: String,
 }
 
 impl Machine {
@@ -33,7 +34,7 @@ impl Machine {
             cores: line(&["nproc"])?,
             memory: format!("{} kB", field(&memory, "MemTotal:").unwrap_or("unknown")),
             huge_pages: huge_pages.map_or("unknown".to_owned(), |text| text.trim().to_owned()),
-            generator: line(&["redis-benchmark", "--version"])?,
+            flags: std::env::var("RUSTFLAGS").unwrap_or_else(|_| "none".to_owned()),
         })
     }
 
@@ -48,7 +49,7 @@ impl Machine {
             ("cores", &self.cores),
             ("memory", &self.memory),
             ("transparent huge pages", &self.huge_pages),
-            ("generator", &self.generator),
+            ("RUSTFLAGS", &self.flags),
         ]
     }
 }

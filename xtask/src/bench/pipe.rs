@@ -1,11 +1,10 @@
-//! The little of RESP that filling and asking a server takes. Invariant: every reply is read and
-//! must be the expected one.
+//! The little of RESP that asking and ordering a server takes. Invariant: every reply is read and
+//! must be of the expected form.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const BATCH: u64 = 1000;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A new connection that gives up when it is not answered.
@@ -16,68 +15,48 @@ pub(super) fn connect(port: u16) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Sets keys 0 to `count`, each as `pair` makes it.
-pub(super) fn fill(
-    port: u16,
-    count: u64,
-    pair: impl Fn(u64) -> (String, String),
-) -> Result<(), String> {
-    let mut stream = connect(port)?;
-    for first in (0..count).step_by(BATCH as usize) {
-        let batch = first..count.min(first + BATCH);
-        let replies = b"+OK\r\n".repeat((batch.end - batch.start) as usize);
-        let mut requests = Vec::new();
-        for index in batch {
-            let (key, value) = pair(index);
-            encode(&["SET", &key, &value], &mut requests);
-        }
-        exchange(&mut stream, &requests, &replies)?;
+/// A command on this connection; the first line of its reply.
+pub(super) fn line(mut stream: &TcpStream, words: &[&str]) -> Result<String, String> {
+    let sent = stream.write_all(&encode(words));
+    sent.map_err(|error| format!("{}: {error}", words.join(" ")))?;
+    read_line(&mut BufReader::new(stream), words)
+}
+
+/// A command that is answered by OK.
+pub(super) fn order(port: u16, words: &[&str]) -> Result<(), String> {
+    match line(&connect(port)?, words)?.as_str() {
+        "+OK" => Ok(()),
+        other => Err(format!("{}: {other}", words.join(" "))),
     }
-    Ok(())
 }
 
-/// One PING on this connection.
-pub(super) fn ping(stream: &mut TcpStream) -> Result<(), String> {
-    let mut request = Vec::new();
-    encode(&["PING"], &mut request);
-    exchange(stream, &request, b"+PONG\r\n")
-}
-
-/// A section of INFO.
-pub(super) fn info(stream: &TcpStream, section: &str) -> Result<String, String> {
-    ask(stream, &["INFO", section]).map_err(|error| format!("INFO {section}: {error}"))
-}
-
-fn ask(mut stream: &TcpStream, words: &[&str]) -> std::io::Result<String> {
-    let mut request = Vec::new();
-    encode(words, &mut request);
-    stream.write_all(&request)?;
+/// A command that is answered by a text.
+pub(super) fn text(port: u16, words: &[&str]) -> Result<String, String> {
+    let failed = |reason: &dyn std::fmt::Display| format!("{}: {reason}", words.join(" "));
+    let mut stream = connect(port)?;
+    stream.write_all(&encode(words)).map_err(|error| failed(&error))?;
     let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    reader.read_line(&mut head)?;
-    let length = head.strip_prefix('$').and_then(|text| text.trim().parse().ok());
-    let length: u64 = length.ok_or_else(|| std::io::Error::other(head.clone()))?;
+    let head = read_line(&mut reader, words)?;
+    let length = head.strip_prefix('$').and_then(|length| length.parse().ok());
+    let length: u64 = length.ok_or_else(|| failed(&head))?;
     let mut text = String::new();
-    reader.take(length).read_to_string(&mut text)?;
+    reader.take(length).read_to_string(&mut text).map_err(|error| failed(&error))?;
     Ok(text)
 }
 
-/// Sends requests and reads replies of this very text.
-fn exchange(stream: &mut TcpStream, requests: &[u8], expected: &[u8]) -> Result<(), String> {
-    let mut replies = vec![0; expected.len()];
-    let outcome = stream.write_all(requests).and_then(|()| stream.read_exact(&mut replies));
-    outcome.map_err(|error| format!("a server does not answer: {error}"))?;
-    if replies == expected {
-        return Ok(());
-    }
-    Err(format!("a server answers {}", String::from_utf8_lossy(&replies)))
+fn read_line(reader: &mut impl BufRead, words: &[&str]) -> Result<String, String> {
+    let mut line = String::new();
+    let read = reader.read_line(&mut line);
+    read.map_err(|error| format!("{}: {error}", words.join(" ")))?;
+    Ok(line.trim_end().to_owned())
 }
 
-fn encode(words: &[&str], into: &mut Vec<u8>) {
-    into.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+fn encode(words: &[&str]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len());
     for word in words {
-        into.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+        request += &format!("${}\r\n{word}\r\n", word.len());
     }
+    request.into_bytes()
 }
 
 #[cfg(test)]
@@ -86,8 +65,6 @@ mod tests {
 
     #[test]
     fn requests_are_arrays_of_bulk_strings() {
-        let mut bytes = Vec::new();
-        encode(&["SET", "a", ""], &mut bytes);
-        assert_eq!(bytes, b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$0\r\n\r\n");
+        assert_eq!(encode(&["SET", "a", ""]), b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$0\r\n\r\n");
     }
 }

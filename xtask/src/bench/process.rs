@@ -1,31 +1,30 @@
-//! What the kernel says of a process. Invariant: a number is the kernel's own; nothing is asked of
-//! the server that is measured.
+//! What the kernel says of processes and of the machine. Invariant: a number is the kernel's own;
+//! nothing is asked of the server that is measured.
 
 use std::fs;
 
-/// The unit in which the kernel tells CPU time, the same on all of today's Linux systems.
-pub(super) const TICK_SECONDS: f64 = 0.01;
-
-/// CPU time of a process and of its children that have ended, user and system time added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ticks {
-    pub(super) own: u64,
-    pub(super) children: u64,
+/// How often the threads of a process went to sleep, and so were woken: voluntary switches.
+pub(super) fn wakeups(pid: u32) -> Result<f64, String> {
+    let folder = format!("/proc/{pid}/task");
+    let tasks = fs::read_dir(&folder).map_err(|error| format!("{folder}: {error}"))?;
+    let mut sum = 0;
+    for task in tasks.flatten() {
+        // A thread may end while they are looked at.
+        let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+        let count = field(&status, "voluntary_ctxt_switches:").and_then(|word| word.parse().ok());
+        sum += count.unwrap_or(0_u64);
+    }
+    Ok(sum as f64)
 }
 
-/// The CPU time a process has taken, that of its ended threads included.
-pub(super) fn ticks(pid: u32) -> Result<Ticks, String> {
-    let file = format!("/proc/{pid}/stat");
-    parse_stat(&read(&file)?).ok_or_else(|| format!("{file} has an unknown form"))
-}
-
-/// The bytes of a process that lie in memory. The count of `/proc/PID/status` may be behind by
-/// many pages, this one is exact.
-pub(super) fn resident_bytes(pid: u32) -> Result<u64, String> {
-    let file = format!("/proc/{pid}/smaps_rollup");
-    let text = read(&file)?;
-    let kilobytes = field(&text, "Rss:").and_then(|value| value.parse::<u64>().ok());
-    kilobytes.map(|count| count * 1024).ok_or_else(|| format!("{file} has no Rss"))
+/// Seconds that all cores together were idle while a request to a disk was under way.
+pub(super) fn iowait_seconds() -> Result<f64, String> {
+    /// The unit in which the kernel tells it, the same on all of today's Linux systems.
+    const TICK_SECONDS: f64 = 0.01;
+    let text = read("/proc/stat")?;
+    let line = text.lines().next().unwrap_or_default();
+    let ticks = line.split_whitespace().nth(5).and_then(|word| word.parse::<f64>().ok());
+    ticks.map(|ticks| ticks * TICK_SECONDS).ok_or_else(|| "/proc/stat has no iowait".to_owned())
 }
 
 /// The first word after a label at the beginning of a line.
@@ -38,32 +37,19 @@ pub(super) fn read(file: &str) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))
 }
 
-fn parse_stat(text: &str) -> Option<Ticks> {
-    // The second field is the program's name, which may hold anything, parentheses too.
-    let (_, rest) = text.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // Fields 14 to 17 of the whole line: utime, stime, cutime, cstime.
-    let times: Vec<u64> = fields.get(11..15)?.iter().filter_map(|word| word.parse().ok()).collect();
-    let [user, system, children_user, children_system] = times[..] else { return None };
-    Some(Ticks { own: user + system, children: children_user + children_system })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Ticks, field, parse_stat, resident_bytes, ticks};
+    use std::time::Duration;
+
+    use super::{field, iowait_seconds, wakeups};
 
     #[test]
-    fn reads_the_times_whatever_the_name() {
-        let line = "7 (a) b (c)) S 1 7 7 0 -1 4194560 1 2 3 4 150 30 6 4 20 0 1 0 99 8 9";
-        assert_eq!(parse_stat(line), Some(Ticks { own: 180, children: 10 }));
-        assert_eq!(parse_stat("7 (a) S 1"), None);
-    }
-
-    #[test]
-    fn knows_this_very_process() {
+    fn a_sleep_is_a_wakeup() {
         let pid = std::process::id();
-        assert!(ticks(pid).is_ok());
-        assert!(resident_bytes(pid).unwrap() > 100_000);
+        let before = wakeups(pid).expect("this process is alive");
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(wakeups(pid).expect("this process is alive") >= before + 1.0);
+        assert!(iowait_seconds().expect("the kernel tells it") >= 0.0);
     }
 
     #[test]

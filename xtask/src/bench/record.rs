@@ -1,196 +1,266 @@
 //! The texts that a run leaves: the dated record, its raw numbers, and README's table. Invariant:
 //! each says what it does not show.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
-use super::figure::{Figure, markdown as grid, table};
-use super::load::{Reading, Sample, WORKLOADS};
-use super::{Run, contender, footprint, load};
+use super::figure::{Figure, Table};
+use super::sections::{Finding, Section};
+use super::{Run, contender, goal};
 
 const NOT_SHOWN: &str = "\
-- **Several processes on the same cores.** The ratios are one Apus worker against one process of
-  each peer, on one core. Several Redis processes, or a Redis cluster, on the same cores as an Apus
-  with more workers are not measured here.
-- More than one worker of Apus, and the `io-threads` of the peers: all execute on one core.
-- How much a saturated server answers, wherever its busy share is below 100%: there the generator
-  was the limit, and the rate is the generator's. A server that is waited for does more in one turn,
-  so the CPU time per request depends a little on which of the two waits.
-- Latency: `redis-benchmark` waits for replies before it sends on, so its percentiles hide stalls.
+- More than the cores of this machine, and the `io-threads` of the peers: each process of a peer
+  executes on one core.
+- How much a saturated server answers, wherever the generator was the limit: there the rate is the
+  generator's.
 - A network: generator and server share one machine and its caches, over the loopback interface.
-- Other sizes of values, other numbers of keys, other commands, expiry, eviction, persistence, TLS.
-  Memory per key depends on how full a table happens to be at this very number of keys.
+- Other sizes of values, other commands, eviction, persistence, TLS.
 - The peers as their own projects would build them: these are binaries of a distribution and of
   packages; the allocator of each is in its version line.
 ";
 
-/// The record as a page.
-pub(super) fn markdown(run: &Run, figures: &[Figure]) -> String {
+/// The record as a page of Markdown; `name` is that of its files.
+pub(super) fn markdown(run: &Run, name: &str) -> String {
+    let mut text = format!(
+        "\
+# {name}
+
+Written by `{command}`, which measures all of it again. The same with charts: [{name}.html]\
+({name}.html); every report of the generator: [{name}.json]({name}.json).
+
+## Goals
+
+{goals}
+{method}
+",
+        command = run.plan.command(),
+        goals = goal::table(&run.goals()),
+        method = method(run),
+    );
+    for (section, finding) in &run.findings {
+        text += &part(section, finding);
+    }
+    text += &format!(
+        "## Conditions\n\n{}\n## What this record does not show\n\n{NOT_SHOWN}",
+        conditions(run)
+    );
+    text
+}
+
+fn method(run: &Run) -> String {
+    let places = if run.cores.are_shared() {
+        "A single server and the generator have a core each, where there are two; servers that \
+         need several share all cores with the generator."
+    } else {
+        "Servers and generator have cores of their own."
+    };
     format!(
         "\
-# {date}: the foundation
-
-Written by `{command}`, which measures all of it again.
-
-## Result
-
-{result}
-{method}
-## Every load
-
-Medians of {rounds} rounds, in parentheses the smallest and the largest.
-
-{loads}
-## Conditions
-
-{conditions}
-## What this record does not show
-
-{NOT_SHOWN}",
-        date = run.machine.date,
-        command = run.plan.command(),
-        result = table(&run.names(), figures),
-        method = method(run),
+A ratio is the median of the ratios of {rounds} interleaved rounds, so it may differ from that of
+the medians beside it; where rounds are far apart, trust neither. In each round another server goes
+first. {places} The load averages were {before} before and {after} after.
+",
         rounds = run.plan.rounds,
-        loads = loads(run),
-        conditions = conditions(run),
+        before = run.loads_before,
+        after = run.loads_after,
     )
+}
+
+fn part(section: &Section, finding: &Finding) -> String {
+    let mut text = format!("## {}\n\n{}\n\n", section.title, finding.method);
+    for table in &finding.tables {
+        text += &format!("{}\n", table.medians());
+        if table.figures.iter().any(|figure| figure.values.iter().any(|values| values.len() > 1)) {
+            text += &format!(
+                "Medians, in parentheses the smallest and the largest:\n\n{}\n",
+                table.spreads()
+            );
+        }
+    }
+    if !finding.warnings.is_empty() {
+        text += "The generator warned:\n\n";
+        for (warning, times) in &finding.warnings {
+            let _ = writeln!(text, "- {warning} ({times} x)");
+        }
+        text.push('\n');
+    }
+    if !finding.commands.is_empty() {
+        text += &format!("```\n{}\n```\n\n", finding.commands.join("\n"));
+    }
+    text
+}
+
+fn conditions(run: &Run) -> String {
+    let mut text = String::new();
+    for (name, fact) in run.machine.facts() {
+        let _ = writeln!(text, "- {name}: {fact}");
+    }
+    for one in &run.contenders {
+        let _ = writeln!(text, "- {}: {}", one.name, one.version);
+    }
+    let flags = contender::FLAGS.iter().map(|flag| if flag.is_empty() { "\"\"" } else { flag });
+    let flags: Vec<_> = flags.collect();
+    let _ = writeln!(text, "- every server: `{}`", flags.join(" "));
+    text
 }
 
 /// README's table and where it comes from.
-pub(super) fn summary(run: &Run, figures: &[Figure], record: &str) -> String {
+pub(super) fn summary(run: &Run, name: &str) -> String {
+    let figures: Vec<Figure> = run
+        .findings
+        .iter()
+        .filter(|(section, _)| section.is_summed_up)
+        .filter_map(|(_, finding)| finding.tables.first())
+        .flat_map(|table| table.figures.iter().cloned())
+        .collect();
+    let names = run.contenders.iter().map(|one| one.name.to_owned()).collect();
+    let several = run.findings.iter().find(|(section, _)| section.name == "processes");
+    let several = several.and_then(|(_, finding)| finding.tables.first());
+    let met = run.goals().iter().filter(|goal| goal.is_met() == Some(true)).count();
     format!(
         "\
 {table}
-Less is better in every row. Measured on {date} over {rounds} interleaved rounds, load average
-{load} at the start: one Apus worker against one process of each peer, servers on one core and
-`redis-benchmark` on the other. Flags, spread, and what it does not show:
-[the record](bench/records/{record}.md). `{command}` measures it again.
+Less is better in every row. Ours has one worker there, each peer one process, servers on one core
+and `apus bench` on another. With the same number of cores for all, shared with the generator:
+
+{several}
+Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. {met} of
+{goals} goals are met; latencies, throughput, spread, and what it does not show are in
+[the record](bench/records/{name}.md). `{command}` measures it again.
 ",
-        table = table(&run.names(), figures),
+        table = Table { names, figures }.medians(),
+        several = several.map(Table::medians).unwrap_or_default(),
         date = run.machine.date,
         rounds = run.plan.rounds,
         load = run.loads_before.split(' ').next().unwrap_or_default(),
+        goals = run.goals().len(),
         command = run.plan.command(),
     )
 }
 
-/// Everything that was read, for other programs.
+/// Everything that was read, for other programs: a line for each report.
 pub(super) fn json(run: &Run) -> String {
     let facts: Vec<Value> =
         run.machine.facts().iter().map(|(name, text)| json!([name, text])).collect();
     let contenders: Vec<Value> = run
         .contenders
         .iter()
-        .map(|one| json!({"name": one.name, "version": one.version, "own_flags": one.own_flags}))
+        .map(|one| json!({"name": one.name, "version": one.version}))
         .collect();
-    let footprint: Vec<Value> = run
-        .footprint
-        .iter()
-        .map(|figure| json!({"name": figure.name, "values": figure.values}))
-        .collect();
-    let raw = json!({
-        "command": run.plan.command(),
-        "facts": facts,
-        "load_averages": {"before": run.loads_before, "after": run.loads_after},
-        "flags": contender::FLAGS,
-        "contenders": contenders,
-        "samples": run.samples.iter().map(sample).collect::<Vec<_>>(),
-        "footprint_order": run.names(),
-        "footprint": footprint,
-        "connections": run.connections,
+    let sections = run.findings.iter().map(|(section, finding)| described(section, finding));
+    let head = [
+        ("command", json!(run.plan.command())),
+        ("facts", json!(facts)),
+        ("load_averages", json!({"before": run.loads_before, "after": run.loads_after})),
+        ("flags", json!(contender::FLAGS)),
+        ("contenders", json!(contenders)),
+        ("sections", json!(sections.collect::<Vec<_>>())),
+    ];
+    let mut text = "{\n".to_owned();
+    for (name, value) in head {
+        let _ = writeln!(text, "\"{name}\": {value},");
+    }
+    let runs = run.findings.iter().flat_map(|(section, finding)| {
+        finding.runs.iter().map(|report| json!([section.name, report]).to_string())
     });
-    serde_json::to_string_pretty(&raw).expect("texts and numbers are JSON") + "\n"
+    let _ = writeln!(text, "\"runs\": [\n{}\n]\n}}", runs.collect::<Vec<_>>().join(",\n"));
+    text
 }
 
-fn sample(sample: &Sample) -> Value {
+fn described(section: &Section, finding: &Finding) -> Value {
+    let figure = |figure: &Figure| json!({"name": figure.name, "unit": figure.unit, "values": figure.values});
+    let tables = finding.tables.iter().map(|table| {
+        let figures: Vec<Value> = table.figures.iter().map(figure).collect();
+        json!({"order": table.names, "figures": figures})
+    });
+    let goals = finding.goals.iter().map(|goal| {
+        let [what, wanted, _, _] = goal.cells();
+        json!({"what": what, "wanted": wanted, "value": goal.value, "met": goal.is_met()})
+    });
     json!({
-        "round": sample.round + 1,
-        "contender": sample.contender,
-        "workload": sample.workload,
-        "requests": sample.requests,
-        "requests_per_second": sample.rate,
-        "server_cpu_ticks": sample.server_ticks,
-        "generator_cpu_ticks": sample.generator_ticks,
-        "wall_seconds": sample.seconds,
+        "name": section.name,
+        "title": section.title,
+        "tables": tables.collect::<Vec<_>>(),
+        "goals": goals.collect::<Vec<_>>(),
+        "warnings": finding.warnings,
+        "commands": finding.commands,
     })
 }
 
-fn method(run: &Run) -> String {
-    let error = run.samples.iter().map(Sample::error).fold(0.0, f64::max) * 100.0;
-    format!(
-        "\
-Less is better in every row. A ratio is the median of the ratios of {rounds} interleaved rounds, so
-it may differ from that of the medians beside it; where rounds are far apart, trust neither. The
-rows below the CPU times were measured once. The machine has {cores} cores for the server, the
-generator and whatever else ran: the load averages were {before} before and {after} after.
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
 
-- CPU: `utime` + `stime` of `/proc/PID/stat` around a run of `redis-benchmark`, at most
-  {error:.1}% off by the kernel's tick of 10 ms. {keys} keys that all exist, values of {bytes}
-  bytes, {connections} connections, {requests} requests, or {times} times as many when pipelined.
-  One server is loaded at a time; in each round another one goes first.
-- Memory per key: growth of `Rss` in `/proc/PID/smaps_rollup` of an empty server by {many} keys of
-  {key_bytes} bytes with values of {value_bytes} bytes that are no integers, {settle} s after the
-  last, less those {sum} bytes.
-- Memory per connection: its growth by {crowd} connections, each after one PING, {settle} s after
-  the last.
-- Idle: {idle} s without a client; the kernel's tick makes steps of 0.1%.
-",
-        rounds = run.plan.rounds,
-        cores = run.machine.cores,
-        before = run.loads_before,
-        after = run.loads_after,
-        keys = load::KEYS,
-        bytes = load::VALUE_BYTES,
-        connections = load::CONNECTIONS,
-        requests = run.plan.requests,
-        times = load::PIPELINED_TIMES,
-        many = footprint::KEYS,
-        key_bytes = footprint::KEY_BYTES,
-        value_bytes = footprint::VALUE_BYTES,
-        sum = footprint::KEY_BYTES + footprint::VALUE_BYTES,
-        settle = footprint::SETTLE.as_secs(),
-        crowd = run.connections,
-        idle = footprint::IDLE.as_secs(),
-    )
-}
+    use super::super::contender::{Contender, OURS, REDIS_70};
+    use super::super::cores::Cores;
+    use super::super::figure::{Figure, Table};
+    use super::super::goal::{Bound, Goal};
+    use super::super::machine::Machine;
+    use super::super::plan::Plan;
+    use super::super::sections::{ALL, Finding};
+    use super::{Run, markdown, summary};
 
-fn loads(run: &Run) -> String {
-    let columns: [(&str, Reading); 4] = [
-        ("CPU per request, us", Sample::microseconds_per_request),
-        ("requests per second", |sample| sample.rate),
-        ("server busy, %", Sample::server_busy),
-        ("generator busy, %", Sample::generator_busy),
-    ];
-    let mut head = vec!["load, server".to_owned()];
-    head.extend(columns.iter().map(|(name, _)| (*name).to_owned()));
-    let mut rows = Vec::new();
-    for workload in WORKLOADS {
-        let figures =
-            columns.map(|(name, reading)| run.of_load(workload, name.to_owned(), reading));
-        for (index, contender) in run.contenders.iter().enumerate() {
-            let mut row = vec![format!("{}: {}", workload.name, contender.name)];
-            row.extend(figures.iter().map(|figure| figure.spread(index)));
-            rows.push(row);
+    /// A run that found one figure and missed one goal in each of two sections.
+    pub(in super::super) fn run() -> Run {
+        let finding = || {
+            let names = [OURS, REDIS_70].map(str::to_owned).to_vec();
+            let values = vec![vec![1.0, 1.5, 1.25], vec![2.0, 3.0, 2.5]];
+            let figure = Figure { name: "GET".to_owned(), unit: "us", values };
+            Finding {
+                method: "As it is done.".to_owned(),
+                tables: vec![Table { names, figures: vec![figure] }],
+                goals: vec![Goal::new("GET <fast>", Bound::AtMost(0.45), Some(0.5))],
+                commands: vec!["apus bench -p PORT".to_owned()],
+                warnings: vec![("Apus, GET: the generator was the limit".to_owned(), 3)],
+                runs: vec![json!({"round": 1}), json!({"round": 2})],
+            }
+        };
+        let contender =
+            |name| Contender { name, version: format!("{name} v=1"), program: "/bin/true".into() };
+        Run {
+            plan: Plan::parse(&[]).expect("a plan"),
+            contenders: [OURS, REDIS_70].map(contender).into(),
+            cores: Cores::read().expect("this process has cores"),
+            machine: Machine::read().expect("this is a machine"),
+            loads_before: "0.10 0.20 0.30".to_owned(),
+            loads_after: "0.40 0.50 0.60".to_owned(),
+            findings: ALL[..2].iter().map(|section| (section, finding())).collect(),
         }
     }
-    grid(&head, rows.into_iter())
-}
 
-fn conditions(run: &Run) -> String {
-    let mut text = String::new();
-    for (name, fact) in run.machine.facts() {
-        text += &format!("- {name}: {fact}\n");
+    #[test]
+    fn a_record_has_goals_figures_warnings_commands_and_conditions() {
+        let text = markdown(&run(), "2026-01-01-test");
+        for part in [
+            "# 2026-01-01-test",
+            "| GET <fast> | <= 0.45 | 0.50 | missed by 11% |",
+            "| GET, us | 1.25 | 2.50 | 0.50 |",
+            "| GET, us | 1.25 (1.00 to 1.50) | 2.50 (2.00 to 3.00) |",
+            "- Apus, GET: the generator was the limit (3 x)",
+            "apus bench -p PORT",
+            "- kernel: Linux",
+            "--appendonly no",
+            "Redis 7.0 v=1",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
     }
-    for one in &run.contenders {
-        let flags = contender::FLAGS.iter().chain(one.own_flags);
-        let flags: Vec<_> = flags.map(|flag| if flag.is_empty() { "\"\"" } else { flag }).collect();
-        text += &format!("- {}: {}; `{}`\n", one.name, one.version, flags.join(" "));
+
+    #[test]
+    fn readme_never_quotes_one_process_alone() {
+        let text = summary(&run(), "2026-01-01-test");
+        assert_eq!(text.matches("| GET, us | 1.25 | 2.50 | 0.50 |").count(), 2, "{text}");
+        assert!(text.contains("0 of\n2 goals are met"), "{text}");
+        assert!(text.contains("(bench/records/2026-01-01-test.md)"));
     }
-    text += &format!("- every server under `taskset -c {}`; the generator:\n\n", contender::CORE);
-    text += "```\n";
-    for workload in WORKLOADS {
-        let arguments = workload.arguments(&run.plan).join(" ");
-        text += &format!("taskset -c {} redis-benchmark -p PORT {arguments}\n", load::CORE);
+
+    #[test]
+    fn the_raw_numbers_are_json_with_every_report() {
+        let raw: Value = serde_json::from_str(&super::json(&run())).expect("it is JSON");
+        assert_eq!(raw["runs"].as_array().map(Vec::len), Some(4));
+        assert_eq!(raw["runs"][3][1]["round"], 2);
+        assert_eq!(raw["sections"][0]["goals"][0]["met"], false);
+        assert_eq!(raw["sections"][1]["tables"][0]["figures"][0]["values"][1][1], 3.0);
     }
-    text + "```\n"
 }

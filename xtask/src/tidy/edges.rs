@@ -33,7 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("bench", &["base", "proto"]),
     ("apus", &["base", "server", "bench"]),
     ("tests", &["base", "proto", "server"]),
-    ("xtask", &[]),
+    ("xtask", &["bench"]),
 ];
 
 /// The only rooms that know the event loop.

@@ -1,0 +1,146 @@
+//! What was asked for on the command line. Invariant: a plan repeats itself by its command.
+
+use super::sections::{ALL, Section};
+
+/// Rounds of a record: fewer say too little about the spread.
+const ROUNDS: usize = 5;
+
+/// What to measure, and how much of it.
+pub(super) struct Plan {
+    /// In the order of `ALL`.
+    pub(super) sections: Vec<&'static Section>,
+    pub(super) rounds: usize,
+    /// What times and numbers of keys are multiplied by.
+    pub(super) scale: f64,
+    /// The record is called so, behind its date.
+    pub(super) name: String,
+}
+
+impl Plan {
+    pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
+        let (mut rounds, mut scale, mut name) = (ROUNDS, 1.0, "bench".to_owned());
+        let mut wanted: Vec<&str> = Vec::new();
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                if !ALL.iter().any(|section| section.name == word) {
+                    let names: Vec<&str> = ALL.iter().map(|section| section.name).collect();
+                    return Err(format!("no section {word}; there are {}", names.join(" ")));
+                }
+                wanted.push(word);
+                continue;
+            }
+            let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+            let wrong = || format!("{word} does not take {value}");
+            match word.as_str() {
+                "--rounds" => {
+                    let count = value.parse().ok().filter(|count| *count > 0);
+                    rounds = count.ok_or_else(wrong)?;
+                }
+                "--scale" => {
+                    let factor = value.parse().ok().filter(|factor| (0.001..=1.0).contains(factor));
+                    scale = factor.ok_or_else(wrong)?;
+                }
+                "--name" => {
+                    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+                    if value.is_empty() || !value.chars().all(plain) {
+                        return Err(wrong());
+                    }
+                    name.clone_from(value);
+                }
+                _ => return Err(format!("{word}: want --rounds N, --scale F or --name NAME")),
+            }
+        }
+        let chosen = |section: &&Section| wanted.is_empty() || wanted.contains(&section.name);
+        Ok(Self { sections: ALL.iter().filter(chosen).collect(), rounds, scale, name })
+    }
+
+    /// Whether everything is measured in full, so that README may quote it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_recorded() && self.sections.len() == ALL.len()
+    }
+
+    /// Whether what is measured is measured in full.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.rounds >= ROUNDS && self.scale >= 1.0
+    }
+
+    /// The command that does the same again.
+    pub(super) fn command(&self) -> String {
+        let mut command = "cargo xtask bench".to_owned();
+        if self.sections.len() < ALL.len() {
+            for section in &self.sections {
+                command.push(' ');
+                command.push_str(section.name);
+            }
+        }
+        command += &format!(" --rounds {}", self.rounds);
+        if self.scale < 1.0 {
+            command += &format!(" --scale {}", self.scale);
+        }
+        command + " --name " + &self.name
+    }
+
+    /// So many seconds or keys, scaled; at least one.
+    pub(super) fn scaled(&self, count: u64) -> u64 {
+        ((count as f64 * self.scale).round() as u64).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sections::ALL;
+    use super::Plan;
+
+    fn parse(line: &str) -> Result<Plan, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Plan::parse(&words)
+    }
+
+    #[test]
+    fn a_plan_repeats_itself_by_its_command() {
+        for line in ["", "--rounds 3", "idle loads --scale 0.5", "keys --name other --rounds 7"] {
+            let command = parse(line).expect("a plan").command();
+            let again = parse(command.strip_prefix("cargo xtask bench ").expect("the verb"));
+            assert_eq!(again.expect("a plan").command(), command, "{line}");
+        }
+    }
+
+    #[test]
+    fn sections_are_all_or_those_that_were_named() {
+        assert_eq!(parse("").expect("a plan").sections.len(), ALL.len());
+        let plan = parse("idle keys").expect("a plan");
+        let names: Vec<&str> = plan.sections.iter().map(|section| section.name).collect();
+        assert_eq!(names, ["keys", "idle"]);
+    }
+
+    #[test]
+    fn only_a_full_measurement_is_recorded() {
+        for (line, recorded, whole) in [
+            ("", true, true),
+            ("idle", true, false),
+            ("--rounds 4", false, false),
+            ("--scale 0.9", false, false),
+        ] {
+            let plan = parse(line).expect("a plan");
+            assert_eq!((plan.is_recorded(), plan.is_whole()), (recorded, whole), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_measures_nothing_is_refused() {
+        let lines = [
+            "--rounds",
+            "--rounds 0",
+            "--rounds x",
+            "--scale 0",
+            "--scale 2",
+            "--other 1",
+            "nonsense",
+            "--name a/b",
+        ];
+        for line in lines {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}
