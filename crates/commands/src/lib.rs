@@ -17,10 +17,12 @@ pub mod hyperloglog;
 pub mod keys;
 #[cfg(test)]
 mod laws;
+pub mod list;
 pub mod string;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod waiting;
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
@@ -37,7 +39,7 @@ pub type DataCommand = Command<Handler>;
 
 /// All families of data commands.
 pub const FAMILIES: &[&[&DataCommand]] =
-    &[bitmap::COMMANDS, generic::COMMANDS, hyperloglog::COMMANDS, string::COMMANDS];
+    &[bitmap::COMMANDS, generic::COMMANDS, hyperloglog::COMMANDS, list::COMMANDS, string::COMMANDS];
 
 /// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
 pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[("MEMORY", &generic::memory::USAGE)];

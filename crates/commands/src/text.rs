@@ -10,6 +10,7 @@ use base::number::format_i64;
 use keyspace::{Refusal, Text, Tx};
 use proto::{Reply, Resp};
 use structs::blob::Blob;
+use structs::members;
 
 /// Replies a string value.
 #[inline]
@@ -18,6 +19,16 @@ pub fn reply_text(text: Text<'_>, reply: &mut Reply<'_>) {
         Text::Integer(number) => reply.bulk_integer(number),
         Text::Inline(bytes) => reply.bulk(bytes),
         Text::Large(blob) => reply.bulk_shared(Box::new(blob.clone())),
+    }
+}
+
+/// Replies an element, a member, a field or a value of a container.
+#[inline]
+pub fn reply_member(text: members::Text<'_>, reply: &mut Reply<'_>) {
+    match text {
+        members::Text::Bytes(bytes) => reply.bulk(bytes),
+        members::Text::Integer(number) => reply.bulk_integer(number),
+        members::Text::Long(long) => reply.bulk_shared(Box::new(long.clone())),
     }
 }
 

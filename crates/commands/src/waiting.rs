@@ -1,0 +1,79 @@
+//! What blocking commands share: until when they wait, and what is run once a key is ready.
+//!
+//! Invariant: a request that is run later has no time in it; its own wait would be endless.
+
+use base::long_double::LongDouble;
+use base::number::parse_f64;
+use base::time::UnixMillis;
+use keyspace::{Awaited, EmptyReply, Refusal, Wait};
+
+const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not a float or out of range");
+const OUT_OF_RANGE: Refusal = Refusal::error("ERR timeout is out of range");
+const NEGATIVE: Refusal = Refusal::error("ERR timeout is negative");
+
+/// What stands in the place of a timeout: there is none.
+pub const ENDLESS: &[u8] = b"0";
+
+/// When a timeout in seconds is over; never if it is 0.
+pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, Refusal> {
+    LongDouble::parse(seconds).ok_or(NOT_A_TIMEOUT)?;
+    let is_negative = seconds.starts_with(b"-");
+    let infinity = if is_negative { f64::NEG_INFINITY } else { f64::INFINITY };
+    // What only a longer float can tell is too long in any case.
+    let millis = (parse_f64(seconds).unwrap_or(infinity) * 1000.0).ceil();
+    match millis {
+        0.0 => Ok(None),
+        ..0.0 => Err(NEGATIVE),
+        // From here on a double is no i64 any more.
+        9_223_372_036_854_775_808.0.. => Err(OUT_OF_RANGE),
+        _ => now.checked_add(millis as i64).map(Some).ok_or(OUT_OF_RANGE),
+    }
+}
+
+/// A key, and the request that is run when it is ready.
+#[must_use]
+pub fn awaited<'a>(key: &[u8], request: impl IntoIterator<Item = &'a [u8]>) -> Awaited {
+    Awaited { key: key.into(), request: request.into_iter().map(Box::from).collect() }
+}
+
+/// The refusal of who waits for keys, and gets a null array when it gives up.
+#[must_use]
+pub fn wait(awaited: Vec<Awaited>, deadline: Option<UnixMillis>) -> Refusal {
+    let on_timeout = EmptyReply::NullArray;
+    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, on_timeout }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NEGATIVE, NOT_A_TIMEOUT, OUT_OF_RANGE, deadline};
+
+    #[test]
+    fn timeouts_are_seconds_with_fractions() {
+        let now = 1_700_000_000_000;
+        let table: &[(&str, _)] = &[
+            ("0", Ok(None)),
+            ("-0", Ok(None)),
+            ("-0.0001", Ok(None)),
+            ("0.0000001", Ok(Some(now + 1))),
+            ("0.01", Ok(Some(now + 10))),
+            ("1.5", Ok(Some(now + 1500))),
+            ("0x10", Ok(Some(now + 16_000))),
+            ("1e15", Ok(Some(now + 1_000_000_000_000_000_000))),
+            ("9223372036854774", Err(OUT_OF_RANGE)),
+            ("9223372036854776", Err(OUT_OF_RANGE)),
+            ("1e17", Err(OUT_OF_RANGE)),
+            ("1e400", Err(OUT_OF_RANGE)),
+            ("inf", Err(OUT_OF_RANGE)),
+            ("-1", Err(NEGATIVE)),
+            ("-inf", Err(NEGATIVE)),
+            ("-1e400", Err(NEGATIVE)),
+            ("nan", Err(NOT_A_TIMEOUT)),
+            ("", Err(NOT_A_TIMEOUT)),
+            ("x", Err(NOT_A_TIMEOUT)),
+            (" 1", Err(NOT_A_TIMEOUT)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(deadline(text.as_bytes(), now), *expected, "{text}");
+        }
+    }
+}
