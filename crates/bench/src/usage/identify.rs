@@ -70,9 +70,11 @@ fn process<S: Read + Write>(options: &Options, open: impl Fn() -> Option<S>) -> 
 
 /// The processes of all nodes that `CLUSTER NODES` names, if each is on this machine.
 fn nodes(options: &Options, address: SocketAddr) -> Option<Vec<u32>> {
-    let mut stream = connect(address)?;
-    log_in(options, &mut stream)?;
-    let nodes = ask(&mut stream, &[b"CLUSTER", b"NODES"])?;
+    let nodes = {
+        let mut stream = connect(address)?;
+        log_in(options, &mut stream)?;
+        ask(&mut stream, &[b"CLUSTER", b"NODES"])?
+    };
     let process = |line: &str| tcp_process(options, node_address(line, address)?);
     nodes.lines().map(process).collect()
 }
@@ -138,7 +140,7 @@ fn ask(stream: &mut (impl Read + Write), words: &[&[u8]]) -> Option<String> {
     let (line, rest) = text.split_once("\r\n")?;
     match line.split_at_checked(1)? {
         ("+", text) => Some(text.to_owned()),
-        ("$", _) => Some(rest.to_owned()),
+        ("$", _) => rest.strip_suffix("\r\n").map(str::to_owned),
         _ => None,
     }
 }

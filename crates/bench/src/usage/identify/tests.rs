@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::super::Watch;
@@ -20,10 +21,12 @@ fn serve(connections: usize, answer: fn(&str) -> Option<String>) -> (u16, JoinHa
             let (mut stream, _) = listener.accept().expect("a connection comes");
             let reader = BufReader::new(stream.try_clone().expect("it can be cloned"));
             for line in reader.lines().map_while(Result::ok) {
-                if let Some(reply) = answer(&line) {
-                    stream.write_all(reply.as_bytes()).expect("the reader is there");
-                }
+                let reply = answer(&line);
                 heard.push(line);
+                // Who has heard enough may be gone before all lines are answered.
+                if reply.is_some_and(|reply| stream.write_all(reply.as_bytes()).is_err()) {
+                    break;
+                }
             }
         }
         heard
@@ -95,6 +98,25 @@ fn memcached_is_asked_in_its_own_words() {
         _ => Some("ERROR\r\n".into()),
     });
     assert_eq!(server_processes(&local(port)), [std::process::id()]);
+    server.join().expect("it served");
+}
+
+#[test]
+fn the_nodes_of_a_cluster_are_found() {
+    static PORT: AtomicU16 = AtomicU16::new(0);
+    let (port, server) = serve(3, |line| match line {
+        "server" => Some(information(std::process::id(), own_uptime())),
+        "NODES" => {
+            let port = PORT.load(Ordering::Relaxed);
+            let text = format!("07c3 127.0.0.1:{port}@1 myself,master - 0 0 1 connected 0-1\n");
+            Some(format!("${}\r\n{text}\r\n", text.len()))
+        }
+        _ => None,
+    });
+    PORT.store(port, Ordering::Relaxed);
+    let mut options = local(port);
+    options.cluster = true;
+    assert_eq!(server_processes(&options), [std::process::id()]);
     server.join().expect("it served");
 }
 
