@@ -164,12 +164,13 @@ pub(super) fn json(run: &Run) -> String {
     let runs = run.findings.iter().flat_map(|(section, finding)| {
         finding.runs.iter().map(|report| json!([section.name, report]).to_string())
     });
-    let _ = writeln!(text, "\"runs\": [\n{}\n]\n}}", runs.collect::<Vec<_>>().join(",\n"));
+    let runs: Vec<String> = runs.collect();
+    let _ = writeln!(text, "\"runs\": [\n{}\n]\n}}", runs.join(",\n"));
     text
 }
 
 fn described(section: &Section, finding: &Finding) -> Value {
-    let figure = |figure: &Figure| json!({"name": figure.name, "unit": figure.unit, "values": figure.values});
+    let figure = |one: &Figure| json!({"name": one.name, "unit": one.unit, "values": one.values});
     let tables = finding.tables.iter().map(|table| {
         let figures: Vec<Value> = table.figures.iter().map(figure).collect();
         json!({"order": table.names, "figures": figures})

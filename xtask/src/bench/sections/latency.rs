@@ -49,9 +49,9 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     finding.goals = finding.tables.iter().flat_map(goals).collect();
     finding.method = format!(
         "`SET key value EX 20` and `GET key` in turn over a million keys of 256 bytes, 50 \
-         connections, sent by the clock at parts of {maximum:.0} requests per second, which is what \
-         {REDIS_82} did in a closed loop; a latency counts from when its request was due. Ours \
-         with one worker."
+         connections, sent by the clock at parts of {maximum:.0} requests per second, which is \
+         what {REDIS_82} did in a closed loop; a latency counts from when its request was due. \
+         Ours with one worker."
     );
     Ok(())
 }

@@ -126,7 +126,7 @@ fn goals(costs: &Table) -> Vec<Goal> {
 #[cfg(test)]
 mod tests {
     use super::super::super::figure::{Figure, Table};
-    use super::goals;
+    use super::{Goal, goals};
 
     #[test]
     fn goals_are_ratios_to_each_peer() {
@@ -135,7 +135,7 @@ mod tests {
         let figure = Figure { name: "GET, pipelined by 30".to_owned(), unit: "us", values };
         let goals = goals(&Table { names, figures: vec![figure] });
         assert_eq!(goals.len(), 12);
-        let met: Vec<_> = goals.iter().filter_map(|goal| goal.is_met()).collect();
+        let met: Vec<_> = goals.iter().filter_map(Goal::is_met).collect();
         assert_eq!(met, [true, false, true], "the other loads were not measured");
     }
 }
