@@ -114,6 +114,7 @@ settings! {
     OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";
     PIDFILE: Arc<[u8]> = "pidfile";
     PORT: u16 = "port";
+    PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
     REQUIREPASS: Arc<[u8]> = "requirepass";

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
 use super::{Serve, Turn};
-use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
+use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{Grant, Known, Step, execute};
 use crate::worker::Worker;
 
@@ -232,15 +232,22 @@ impl Batch<'_> {
 
     /// Has the keys of the requests ahead on their way from memory while the first ones run.
     fn prefetch(&mut self, database: usize) {
-        // With its locks granted the worker is inside, and must not go out before they are used.
-        if self.window.len() < 2 || self.grant.is_none() && !self.worker.come_in() {
+        let server = self.worker.server;
+        let keys_max = server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
+        if self.window.len() < 2 || keys_max == 0 {
             return;
         }
-        let server = self.worker.server;
+        // With its locks granted the worker is inside, and must not go out before they are used.
+        if self.grant.is_none() && !self.worker.come_in() {
+            return;
+        }
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
         for (args, known) in self.window.requests(self.data) {
             let Ok(found) = Known::of(server, args) else { continue };
             *known = Some(found);
+            if locations.len() >= keys_max {
+                break;
+            }
             if let Some(location) = found.location {
                 locations.push(location);
                 continue;
@@ -248,7 +255,7 @@ impl Batch<'_> {
             for spec in found.entry.spec.keys {
                 // A request with wrong key counts is refused when it is its turn.
                 let _ = spec.visit(args, |index| {
-                    if locations.len() < 2 * WINDOW {
+                    if locations.len() < keys_max {
                         locations.push(server.keyspace.locate(&args[index]));
                     }
                 });

@@ -65,8 +65,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "prefetch-batch-max-size",
         kind: integer(0, 128),
         default: "16",
-        doc: "How many keys of a batch Valkey fetches ahead.",
-        ..ACCEPTED
+        doc: "How many keys of pipelined requests are fetched from memory ahead; 0 is none.",
+        ..WORKS
     },
     ConfigOption {
         name: "lookahead",
