@@ -11,8 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use commands::Group;
 use keyspace::{
-    Acquisition, Effects, EmptyReply, GaveUp, Lsn, Queue, Refusal, Tx, TxOptions, Wait, Waiter,
+    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Kind, Lsn, Queue, Refusal, Tx, TxOptions,
+    Wait, Waiter,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 
@@ -73,6 +75,18 @@ struct Service {
     effects: Effects,
     output: Output,
     failed: bool,
+}
+
+impl Blocked {
+    /// Whether a value of this type may be what its client waits for.
+    fn heeds(&self, kind: Option<Kind>) -> bool {
+        match self.entry.spec.group {
+            Group::List => kind == Some(Kind::List),
+            Group::SortedSet => kind == Some(Kind::SortedSet),
+            Group::Stream => kind == Some(Kind::Stream),
+            _ => kind.is_some(),
+        }
+    }
 }
 
 impl Waiting {
@@ -191,10 +205,11 @@ fn serve_queue(
     queue: &mut Queue,
     services: &mut Services,
 ) -> Result<(), Refusal> {
-    let (mut at, mut exists) = (0, tx.exists(key)?);
+    let kind_of = |tx: &Tx| Ok::<_, Refusal>(tx.peek(key)?.map(EntryRef::kind));
+    let (mut at, mut kind) = (0, kind_of(tx)?);
     while let Some(waiter) = queue.get(at) {
-        // Without a key there is nothing for those who wait for one.
-        if !exists && !waiter.heeds_deletion() {
+        // Without a key, or with one of another type, there is nothing for those who wait for one.
+        if !blocked(waiter).heeds(kind) && !waiter.heeds_deletion() {
             at += 1;
             continue;
         }
@@ -207,7 +222,7 @@ fn serve_queue(
             Ok(Some(service)) => {
                 services.done.push(service);
                 queue.remove(at);
-                exists = tx.exists(key)?;
+                kind = kind_of(tx)?;
             }
             Ok(None) => {
                 let_wait_on(server, waiter, &services.rounds);

@@ -117,8 +117,8 @@ pub(super) const LPOS: DataCommand = Command {
         syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
         summary: "Returns the index of matching elements in a list.",
         complexity: "O(N) where N is the number of elements in the list, for the average case. \
-                     When searching for elements near the head or the tail of the list, or when the \
-                     MAXLEN option is provided, the command may run in constant time.",
+                     When searching for elements near the head or the tail of the list, or when \
+                     the MAXLEN option is provided, the command may run in constant time.",
         arity: at_least(3),
         flags: Flags::READONLY,
         keys: &[first(Access::RO.and(Access::ACCESS))],
