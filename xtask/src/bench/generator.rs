@@ -95,6 +95,8 @@ impl Running {
         }
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| format!("{}: {error}", self.file.display()))?;
+        // What it says is kept in the record; a file that stays does no harm.
+        let _ = std::fs::remove_file(&self.file);
         let mut raw = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         shorten(&mut raw);
         Ok(Report { command: self.command, raw })

@@ -32,8 +32,13 @@ pub(super) fn html(run: &Run) -> String {
 
 fn part(finding: &Finding) -> String {
     let mut text = format!("<p>{}</p>\n", escape(&finding.method));
-    for (warning, times) in &finding.warnings {
-        let _ = writeln!(text, "<p class=\"warning\">{} ({times} x)</p>", escape(warning));
+    let warnings: Vec<String> = finding
+        .warnings
+        .iter()
+        .map(|(warning, times)| format!("{} ({times} x)", escape(warning)))
+        .collect();
+    if !warnings.is_empty() {
+        let _ = writeln!(text, "<p class=\"warning\">{}</p>", warnings.join("<br>\n"));
     }
     text.push_str("<div class=\"charts\">\n");
     for table in &finding.tables {

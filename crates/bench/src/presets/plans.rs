@@ -153,6 +153,7 @@ fn garnet_hotkey(series: &mut Series) -> Result<(), String> {
 /// Numbers of connections, and of requests in a batch.
 const CONNECTIONS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 const BATCHES: [u32; 7] = [1, 4, 16, 64, 256, 1024, 4096];
+const KEYS_FEW: u64 = 1024;
 /// As published; fewer where this machine's memory is short.
 const KEYS_MANY: u64 = 256_000_000;
 /// What a key with a value of 8 bytes takes in the most wasteful of servers.
@@ -160,8 +161,9 @@ const KEY_BYTES: u64 = 160;
 
 fn garnet(series: &mut Series) -> Result<(), String> {
     let fitting = KEYS_MANY.min(available_memory() / 2 / KEY_BYTES);
-    for keys in [1024, series.count(fitting).max(1024)] {
-        let group = format!("{keys} keys");
+    let many = series.count(fitting).max(KEYS_FEW);
+    for (keys, amount) in [(KEYS_FEW, "few"), (many, "many")] {
+        let group = format!("{amount} keys ({keys})");
         for (index, connections) in CONNECTIONS.into_iter().enumerate() {
             for batch in BATCHES {
                 let line = format!(
@@ -173,10 +175,12 @@ fn garnet(series: &mut Series) -> Result<(), String> {
                 if index == 0 && batch == 1 {
                     series.fill(&options)?;
                 }
+                let plural = if connections == 1 { "" } else { "s" };
+                let crowd = format!("{connections} connection{plural}");
                 let step = Step {
-                    name: format!("{group}, {connections} connections, batch {batch}"),
+                    name: format!("{group}, {crowd}, batch {batch}"),
                     group: group.clone(),
-                    series: format!("{connections} connections"),
+                    series: crowd,
                     place: f64::from(batch),
                 };
                 series.measure(step, &options)?;
@@ -211,7 +215,8 @@ fn garantia(series: &mut Series) -> Result<(), String> {
                 series.noise = Some(Noise::start(&series.words.noise)?);
             }
             let with = if is_noisy { ", noisy neighbours" } else { "" };
-            let step = Step { name: format!("{gigabytes} GB{with}"), ..Step::default() };
+            let written = options.load.keys.maximum as f64 * OBJECT / 1e9;
+            let step = Step { name: format!("{written} GB{with}"), ..Step::default() };
             let outcome = series.measure(step, &options);
             series.noise = None;
             outcome?;

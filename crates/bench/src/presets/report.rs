@@ -106,8 +106,9 @@ pub(super) fn page(series: &Series) -> String {
     for note in &series.notes {
         let _ = writeln!(body, "<p>{}</p>", escape(note));
     }
-    for warning in warnings(series) {
-        let _ = writeln!(body, "<p class=\"warning\"><b>Warning:</b> {}</p>", escape(&warning));
+    let warned: Vec<String> = warnings(series).map(|warning| escape(&warning)).collect();
+    if !warned.is_empty() {
+        let _ = writeln!(body, "<p class=\"warning\">{}</p>", warned.join("<br>\n"));
     }
     body.push_str(&charts(series));
     body.push_str("<h2>All steps</h2>\n<div class=\"scroll\"><table>\n");
@@ -250,15 +251,23 @@ fn chart(figure: &Figure, axis: Option<&str>, steps: &[&Measured]) -> String {
         });
         return bars(figure.title, up, &names, &series.collect::<Vec<_>>());
     };
-    // Batches double, and percentages are even: what spans decades is laid out by decades.
-    let places = || steps.iter().map(|one| one.step.place).filter(|place| place.is_finite());
-    let spans = places().fold(0.0, f64::max) / places().fold(f64::INFINITY, f64::min);
-    let scale = if spans > 100.0 { Scale::Logarithmic } else { Scale::Linear };
     let series = drawn(figure, steps).into_iter().map(|line| Line {
         name: line.name,
         points: line.points.iter().map(|point| (steps[point.0].step.place, point.1)).collect(),
     });
-    lines(figure.title, Axis { label: axis, scale }, up, &series.collect::<Vec<_>>())
+    let series: Vec<Line> = series.collect();
+    let points = || series.iter().flat_map(|line| &line.points);
+    let across = Axis { label: axis, scale: fitting(points().map(|point| point.0)) };
+    let up = Axis { scale: fitting(points().map(|point| point.1)), ..up };
+    lines(figure.title, across, up, &series)
+}
+
+/// What spans decades is laid out by decades.
+fn fitting(values: impl Iterator<Item = f64>) -> Scale {
+    let (least, most) = values
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .fold((f64::INFINITY, 0.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+    if most > 100.0 * least { Scale::Logarithmic } else { Scale::Linear }
 }
 
 /// A line before it has an axis: indices of steps and values.

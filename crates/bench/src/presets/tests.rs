@@ -198,7 +198,8 @@ fn garnets_matrix_has_every_batch_of_every_number_of_connections() {
     let (document, page) = redis.run("garnet", "--scale 0.00001 --test-time 0.01");
     assert_sound(&document);
     assert_eq!(steps(&document).len(), 2 * 8 * 7);
-    assert!(page.contains("128 connections"));
+    assert_eq!(page.matches("<h2>few keys (1024)</h2>").count(), 1);
+    assert!(page.contains("128 connections") && page.contains("<h2>many keys ("));
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn garantia_runs_thrice_with_and_without_noise() {
         redis.run("garantia", "--scale 0.0001 --test-time 0.2 -t 1 --noise cpu,disk");
     assert_sound(&document);
     assert_eq!(steps(&document).len(), 6);
-    assert_eq!(steps(&document)[1], "0.5 GB, noisy neighbours");
+    assert_eq!(steps(&document)[1], "0.00005 GB, noisy neighbours");
     let seconds = document["steps"][0]["seconds"].as_f64().expect("a number");
     assert!(seconds >= 0.6, "three runs of 0.2 s take {seconds} s");
 }
