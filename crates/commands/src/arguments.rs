@@ -5,11 +5,21 @@
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::errors::{DB_OUT_OF_RANGE, NOT_A_FLOAT, NOT_AN_INTEGER, NOT_IN_32_BITS, SYNTAX};
+use crate::errors::{
+    DB_OUT_OF_RANGE, NOT_A_FLOAT, NOT_AN_INTEGER, NOT_IN_32_BITS, NOT_SYMMETRIC, SYNTAX,
+};
 
 /// The argument at an index as a whole number.
 pub fn integer(args: Args<'_>, index: usize) -> Result<i64, Refusal> {
     args.get(index).and_then(base::number::parse_i64).ok_or(NOT_AN_INTEGER)
+}
+
+/// An argument as a whole number whose negative is one, too.
+pub fn symmetric(argument: &[u8]) -> Result<i64, Refusal> {
+    match base::number::parse_i64(argument).ok_or(NOT_AN_INTEGER)? {
+        i64::MIN => Err(NOT_SYMMETRIC),
+        number => Ok(number),
+    }
 }
 
 /// The argument at an index as a finite or infinite number.

@@ -6,7 +6,8 @@
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{EntryBox, EventClass, Refusal, Tx};
+use keyspace::{EntryBox, EntryRef, EventClass, Lifetime, Refusal, Tx};
+use structs::object::Container;
 
 /// Removes a key that exists.
 pub fn remove(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
@@ -58,6 +59,34 @@ pub fn place_over(
             tx.event(EventClass::TypeChanged, "type_changed", key);
         }
         tx.discard(replaced);
+    }
+    Ok(())
+}
+
+/// Stores what a command like SUNIONSTORE computed, as one change, and tells it; if that is nothing
+/// the key is removed.
+pub fn store_result<C: Container>(
+    tx: &mut Tx,
+    key: &[u8],
+    result: C,
+    class: EventClass,
+    event: &'static str,
+) -> Result<(), Refusal> {
+    let replaced = tx.peek(key)?.map(EntryRef::kind);
+    tx.put(key, result, Lifetime::Forever)?;
+    let is_stored = tx.exists(key)?;
+    match replaced {
+        Some(_) if !is_stored => tx.event(EventClass::Generic, "del", key),
+        Some(kind) => {
+            tx.event(EventClass::Overwritten, "overwritten", key);
+            if kind != C::KIND {
+                tx.event(EventClass::TypeChanged, "type_changed", key);
+            }
+        }
+        None => {}
+    }
+    if is_stored {
+        tx.event(class, event, key);
     }
     Ok(())
 }

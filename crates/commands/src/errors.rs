@@ -17,6 +17,10 @@ pub const OUT_OF_RANGE: Refusal = Refusal::error("ERR index out of range");
 /// A whole number that fits 64 bits but not the 32 that are asked for.
 pub const NOT_IN_32_BITS: Refusal =
     Refusal::error("ERR value is out of range, value must between -2147483648 and 2147483647");
+/// A whole number whose negative does not fit 64 bits.
+pub const NOT_SYMMETRIC: Refusal = Refusal::error(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
 /// A database that does not exist.
 pub const DB_OUT_OF_RANGE: Refusal = Refusal::error("ERR DB index is out of range");
 /// A string that would become too long.

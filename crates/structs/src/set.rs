@@ -307,6 +307,24 @@ impl<'a> SetRef<'a> {
         }
     }
 
+    /// Whether there is such a member whose deadline, if it has one, lies after `now`.
+    pub fn holds(self, member: Text<'_>, now: UnixMillis) -> bool {
+        if self.has_expired(now) {
+            return self.get(member).is_some_and(|member| member.is_alive(now));
+        }
+        self.contains(member)
+    }
+
+    /// The members whose deadline, if they have one, lies after `now`, in the order of `iter`.
+    pub fn alive(self, now: UnixMillis) -> impl Iterator<Item = Text<'a>> + use<'a> {
+        self.iter().filter(move |member| member.is_alive(now)).map(|member| member.member)
+    }
+
+    /// Whether the deadline of any member is at or before `now`, in O(1).
+    pub fn has_expired(self, now: UnixMillis) -> bool {
+        self.earliest_deadline().is_some_and(|earliest| earliest <= now)
+    }
+
     /// The earliest deadline of a member.
     pub fn earliest_deadline(self) -> Option<UnixMillis> {
         match self {

@@ -10,10 +10,10 @@ pub(crate) mod memory;
 mod object;
 mod query;
 mod relocate;
-mod scan;
+pub(crate) mod scan;
 #[cfg(test)]
 mod tests;
-mod ttl;
+pub(crate) mod ttl;
 
 use keyspace::{PartitionIndex, Refusal, Tx};
 use proto::Args;

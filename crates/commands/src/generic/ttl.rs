@@ -87,7 +87,7 @@ fn answer(
 }
 
 /// The nearest number of seconds.
-fn seconds(millis: i64) -> i64 {
+pub(crate) fn seconds(millis: i64) -> i64 {
     millis / 1000 + i64::from(millis % 1000 >= 500)
 }
 

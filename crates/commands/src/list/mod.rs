@@ -23,8 +23,8 @@ use structs::list::{List, ListLimits, ListRef, Side};
 use structs::members::{Long, Text};
 
 use crate::DataCommand;
-use crate::arguments::is;
-use crate::errors::{NOT_AN_INTEGER, SYNTAX};
+use crate::arguments::{is, symmetric};
+use crate::errors::SYNTAX;
 use crate::text::reply_member;
 
 /// All commands of the family.
@@ -60,10 +60,6 @@ const PASSED_NS: u64 = 15;
 
 /// Replying, adding or removing an element, in nanoseconds.
 const HANDLED_NS: u64 = 50;
-
-const NOT_SYMMETRIC: Refusal = Refusal::error(
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-);
 
 /// Elements on the way from one list to another; long ones are shared.
 enum Owned {
@@ -102,14 +98,6 @@ fn side(argument: &[u8]) -> Result<Side, Refusal> {
         Ok(Side::Right)
     } else {
         Err(SYNTAX)
-    }
-}
-
-/// An argument as a number whose negative is one, too.
-fn symmetric(argument: &[u8]) -> Result<i64, Refusal> {
-    match parse_i64(argument).ok_or(NOT_AN_INTEGER)? {
-        i64::MIN => Err(NOT_SYMMETRIC),
-        number => Ok(number),
     }
 }
 

@@ -1,0 +1,44 @@
+//! Times to live of members, for containers of any type: what KeyDB and Dragonfly have beside the
+//! commands of one type.
+//!
+//! Invariant: the journal gets absolute times in milliseconds, or the removal where it is over
+//! already. Members whose time is over go before the next change of their key, by `Tx::edit`, and
+//! by active expiry; until then whoever reads passes over them.
+
+mod give;
+mod question;
+#[cfg(test)]
+mod tests;
+
+use base::UnixMillis;
+use keyspace::EventClass;
+use structs::object::{Container, Expiring};
+
+use crate::DataCommand;
+
+/// All commands that give members of any type a time to live or ask for it.
+pub const COMMANDS: &[&DataCommand] = &[
+    &give::EXPIREMEMBER,
+    &give::EXPIREMEMBERAT,
+    &give::FIELDEXPIRE,
+    &question::FIELDTTL,
+    &give::PEXPIREMEMBERAT,
+];
+
+/// A container whose members these commands may give deadlines. A new one also gets its arm in
+/// `give` and in `question`.
+pub(crate) trait Timed: Expiring {
+    /// The class of its events.
+    const CLASS: EventClass;
+    /// The event of a member that is removed because the deadline it is given has passed.
+    const REMOVED: &'static str;
+
+    /// The deadline of a member, if there is such a member.
+    fn deadline(container: Self::Ref<'_>, member: &[u8]) -> Option<Option<UnixMillis>>;
+    /// The container, to be read.
+    fn borrow(&self) -> <Self as Container>::Ref<'_>;
+    /// Gives a member that is there a deadline, or takes it away.
+    fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>);
+    /// Takes a member out.
+    fn remove(&mut self, member: &[u8]);
+}

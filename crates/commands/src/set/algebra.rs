@@ -1,0 +1,306 @@
+//! What several sets have in common, together, or one beyond the others: SINTER, SUNION, SDIFF and
+//! their STORE forms.
+//!
+//! Invariant: all keys are looked at before anything changes, so one of another type is refused
+//! wherever it stands. Where the work would grow with the product of sizes and sets, a set of its
+//! own is built instead.
+
+use base::UnixMillis;
+use keyspace::{EventClass, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::members::{Builder, MemberRef, Text};
+use structs::set::{self, LargeSet, Set, SetLimits, SetRef};
+
+use super::{CHANGED_NS, FOUND_NS, PASSED_NS, limits};
+use crate::DataCommand;
+use crate::change::store_result;
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::keys::{Access, KeySpec, all_from, first};
+use crate::text::reply_member;
+
+pub(super) const SINTER: DataCommand = Command {
+    spec: Spec {
+        name: "SINTER",
+        summary: "Returns the intersect of multiple sets.",
+        complexity: INTERSECTION_COST,
+        ..READING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| tell(tx, args, reply, Operation::Intersection),
+};
+
+pub(super) const SUNION: DataCommand = Command {
+    spec: Spec {
+        name: "SUNION",
+        summary: "Returns the union of multiple sets.",
+        complexity: SUM_COST,
+        ..READING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| tell(tx, args, reply, Operation::Union),
+};
+
+pub(super) const SDIFF: DataCommand = Command {
+    spec: Spec {
+        name: "SDIFF",
+        summary: "Returns the difference of multiple sets.",
+        complexity: SUM_COST,
+        ..READING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| tell(tx, args, reply, Operation::Difference),
+};
+
+pub(super) const SINTERSTORE: DataCommand = Command {
+    spec: Spec {
+        name: "SINTERSTORE",
+        summary: "Stores the intersect of multiple sets in a key.",
+        complexity: INTERSECTION_COST,
+        ..STORING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| store(tx, args, reply, Operation::Intersection, "sinterstore"),
+};
+
+pub(super) const SUNIONSTORE: DataCommand = Command {
+    spec: Spec {
+        name: "SUNIONSTORE",
+        summary: "Stores the union of multiple sets in a key.",
+        complexity: SUM_COST,
+        ..STORING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| store(tx, args, reply, Operation::Union, "sunionstore"),
+};
+
+pub(super) const SDIFFSTORE: DataCommand = Command {
+    spec: Spec {
+        name: "SDIFFSTORE",
+        summary: "Stores the difference of multiple sets in a key.",
+        complexity: SUM_COST,
+        ..STORING
+    },
+    subcommands: &[],
+    run: |tx, args, reply| store(tx, args, reply, Operation::Difference, "sdiffstore"),
+};
+
+/// What the three that reply have in common.
+const READING: Spec = Spec {
+    since: "1.0.0",
+    group: Group::Set,
+    syntax: "key [key ...]",
+    arity: at_least(2),
+    flags: Flags::READONLY,
+    keys: &[all_from(1, Access::RO.and(Access::ACCESS))],
+    tips: &["nondeterministic_output_order"],
+    ..Spec::BASE
+};
+
+/// What the three that store have in common.
+const STORING: Spec = Spec {
+    since: "1.0.0",
+    group: Group::Set,
+    syntax: "destination key [key ...]",
+    arity: at_least(3),
+    flags: Flags::WRITE.and(Flags::DENYOOM),
+    keys: DESTINATION_AND_SOURCES,
+    ..Spec::BASE
+};
+
+const DESTINATION_AND_SOURCES: &[KeySpec] =
+    &[first(Access::OW.and(Access::UPDATE)), all_from(2, Access::RO.and(Access::ACCESS))];
+
+pub(super) const INTERSECTION_COST: &str = "O(N*M) worst case where N is the cardinality of the \
+                                            smallest set and M is the number of sets.";
+
+pub(super) const SUM_COST: &str =
+    "O(N) where N is the total number of elements in all given sets.";
+
+/// Up to so many sets, a member's way through the others is shorter than its way into a new set.
+const FEW: usize = 4;
+
+/// What is made of several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operation {
+    Intersection,
+    Union,
+    Difference,
+}
+
+/// Members as they are found, or all of them at once.
+pub(super) enum Found<'a> {
+    Each(Box<dyn Iterator<Item = Text<'a>> + 'a>),
+    All(Set),
+}
+
+/// What is where a command's keys point.
+pub(super) struct Sources<'a> {
+    sets: Vec<Option<SetRef<'a>>>,
+    now: UnixMillis,
+}
+
+fn tell(
+    tx: &Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    operation: Operation,
+) -> Result<(), Refusal> {
+    let sources = Sources::read(tx, args.skip(1))?;
+    tx.charge(sources.cost(operation))?;
+    let (mark, mut count) = (reply.defer(), 0);
+    let mut tell = |member: Text<'_>| {
+        reply_member(member, reply);
+        count += 1;
+    };
+    match sources.combine(operation) {
+        Found::Each(members) => members.for_each(tell),
+        Found::All(set) => set.borrow().iter().for_each(|member| tell(member.member)),
+    }
+    reply.finish_set(mark, count);
+    Ok(())
+}
+
+fn store(
+    tx: &mut Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    operation: Operation,
+    event: &'static str,
+) -> Result<(), Refusal> {
+    let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
+    let sources = Sources::read(tx, keys)?;
+    let cost = sources.cost(operation) + sources.len() * CHANGED_NS;
+    tx.charge(cost)?;
+    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.now())) {
+        // The journal gets the command as it was sent: whoever runs it must find the same members.
+        for key in keys.iter() {
+            tx.expire_members(key, usize::MAX)?;
+        }
+    }
+    let result = Sources::peek(tx, keys)?.combine(operation).into_set(&limits);
+    let count = result.borrow().len();
+    store_result(tx, destination, result, EventClass::Set, event)?;
+    reply.integer(count as i64);
+    Ok(())
+}
+
+impl<'a> Sources<'a> {
+    /// The sets at these keys, as a reading command sees them.
+    pub(super) fn read(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
+        let sets = keys.iter().map(|key| tx.view::<Set>(key)).collect::<Result<_, _>>()?;
+        Ok(Self { sets, now: tx.now() })
+    }
+
+    /// The same once more, leaving no trace.
+    fn peek(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
+        let sets = keys.iter().map(|key| tx.peek_view::<Set>(key)).collect::<Result<_, _>>()?;
+        Ok(Self { sets, now: tx.now() })
+    }
+
+    /// Members of all sets, each counted as often as it occurs.
+    pub(super) fn len(&self) -> u64 {
+        self.sets.iter().flatten().map(|set| set.len()).sum()
+    }
+
+    /// Those that exist.
+    pub(super) fn present(&self) -> Vec<SetRef<'a>> {
+        self.sets.iter().flatten().copied().collect()
+    }
+
+    /// Nanoseconds that an operation takes at most.
+    pub(super) fn cost(&self, operation: Operation) -> u64 {
+        let sets = self.sets.len() as u64;
+        let smallest = || self.sets.iter().map(|set| set.map_or(0, SetRef::len)).min();
+        match operation {
+            Operation::Intersection => smallest().unwrap_or(0) * sets * FOUND_NS,
+            Operation::Union if self.present().len() <= 1 => self.len() * PASSED_NS,
+            Operation::Union => self.len() * CHANGED_NS,
+            Operation::Difference => {
+                let first = self.sets[0].map_or(0, SetRef::len);
+                let others = self.len() - first;
+                first * PASSED_NS + (first * (sets - 1) * FOUND_NS).min(others * CHANGED_NS)
+            }
+        }
+    }
+
+    pub(super) fn combine(&self, operation: Operation) -> Found<'a> {
+        let (now, present) = (self.now, self.present());
+        match operation {
+            Operation::Intersection if present.len() < self.sets.len() => Found::All(Set::default()),
+            Operation::Intersection => Found::Each(Box::new(set::intersection(&present, now))),
+            Operation::Union if present.len() > FEW => Found::All(union_of(&present, now)),
+            Operation::Union => Found::Each(Box::new(set::union(&present, now))),
+            Operation::Difference => {
+                let Some(first) = self.sets[0] else { return Found::All(Set::default()) };
+                let others = &present[1..];
+                match remainder(first, others, now) {
+                    Some(set) => Found::All(set),
+                    None => Found::Each(Box::new(set::difference(first, others, now))),
+                }
+            }
+        }
+    }
+}
+
+impl Found<'_> {
+    /// A set of the form that Redis gives to a result: that of its members added one by one.
+    fn into_set(self, limits: &SetLimits) -> Set {
+        let small_max = limits.intset_entries.max(limits.listpack_entries);
+        match self {
+            Found::All(set) if set.borrow().len() > small_max => set,
+            Found::All(set) => collect(set.borrow().iter().map(|member| member.member), limits),
+            Found::Each(members) => collect(members, limits),
+        }
+    }
+
+    /// How many there are, counted up to a limit.
+    pub(super) fn count(self, limit: u64) -> u64 {
+        match self {
+            Found::All(set) => set.borrow().len().min(limit),
+            Found::Each(members) => {
+                members.take(usize::try_from(limit).unwrap_or(usize::MAX)).count() as u64
+            }
+        }
+    }
+}
+
+/// The union as a set of its own, of members of many sets.
+pub(super) fn union_of(sets: &[SetRef<'_>], now: UnixMillis) -> Set {
+    let mut builder = Builder::new();
+    for member in sets.iter().flat_map(|set| set.alive(now)) {
+        builder.push(MemberRef::plain(member));
+    }
+    Set::Large(LargeSet::new(builder.finish()))
+}
+
+/// The difference as a set of its own, if it is less work to take the others out of a copy of the
+/// first than to look its members up in all of them.
+fn remainder(first: SetRef<'_>, others: &[SetRef<'_>], now: UnixMillis) -> Option<Set> {
+    let sizes: u64 = others.iter().map(|set| set.len()).sum();
+    let by_look_up = first.len() * others.len() as u64 * FOUND_NS;
+    let has_deadlines = first.earliest_deadline().is_some();
+    let is_large = matches!(first, SetRef::Large(_));
+    if !is_large || has_deadlines || by_look_up <= sizes * CHANGED_NS {
+        return None;
+    }
+    let mut rest = first.to_owned();
+    for member in others.iter().flat_map(|set| set.alive(now)) {
+        rest.remove(member);
+    }
+    Some(rest)
+}
+
+/// A set of members that are all different.
+fn collect<'a>(members: impl Iterator<Item = Text<'a>>, limits: &SetLimits) -> Set {
+    let mut set = Set::default();
+    let mut members = members.fuse();
+    let small_max = limits.intset_entries.max(limits.listpack_entries);
+    while set.borrow().len() <= small_max {
+        let Some(member) = members.next() else { return set };
+        set.insert(member, limits);
+    }
+    let mut builder = Builder::new();
+    set.borrow().iter().for_each(|member| builder.push(member));
+    members.for_each(|member| builder.push(MemberRef::plain(member)));
+    Set::Large(LargeSet::new(builder.finish()))
+}

@@ -1,0 +1,94 @@
+//! Members in steps: SSCAN.
+//!
+//! Invariant: who goes on until the cursor 0 is told every member that was there all the time.
+
+use keyspace::{Refusal, Tx};
+use proto::{Args, Reply};
+use structs::set::Set;
+
+use super::PASSED_NS;
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::SYNTAX;
+use crate::generic::scan::parse_cursor;
+use crate::keys::{Access, first};
+use crate::text::reply_member;
+
+const DEFAULT_COUNT: usize = 10;
+
+pub(super) const SSCAN: DataCommand = Command {
+    spec: Spec {
+        name: "SSCAN",
+        since: "2.8.0",
+        group: Group::Set,
+        syntax: "key cursor [MATCH pattern] [COUNT count]",
+        summary: "Iterates over members of a set.",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command \
+                     calls for the cursor to return back to 0. N is the number of elements inside \
+                     the collection.",
+        arity: at_least(3),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: sscan,
+};
+
+fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let cursor = parse_cursor(&args[2])?;
+    // Without a set the options are not looked at.
+    let (next, members) = match tx.view::<Set>(&args[1])? {
+        None => (0, Vec::new()),
+        Some(set) => {
+            let filter = Filter::parse(args)?;
+            tx.charge((filter.count as u64).min(set.len()) * PASSED_NS)?;
+            let (next, mut members) = set.scan(cursor, filter.count);
+            let mut buffer = Vec::new();
+            members.retain(|member| {
+                member.is_alive(tx.now()) && filter.admits(member.member.as_bytes(&mut buffer))
+            });
+            (next, members)
+        }
+    };
+    reply.array(2);
+    // Places lie below 2^53.
+    reply.bulk_integer(next as i64);
+    reply.array(members.len());
+    members.iter().for_each(|member| reply_member(member.member, reply));
+    Ok(())
+}
+
+/// What the scan looks for.
+struct Filter<'a> {
+    pattern: Option<&'a [u8]>,
+    /// About how many members a call looks at.
+    count: usize,
+}
+
+impl<'a> Filter<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let mut filter = Self { pattern: None, count: DEFAULT_COUNT };
+        let mut options = Options::from(args, 3);
+        while let Some(word) = options.word() {
+            if is(word, "MATCH") {
+                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
+            } else if is(word, "COUNT") {
+                let count = options.integer()?;
+                filter.count =
+                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(SYNTAX)?;
+            } else if is(word, "NOVALUES") {
+                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(filter)
+    }
+
+    fn admits(&self, member: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
+    }
+}
