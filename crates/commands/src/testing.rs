@@ -204,6 +204,8 @@ impl Session {
         let effects = tx.effects();
         let expired = effects.expired().iter();
         self.journal.extend(expired.map(|(_, key)| format!("DEL {}", word(key))));
+        let removals = effects.expired_members().iter();
+        self.journal.extend(removals.map(|(_, words)| line(words.iter().map(|word| &**word))));
         match effects.propagation() {
             _ if effects.changes() == 0 => {}
             Propagation::AsSent => self.journal.push(line(args.iter())),

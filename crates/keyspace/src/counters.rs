@@ -24,6 +24,8 @@ pub(crate) struct DatabaseCounters {
     pub(crate) keys: AtomicI64,
     /// Keys with a deadline.
     pub(crate) volatile: AtomicI64,
+    /// Keys with members that have deadlines.
+    pub(crate) members_volatile: AtomicI64,
     /// Bytes in entries and tables.
     pub(crate) memory: AtomicI64,
 }
@@ -37,13 +39,15 @@ pub enum Count {
     Misses,
     /// Keys removed because their time was over.
     Expired,
+    /// Members removed because their time was over.
+    ExpiredMembers,
     /// Changes to the data set (`rdb_changes_since_last_save` counts these).
     Changes,
     /// Turns of the expiry cycle that ran out of time.
     ExpiryTimeouts,
 }
 
-const EVENTS: usize = 5;
+const EVENTS: usize = 6;
 
 impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {
@@ -75,6 +79,10 @@ impl Counters {
 
     pub(crate) fn volatile(&self, database: usize) -> usize {
         self.sum_clamped(|lane| &lane.databases[database].volatile)
+    }
+
+    pub(crate) fn members_volatile(&self, database: usize) -> usize {
+        self.sum_clamped(|lane| &lane.databases[database].members_volatile)
     }
 
     pub(crate) fn memory(&self, database: usize) -> usize {

@@ -231,6 +231,12 @@ impl Keyspace {
         self.counters.volatile(self.physical(logical))
     }
 
+    /// Keys in a logical database with members that have deadlines of their own.
+    #[must_use]
+    pub fn members_volatile_len(&self, logical: usize) -> usize {
+        self.counters.members_volatile(self.physical(logical))
+    }
+
     /// Bytes of memory in entries and tables.
     #[must_use]
     pub fn memory(&self) -> usize {

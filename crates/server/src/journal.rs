@@ -128,7 +128,7 @@ pub(crate) fn record(deeds: &[Deed<'_>]) -> Vec<u8> {
 impl Deed<'_> {
     /// How many commands it takes to tell.
     fn commands(&self) -> usize {
-        self.effects.expired().len() + self.own_commands()
+        self.effects.expired().len() + self.effects.expired_members().len() + self.own_commands()
     }
 
     fn own_commands(&self) -> usize {
@@ -142,6 +142,9 @@ impl Deed<'_> {
     fn write(&self, writer: &mut Writer) {
         for (database, key) in self.effects.expired() {
             writer.command(*database, [b"DEL".as_slice(), key].into_iter());
+        }
+        for (database, command) in self.effects.expired_members() {
+            writer.command(*database, command.iter().map(AsRef::as_ref));
         }
         match self.effects.propagation() {
             _ if self.own_commands() == 0 => {}

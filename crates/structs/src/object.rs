@@ -4,6 +4,8 @@
 //! Invariant: an object's clone shares everything with it and costs O(1), so it serves as
 //! snapshot, copy and undo.
 
+use base::UnixMillis;
+
 use crate::blob::Blob;
 use crate::hash::{Hash, HashRef, LargeHash};
 use crate::list::{LargeList, List, ListRef};
@@ -78,6 +80,47 @@ pub trait Container: Default {
     fn put(self, object: &mut Object) -> Result<(), Self>;
     /// The value to be laid down elsewhere; `None` if it has no elements.
     fn store(self) -> Option<NewStored>;
+}
+
+/// A container whose members may have deadlines of their own.
+pub trait Expiring: Container {
+    /// The command that takes members out, for the journal.
+    const REMOVE: &'static str;
+    /// The event that tells of members whose time was over.
+    const EXPIRED: &'static str;
+
+    /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
+    fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>>;
+}
+
+impl Expiring for Hash {
+    const REMOVE: &'static str = "HDEL";
+    const EXPIRED: &'static str = "hexpired";
+
+    fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
+        self.take_expired(now, limit)
+    }
+}
+
+impl Expiring for Set {
+    const REMOVE: &'static str = "SREM";
+    const EXPIRED: &'static str = "sexpired";
+
+    fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
+        self.take_expired(now, limit)
+    }
+}
+
+impl Stored<'_> {
+    /// The earliest deadline of a member, in O(1); `kind` is the value's type.
+    #[must_use]
+    pub fn earliest_deadline(self, kind: Kind) -> Option<UnixMillis> {
+        match kind {
+            Kind::Hash => Hash::view(self).earliest_deadline(),
+            Kind::Set => Set::view(self).earliest_deadline(),
+            _ => None,
+        }
+    }
 }
 
 impl Kind {

@@ -35,8 +35,8 @@ use block::{Block, allocated_size};
 use header::Header;
 use text::write_value;
 
-/// The table word's tag of an entry that carries a deadline, so that expiry walks skip the others
-/// without touching them. Blocks are 8-byte aligned, which keeps the bit free.
+/// The table word's tag of an entry that carries a deadline, its own or one of its members', so
+/// that expiry walks skip the others without touching them. Blocks are 8-byte aligned, which keeps the bit free.
 const VOLATILE_TAG: u64 = 1;
 
 /// A borrowed entry; lives as long as the transaction that found it.
@@ -94,6 +94,13 @@ impl<'a> EntryRef<'a> {
     pub fn deadline(self) -> Option<UnixMillis> {
         // SAFETY: as in `key`.
         unsafe { self.block.deadline() }
+    }
+
+    /// When the first of its members expires, if any does.
+    #[must_use]
+    #[inline]
+    pub fn member_deadline(self) -> Option<UnixMillis> {
+        self.stored()?.earliest_deadline(self.kind())
     }
 
     /// Whether the key's time is over at `now`.
@@ -283,6 +290,13 @@ impl<'a> EntryRef<'a> {
         unsafe { self.block.overwrite_deadline(deadline) }
     }
 
+    /// The table word that stands for the entry, as its deadlines now are.
+    pub(crate) fn address(self) -> Address {
+        let is_volatile = self.deadline().is_some() || self.member_deadline().is_some();
+        let tag = if is_volatile { VOLATILE_TAG } else { 0 };
+        Address::new(self.block.raw() | tag).expect("user-space addresses lie below 2^48")
+    }
+
     fn header(self) -> Header {
         // SAFETY: as in `key`.
         unsafe { self.block.header() }
@@ -346,10 +360,9 @@ impl EntryBox {
     /// Gives the entry to a table: the address is now the owner.
     #[must_use]
     pub(crate) fn into_address(self) -> Address {
-        let tag = if self.borrow().deadline().is_some() { VOLATILE_TAG } else { 0 };
-        let raw = self.block.raw() | tag;
+        let address = self.borrow().address();
         std::mem::forget(self);
-        Address::new(raw).expect("user-space addresses lie below 2^48")
+        address
     }
 
     /// # Safety
@@ -407,7 +420,8 @@ impl fmt::Debug for EntryRef<'_> {
     }
 }
 
-/// Whether the entry behind a table word carries a deadline, told without touching it.
+/// Whether the entry behind a table word or a member of it carries a deadline, told without
+/// touching it.
 #[must_use]
 pub(crate) fn is_volatile(address: Address) -> bool {
     address.get() & VOLATILE_TAG != 0

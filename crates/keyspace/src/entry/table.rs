@@ -96,6 +96,14 @@ impl EntryTable {
         unsafe { view(self.0.at(place)).object_mut() }
     }
 
+    /// Makes an entry's word tell whether members have deadlines, after they changed in place.
+    pub(crate) fn retag(&mut self, place: Place) {
+        let (present, right) = (self.0.at(place), self.entry(place).address());
+        if present != right {
+            self.0.replace(place, right);
+        }
+    }
+
     /// Overwrites a deadline that is there already; `false` if there is none.
     pub(crate) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
         view(self.0.at(place)).overwrite_deadline(deadline)
@@ -111,7 +119,7 @@ impl EntryTable {
         self.0.walk(from, at_least, |address| visit(view(address)))
     }
 
-    /// As `walk`, over entries with a deadline only; the others are not touched.
+    /// As `walk`, over entries with a deadline, their own or a member's, only; the others are not touched.
     pub(crate) fn walk_volatile(
         &self,
         from: u64,

@@ -1,9 +1,12 @@
 //! Reading and changing containers, each through its type.
 //!
 //! Invariant: a container without elements does not exist, so an edit that leaves none removes the
-//! key, and one that makes the first adds it.
+//! key, and one that makes the first adds it; and members whose time is over are removed before
+//! an edit sees them, as an effect of its own. Reading leaves them: who reads passes over them.
 
-use structs::object::{Container, NewStored, Object, Stored};
+use structs::hash::Hash;
+use structs::object::{Container, Expiring, Kind, NewStored, Object, Stored};
+use structs::set::Set;
 
 use super::Tx;
 use super::effects::EventClass;
@@ -21,6 +24,9 @@ pub enum Outcome {
     /// There was and is none.
     Absent,
 }
+
+/// What it takes at most to remove expired members, by the size of their container.
+const EXPIRY_NS_PER_BYTE: u64 = 4;
 
 impl Tx {
     /// The container at a key, as a reading command sees it.
@@ -42,6 +48,47 @@ impl Tx {
         key: &[u8],
         edit: impl FnOnce(&mut C) -> R,
     ) -> Result<(R, Outcome), Refusal> {
+        self.edit_with(key, edit, true)
+    }
+
+    /// Removes members of the container at a key whose time is over, at most `limit`; how many.
+    pub fn expire_members(&mut self, key: &[u8], limit: usize) -> Result<usize, Refusal> {
+        let Some(entry) = self.peek(key)? else { return Ok(0) };
+        let due = entry.member_deadline().is_some_and(|deadline| deadline <= self.now());
+        if !due || self.keyspace.settings().suspends_expiry() {
+            return Ok(0);
+        }
+        match entry.kind() {
+            Kind::Hash => self.expire_members_of::<Hash>(key, limit),
+            Kind::Set => self.expire_members_of::<Set>(key, limit),
+            _ => Ok(0),
+        }
+    }
+
+    #[cold]
+    fn expire_members_of<C: Expiring>(
+        &mut self,
+        key: &[u8],
+        limit: usize,
+    ) -> Result<usize, Refusal> {
+        let now = self.now();
+        let take = |container: &mut C| container.take_expired(now, limit);
+        let (members, outcome) = self.edit_with(key, take, false)?;
+        self.counted.expired_members.update(|count| count + members.len() as u64);
+        self.effects.note_expired_members(self.options.database, C::REMOVE, key, &members);
+        self.event(EventClass::of_kind(C::KIND), C::EXPIRED, key);
+        if outcome == Outcome::Removed {
+            self.event(EventClass::Generic, "del", key);
+        }
+        Ok(members.len())
+    }
+
+    fn edit_with<C: Container, R>(
+        &mut self,
+        key: &[u8],
+        edit: impl FnOnce(&mut C) -> R,
+        members_expire: bool,
+    ) -> Result<(R, Outcome), Refusal> {
         let (now, location) = (self.options.now, self.locate(key));
         let suspended = self.keyspace.settings().suspends_expiry();
         let Some((mut door, access)) = self.door_and_clock(location) else {
@@ -59,7 +106,16 @@ impl Tx {
         };
         if entry.is_expired(now) && !suspended {
             self.expire_if_due(key)?;
-            return self.edit(key, edit);
+            return self.edit_with(key, edit, members_expire);
+        }
+        let members_due = entry.member_deadline().is_some_and(|deadline| deadline <= now);
+        if members_due && members_expire && !suspended && entry.kind() == C::KIND {
+            let cost = entry.memory() as u64 * EXPIRY_NS_PER_BYTE;
+            if self.effects.changes() == 0 {
+                self.charge(cost)?;
+            }
+            self.expire_members(key, usize::MAX)?;
+            return self.edit_with(key, edit, false);
         }
         let (deadline, clock) = (entry.deadline(), access.accessed(entry.access_clock()));
         let (container, result) = match small_of::<C>(entry)? {

@@ -29,6 +29,20 @@ pub(super) struct Door<'a> {
     pub(super) ready: &'a mut Vec<NamedKey>,
 }
 
+/// When an entry expires, and the first of its members.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Deadlines {
+    own: Option<UnixMillis>,
+    members: Option<UnixMillis>,
+}
+
+impl Deadlines {
+    #[inline]
+    fn of(entry: EntryRef<'_>) -> Self {
+        Self { own: entry.deadline(), members: entry.member_deadline() }
+    }
+}
+
 impl Door<'_> {
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<(Place, EntryRef<'_>)> {
@@ -43,7 +57,7 @@ impl Door<'_> {
         }
         self.rouse(entry.borrow(), false);
         entry.borrow().set_marks(self.content.marks);
-        let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
+        let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
@@ -51,7 +65,7 @@ impl Door<'_> {
         let grown = table.memory() as i64 - before as i64;
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
-        self.count_deadline(None, deadline);
+        self.count_deadlines(Deadlines::default(), deadlines);
         self.keyspace.partition(self.partition).add_population(1);
     }
 
@@ -66,7 +80,7 @@ impl Door<'_> {
         self.rouse(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
-        self.count_deadline(entry.borrow().deadline(), None);
+        self.count_deadlines(Deadlines::of(entry.borrow()), Deadlines::default());
         self.keyspace.partition(self.partition).add_population(-1);
         entry
     }
@@ -75,10 +89,10 @@ impl Door<'_> {
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
         entry.borrow().set_marks(self.content.marks);
-        let (deadline, memory) = (entry.borrow().deadline(), entry.borrow().memory());
+        let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let old = self.content.table_mut(self.physical).replace(place, entry);
         bump(&self.database().memory, memory as i64 - old.borrow().memory() as i64);
-        self.count_deadline(old.borrow().deadline(), deadline);
+        self.count_deadlines(Deadlines::of(old.borrow()), deadlines);
         discard(self.keyspace, old);
     }
 
@@ -112,11 +126,13 @@ impl Door<'_> {
         edit: impl FnOnce(&mut Object) -> R,
     ) -> Option<R> {
         self.before_change(place);
+        let deadlines = Deadlines::of(self.entry(place));
         let object = self.content.table_mut(self.physical).object_mut(place)?;
         let before = object.memory() as i64;
         let result = edit(object);
         let grown = object.memory() as i64 - before;
         bump(&self.database().memory, grown);
+        self.after_edit(place, deadlines);
         Some(result)
     }
 
@@ -130,8 +146,13 @@ impl Door<'_> {
     /// nothing was changed.
     pub(super) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {
         self.before_change(place);
+        let deadlines = Deadlines::of(self.entry(place));
         // Same block, same class of size: the memory count stays.
-        self.content.table_mut(self.physical).overwrite_packed(place, packed)
+        let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
+        if done {
+            self.after_edit(place, deadlines);
+        }
+        done
     }
 
     /// Sets a deadline over one that is there; `false` if the entry has no room for one.
@@ -178,12 +199,28 @@ impl Door<'_> {
         self.content.table(self.physical).expect("a place is in a table").entry(place)
     }
 
-    fn count_deadline(&self, old: Option<UnixMillis>, new: Option<UnixMillis>) {
-        let by = i64::from(new.is_some()) - i64::from(old.is_some());
-        if by != 0 {
-            bump(&self.database().volatile, by);
+    /// Notes what became of members' deadlines in an entry that stayed in its block.
+    #[inline]
+    fn after_edit(&mut self, place: Place, before: Deadlines) {
+        let after = Deadlines::of(self.entry(place));
+        if after != before {
+            self.content.table_mut(self.physical).retag(place);
+            self.count_deadlines(before, after);
         }
-        if let Some(deadline) = new {
+    }
+
+    #[inline]
+    fn count_deadlines(&self, old: Deadlines, new: Deadlines) {
+        let by =
+            |old: Option<_>, new: Option<_>| i64::from(new.is_some()) - i64::from(old.is_some());
+        let (own, members) = (by(old.own, new.own), by(old.members, new.members));
+        if own != 0 {
+            bump(&self.database().volatile, own);
+        }
+        if members != 0 {
+            bump(&self.database().members_volatile, members);
+        }
+        for deadline in [new.own, new.members].into_iter().flatten() {
             self.keyspace.note_deadline(self.partition, deadline);
         }
     }

@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
+use structs::object::Kind;
 
 use crate::keyspace::{EventMask, Settings};
 
@@ -18,6 +19,7 @@ pub struct Effects {
     propagation: Propagation,
     /// Keys that expired under this transaction: logical database and key.
     expired: SmallVec<[(usize, Box<[u8]>); 1]>,
+    expired_members: Vec<(usize, Vec<Box<[u8]>>)>,
     events: Vec<Event>,
 }
 
@@ -76,6 +78,21 @@ pub enum EventClass {
     TypeChanged = 1 << 16,
 }
 
+impl EventClass {
+    /// The class of what happens to values of a type alone; arrays have none.
+    pub(super) fn of_kind(kind: Kind) -> Self {
+        match kind {
+            Kind::String => Self::String,
+            Kind::List => Self::List,
+            Kind::Set => Self::Set,
+            Kind::SortedSet => Self::SortedSet,
+            Kind::Hash => Self::Hash,
+            Kind::Stream => Self::Stream,
+            Kind::Array => Self::Generic,
+        }
+    }
+}
+
 impl Effects {
     pub(super) fn new(settings: &Settings) -> Self {
         Self {
@@ -84,6 +101,7 @@ impl Effects {
             listened: settings.events.load(Ordering::Relaxed),
             propagation: Propagation::AsSent,
             expired: SmallVec::new(),
+            expired_members: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -110,6 +128,13 @@ impl Effects {
     #[must_use]
     pub fn expired(&self) -> &[(usize, Box<[u8]>)] {
         &self.expired
+    }
+
+    /// The commands that take out members which expired under the transaction, by logical database;
+    /// they come after the keys that expired.
+    #[must_use]
+    pub fn expired_members(&self) -> &[(usize, Vec<Box<[u8]>>)] {
+        &self.expired_members
     }
 
     /// The events, in order.
@@ -166,10 +191,25 @@ impl Effects {
         self.event(EventClass::Expired, "expired", database, key);
     }
 
+    pub(super) fn note_expired_members(
+        &mut self,
+        database: usize,
+        command: &'static str,
+        key: &[u8],
+        members: &[Vec<u8>],
+    ) {
+        if self.recorded {
+            let members = members.iter().map(Vec::as_slice);
+            let words = [command.as_bytes(), key].into_iter().chain(members);
+            self.expired_members.push((database, words.map(Box::from).collect()));
+        }
+    }
+
     pub(super) fn forget(&mut self) {
         self.changes = 0;
         self.propagation = Propagation::AsSent;
         self.expired.clear();
+        self.expired_members.clear();
         self.events.clear();
     }
 }

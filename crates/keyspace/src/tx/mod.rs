@@ -96,6 +96,7 @@ struct Counted {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
+    expired_members: Cell<u64>,
 }
 
 /// What a transaction needed beyond its grant.
@@ -236,11 +237,12 @@ impl Tx {
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
     pub fn book(&mut self, changes: u64) {
-        let Counted { hits, misses, expired } = std::mem::take(&mut self.counted);
+        let Counted { hits, misses, expired, expired_members } = std::mem::take(&mut self.counted);
         for (count, number) in [
             (Count::Hits, hits.get()),
             (Count::Misses, misses.get()),
             (Count::Expired, expired.get()),
+            (Count::ExpiredMembers, expired_members.get()),
             (Count::Changes, changes),
         ] {
             if number > 0 {

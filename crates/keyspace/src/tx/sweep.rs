@@ -16,7 +16,7 @@ use crate::lock::partition::PartitionIndex;
 /// How far one turn of the expiry sweep got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swept {
-    /// Keys that were removed.
+    /// Keys and members that were removed.
     pub removed: usize,
     /// Where the partition's sweep goes on, as (physical database, position); `None` when all of
     /// it was seen.
@@ -24,6 +24,9 @@ pub struct Swept {
     /// The earliest deadline seen that is still to come.
     pub earliest: Option<UnixMillis>,
 }
+
+/// Members that one turn removes at most; those that are left make the partition due again.
+const MEMBERS_PER_TURN: usize = 256;
 
 impl Keyspace {
     /// Takes one partition's lock if it comes free within a few microseconds.
@@ -115,7 +118,7 @@ impl Tx {
     }
 
     /// One turn of expiry over a held partition: looks at `at_least` entries from `from` on and
-    /// removes those whose time is over.
+    /// removes those whose time is over, and members of theirs.
     pub fn sweep_expired(
         &mut self,
         partition: PartitionIndex,
@@ -125,15 +128,22 @@ impl Tx {
         let (database, position) = from;
         let now = self.now();
         let suspended = self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed);
-        let mut due = Vec::new();
+        let (mut due, mut with_members_due) = (Vec::new(), Vec::new());
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");
         let databases = content.databases();
         let next = content.table(database).and_then(|table| {
-            table.walk_volatile(position, at_least, |entry| match entry.deadline() {
-                Some(at) if at <= now && !suspended => due.push(entry.key().to_vec()),
-                Some(at) => earliest = earliest.min(at),
-                None => {}
+            table.walk_volatile(position, at_least, |entry| {
+                if entry.is_expired(now) && !suspended {
+                    return due.push(entry.key().to_vec());
+                }
+                match entry.member_deadline() {
+                    Some(at) if at <= now && !suspended => {
+                        with_members_due.push(entry.key().to_vec());
+                    }
+                    at => earliest = earliest.min(at.unwrap_or(UnixMillis::MAX)),
+                }
+                earliest = earliest.min(entry.deadline().unwrap_or(UnixMillis::MAX));
             })
         });
         let home = self.physical;
@@ -142,14 +152,23 @@ impl Tx {
         for key in &due {
             self.expire_if_due(key).expect("a sweep holds its partition");
         }
+        let mut members_left = MEMBERS_PER_TURN;
+        for key in &with_members_due {
+            let removed = self.expire_members(key, members_left);
+            members_left -= removed.expect("a sweep holds its partition");
+            let left = self.peek(key).expect("a sweep holds its partition");
+            let next = left.and_then(EntryRef::member_deadline).unwrap_or(UnixMillis::MAX);
+            earliest = earliest.min(next);
+        }
         self.physical = home;
         self.options.database = logical;
+        let removed = due.len() + MEMBERS_PER_TURN - members_left;
         let next = match next {
             Some(position) => Some((database, position)),
             None => (database + 1 < databases).then_some((database + 1, 0)),
         };
         let earliest = (earliest != UnixMillis::MAX).then_some(earliest);
-        Swept { removed: due.len(), next, earliest }
+        Swept { removed, next, earliest }
     }
 
     /// Begins a full sweep of a partition: from here on its bound is what writers lower it to.

@@ -34,6 +34,8 @@ impl Tx {
         let counters = self.counters().database(database);
         bump(&counters.keys, -(removed as i64));
         bump(&counters.volatile, -(self.keyspace.counters().volatile(database) as i64));
+        let with_members = self.keyspace.counters().members_volatile(database);
+        bump(&counters.members_volatile, -(with_members as i64));
         bump(&counters.memory, -(self.keyspace.counters().memory(database) as i64));
         self.keyspace.discard(Garbage::tables(detached));
         self.effects.add_changes(removed as u64);

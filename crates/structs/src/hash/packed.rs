@@ -60,6 +60,9 @@ pub(super) fn at(packed: PackedRef<'_>, index: u64) -> Option<MemberRef<'_>> {
 
 /// The earliest deadline stands in the first group.
 pub(super) fn earliest_deadline(packed: PackedRef<'_>) -> Option<UnixMillis> {
+    if packed.packing != Packing::TimedListpack {
+        return None;
+    }
     fields(packed).next().and_then(|field| field.deadline)
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 mod containers;
 mod expiry;
+mod members;
 mod memory;
 mod model;
 mod threads;
@@ -92,7 +93,7 @@ fn neighbour(keyspace: &Keyspace, key: &[u8]) -> Vec<u8> {
 /// Asserts that counters, hints and bounds agree with what a full walk finds.
 fn audit(keyspace: &'static Keyspace) {
     let tx = world(keyspace, OPTIONS);
-    let (mut keys, mut volatile) = (vec![0; 4], vec![0; 4]);
+    let (mut keys, mut volatile, mut with_members) = (vec![0; 4], vec![0; 4], vec![0; 4]);
     let mut memory = keyspace.fixed_memory();
     for partition in 0..PARTITIONS as PartitionIndex {
         let content = tx.grant.content(partition).unwrap();
@@ -106,8 +107,9 @@ fn audit(keyspace: &'static Keyspace) {
                 keys[physical] += 1;
                 population += 1;
                 assert_eq!(entry.marks(), content.marks, "no walk is attached");
-                if let Some(deadline) = entry.deadline() {
-                    volatile[physical] += 1;
+                volatile[physical] += usize::from(entry.deadline().is_some());
+                with_members[physical] += usize::from(entry.member_deadline().is_some());
+                for deadline in [entry.deadline(), entry.member_deadline()].into_iter().flatten() {
                     let mut due = keyspace.partitions_due(deadline);
                     assert!(due.any(|index| index == partition), "the bound is a lower one");
                 }
@@ -122,6 +124,8 @@ fn audit(keyspace: &'static Keyspace) {
     for logical in 0..4 {
         assert_eq!(keyspace.len(logical), keys[keyspace.physical(logical)]);
         assert_eq!(keyspace.volatile_len(logical), volatile[keyspace.physical(logical)]);
+        let expected = with_members[keyspace.physical(logical)];
+        assert_eq!(keyspace.members_volatile_len(logical), expected);
     }
     assert_eq!(keyspace.memory(), memory);
 }

@@ -44,7 +44,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.fields(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"], 0);
     write_rates(&rates, report);
     report.field("rejected_connections", get(&stats.rejected_connections));
-    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err", "expired_subkeys"], 0);
+    report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err"], 0);
+    report.field("expired_subkeys", server.keyspace.counters().total(Count::ExpiredMembers));
     write_keys(server, report);
     report.fields(NOT_YET, 0);
     report.field("total_error_replies", get(&stats.error_replies));
