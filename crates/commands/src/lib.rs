@@ -13,11 +13,14 @@ pub mod change;
 pub mod declare;
 pub mod errors;
 pub mod generic;
+pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
 #[cfg(test)]
 mod laws;
 pub mod list;
+pub mod member_ttl;
+pub mod set;
 pub mod string;
 #[cfg(test)]
 mod testing;
@@ -38,8 +41,16 @@ pub type Handler = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 pub type DataCommand = Command<Handler>;
 
 /// All families of data commands.
-pub const FAMILIES: &[&[&DataCommand]] =
-    &[bitmap::COMMANDS, generic::COMMANDS, hyperloglog::COMMANDS, list::COMMANDS, string::COMMANDS];
+pub const FAMILIES: &[&[&DataCommand]] = &[
+    bitmap::COMMANDS,
+    generic::COMMANDS,
+    hash::COMMANDS,
+    hyperloglog::COMMANDS,
+    list::COMMANDS,
+    member_ttl::COMMANDS,
+    set::COMMANDS,
+    string::COMMANDS,
+];
 
 /// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
 pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[("MEMORY", &generic::memory::USAGE)];

@@ -114,20 +114,8 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// Reads what a client sends, as leniently as Redis: blanks, a sign and zeros may come first.
     fn parse(text: &[u8]) -> Result<Self, Refusal> {
-        const INVALID: Refusal = Refusal::error("ERR invalid cursor");
-        let digits = text.trim_ascii_start();
-        let (digits, is_negative) = match digits {
-            [b'-', digits @ ..] => (digits, true),
-            [b'+', digits @ ..] | digits => (digits, false),
-        };
-        let number = digits.iter().try_fold(0_u64, |number, digit| {
-            let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
-            number.checked_mul(10)?.checked_add(u64::from(digit))
-        });
-        let number = number.filter(|&number| !is_negative || number == 0);
-        number.filter(|_| !digits.is_empty()).map(Self::unpack).ok_or(INVALID)
+        parse_cursor(text).map(Self::unpack)
     }
 
     fn unpack(packed: u64) -> Self {
@@ -165,6 +153,23 @@ impl Cursor {
             None => *self = Self { partition: self.partition + 1, position: 0 },
         }
     }
+}
+
+/// Reads a cursor that a client sends, as leniently as Redis: blanks, a sign and zeros may come
+/// first.
+pub(crate) fn parse_cursor(text: &[u8]) -> Result<u64, Refusal> {
+    const INVALID: Refusal = Refusal::error("ERR invalid cursor");
+    let digits = text.trim_ascii_start();
+    let (digits, is_negative) = match digits {
+        [b'-', digits @ ..] => (digits, true),
+        [b'+', digits @ ..] | digits => (digits, false),
+    };
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    });
+    let number = number.filter(|&number| !is_negative || number == 0);
+    number.filter(|_| !digits.is_empty()).ok_or(INVALID)
 }
 
 /// What a scan looks for.

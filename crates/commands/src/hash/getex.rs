@@ -1,0 +1,101 @@
+//! HGETEX: reading fields and changing how long they live.
+//!
+//! Invariant: the journal gets an absolute time in milliseconds, HPERSIST, or HDEL where the time
+//! is over already.
+
+use base::number::format_i64;
+use base::time::UnixMillis;
+use keyspace::{EventClass, Outcome, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::hash::Hash;
+
+use super::charge;
+use super::fields::{NOT_POSITIVE, Unit, journal, note_overdue, parse};
+use super::get::{reply_value, reply_values};
+use crate::DataCommand;
+use crate::arguments::is;
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::keys::{Access, first};
+
+pub(super) const HGETEX: DataCommand = Command {
+    spec: Spec {
+        name: "HGETEX",
+        since: "8.0.0",
+        group: Group::Hash,
+        syntax: "key [EX seconds | PX milliseconds | EXAT unix-time-seconds | \
+                 PXAT unix-time-milliseconds | PERSIST] FIELDS numfields field [field ...]",
+        summary: "Get the value of one or more fields of a given hash key, and optionally set \
+                  their expiration.",
+        complexity: "O(N) where N is the number of specified fields",
+        arity: at_least(5),
+        flags: Flags::WRITE.and(Flags::FAST),
+        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: hgetex,
+};
+
+fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    tx.peek_view::<Hash>(key)?;
+    let (deadline, next) = if let Some(unit) = Unit::of(&args[2]) {
+        (Some(unit.deadline(args.get(3), tx.now(), "hgetex")?), 4)
+    } else {
+        (None, if is(&args[2], "PERSIST") { 3 } else { 2 })
+    };
+    let fields = parse(args, next, NOT_POSITIVE)?;
+    if next == 2 {
+        return reply_values(tx, key, fields, reply);
+    }
+    charge(tx, fields.len())?;
+    reply.array(fields.len());
+    let (changed, outcome) = change(tx, key, fields, deadline, reply)?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    match deadline {
+        Some(deadline) if deadline <= tx.now() => note_overdue(tx, key, &changed, outcome),
+        Some(deadline) => {
+            tx.effects_mut().add_changes(changed.len() as u64);
+            tx.event(EventClass::Hash, "hexpire", key);
+            let mut number = [0; 20];
+            let head = [b"HPEXPIREAT".as_slice(), key, format_i64(deadline, &mut number)];
+            journal(tx, &head, &changed);
+        }
+        None => {
+            tx.effects_mut().add_changes(changed.len() as u64);
+            tx.event(EventClass::Hash, "hpersist", key);
+            journal(tx, &[b"HPERSIST", key], &changed);
+        }
+    }
+    Ok(())
+}
+
+/// Replies fields and gives each the deadline, or takes it away; one that is over takes the field
+/// out. The fields that this changed.
+fn change<'a>(
+    tx: &mut Tx,
+    key: &[u8],
+    fields: Args<'a>,
+    deadline: Option<UnixMillis>,
+    reply: &mut Reply<'_>,
+) -> Result<(Vec<&'a [u8]>, Outcome), Refusal> {
+    let is_over = deadline.is_some_and(|deadline| deadline <= tx.now());
+    tx.edit(key, |hash: &mut Hash| {
+        let take = |field: &&[u8]| {
+            let found = hash.borrow().get(field);
+            reply_value(found, reply);
+            let Some(present) = found.map(|found| found.deadline) else { return false };
+            if is_over {
+                return hash.remove(field);
+            }
+            let changes = deadline.is_some() || present.is_some();
+            if changes {
+                hash.set_deadline(field, deadline);
+            }
+            changes
+        };
+        fields.iter().filter(take).collect()
+    })
+}

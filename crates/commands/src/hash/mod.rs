@@ -1,0 +1,98 @@
+//! The hash family.
+//!
+//! Invariant: every command declared in these files stands in `COMMANDS`. A field whose time is
+//! over is no field for any of them, but for HLEN, which counts what is stored, as in Redis; the
+//! next change of the hash removes it (`Tx::edit`), and so does the sweep of the keyspace.
+
+mod counter;
+mod expire;
+mod fields;
+mod get;
+mod getex;
+mod random;
+mod remove;
+mod scan;
+mod set;
+mod setex;
+#[cfg(test)]
+mod tests;
+mod ttl;
+
+use base::time::UnixMillis;
+use keyspace::{EventClass, Outcome, Refusal, Tx};
+use structs::hash::{HashLimits, HashRef};
+use structs::members::MemberRef;
+
+use crate::DataCommand;
+
+/// All commands of the family.
+pub const COMMANDS: &[&DataCommand] = &[
+    &remove::HDEL,
+    &get::HEXISTS,
+    &expire::HEXPIRE,
+    &expire::HEXPIREAT,
+    &ttl::HEXPIRETIME,
+    &get::HGET,
+    &get::HGETALL,
+    &remove::HGETDEL,
+    &getex::HGETEX,
+    &counter::HINCRBY,
+    &counter::HINCRBYFLOAT,
+    &get::HKEYS,
+    &get::HLEN,
+    &get::HMGET,
+    &set::HMSET,
+    &ttl::HPERSIST,
+    &expire::HPEXPIRE,
+    &expire::HPEXPIREAT,
+    &ttl::HPEXPIRETIME,
+    &ttl::HPTTL,
+    &random::HRANDFIELD,
+    &scan::HSCAN,
+    &set::HSET,
+    &setex::HSETEX,
+    &set::HSETNX,
+    &get::HSTRLEN,
+    &ttl::HTTL,
+    &get::HVALS,
+];
+
+/// About what it takes to find, reply or change one field, in nanoseconds.
+const FIELD_COST_NS: u64 = 100;
+
+/// Refuses a number of fields that is too large for a worker.
+fn charge(tx: &Tx, fields: usize) -> Result<(), Refusal> {
+    tx.charge(fields as u64 * FIELD_COST_NS)
+}
+
+/// Beyond what a hash is called a hash table now.
+fn limits(tx: &Tx) -> HashLimits {
+    let settings = &tx.keyspace().settings().containers;
+    HashLimits {
+        entries: settings.hash_entries.get() as u64,
+        value_bytes: settings.hash_value.get(),
+    }
+}
+
+/// A field whose time is not over.
+fn live<'a>(hash: HashRef<'a>, field: &[u8], now: UnixMillis) -> Option<MemberRef<'a>> {
+    hash.get(field).filter(|found| is_live(found, now))
+}
+
+fn is_live(field: &MemberRef<'_>, now: UnixMillis) -> bool {
+    field.deadline.is_none_or(|deadline| deadline > now)
+}
+
+/// Whether the time of any field is over.
+fn has_expired(hash: HashRef<'_>, now: UnixMillis) -> bool {
+    hash.earliest_deadline().is_some_and(|deadline| deadline <= now)
+}
+
+/// Counts and reports that fields were taken out of a hash, and that it went with its last one.
+fn note_removed(tx: &mut Tx, key: &[u8], fields: usize, outcome: Outcome) {
+    tx.effects_mut().add_changes(fields as u64);
+    tx.event(EventClass::Hash, "hdel", key);
+    if outcome == Outcome::Removed {
+        tx.event(EventClass::Generic, "del", key);
+    }
+}

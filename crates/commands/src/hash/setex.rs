@@ -1,0 +1,170 @@
+//! HSETEX: putting values together with a deadline, if the fields are there or are not.
+//!
+//! Invariant: the journal gets an absolute time in milliseconds, or HDEL where it is over already;
+//! and no conditions, as they held.
+
+use base::number::{format_i64, parse_i64};
+use base::time::UnixMillis;
+use keyspace::{EventClass, Outcome, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::hash::Hash;
+use structs::members::Lifetime;
+
+use super::fields::Unit;
+use super::set::put_pairs;
+use super::{charge, live};
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::{SYNTAX, showing, shown, wrong_arity};
+use crate::keys::{Access, first};
+
+pub(super) const HSETEX: DataCommand = Command {
+    spec: Spec {
+        name: "HSETEX",
+        since: "8.0.0",
+        group: Group::Hash,
+        syntax: "key [NX | XX] [FNX | FXX] [EX seconds | PX milliseconds | \
+                 EXAT unix-time-seconds | PXAT unix-time-milliseconds | KEEPTTL] \
+                 FIELDS numfields field value [field value ...]",
+        summary: "Set the value of one or more fields of a given hash key, and optionally set \
+                  their expiration.",
+        complexity: "O(N) where N is the number of fields being set.",
+        arity: at_least(6),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
+        keys: &[first(Access::RW.and(Access::UPDATE))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: hsetex,
+};
+
+fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    let request = Request::read(args, tx.now())?;
+    charge(tx, request.pairs.len() / 2)?;
+    if !request.admits(tx, key)? {
+        reply.integer(0);
+        return Ok(());
+    }
+    match request.lifetime {
+        Lifetime::Until(deadline) if deadline <= tx.now() => {
+            put_and_remove(tx, key, request.pairs)?
+        }
+        lifetime => {
+            put_pairs(tx, key, request.pairs, lifetime)?;
+            tx.event(EventClass::Hash, "hset", key);
+            journal_put(tx, key, &request);
+        }
+    }
+    reply.integer(1);
+    Ok(())
+}
+
+/// What it means to put values that are over at once: they are gone, whatever was there.
+fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusal> {
+    let fields: Vec<&[u8]> = pairs.iter().step_by(2).collect();
+    let (_, outcome) = tx.edit(key, |hash: &mut Hash| {
+        fields.iter().for_each(|field| _ = hash.remove(field));
+    })?;
+    tx.effects_mut().add_changes(fields.len() as u64);
+    tx.event(EventClass::Hash, "hset", key);
+    tx.event(EventClass::Hash, "hdel", key);
+    if outcome != Outcome::Kept {
+        tx.event(EventClass::Generic, "del", key);
+    }
+    let words = [b"HDEL".as_slice(), key].into_iter().chain(fields);
+    tx.effects_mut().instead(&words.collect::<Vec<_>>());
+    Ok(())
+}
+
+fn journal_put(tx: &mut Tx, key: &[u8], request: &Request<'_>) {
+    let mut number = [0; 20];
+    let mut words = vec![b"HSETEX".as_slice(), key];
+    match request.lifetime {
+        Lifetime::Endless => {}
+        Lifetime::Keep => words.push(b"KEEPTTL"),
+        Lifetime::Until(deadline) => {
+            tx.event(EventClass::Hash, "hexpire", key);
+            words.extend([b"PXAT", format_i64(deadline, &mut number)]);
+        }
+    }
+    let mut count = [0; 20];
+    words.extend([b"FIELDS", format_i64(request.pairs.len() as i64 / 2, &mut count)]);
+    words.extend(request.pairs.iter());
+    tx.effects_mut().instead(&words);
+}
+
+/// What a client asks for.
+struct Request<'a> {
+    /// `NX` or `XX` (Valkey): whether the key must exist.
+    key_exists: Option<bool>,
+    /// `FNX` or `FXX`: whether the fields must exist.
+    fields_exist: Option<bool>,
+    lifetime: Lifetime,
+    pairs: Args<'a>,
+}
+
+impl<'a> Request<'a> {
+    fn read(args: Args<'a>, now: UnixMillis) -> Result<Self, Refusal> {
+        let (mut key_exists, mut fields_exist, mut lifetime) = (None, None, None);
+        let mut options = Options::from(args, 2);
+        while let Some(word) = options.word() {
+            if is(word, "FIELDS") {
+                let pairs = Self::read_pairs(args, options.position())?;
+                let lifetime = lifetime.unwrap_or(Lifetime::Endless);
+                return Ok(Self { key_exists, fields_exist, lifetime, pairs });
+            }
+            match word {
+                _ if is(word, "NX") => say(&mut key_exists, false, SYNTAX)?,
+                _ if is(word, "XX") => say(&mut key_exists, true, SYNTAX)?,
+                _ if is(word, "FNX") => say(&mut fields_exist, false, TWO_CONDITIONS)?,
+                _ if is(word, "FXX") => say(&mut fields_exist, true, TWO_CONDITIONS)?,
+                _ if is(word, "KEEPTTL") => say(&mut lifetime, Lifetime::Keep, TWO_TIMES)?,
+                _ => {
+                    let unit = Unit::of(word).ok_or_else(|| unknown(word))?;
+                    // A second time is refused before it is read.
+                    say(&mut lifetime, Lifetime::Endless, TWO_TIMES)?;
+                    let deadline = unit.deadline(options.word(), now, "hsetex")?;
+                    lifetime = Some(Lifetime::Until(deadline));
+                }
+            }
+        }
+        Err(wrong_arity("hsetex"))
+    }
+
+    /// The number and the pairs behind `FIELDS`, which are all that is left.
+    fn read_pairs(args: Args<'a>, index: usize) -> Result<Args<'a>, Refusal> {
+        const INVALID_COUNT: Refusal = Refusal::error("ERR invalid number of fields");
+        let count = args.get(index).ok_or_else(|| wrong_arity("hsetex"))?;
+        let count = parse_i64(count).filter(|count| *count > 0).ok_or(INVALID_COUNT)?;
+        let pairs = args.skip(index + 1);
+        let fits = count.checked_mul(2) == Some(pairs.len() as i64);
+        if fits { Ok(pairs) } else { Err(wrong_arity("hsetex")) }
+    }
+
+    /// Whether the conditions hold.
+    fn admits(&self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
+        let hash = tx.peek_view::<Hash>(key)?;
+        let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.now()).is_some());
+        let wanted = self.fields_exist;
+        Ok(self.key_exists.is_none_or(|wanted| hash.is_some() == wanted)
+            && wanted.is_none_or(|wanted| {
+                self.pairs.iter().step_by(2).all(|field| exists(field) == wanted)
+            }))
+    }
+}
+
+const TWO_CONDITIONS: Refusal =
+    Refusal::error("ERR Only one of FXX or FNX arguments can be specified");
+const TWO_TIMES: Refusal =
+    Refusal::error("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
+
+fn unknown(word: &[u8]) -> Refusal {
+    showing("ERR unknown argument: ", shown(word, usize::MAX), "")
+}
+
+/// Takes what a word says; a second one is refused.
+fn say<T>(place: &mut Option<T>, said: T, refusal: Refusal) -> Result<(), Refusal> {
+    if place.replace(said).is_some() { Err(refusal) } else { Ok(()) }
+}
