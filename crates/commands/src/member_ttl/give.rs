@@ -25,7 +25,7 @@ const MEMBER_COST_NS: u64 = 300;
 pub(super) const EXPIREMEMBER: DataCommand = Command {
     spec: Spec {
         name: "EXPIREMEMBER",
-        syntax: "key member time [s | ms]",
+        syntax: "key member time [S | MS]",
         summary: "Sets the expiration time of a member of a container in seconds or \
                   milliseconds.",
         arity: at_least(4),

@@ -81,8 +81,7 @@ fn saddex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     let seconds = integer(args, time)?;
     let deadline = seconds.checked_mul(1000).and_then(|millis| tx.now().checked_add(millis));
-    let deadline =
-        deadline.filter(|_| seconds > 0).ok_or_else(|| invalid_expire("saddex"))?;
+    let deadline = deadline.filter(|_| seconds > 0).ok_or_else(|| invalid_expire("saddex"))?;
     let members = args.skip(time + 1);
     tx.charge(members.len() as u64 * CHANGED_NS)?;
     let ((touched, added), _) = tx.edit(key, |set: &mut Set| {

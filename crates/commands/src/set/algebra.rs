@@ -113,8 +113,7 @@ const DESTINATION_AND_SOURCES: &[KeySpec] =
 pub(super) const INTERSECTION_COST: &str = "O(N*M) worst case where N is the cardinality of the \
                                             smallest set and M is the number of sets.";
 
-pub(super) const SUM_COST: &str =
-    "O(N) where N is the total number of elements in all given sets.";
+pub(super) const SUM_COST: &str = "O(N) where N is the total number of elements in all given sets.";
 
 /// Up to so many sets, a member's way through the others is shorter than its way into a new set.
 const FEW: usize = 4;
@@ -226,7 +225,9 @@ impl<'a> Sources<'a> {
     pub(super) fn combine(&self, operation: Operation) -> Found<'a> {
         let (now, present) = (self.now, self.present());
         match operation {
-            Operation::Intersection if present.len() < self.sets.len() => Found::All(Set::default()),
+            Operation::Intersection if present.len() < self.sets.len() => {
+                Found::All(Set::default())
+            }
             Operation::Intersection => Found::Each(Box::new(set::intersection(&present, now))),
             Operation::Union if present.len() > FEW => Found::All(union_of(&present, now)),
             Operation::Union => Found::Each(Box::new(set::union(&present, now))),
