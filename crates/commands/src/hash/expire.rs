@@ -20,7 +20,7 @@ pub(super) const HEXPIRE: DataCommand = Command {
     spec: Spec {
         name: "HEXPIRE",
         syntax: "key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-        summary: "Set expiry for hash field using relative time to expire (seconds)",
+        summary: "Set expiry for hash field using relative time to expire (seconds).",
         ..FAMILY
     },
     subcommands: &[],
@@ -31,7 +31,7 @@ pub(super) const HPEXPIRE: DataCommand = Command {
     spec: Spec {
         name: "HPEXPIRE",
         syntax: "key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-        summary: "Set expiry for hash field using relative time to expire (milliseconds)",
+        summary: "Set expiry for hash field using relative time to expire (milliseconds).",
         ..FAMILY
     },
     subcommands: &[],
@@ -42,7 +42,7 @@ pub(super) const HEXPIREAT: DataCommand = Command {
     spec: Spec {
         name: "HEXPIREAT",
         syntax: "key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-        summary: "Set expiry for hash field using an absolute Unix timestamp (seconds)",
+        summary: "Set expiry for hash field using an absolute Unix timestamp (seconds).",
         ..FAMILY
     },
     subcommands: &[],
@@ -53,7 +53,7 @@ pub(super) const HPEXPIREAT: DataCommand = Command {
     spec: Spec {
         name: "HPEXPIREAT",
         syntax: "key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]",
-        summary: "Set expiry for hash field using an absolute Unix timestamp (milliseconds)",
+        summary: "Set expiry for hash field using an absolute Unix timestamp (milliseconds).",
         ..FAMILY
     },
     subcommands: &[],

@@ -442,7 +442,7 @@ fn fields_whose_time_is_over_are_passed_over_and_go_with_the_next_change() {
     );
     tells(
         &mut session,
-        "HSETNX h c 1 => |\nHSET h d 4 => HDEL h a b; HSET h d 4 | hexpired h, hset h",
+        "HSETNX h c 1 => |\nHSET h d 4 => HDEL h b a; HSET h d 4 | hexpired h, hset h",
     );
     talk(&mut session, "HLEN h => :2\nHGETALL h => [\"c\" \"3\" \"d\" \"4\"]");
 
@@ -454,7 +454,7 @@ fn fields_whose_time_is_over_are_passed_over_and_go_with_the_next_change() {
     );
     tells(
         &mut session,
-        "HINCRBY h c 5 => HDEL h c d; HINCRBY h c 5 | hexpired h, del h, new h, hincrby h",
+        "HINCRBY h c 5 => HDEL h d c; HINCRBY h c 5 | hexpired h, del h, new h, hincrby h",
     );
     for request in [
         "HDEL h c",

@@ -103,7 +103,7 @@ pub(super) const HPERSIST: DataCommand = Command {
         since: "7.4.0",
         group: Group::Hash,
         syntax: "key FIELDS numfields field [field ...]",
-        summary: "Removes the expiration time for each specified field",
+        summary: "Removes the expiration time for each specified field.",
         complexity: "O(N) where N is the number of specified fields",
         arity: at_least(5),
         flags: Flags::WRITE.and(Flags::FAST),

@@ -1,0 +1,210 @@
+//! Hashes, every option word of every command, in both protocols. The tables are proven on the
+//! real servers that have the commands.
+
+use base::quote::split_arguments;
+use tests::render::render;
+use tests::{Client, Oracle, Server, eventually};
+
+/// Known to every real server, and the same in both protocols.
+const COMMON: &str = r#"
+    HSET h a 1 b 2 a 3 => (integer) 2
+    HSET h a => (error) ERR wrong number of arguments for 'hset' command
+    HMSET h a 1 c 4 => OK
+    HSETNX h a 9 => (integer) 0
+    HSETNX h d 1 => (integer) 1
+    HGET h a => "1"
+    HGET none a => (nil)
+    HMGET h a x b => 1) "1" 2) (nil) 3) "2"
+    HKEYS h => 1) "a" 2) "b" 3) "c" 4) "d"
+    HVALS h => 1) "1" 2) "2" 3) "4" 4) "1"
+    HKEYS none => (empty array)
+    HLEN h => (integer) 4
+    HSTRLEN h a => (integer) 1
+    HEXISTS h a => (integer) 1
+    HEXISTS h zz => (integer) 0
+    HINCRBY h a 41 => (integer) 42
+    HINCRBY h a x => (error) ERR value is not an integer or out of range
+    HINCRBYFLOAT h a 0.5 => "42.5"
+    HINCRBY h a 1 => (error) ERR hash value is not an integer
+    HINCRBYFLOAT h a x => (error) ERR value is not a valid float
+    HINCRBYFLOAT h a inf => (error) ERR value is NaN or Infinity
+    HDEL h b c d zz => (integer) 3
+    HSCAN h 0 => 1) "0" 2) 1) "a" 2) "42.5"
+    HSCAN h 0 MATCH b* COUNT 10 => 1) "0" 2) (empty array)
+    HSCAN h x => (error) ERR invalid cursor
+    HSCAN h 0 COUNT 0 => (error) ERR syntax error
+    HRANDFIELD h => "a"
+    HRANDFIELD h -2 => 1) "a" 2) "a"
+    HRANDFIELD h 1 FOO => (error) ERR syntax error
+    HRANDFIELD none => (nil)
+    HRANDFIELD none 1 WITHVALUES => (empty array)
+    HRANDFIELD h -9223372036854775807 WITHVALUES => (error) ERR value is out of range
+    HDEL h a => (integer) 1
+    EXISTS h => (integer) 0
+    SET s 1 => OK
+    HGET s a => (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    HSET s a 1 => (error) WRONGTYPE Operation against a key holding the wrong kind of value
+"#;
+
+const IN_RESP2: &str = r#"
+    HSET h a 1 => (integer) 1
+    HGETALL h => 1) "a" 2) "1"
+    HGETALL none => (empty array)
+    HRANDFIELD h 1 WITHVALUES => 1) "a" 2) "1"
+"#;
+
+const IN_RESP3: &str = r#"
+    HSET h a 1 => (integer) 1
+    HGETALL h => 1# "a" => "1"
+    HGETALL none => (empty hash)
+    HRANDFIELD h 1 WITHVALUES => 1) 1) "a" 2) "1"
+"#;
+
+/// Known to Redis 8.2 and Valkey 9.1, which agree on it.
+const TIMED: &str = r#"
+    HSET h a 1 b 2 c 3 => (integer) 3
+    HSCAN h 0 NOVALUES => 1) "0" 2) 1) "a" 2) "b" 3) "c"
+    HEXPIRE h 100 FIELDS 1 a => 1) (integer) 1
+    HEXPIRE h 100 NX FIELDS 2 a b => 1) (integer) 0 2) (integer) 1
+    HEXPIRE h 200 XX FIELDS 3 a c zz => 1) (integer) 1 2) (integer) 0 3) (integer) -2
+    HEXPIRE h 300 GT FIELDS 2 a c => 1) (integer) 1 2) (integer) 0
+    HEXPIRE h 100 LT FIELDS 2 a c => 1) (integer) 1 2) (integer) 1
+    HTTL h FIELDS 2 a zz => 1) (integer) 100 2) (integer) -2
+    HPEXPIREAT h 9999999999000 FIELDS 1 a => 1) (integer) 1
+    HPEXPIREAT h 9999999998000 NX FIELDS 1 a => 1) (integer) 0
+    HPEXPIREAT h 9999999998000 GT FIELDS 1 a => 1) (integer) 0
+    HPEXPIREAT h 9999999998000 LT FIELDS 1 a => 1) (integer) 1
+    HPEXPIREAT h 9999999999000 XX FIELDS 1 a => 1) (integer) 1
+    HEXPIRETIME h FIELDS 1 a => 1) (integer) 9999999999
+    HPEXPIRETIME h FIELDS 1 a => 1) (integer) 9999999999000
+    HEXPIREAT h 2000000000 FIELDS 1 a => 1) (integer) 1
+    HEXPIREAT h 2000000001 NX FIELDS 1 a => 1) (integer) 0
+    HEXPIREAT h 2000000001 XX FIELDS 1 a => 1) (integer) 1
+    HEXPIREAT h 2000000002 GT FIELDS 1 a => 1) (integer) 1
+    HEXPIREAT h 2000000003 LT FIELDS 1 a => 1) (integer) 0
+    HPEXPIRE h 100000 FIELDS 1 b => 1) (integer) 1
+    HPEXPIRE h 100000 NX FIELDS 1 b => 1) (integer) 0
+    HPEXPIRE h 200000 XX FIELDS 1 b => 1) (integer) 1
+    HPEXPIRE h 300000 GT FIELDS 1 b => 1) (integer) 1
+    HPEXPIRE h 400000 LT FIELDS 1 b => 1) (integer) 0
+    HPERSIST h FIELDS 3 a b zz => 1) (integer) 1 2) (integer) 1 3) (integer) -2
+    HPERSIST h FIELDS 1 a => 1) (integer) -1
+    HPTTL h FIELDS 2 a none => 1) (integer) -1 2) (integer) -2
+    HSETEX h EX 100 FIELDS 1 a 1 => (integer) 1
+    HSETEX h KEEPTTL FIELDS 1 a 2 => (integer) 1
+    HTTL h FIELDS 1 a => 1) (integer) 100
+    HSETEX h PX 100000 FIELDS 1 a 1 => (integer) 1
+    HSETEX h EXAT 2000000000 FIELDS 1 a 1 => (integer) 1
+    HSETEX h PXAT 2000000000000 FIELDS 1 a 1 => (integer) 1
+    HEXPIRETIME h FIELDS 1 a => 1) (integer) 2000000000
+    HSETEX h FNX FIELDS 1 a 1 => (integer) 0
+    HSETEX h FXX FIELDS 2 a 1 new 2 => (integer) 0
+    HSETEX h FXX FIELDS 1 a 1 => (integer) 1
+    HTTL h FIELDS 1 a => 1) (integer) -1
+    HGETEX h FIELDS 2 a zz => 1) "1" 2) (nil)
+    HGETEX h EX 100 FIELDS 1 a => 1) "1"
+    HGETEX h PX 100000 FIELDS 1 a => 1) "1"
+    HTTL h FIELDS 1 a => 1) (integer) 100
+    HGETEX h EXAT 2000000000 FIELDS 1 a => 1) "1"
+    HGETEX h PXAT 2000000001000 FIELDS 1 a => 1) "1"
+    HEXPIRETIME h FIELDS 1 a => 1) (integer) 2000000001
+    HGETEX h PERSIST FIELDS 1 a => 1) "1"
+    HTTL h FIELDS 1 a => 1) (integer) -1
+    HGETEX h EX 0 FIELDS 1 a => 1) "1"
+    HEXISTS h a => (integer) 0
+    HGETDEL h FIELDS 3 b b zz => 1) "2" 2) (nil) 3) (nil)
+    HEXPIRE h 0 FIELDS 2 c c => 1) (integer) 2 2) (integer) -2
+    EXISTS h => (integer) 0
+"#;
+
+/// Redis 8.2's words; Valkey has others.
+const REFUSED: &str = r#"
+    HSET h a 1 => (integer) 1
+    HEXPIRE h 100 FIELDS 2 a => (error) ERR The `numfields` parameter must match the number of arguments
+    HEXPIRE h 100 FIELDS 0 a => (error) ERR Parameter `numFields` should be greater than 0
+    HEXPIRE h 100 FOO 1 a => (error) ERR Mandatory argument FIELDS is missing or not at the right position
+    HEXPIRE h -1 FIELDS 1 a => (error) ERR invalid expire time, must be >= 0
+    HPEXPIREAT h 70368744177664 FIELDS 1 a => (error) ERR invalid expire time in 'hpexpireat' command
+    HTTL h FIELDS 0 a => (error) ERR Number of fields must be a positive integer
+    HSETEX h FNX FXX FIELDS 1 a 1 => (error) ERR Only one of FXX or FNX arguments can be specified
+    HSETEX h EX 1 PX 1 FIELDS 1 a 1 => (error) ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+    HSETEX h FOO FIELDS 1 a 1 => (error) ERR unknown argument: FOO
+    HSETEX h FIELDS 0 a 1 => (error) ERR invalid number of fields
+    HSETEX h PX 1300 FIELDS 1 a 1 => (integer) 1
+    HTTL h FIELDS 1 a => 1) (integer) 2
+    OBJECT ENCODING h => "listpackex"
+"#;
+
+/// Valkey's own words.
+const VALKEYS: &str = r#"
+    HSETEX h XX FIELDS 1 a 1 => (integer) 0
+    HSETEX h NX FIELDS 1 a 1 => (integer) 1
+    HSETEX h NX FIELDS 1 b 1 => (integer) 0
+    HSETEX h XX FXX FIELDS 1 a 2 => (integer) 1
+"#;
+
+#[track_caller]
+fn talk(client: &mut Client, table: &str) {
+    client.call(&["FLUSHALL"]);
+    for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (request, reply) = line.split_once(" => ").expect("a line has a reply");
+        let words = split_arguments(request.as_bytes()).expect("quotes are balanced");
+        let said = render(&client.call(&words));
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(said, reply, "{request}");
+    }
+}
+
+fn talk_in_both(server: &Server, table: &str) {
+    talk(&mut server.client(), table);
+    talk(&mut server.client3(), table);
+}
+
+#[test]
+fn as_written() {
+    let server = Server::start(&[]);
+    for table in [COMMON, TIMED, REFUSED, VALKEYS] {
+        talk_in_both(&server, table);
+    }
+    talk(&mut server.client(), IN_RESP2);
+    talk(&mut server.client3(), IN_RESP3);
+}
+
+#[test]
+fn the_real_servers_write_the_same() {
+    for oracle in Oracle::ALL {
+        let server = oracle.start(&[]);
+        talk_in_both(&server, COMMON);
+        talk(&mut server.client(), IN_RESP2);
+        talk(&mut server.client3(), IN_RESP3);
+    }
+    let (redis82, valkey91) = (Oracle::redis82(), Oracle::valkey91());
+    talk_in_both(&redis82, TIMED);
+    talk_in_both(&redis82, REFUSED);
+    talk_in_both(&valkey91, TIMED);
+    talk_in_both(&valkey91, VALKEYS);
+}
+
+/// What follows `name` in a section of INFO, up to a comma or the line's end.
+fn figure(client: &mut Client, section: &str, name: &str) -> String {
+    let info = render(&client.call(&["INFO", section]));
+    let after = info.split_once(name).map_or("", |(_, after)| after);
+    after.split(|sign: char| !sign.is_ascii_digit()).next().unwrap_or("").to_owned()
+}
+
+#[test]
+fn fields_vanish_without_being_touched() {
+    for server in [Server::start(&[]), Oracle::redis82()] {
+        let mut client = server.client();
+        client.call(&["HSETEX", "stays", "EX", "1000", "FIELDS", "1", "f", "v"]);
+        assert_eq!(figure(&mut client, "keyspace", "subexpiry="), "1");
+        for number in 0..1000 {
+            let field = format!("f{number}");
+            client.call(&["HSETEX", "goes", "PX", "20", "FIELDS", "1", &field, "v"]);
+        }
+        client.call(&["HSETEX", "small", "PX", "20", "FIELDS", "2", "a", "1", "b", "2"]);
+        eventually("the keys are gone", || render(&client.call(&["DBSIZE"])) == "(integer) 1");
+        assert_eq!(figure(&mut client, "keyspace", "subexpiry="), "1");
+        assert_eq!(figure(&mut client, "stats", "expired_subkeys:"), "1002");
+    }
+}
