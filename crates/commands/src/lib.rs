@@ -13,6 +13,7 @@ pub mod change;
 pub mod declare;
 pub mod errors;
 pub mod generic;
+pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
 #[cfg(test)]
@@ -43,6 +44,7 @@ pub type DataCommand = Command<Handler>;
 pub const FAMILIES: &[&[&DataCommand]] = &[
     bitmap::COMMANDS,
     generic::COMMANDS,
+    hash::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,
     member_ttl::COMMANDS,
