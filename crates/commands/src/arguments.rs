@@ -64,6 +64,12 @@ impl<'a> Options<'a> {
         base::number::parse_i64(self.value()?).ok_or(NOT_AN_INTEGER)
     }
 
+    /// How many words are left.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.args.len() - self.next
+    }
+
     /// Where the next word stands.
     #[must_use]
     pub fn position(&self) -> usize {

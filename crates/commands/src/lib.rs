@@ -13,6 +13,7 @@ pub mod change;
 pub mod declare;
 pub mod errors;
 pub mod generic;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod keys;
@@ -21,6 +22,7 @@ mod laws;
 pub mod list;
 pub mod member_ttl;
 pub mod set;
+pub mod sorted_set;
 pub mod string;
 #[cfg(test)]
 mod testing;
@@ -44,11 +46,13 @@ pub type DataCommand = Command<Handler>;
 pub const FAMILIES: &[&[&DataCommand]] = &[
     bitmap::COMMANDS,
     generic::COMMANDS,
+    geo::COMMANDS,
     hash::COMMANDS,
     hyperloglog::COMMANDS,
     list::COMMANDS,
     member_ttl::COMMANDS,
     set::COMMANDS,
+    sorted_set::COMMANDS,
     string::COMMANDS,
 ];
 

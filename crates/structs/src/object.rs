@@ -11,6 +11,7 @@ use crate::hash::{Hash, HashRef, LargeHash};
 use crate::list::{LargeList, List, ListRef};
 use crate::packing::{Packed, PackedRef};
 use crate::set::{LargeSet, Set, SetRef};
+use crate::sorted_set::{LargeSortedSet, SortedSet, SortedSetRef};
 
 /// The type of a value, as `TYPE` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Object {
     Hash(Box<LargeHash>),
     /// A large set.
     Set(Box<LargeSet>),
+    /// A large sorted set.
+    SortedSet(Box<LargeSortedSet>),
 }
 
 /// A container's value where it lies.
@@ -159,6 +162,7 @@ impl Object {
             Self::List(list) => ListRef::Large(list).encoding(),
             Self::Hash(hash) => HashRef::Large(hash).encoding(),
             Self::Set(set) => SetRef::Large(set).encoding(),
+            Self::SortedSet(set) => SortedSetRef::Large(set).encoding(),
         }
     }
 
@@ -170,6 +174,7 @@ impl Object {
             Self::List(list) => boxed(&**list) + list.memory(),
             Self::Hash(hash) => boxed(&**hash) + hash.memory(),
             Self::Set(set) => boxed(&**set) + set.memory(),
+            Self::SortedSet(set) => boxed(&**set) + set.memory(),
         }
     }
 }
@@ -235,3 +240,4 @@ macro_rules! container {
 container!(List, ListRef, List);
 container!(Hash, HashRef, Hash);
 container!(Set, SetRef, Set);
+container!(SortedSet, SortedSetRef, SortedSet);

@@ -1,0 +1,135 @@
+//! Sorted sets: members with scores, ordered by score and then by bytes.
+//!
+//! Invariant: a command looks at its whole request, and at what the key holds, before it changes
+//! anything.
+
+pub(crate) mod add;
+mod aggregate;
+mod combine;
+mod count;
+mod pop;
+mod random;
+mod range;
+mod remove;
+mod scan;
+mod score;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use keyspace::{EventClass, Kind, Lifetime, Outcome, Refusal, Tx};
+use proto::{Reply, Resp};
+use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits};
+
+use crate::DataCommand;
+use crate::text::reply_member;
+
+/// All commands of the family.
+pub const COMMANDS: &[&DataCommand] = &[
+    &add::ZADD,
+    &add::ZINCRBY,
+    &combine::ZDIFF,
+    &combine::ZDIFFSTORE,
+    &combine::ZINTER,
+    &combine::ZINTERCARD,
+    &combine::ZINTERSTORE,
+    &combine::ZUNION,
+    &combine::ZUNIONSTORE,
+    &count::ZCARD,
+    &count::ZCOUNT,
+    &count::ZLEXCOUNT,
+    &pop::BZMPOP,
+    &pop::BZPOPMAX,
+    &pop::BZPOPMIN,
+    &pop::ZMPOP,
+    &pop::ZPOPMAX,
+    &pop::ZPOPMIN,
+    &random::ZRANDMEMBER,
+    &range::ZRANGE,
+    &range::ZRANGEBYLEX,
+    &range::ZRANGEBYSCORE,
+    &range::ZRANGESTORE,
+    &range::ZREVRANGE,
+    &range::ZREVRANGEBYLEX,
+    &range::ZREVRANGEBYSCORE,
+    &remove::ZREM,
+    &remove::ZREMRANGEBYLEX,
+    &remove::ZREMRANGEBYRANK,
+    &remove::ZREMRANGEBYSCORE,
+    &scan::ZSCAN,
+    &score::ZMSCORE,
+    &score::ZRANK,
+    &score::ZREVRANK,
+    &score::ZSCORE,
+];
+
+/// About what it takes to tell or to remove the next member, in nanoseconds.
+pub(crate) const STEP_COST_NS: u64 = 50;
+
+/// About what it takes to find one member among many, in nanoseconds.
+pub(crate) const SEARCH_COST_NS: u64 = 150;
+
+/// The configured thresholds.
+pub(crate) fn limits(tx: &Tx) -> SortedSetLimits {
+    let containers = &tx.keyspace().settings().containers;
+    SortedSetLimits {
+        entries: containers.sorted_set_entries.get() as u64,
+        value_bytes: containers.sorted_set_value.get(),
+    }
+}
+
+/// Puts a sorted set in the place of whatever the destination held, as one change; an empty one
+/// removes the key.
+pub(crate) fn store(
+    tx: &mut Tx,
+    destination: &[u8],
+    set: SortedSet,
+    event: &'static str,
+) -> Result<(), Refusal> {
+    tx.expire_if_due(destination)?;
+    let replaced = tx.peek(destination)?.map(|entry| entry.kind());
+    if set.borrow().is_empty() {
+        if tx.delete(destination)? {
+            tx.event(EventClass::Generic, "del", destination);
+        }
+        return Ok(());
+    }
+    tx.put(destination, set, Lifetime::Forever)?;
+    if let Some(kind) = replaced {
+        tx.event(EventClass::Overwritten, "overwritten", destination);
+        if kind != Kind::SortedSet {
+            tx.event(EventClass::TypeChanged, "type_changed", destination);
+        }
+    }
+    tx.event(EventClass::SortedSet, event, destination);
+    Ok(())
+}
+
+/// Reports that members were taken out of a sorted set, and what became of it.
+fn report_removal(tx: &mut Tx, key: &[u8], count: u64, event: &'static str, outcome: Outcome) {
+    if count == 0 {
+        return;
+    }
+    tx.effects_mut().add_changes(count);
+    tx.event(EventClass::SortedSet, event, key);
+    if outcome == Outcome::Removed {
+        tx.event(EventClass::Generic, "del", key);
+    }
+}
+
+/// Begins the reply of members: a flat array, but with scores in RESP3 one of pairs.
+fn reply_header(count: u64, with_scores: bool, reply: &mut Reply<'_>) {
+    let flat = with_scores && reply.resp() == Resp::Two;
+    reply.array(count as usize * if flat { 2 } else { 1 });
+}
+
+/// Replies one of the members that [`reply_header`] announced.
+fn reply_item(item: ItemRef<'_>, with_scores: bool, reply: &mut Reply<'_>) {
+    if with_scores && reply.resp() == Resp::Three {
+        reply.array(2);
+    }
+    reply_member(item.member, reply);
+    if with_scores {
+        reply.double(item.score);
+    }
+}

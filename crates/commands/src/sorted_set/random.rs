@@ -1,0 +1,96 @@
+//! Members by chance: ZRANDMEMBER.
+//!
+//! Invariant: without repetition every set of members of one size is equally likely.
+
+use std::collections::HashSet;
+
+use base::random::Random;
+use keyspace::{Refusal, Tx};
+use proto::{Args, Reply};
+use structs::sorted_set::{SortedSet, SortedSetRef};
+
+use super::{SEARCH_COST_NS, reply_header, reply_item};
+use crate::DataCommand;
+use crate::arguments::{integer, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::SYNTAX;
+use crate::keys::{Access, first};
+
+/// The most members that one request may ask for with repetition: what comes of more would be
+/// gigabytes out of a set of any size.
+const REPEATED_MAX: u64 = 1 << 26;
+
+const OUT_OF_RANGE: Refusal = Refusal::error("ERR value is out of range");
+const NO_SUCH_COUNT: Refusal = Refusal::error(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
+
+pub(super) const ZRANDMEMBER: DataCommand = Command {
+    spec: Spec {
+        name: "ZRANDMEMBER",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        syntax: "key [count [WITHSCORES]]",
+        summary: "Returns one or more random members from a sorted set.",
+        complexity: "O(N) where N is the number of members returned",
+        arity: at_least(2),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: zrandmember,
+};
+
+fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    if args.len() == 2 {
+        let set = tx.view::<SortedSet>(key)?;
+        match set.and_then(|set| set.random(&mut Random::from_entropy())) {
+            Some(item) => reply_item(item, false, reply),
+            None => reply.null(),
+        }
+        return Ok(());
+    }
+    let count = integer(args, 2)?;
+    let magnitude = count.checked_abs().ok_or(NO_SUCH_COUNT)?.unsigned_abs();
+    let with_scores = match args.get(3) {
+        None => false,
+        Some(word) if args.len() == 4 && is(word, "WITHSCORES") => true,
+        Some(_) => return Err(SYNTAX),
+    };
+    // As in Redis, pairs may be half as many.
+    if with_scores && magnitude > i64::MAX as u64 / 2 || count < 0 && magnitude > REPEATED_MAX {
+        return Err(OUT_OF_RANGE);
+    }
+    let Some(set) = tx.view::<SortedSet>(key)? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let told = if count < 0 { magnitude } else { magnitude.min(set.len()) };
+    tx.charge(told * SEARCH_COST_NS)?;
+    reply_header(told, with_scores, reply);
+    draw(set, told, count < 0, |rank| {
+        let item = set.at(rank).expect("only ranks of members are drawn");
+        reply_item(item, with_scores, reply);
+    });
+    Ok(())
+}
+
+/// Draws so many ranks, at most as many as there are if none is to come twice.
+fn draw(set: SortedSetRef<'_>, count: u64, repeats: bool, mut tell: impl FnMut(u64)) {
+    let (mut random, len) = (Random::from_entropy(), set.len());
+    if repeats {
+        (0..count).for_each(|_| tell(random.below(len)));
+        return;
+    }
+    // Robert Floyd's sampling: each step adds one rank, from a range that is one greater.
+    let mut drawn = HashSet::new();
+    for last in len - count..len {
+        let rank = random.below(last + 1);
+        let rank = if drawn.contains(&rank) { last } else { rank };
+        drawn.insert(rank);
+        tell(rank);
+    }
+}

@@ -1,0 +1,255 @@
+//! Ranges: ZRANGE, ZRANGESTORE, and the older commands that ZRANGE has replaced.
+//!
+//! Invariant: one parser reads the options of all of them; what a command's name says already is
+//! no option of it.
+
+use keyspace::{Refusal, Tx};
+use proto::{Args, Reply};
+use structs::sorted_set::{ItemRef, SortedSet};
+
+use super::span::{By, Limit, Span};
+use super::{SEARCH_COST_NS, STEP_COST_NS, limits, reply_header, reply_item, store};
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::SYNTAX;
+use crate::keys::{Access, at, first};
+
+pub(super) const ZRANGE: DataCommand = Command {
+    spec: Spec {
+        name: "ZRANGE",
+        since: "1.2.0",
+        group: Group::SortedSet,
+        syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+        summary: "Returns members in a sorted set within a range of indexes.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements returned.",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        history: &[("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options.")],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, None, None),
+};
+
+pub(super) const ZREVRANGE: DataCommand = Command {
+    spec: Spec {
+        name: "ZREVRANGE",
+        since: "1.2.0",
+        group: Group::SortedSet,
+        syntax: "key start stop [WITHSCORES]",
+        summary: "Returns members in a sorted set within a range of indexes in reverse order.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements returned.",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` argument")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, Some(By::Rank), Some(true)),
+};
+
+pub(super) const ZRANGEBYSCORE: DataCommand = Command {
+    spec: Spec {
+        name: "ZRANGEBYSCORE",
+        since: "1.0.5",
+        group: Group::SortedSet,
+        syntax: "key min max [WITHSCORES] [LIMIT offset count]",
+        summary: "Returns members in a sorted set within a range of scores.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements being returned. If M is constant (e.g. always asking for the first \
+            10 elements with LIMIT), you can consider it O(log(N)).",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        history: &[("2.0.0", "Added the `WITHSCORES` modifier.")],
+        deprecated: Some(("6.2.0", "`ZRANGE` with the `BYSCORE` argument")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, Some(By::Score), Some(false)),
+};
+
+pub(super) const ZREVRANGEBYSCORE: DataCommand = Command {
+    spec: Spec {
+        name: "ZREVRANGEBYSCORE",
+        since: "2.2.0",
+        group: Group::SortedSet,
+        syntax: "key max min [WITHSCORES] [LIMIT offset count]",
+        summary: "Returns members in a sorted set within a range of scores in reverse order.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements being returned. If M is constant (e.g. always asking for the first \
+            10 elements with LIMIT), you can consider it O(log(N)).",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        history: &[("2.1.6", "`min` and `max` can be exclusive.")],
+        deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, Some(By::Score), Some(true)),
+};
+
+pub(super) const ZRANGEBYLEX: DataCommand = Command {
+    spec: Spec {
+        name: "ZRANGEBYLEX",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        syntax: "key min max [LIMIT offset count]",
+        summary: "Returns members in a sorted set within a lexicographical range.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements being returned. If M is constant (e.g. always asking for the first \
+            10 elements with LIMIT), you can consider it O(log(N)).",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        deprecated: Some(("6.2.0", "`ZRANGE` with the `BYLEX` argument")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, Some(By::Member), Some(false)),
+};
+
+pub(super) const ZREVRANGEBYLEX: DataCommand = Command {
+    spec: Spec {
+        name: "ZREVRANGEBYLEX",
+        since: "2.8.9",
+        group: Group::SortedSet,
+        syntax: "key max min [LIMIT offset count]",
+        summary: "Returns members in a sorted set within a lexicographical range in reverse order.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements being returned. If M is constant (e.g. always asking for the first \
+            10 elements with LIMIT), you can consider it O(log(N)).",
+        arity: at_least(4),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments")),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |tx, args, reply| range(tx, args, reply, Some(By::Member), Some(true)),
+};
+
+fn range(
+    tx: &Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    by: Option<By>,
+    falling: Option<bool>,
+) -> Result<(), Refusal> {
+    let wanted = Wanted::parse(args, 2, by, falling, false)?;
+    let Some(set) = tx.view::<SortedSet>(&args[1])? else {
+        reply.array(0);
+        return Ok(());
+    };
+    let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
+    let count = ranks.end - ranks.start;
+    tx.charge(count * STEP_COST_NS)?;
+    reply_header(count, wanted.with_scores, reply);
+    if wanted.falling {
+        set.items_back(ranks).for_each(|item| reply_item(item, wanted.with_scores, reply));
+    } else {
+        set.items(ranks).for_each(|item| reply_item(item, wanted.with_scores, reply));
+    }
+    Ok(())
+}
+
+pub(super) const ZRANGESTORE: DataCommand = Command {
+    spec: Spec {
+        name: "ZRANGESTORE",
+        since: "6.2.0",
+        group: Group::SortedSet,
+        syntax: "dst src min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]",
+        summary: "Stores a range of members from sorted set in a key.",
+        complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
+            number of elements stored into the destination key.",
+        arity: at_least(5),
+        flags: Flags::WRITE.and(Flags::DENYOOM),
+        keys: &[first(Access::OW.and(Access::UPDATE)), at(2, Access::RO.and(Access::ACCESS))],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: zrangestore,
+};
+
+fn zrangestore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let wanted = Wanted::parse(args, 3, None, None, true)?;
+    let limits = limits(tx);
+    let part = match tx.view::<SortedSet>(&args[2])? {
+        None => SortedSet::default(),
+        Some(set) => {
+            let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
+            tx.charge((ranks.end - ranks.start) * SEARCH_COST_NS)?;
+            let items: Vec<ItemRef<'_>> = set.items(ranks).collect();
+            SortedSet::from_sorted(&items, &limits)
+        }
+    };
+    let count = part.borrow().len();
+    store(tx, &args[1], part, "zrangestore")?;
+    reply.integer(count as i64);
+    Ok(())
+}
+
+/// What a request asks for.
+struct Wanted<'a> {
+    span: Span<'a>,
+    limit: Limit,
+    falling: bool,
+    with_scores: bool,
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads a range at an index and the options behind it. `by` and `falling` are what the
+    /// command's name says; one that stores has no use for scores.
+    fn parse(
+        args: Args<'a>,
+        index: usize,
+        by: Option<By>,
+        falling: Option<bool>,
+        stores: bool,
+    ) -> Result<Self, Refusal> {
+        let (mut chosen, mut falls) = (by, falling);
+        let (mut limit, mut with_scores) = (Limit::NONE, false);
+        let mut options = Options::from(args, index + 2);
+        while let Some(word) = options.word() {
+            if !stores && is(word, "WITHSCORES") {
+                with_scores = true;
+            } else if is(word, "LIMIT") && options.position() + 1 < args.len() {
+                limit = Limit { offset: options.integer()?, count: options.integer()? };
+            } else if falls.is_none() && is(word, "REV") {
+                falls = Some(true);
+            } else if chosen.is_none() && is(word, "BYLEX") {
+                chosen = Some(By::Member);
+            } else if chosen.is_none() && is(word, "BYSCORE") {
+                chosen = Some(By::Score);
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        let (by, falling) = (chosen.unwrap_or(By::Rank), falls.unwrap_or(false));
+        if limit.count != Limit::NONE.count && by == By::Rank {
+            return Err(Refusal::error(
+                "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or \
+                 BYLEX",
+            ));
+        }
+        if with_scores && by == By::Member {
+            return Err(Refusal::error(
+                "ERR syntax error, WITHSCORES not supported in combination with BYLEX",
+            ));
+        }
+        // Falling scores and members are asked for from the greatest down.
+        let (first, second) = (args.get(index).ok_or(SYNTAX)?, args.get(index + 1).ok_or(SYNTAX)?);
+        let (least, most) = match (by, falling) {
+            (By::Score | By::Member, true) => (second, first),
+            _ => (first, second),
+        };
+        let limit = if by == By::Rank { Limit::NONE } else { limit };
+        Ok(Self { span: Span::parse(by, least, most)?, limit, falling, with_scores })
+    }
+}

@@ -1,0 +1,98 @@
+//! Going over members in steps: ZSCAN.
+//!
+//! Invariant: a member that is there from the first call of a scan to the last is told at least
+//! once, whatever scores change meanwhile.
+
+use base::number::format_f64;
+use keyspace::{Refusal, Tx};
+use proto::{Args, Reply};
+use structs::sorted_set::SortedSet;
+
+use super::SEARCH_COST_NS;
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::SYNTAX;
+use crate::generic::scan::parse_cursor;
+use crate::keys::{Access, first};
+use crate::text::reply_member;
+
+const DEFAULT_COUNT: usize = 10;
+
+pub(super) const ZSCAN: DataCommand = Command {
+    spec: Spec {
+        name: "ZSCAN",
+        since: "2.8.0",
+        group: Group::SortedSet,
+        syntax: "key cursor [MATCH pattern] [COUNT count] [NOSCORES]",
+        summary: "Iterates over members and scores of a sorted set.",
+        complexity: "O(1) for every call. O(N) for a complete iteration, including enough command \
+            calls for the cursor to return back to 0. N is the number of elements inside the \
+            collection.",
+        arity: at_least(3),
+        flags: Flags::READONLY,
+        keys: &[first(Access::RO.and(Access::ACCESS))],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: zscan,
+};
+
+fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let cursor = parse_cursor(&args[2])?;
+    let Some(set) = tx.view::<SortedSet>(&args[1])? else {
+        reply.array(2);
+        reply.bulk_integer(0);
+        reply.array(0);
+        return Ok(());
+    };
+    let filter = Filter::parse(args)?;
+    tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
+    let (next, mut items) = set.scan(cursor, filter.count);
+    let mut buffer = Vec::new();
+    items.retain(|item| filter.admits(item.member.as_bytes(&mut buffer)));
+    reply.array(2);
+    reply.bulk_integer(next as i64);
+    reply.array(items.len() * if filter.with_scores { 2 } else { 1 });
+    for item in items {
+        reply_member(item.member, reply);
+        if filter.with_scores {
+            reply.bulk(&format_f64(item.score));
+        }
+    }
+    Ok(())
+}
+
+/// What a scan looks for.
+struct Filter<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    with_scores: bool,
+}
+
+impl<'a> Filter<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
+        let mut filter = Self { pattern: None, count: DEFAULT_COUNT, with_scores: true };
+        let mut options = Options::from(args, 3);
+        while let Some(word) = options.word() {
+            if is(word, "MATCH") {
+                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
+            } else if is(word, "COUNT") {
+                let count = usize::try_from(options.integer()?).ok();
+                filter.count = count.filter(|count| *count > 0).ok_or(SYNTAX)?;
+            } else if is(word, "NOSCORES") {
+                filter.with_scores = false;
+            } else if is(word, "NOVALUES") {
+                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(filter)
+    }
+
+    fn admits(&self, member: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
+    }
+}
