@@ -35,7 +35,7 @@ pub(super) fn covering(centre: Position, radius_m: f64, bounds: &Bounds) -> Vec<
         // Around a small world the way east and the way west may end in the same cell.
         let repeats = cells.len() > 1 && cells.last() == Some(&cell);
         if is_needed((columns, rows)) && !repeats {
-            cells.push(if (columns, rows) == (0, 0) { middle } else { cell });
+            cells.push(cell);
         }
     }
     cells

@@ -125,14 +125,14 @@ impl Cell {
         }
     }
 
-    /// The cell so many columns and rows away, around the edges of the map.
+    /// The cell so many columns and rows away, around the edges of the map. As in Redis, a place on
+    /// the very edge keeps its column or row behind the last one as long as it does not move.
     pub(super) fn moved(self, columns: i32, rows: i32) -> Self {
-        let mask = (1 << self.step) - 1;
-        Self {
-            column: self.column.wrapping_add_signed(columns) & mask,
-            row: self.row.wrapping_add_signed(rows) & mask,
-            step: self.step,
-        }
+        let moved = |index: u32, by: i32| match by {
+            0 => index,
+            _ => index.wrapping_add_signed(by) & ((1 << self.step) - 1),
+        };
+        Self { column: moved(self.column, columns), row: moved(self.row, rows), step: self.step }
     }
 
     pub(super) fn bounds(self) -> Bounds {

@@ -17,11 +17,12 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-use keyspace::{EventClass, Kind, Lifetime, Outcome, Refusal, Tx};
+use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Reply, Resp};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits};
 
 use crate::DataCommand;
+use crate::change::store_result;
 use crate::text::reply_member;
 
 /// All commands of the family.
@@ -86,23 +87,7 @@ pub(crate) fn store(
     set: SortedSet,
     event: &'static str,
 ) -> Result<(), Refusal> {
-    tx.expire_if_due(destination)?;
-    let replaced = tx.peek(destination)?.map(|entry| entry.kind());
-    if set.borrow().is_empty() {
-        if tx.delete(destination)? {
-            tx.event(EventClass::Generic, "del", destination);
-        }
-        return Ok(());
-    }
-    tx.put(destination, set, Lifetime::Forever)?;
-    if let Some(kind) = replaced {
-        tx.event(EventClass::Overwritten, "overwritten", destination);
-        if kind != Kind::SortedSet {
-            tx.event(EventClass::TypeChanged, "type_changed", destination);
-        }
-    }
-    tx.event(EventClass::SortedSet, event, destination);
-    Ok(())
+    store_result(tx, destination, set, EventClass::SortedSet, event)
 }
 
 /// Reports that members were taken out of a sorted set, and what became of it.

@@ -11,7 +11,7 @@ use structs::sorted_set::{SortedSet, SortedSetRef};
 
 use super::{SEARCH_COST_NS, reply_header, reply_item};
 use crate::DataCommand;
-use crate::arguments::{integer, is};
+use crate::arguments::{is, symmetric};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
@@ -21,10 +21,6 @@ use crate::keys::{Access, first};
 const REPEATED_MAX: u64 = 1 << 26;
 
 const OUT_OF_RANGE: Refusal = Refusal::error("ERR value is out of range");
-const NO_SUCH_COUNT: Refusal = Refusal::error(
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
-);
-
 pub(super) const ZRANDMEMBER: DataCommand = Command {
     spec: Spec {
         name: "ZRANDMEMBER",
@@ -53,8 +49,8 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         }
         return Ok(());
     }
-    let count = integer(args, 2)?;
-    let magnitude = count.checked_abs().ok_or(NO_SUCH_COUNT)?.unsigned_abs();
+    let count = symmetric(&args[2])?;
+    let magnitude = count.unsigned_abs();
     let with_scores = match args.get(3) {
         None => false,
         Some(word) if args.len() == 4 && is(word, "WITHSCORES") => true,

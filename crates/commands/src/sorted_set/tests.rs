@@ -637,7 +637,7 @@ fn sets_are_combined() {
         r#"
         ZADD x 1 a 2 b 3 c
         ZADD y 10 b 20 c 30 d
-        SADD s c e
+        ZADD s 1 c 1 e
         SET t x
         ZUNION 2 x y
         ZUNION 2 x y WITHSCORES
