@@ -255,7 +255,11 @@ fn polygons_are_searched() {
 fn places_are_journalled_as_scores() {
     let mut session = Session::new();
     let table: &[(&str, &str, &[&str])] = &[
-        ("GEOADD g NX CH 13.361389 38.115556 a", "ZADD g NX CH 3479099956230698 a", &["new g", "zadd g"]),
+        (
+            "GEOADD g NX CH 13.361389 38.115556 a",
+            "ZADD g NX CH 3479099956230698 a",
+            &["new g", "zadd g"],
+        ),
         ("GEOADD g NX 1 1 a", "", &[]),
         ("GEOADD g 13.361389 38.115556 a", "", &[]),
         (

@@ -851,3 +851,30 @@ fn long_work_goes_elsewhere() {
     }
     session.check("ZCARD z\nZRANGE z 0 0\nZCARD d", ":5000\n[\"m5000\"]\n:10000");
 }
+
+#[test]
+fn members_of_sets_have_the_score_one() {
+    let mut session = Session::new();
+    session.check(
+        r#"
+        ZADD z 2 a 5 b
+        SADD s a 7
+        ZUNION 2 z s WEIGHTS 1 3 WITHSCORES
+        ZINTER 2 s z WITHSCORES
+        ZDIFF 2 s z WITHSCORES
+        ZINTERCARD 2 s z
+        ZUNIONSTORE s 1 s
+        TYPE s
+        "#,
+        r#"
+        :2
+        :2
+        ["7" "3" "a" "5" "b" "5"]
+        ["a" "3"]
+        ["7" "1"]
+        :1
+        :2
+        +zset
+        "#,
+    );
+}
