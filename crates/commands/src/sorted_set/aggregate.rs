@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use base::time::UnixMillis;
-use keyspace::{Kind, Refusal, Tx};
+use keyspace::{EntryRef, Kind, Refusal, Tx};
 use structs::members::Text;
 use structs::set::{Set, SetRef};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
@@ -69,7 +69,7 @@ fn number_or_zero(score: f64) -> f64 {
 impl<'a> Input<'a> {
     /// What a key holds, to be read.
     pub(super) fn of_key(tx: &'a Tx, key: &[u8]) -> Result<Self, Refusal> {
-        let kind = tx.peek(key)?.map(|entry| entry.kind());
+        let kind = tx.peek(key)?.map(EntryRef::kind);
         let source = match kind {
             Some(Kind::Set) => tx.view::<Set>(key)?.map(Source::Plain),
             _ => tx.view::<SortedSet>(key)?.map(Source::Sorted),
@@ -162,7 +162,7 @@ fn common<'a>(
 }
 
 /// The members of the first input that none of the others has.
-pub(super) fn difference(inputs: Vec<Input<'_>>) -> Vec<Scored<'_>> {
+pub(super) fn difference<'a>(inputs: &[Input<'a>]) -> Vec<Scored<'a>> {
     let Some((first, others)) = inputs.split_first() else { return Vec::new() };
     let is_left = |member: &[u8]| others.iter().all(|other| other.score(member).is_none());
     let left = first.each().filter(|(member, _)| is_left(member));

@@ -308,7 +308,7 @@ impl<'a> Request<'a> {
             OperationKind::Difference => {
                 let first = self.inputs.first().map_or(0, Input::len);
                 tx.charge(first * self.inputs.len() as u64 * SEARCH_COST_NS)?;
-                Ok(difference(self.inputs))
+                Ok(difference(&self.inputs))
             }
         }
     }
