@@ -120,14 +120,18 @@ const TIMED: &str = r#"
 /// Redis 8.2's words; Valkey has others.
 const REFUSED: &str = r#"
     HSET h a 1 => (integer) 1
-    HEXPIRE h 100 FIELDS 2 a => (error) ERR The `numfields` parameter must match the number of arguments
+    HEXPIRE h 100 FIELDS 2 a
+        => (error) ERR The `numfields` parameter must match the number of arguments
     HEXPIRE h 100 FIELDS 0 a => (error) ERR Parameter `numFields` should be greater than 0
-    HEXPIRE h 100 FOO 1 a => (error) ERR Mandatory argument FIELDS is missing or not at the right position
+    HEXPIRE h 100 FOO 1 a
+        => (error) ERR Mandatory argument FIELDS is missing or not at the right position
     HEXPIRE h -1 FIELDS 1 a => (error) ERR invalid expire time, must be >= 0
-    HPEXPIREAT h 70368744177664 FIELDS 1 a => (error) ERR invalid expire time in 'hpexpireat' command
+    HPEXPIREAT h 70368744177664 FIELDS 1 a
+        => (error) ERR invalid expire time in 'hpexpireat' command
     HTTL h FIELDS 0 a => (error) ERR Number of fields must be a positive integer
     HSETEX h FNX FXX FIELDS 1 a 1 => (error) ERR Only one of FXX or FNX arguments can be specified
-    HSETEX h EX 1 PX 1 FIELDS 1 a 1 => (error) ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+    HSETEX h EX 1 PX 1 FIELDS 1 a 1
+        => (error) ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
     HSETEX h FOO FIELDS 1 a 1 => (error) ERR unknown argument: FOO
     HSETEX h FIELDS 0 a 1 => (error) ERR invalid number of fields
     HSETEX h PX 1300 FIELDS 1 a 1 => (integer) 1
@@ -143,10 +147,16 @@ const VALKEYS: &str = r#"
     HSETEX h XX FXX FIELDS 1 a 2 => (integer) 1
 "#;
 
+/// A script without indentation, and with long replies, which have lines of their own, behind
+/// their requests.
+fn unfolded(script: &str) -> String {
+    script.lines().map(str::trim).collect::<Vec<_>>().join("\n").replace("\n=> ", " => ")
+}
+
 #[track_caller]
 fn talk(client: &mut Client, table: &str) {
     client.call(&["FLUSHALL"]);
-    for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in unfolded(table).lines().filter(|line| !line.is_empty()) {
         let (request, reply) = line.split_once(" => ").expect("a line has a reply");
         let words = split_arguments(request.as_bytes()).expect("quotes are balanced");
         let said = render(&client.call(&words));

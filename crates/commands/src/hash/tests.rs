@@ -6,10 +6,16 @@ use crate::testing::{START, Session, check};
 /// Runs lines of the form `request => reply`.
 #[track_caller]
 fn talk(session: &mut Session, script: &str) {
-    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in unfolded(script).lines().filter(|line| !line.is_empty()) {
         let (request, reply) = line.split_once(" => ").expect("a line has a reply");
         assert_eq!(session.call(request), reply, "{request}");
     }
+}
+
+/// A script without indentation, and with long replies, which have lines of their own, behind
+/// their requests.
+fn unfolded(script: &str) -> String {
+    script.lines().map(str::trim).collect::<Vec<_>>().join("\n").replace("\n=> ", " => ")
 }
 
 /// Runs lines of the form `request => journal | events`, commands parted by semicolons.
@@ -159,7 +165,8 @@ fn fields_are_drawn() {
         HRANDFIELD h 9223372036854775807 => ["a"]
         HRANDFIELD h 9223372036854775807 WITHVALUES => -ERR value is out of range
         HRANDFIELD h -4611686018427387905 WITHVALUES => -ERR value is out of range
-        HRANDFIELD h -9223372036854775808 => -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
+        HRANDFIELD h -9223372036854775808
+=> -ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
         SET s 1 => +OK
         HRANDFIELD s => -WRONGTYPE Operation against a key holding the wrong kind of value
         HRANDFIELD s x => -ERR value is not an integer or out of range
@@ -274,15 +281,21 @@ fn times_are_refused_as_redis_refuses_them() {
         r#"
         HSET h a 1 b 2 => :2
         SET s 1 => +OK
-        HEXPIRE h 100 FIELDS 2 a => -ERR The `numfields` parameter must match the number of arguments
-        HEXPIRE h 100 FIELDS 1 a b => -ERR The `numfields` parameter must match the number of arguments
+        HEXPIRE h 100 FIELDS 2 a
+            => -ERR The `numfields` parameter must match the number of arguments
+        HEXPIRE h 100 FIELDS 1 a b
+            => -ERR The `numfields` parameter must match the number of arguments
         HEXPIRE h 100 FIELDS 0 a => -ERR Parameter `numFields` should be greater than 0
         HEXPIRE h 100 FIELDS -1 a => -ERR Parameter `numFields` should be greater than 0
         HEXPIRE h 100 FIELDS x a => -ERR Parameter `numFields` should be greater than 0
-        HEXPIRE h 100 FOO 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
-        HEXPIRE h 100 NX XX FIELDS 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
-        HEXPIRE h 100 FIELDS 1 a NX => -ERR The `numfields` parameter must match the number of arguments
-        HEXPIRE h 10 NX FIELDS 1 => -ERR The `numfields` parameter must match the number of arguments
+        HEXPIRE h 100 FOO 1 a
+            => -ERR Mandatory argument FIELDS is missing or not at the right position
+        HEXPIRE h 100 NX XX FIELDS 1 a
+            => -ERR Mandatory argument FIELDS is missing or not at the right position
+        HEXPIRE h 100 FIELDS 1 a NX
+            => -ERR The `numfields` parameter must match the number of arguments
+        HEXPIRE h 10 NX FIELDS 1
+            => -ERR The `numfields` parameter must match the number of arguments
         HEXPIRE h x FIELDS 1 a => -ERR value is not an integer or out of range
         HEXPIRE h x FOO 1 a => -ERR value is not an integer or out of range
         HEXPIRE h -1 FIELDS 1 a => -ERR invalid expire time, must be >= 0
@@ -297,19 +310,27 @@ fn times_are_refused_as_redis_refuses_them() {
         HGETDEL h FIELDS 0 a => -ERR Number of fields must be a positive integer
         HGETDEL h FOO 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
         HGETDEL s FOO 1 a => -WRONGTYPE Operation against a key holding the wrong kind of value
-        HGETEX h EX 100 PX 100 FIELDS 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
-        HGETEX h PERSIST EX 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
-        HGETEX h KEEPTTL FIELDS 1 a => -ERR Mandatory argument FIELDS is missing or not at the right position
-        HGETEX h FIELDS 1 a PERSIST => -ERR The `numfields` parameter must match the number of arguments
+        HGETEX h EX 100 PX 100 FIELDS 1 a
+            => -ERR Mandatory argument FIELDS is missing or not at the right position
+        HGETEX h PERSIST EX 1 a
+            => -ERR Mandatory argument FIELDS is missing or not at the right position
+        HGETEX h KEEPTTL FIELDS 1 a
+            => -ERR Mandatory argument FIELDS is missing or not at the right position
+        HGETEX h FIELDS 1 a PERSIST
+            => -ERR The `numfields` parameter must match the number of arguments
         HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
         HGETEX h EX -1 FOO 1 a => -ERR invalid expire time, must be >= 0
         HGETEX h PXAT 70368744177664 FIELDS 1 b => -ERR invalid expire time in 'hgetex' command
-        HGETEX s FOO x FIELDS 1 a => -WRONGTYPE Operation against a key holding the wrong kind of value
+        HGETEX s FOO x FIELDS 1 a
+            => -WRONGTYPE Operation against a key holding the wrong kind of value
         HSETEX h FNX FXX FIELDS 1 a 1 => -ERR Only one of FXX or FNX arguments can be specified
         HSETEX h FNX FNX FIELDS 1 a 1 => -ERR Only one of FXX or FNX arguments can be specified
-        HSETEX h EX 100 KEEPTTL FIELDS 1 a 1 => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
-        HSETEX h EX 100 EX 100 FIELDS 1 a 1 => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
-        HSETEX h EX 10 FNX EX => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+        HSETEX h EX 100 KEEPTTL FIELDS 1 a 1
+            => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+        HSETEX h EX 100 EX 100 FIELDS 1 a 1
+            => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+        HSETEX h EX 10 FNX EX
+            => -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
         HSETEX h FNX EX 10 FIELDS => -ERR wrong number of arguments for 'hsetex' command
         HSETEX h FIELDS 2 a 1 b => -ERR wrong number of arguments for 'hsetex' command
         HSETEX h FIELDS 1 a 1 FNX => -ERR wrong number of arguments for 'hsetex' command
@@ -320,7 +341,8 @@ fn times_are_refused_as_redis_refuses_them() {
         HSETEX h PX 9223372036854775807 FIELDS 1 a 1 => -ERR invalid expire time in 'hsetex' command
         HSETEX h PERSIST FIELDS 1 a 1 => -ERR unknown argument: PERSIST
         HSETEX s EX x FIELDS 1 a 1 => -ERR value is not an integer or out of range
-        HSETEX s EX 10 FIELDS 1 a 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+        HSETEX s EX 10 FIELDS 1 a 1
+            => -WRONGTYPE Operation against a key holding the wrong kind of value
         HGETALL h => ["a" "1" "b" "2"]
         "#,
     );

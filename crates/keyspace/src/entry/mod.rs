@@ -9,8 +9,9 @@
 //! ```
 //!
 //! A string of at most 64 KB lies in the block itself, as does a small container; an integer takes
-//! 1, 2, 4 or 8 bytes; what is larger is an `Object` handle. Invariant: every `Address` made here points to a live block
-//! whose header describes it fully, and exactly one owner (a table word or an `EntryBox`) frees it.
+//! 1, 2, 4 or 8 bytes; what is larger is an `Object` handle. Invariant: every `Address` made here
+//! points to a live block whose header describes it fully, and exactly one owner (a table word or
+//! an `EntryBox`) frees it.
 
 mod block;
 mod header;
@@ -36,7 +37,8 @@ use header::Header;
 use text::write_value;
 
 /// The table word's tag of an entry that carries a deadline, its own or one of its members', so
-/// that expiry walks skip the others without touching them. Blocks are 8-byte aligned, which keeps the bit free.
+/// that expiry walks skip the others without touching them. Blocks are 8-byte aligned, which keeps
+/// the bit free.
 const VOLATILE_TAG: u64 = 1;
 
 /// A borrowed entry; lives as long as the transaction that found it.

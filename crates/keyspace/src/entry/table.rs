@@ -119,7 +119,8 @@ impl EntryTable {
         self.0.walk(from, at_least, |address| visit(view(address)))
     }
 
-    /// As `walk`, over entries with a deadline, their own or a member's, only; the others are not touched.
+    /// As `walk`, over entries with a deadline, their own or a member's, only; the others are not
+    /// touched.
     pub(crate) fn walk_volatile(
         &self,
         from: u64,
