@@ -4,7 +4,7 @@ use base::quote::split_arguments;
 use tests::render::render;
 use tests::{Client, Oracle, Server};
 
-/// Every writing command of the string and generic families, where it changes something, where it
+/// Every writing command of the string, list and generic families, where it changes something, where it
 /// changes nothing, and where it does both. `PAYLOAD` stands for the dump of a string.
 const REQUESTS: &str = r#"
     SET a 1
@@ -85,6 +85,39 @@ const REQUESTS: &str = r#"
     SWAPDB 0 0
     FLUSHDB
     FLUSHALL
+    LPUSH l x y
+    RPUSH new x
+    LPUSHX l x y
+    RPUSHX new x
+    LPOP l
+    RPOP l 2
+    LPOP l 0
+    LPOP l 100
+    LPOP new
+    LMPOP 2 new l LEFT COUNT 2
+    LMPOP 1 new LEFT
+    LINSERT l BEFORE one x
+    LINSERT l AFTER nope x
+    LSET l 0 x
+    LSET l 0 one
+    LREM l 0 one
+    LREM l 0 nope
+    LTRIM l 0 -1
+    LTRIM l 1 -2
+    LTRIM l 5 1
+    LMOVE l new LEFT RIGHT
+    LMOVE l l LEFT RIGHT
+    LMOVE new l LEFT RIGHT
+    RPOPLPUSH l new
+    LRANGE l 0 -1
+    LPOS l one
+    BLPOP new l 0
+    BRPOP l 0
+    BLMPOP 0 2 new l LEFT COUNT 2
+    BLMOVE l new LEFT RIGHT 0
+    BRPOPLPUSH l l 0
+    BLPOP new 0.01
+    DEL l
     FLUSHDB ASYNC
     RANDOMKEY
     SCAN 0
@@ -97,6 +130,7 @@ fn changes_of(client: &mut Client, request: &[Vec<u8>]) -> u64 {
     client.call(&["FLUSHALL"]);
     client.call(&["MSET", "a", "1", "b", "2", "c", "3", "n", "10", "s", "hello"]);
     client.call(&["SET", "v", "x", "EX", "1000"]);
+    client.call(&["RPUSH", "l", "one", "two", "one", "three"]);
     let before = changes(client);
     client.call(request);
     changes(client) - before

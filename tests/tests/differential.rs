@@ -35,7 +35,7 @@ fn as_valkey91() {
     duel(Oracle::Valkey91, VALKEY91);
 }
 
-const REDIS70: &[Exception] = &[CURSORS, NOT_TEXT, ONE_WORD];
+const REDIS70: &[Exception] = &[CURSORS, NOT_TEXT, ONE_WORD, QUICKLISTS];
 const REDIS82: &[Exception] = &[CURSORS, NOT_TEXT, EMBEDDED];
 const VALKEY91: &[Exception] = &[
     CURSORS,
@@ -74,6 +74,15 @@ const EMBEDDED: Exception = Exception {
             && [ours, theirs]
                 .iter()
                 .all(|reply| matches!(reply.as_bytes(), Some(b"embstr" | b"raw")))
+    },
+};
+
+const QUICKLISTS: Exception = Exception {
+    reason: "until Redis 7.2 every list was a quicklist",
+    applies: |command, ours, theirs| {
+        is(command, "OBJECT")
+            && ours.as_bytes() == Some(b"listpack")
+            && theirs.as_bytes() == Some(b"quicklist")
     },
 };
 

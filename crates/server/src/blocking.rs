@@ -1,5 +1,5 @@
-//! Blocking commands: a client that found nothing waits in the queues of its keys, and whoever makes
-//! one of them ready serves it within the same transaction.
+//! Blocking commands: a client that found nothing waits in the queues of its keys, and whoever
+//! makes one of them ready serves it within the same transaction.
 //!
 //! Invariants: waiters of a key are served in the order they came; what a service changes is
 //! committed in one record with what made it possible; a waiter that was claimed is served, or

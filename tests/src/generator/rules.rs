@@ -79,6 +79,9 @@ pub(super) fn weight(name: &str) -> u64 {
         // An empty world teaches little.
         "flushall" | "flushdb" | "swapdb" | "select" => 1,
         "set" | "append" | "setrange" | "restore" | "getex" => 20,
+        "rpush" | "lpush" => 20,
+        // Each may take a millisecond.
+        "blpop" | "brpop" | "blmpop" | "blmove" | "brpoplpush" => 2,
         // Long replies.
         _ if name.starts_with("command") || name == "info" || name.ends_with("|help") => 1,
         _ => 8,
