@@ -15,6 +15,7 @@
 //! - [`secret`]: the secret under which members are hashed.
 //! - [`set`]: members, small or large.
 //! - [`sorted_set`]: members with scores, in both forms.
+//! - [`stream`]: entries by ID, and the groups that read them.
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
@@ -31,5 +32,6 @@ pub mod packing;
 pub mod secret;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod table;
 pub mod tree;

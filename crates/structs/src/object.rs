@@ -12,6 +12,7 @@ use crate::list::{LargeList, List, ListRef};
 use crate::packing::{Packed, PackedRef};
 use crate::set::{LargeSet, Set, SetRef};
 use crate::sorted_set::{LargeSortedSet, SortedSet, SortedSetRef};
+use crate::stream::Stream;
 
 /// The type of a value, as `TYPE` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,8 @@ pub enum Object {
     Set(Box<LargeSet>),
     /// A large sorted set.
     SortedSet(Box<LargeSortedSet>),
+    /// A stream, which is always large.
+    Stream(Box<Stream>),
 }
 
 /// A container's value where it lies.
@@ -163,6 +166,7 @@ impl Object {
             Self::Hash(hash) => HashRef::Large(hash).encoding(),
             Self::Set(set) => SetRef::Large(set).encoding(),
             Self::SortedSet(set) => SortedSetRef::Large(set).encoding(),
+            Self::Stream(_) => "stream",
         }
     }
 
@@ -175,6 +179,7 @@ impl Object {
             Self::Hash(hash) => boxed(&**hash) + hash.memory(),
             Self::Set(set) => boxed(&**set) + set.memory(),
             Self::SortedSet(set) => boxed(&**set) + set.memory(),
+            Self::Stream(stream) => boxed(&**stream) + stream.memory(),
         }
     }
 }
@@ -241,3 +246,41 @@ container!(List, ListRef, List);
 container!(Hash, HashRef, Hash);
 container!(Set, SetRef, Set);
 container!(SortedSet, SortedSetRef, SortedSet);
+
+/// A stream has no small form, and stays when it has no entries.
+impl Container for Stream {
+    const KIND: Kind = Kind::Stream;
+    type Ref<'a> = &'a Stream;
+
+    fn view(stored: Stored<'_>) -> &Stream {
+        match stored {
+            Stored::Large(Object::Stream(stream)) => stream,
+            _ => unreachable!("the entry's kind names its object"),
+        }
+    }
+
+    fn from_packed(_: Packed) -> Stream {
+        unreachable!("no stream is small")
+    }
+
+    fn take(object: &mut Object) -> Stream {
+        match object {
+            Object::Stream(stream) => std::mem::take(&mut **stream),
+            _ => unreachable!("the entry's kind names its object"),
+        }
+    }
+
+    fn put(self, object: &mut Object) -> Result<(), Stream> {
+        match object {
+            Object::Stream(place) => {
+                **place = self;
+                Ok(())
+            }
+            _ => Err(self),
+        }
+    }
+
+    fn store(self) -> Option<NewStored> {
+        self.is_kept().then(|| NewStored::Large(Object::Stream(Box::new(self))))
+    }
+}

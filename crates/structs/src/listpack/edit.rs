@@ -102,7 +102,7 @@ fn open<'a>(bytes: &'a mut Vec<u8>, range: &Range<usize>, len: usize) -> &'a mut
     if gap_end > range.end {
         bytes.resize(old_len + (gap_end - range.end), 0);
         bytes.copy_within(range.end..old_len, gap_end);
-    } else {
+    } else if gap_end < range.end {
         bytes.copy_within(range.end..old_len, gap_end);
         bytes.truncate(old_len - (range.end - gap_end));
     }

@@ -1,0 +1,201 @@
+//! The entries of a stream, by ID: a tree of nodes.
+//!
+//! Invariant: every node has a live entry, so the tree's count is the stream's length.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::NodeLimits;
+use super::id::EntryId;
+use super::node::{Item, Node, Pair, Verdict};
+use crate::tree::{Leaves, Tree};
+
+/// All entries.
+#[derive(Clone, Default)]
+pub(super) struct Log {
+    tree: Tree<Node>,
+}
+
+impl Log {
+    pub(super) fn from_nodes(nodes: Vec<Node>) -> Log {
+        Log { tree: Tree::from_leaves(nodes) }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.tree.len()
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.tree.memory()
+    }
+
+    pub(super) fn nodes(&self) -> impl DoubleEndedIterator<Item = &Node> {
+        self.tree.leaves(0..self.tree.len()).map(|(node, _)| node)
+    }
+
+    /// Adds an entry with a greater ID than any before.
+    pub(super) fn append(&mut self, id: EntryId, pairs: &[Pair<'_>], limits: NodeLimits) {
+        let text: usize = pairs.iter().map(|(field, value)| field.len() + value.len()).sum();
+        let fits = self.last_node().is_some_and(|node| limits.admit(node, text));
+        if fits {
+            self.tree.edit_by(last, |node| node.push(id, pairs));
+            return;
+        }
+        if !self.tree.is_empty() {
+            self.tree.edit_by(last, Node::finish);
+        }
+        self.tree.append(Tree::from_leaves([Node::with_first(id, pairs)]));
+    }
+
+    /// Deletes an entry; `false` if there is none.
+    pub(super) fn delete(&mut self, id: EntryId) -> bool {
+        // A look first: an edit copies what clones share.
+        self.contains(id) && self.tree.edit_by(|bound| bound.cmp(&id), |node| node.delete(id))
+    }
+
+    pub(super) fn get(&self, id: EntryId) -> Option<Item<'_>> {
+        self.range(id, id).next()
+    }
+
+    pub(super) fn contains(&self, id: EntryId) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// The entries from one ID to another, both included.
+    pub(super) fn range(&self, from: EntryId, to: EntryId) -> Items<'_> {
+        let first = self.tree.find(|bound| bound.cmp(&from)).map_or(0, |(_, rank)| rank);
+        let nodes = self.tree.leaves(first..self.tree.len());
+        Items { nodes, node: None, from, to, is_backward: false }
+    }
+
+    /// As [`Log::range`], the last entry first.
+    pub(super) fn range_back(&self, from: EntryId, to: EntryId) -> Items<'_> {
+        let found = self.tree.find(|bound| bound.cmp(&to));
+        let end = found.map_or(0, |(node, rank)| rank + node.live() as u64);
+        Items { nodes: self.tree.leaves(0..end), node: None, from, to, is_backward: true }
+    }
+
+    /// Removes the entries of these ranks, which are those of whole nodes.
+    pub(super) fn remove_nodes(&mut self, ranks: Range<u64>) -> Removed {
+        let between = |_: &mut Node, _| unreachable!("the ranks lie between nodes");
+        Removed(self.tree.remove_range(ranks, between))
+    }
+
+    /// Sweeps the node with the entry of this rank: see [`Node::sweep`].
+    pub(super) fn sweep(
+        &mut self,
+        rank: u64,
+        decide: impl FnMut(EntryId) -> Verdict,
+    ) -> usize {
+        self.tree.edit_at(rank, |node, _| node.sweep(decide))
+    }
+
+    /// The node with the entry of this rank.
+    pub(super) fn node_at(&self, rank: u64) -> Option<&Node> {
+        self.tree.at(rank).map(|(node, _)| node)
+    }
+
+    fn last_node(&self) -> Option<&Node> {
+        self.tree.get(last)
+    }
+}
+
+/// Nodes that were taken out at once. Dropping them takes time in proportion to their number.
+pub struct Removed(Tree<Node>);
+
+impl Removed {
+    /// How many entries they have.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Leads to the last node.
+fn last(_: &EntryId) -> Ordering {
+    Ordering::Less
+}
+
+/// Entries of a range of IDs, in one of both directions.
+pub struct Items<'a> {
+    nodes: Leaves<'a, Node>,
+    /// The node at hand, and where the walk is in it.
+    node: Option<(&'a Node, usize)>,
+    from: EntryId,
+    to: EntryId,
+    is_backward: bool,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        loop {
+            let (node, offset) = match self.node {
+                Some(place) => place,
+                None if self.is_backward => {
+                    let (node, _) = self.nodes.next_back()?;
+                    (node, node.items_end())
+                }
+                None => {
+                    let (node, _) = self.nodes.next()?;
+                    (node, start_in(node, self.from))
+                }
+            };
+            let found = match self.is_backward {
+                true => node.item_before(offset),
+                false => node.item_at(offset),
+            };
+            let Some(item) = found else {
+                self.node = None;
+                continue;
+            };
+            self.node = Some((node, if self.is_backward { item.start() } else { item.end() }));
+            let is_past = if self.is_backward { item.id < self.from } else { item.id > self.to };
+            if is_past {
+                // Whatever else comes is past the range too.
+                (self.from, self.to) = (EntryId::MAX, EntryId::MIN);
+                return None;
+            }
+            if !item.is_deleted() && item.id >= self.from && item.id <= self.to {
+                return Some(item);
+            }
+        }
+    }
+}
+
+/// Where to begin looking for entries at or above an ID: a walk from behind finds it sooner when
+/// it is among the last, where readers who follow a stream ask.
+fn start_in(node: &Node, from: EntryId) -> usize {
+    if from <= node.master() {
+        return node.items_start();
+    }
+    let last = node.last_id();
+    let (behind, ahead) = match last.ms > node.master().ms {
+        true => (from.ms.saturating_sub(node.master().ms), last.ms.saturating_sub(from.ms)),
+        false => (from.seq.saturating_sub(node.master().seq), last.seq.saturating_sub(from.seq)),
+    };
+    if behind < ahead {
+        return node.items_start();
+    }
+    let mut start = node.items_end();
+    while let Some(item) = node.item_before(start).filter(|item| item.id >= from) {
+        start = item.start();
+    }
+    start
+}
+
+impl NodeLimits {
+    /// Whether a node may take an entry of so many bytes. Redis goes by these numbers.
+    fn admit(self, node: &Node, text: usize) -> bool {
+        let within_bytes = node.bytes().len() + text < self.bytes_max();
+        let entries = || node.live() + node.deleted();
+        within_bytes && (self.entries == 0 || entries() < self.entries)
+    }
+}
