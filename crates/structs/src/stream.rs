@@ -98,8 +98,10 @@ impl Stream {
     #[must_use]
     pub fn from_nodes(nodes: Vec<(EntryId, Vec<u8>, usize)>, counters: Counters) -> Stream {
         let node = |(id, bytes, live)| Node::from_parts(id, bytes, live);
-        let mut stream =
-            Stream { log: Log::from_nodes(nodes.into_iter().map(node).collect()), ..Stream::default() };
+        let mut stream = Stream {
+            log: Log::from_nodes(nodes.into_iter().map(node).collect()),
+            ..Stream::default()
+        };
         stream.set_counters(counters);
         stream.find_first();
         stream

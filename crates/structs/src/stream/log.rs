@@ -82,11 +82,7 @@ impl Log {
     }
 
     /// Sweeps the node with the entry of this rank: see [`Node::sweep`].
-    pub(super) fn sweep(
-        &mut self,
-        rank: u64,
-        decide: impl FnMut(EntryId) -> Verdict,
-    ) -> usize {
+    pub(super) fn sweep(&mut self, rank: u64, decide: impl FnMut(EntryId) -> Verdict) -> usize {
         self.tree.edit_at(rank, |node, _| node.sweep(decide))
     }
 

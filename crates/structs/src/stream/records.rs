@@ -70,22 +70,28 @@ impl<R: Record> Records<R> {
     /// Puts a record in, or in the place of the one with its ID.
     pub(super) fn put(&mut self, record: R) {
         let id = record.id();
-        self.tree.edit_by(|bound| bound.cmp(&id), |page| match page.find(id) {
-            Ok(at) => page.0[at] = record,
-            Err(at) => {
-                page.make_room();
-                page.0.insert(at, record);
-            }
-        });
+        self.tree.edit_by(
+            |bound| bound.cmp(&id),
+            |page| match page.find(id) {
+                Ok(at) => page.0[at] = record,
+                Err(at) => {
+                    page.make_room();
+                    page.0.insert(at, record);
+                }
+            },
+        );
     }
 
     pub(super) fn remove(&mut self, id: EntryId) -> Option<R> {
         let found = self.get(id)?;
-        self.tree.edit_by(|bound| bound.cmp(&id), |page| {
-            if let Ok(at) = page.find(id) {
-                page.0.remove(at);
-            }
-        });
+        self.tree.edit_by(
+            |bound| bound.cmp(&id),
+            |page| {
+                if let Ok(at) = page.find(id) {
+                    page.0.remove(at);
+                }
+            },
+        );
         Some(found)
     }
 

@@ -1,1 +1,303 @@
-//! t
+//! Streams against a `BTreeMap`: by random steps with clones kept aside; nodes byte by byte, and
+//! groups against a naive model.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
+
+use super::{
+    Counters, EntryId, Group, Idempotence, IdempotenceLimits, NodeLimits, Pair, References, Stream,
+    Threshold, Trim, validate,
+};
+use crate::listpack::{Element, Listpack};
+
+const LIMITS: NodeLimits = NodeLimits { bytes: 300, entries: 7 };
+
+type Model = BTreeMap<EntryId, Vec<(Vec<u8>, Vec<u8>)>>;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append { ms: u64, seq: u64, fields: Vec<(u8, u16)> },
+    Delete { at: u16 },
+    Trim { length: bool, at: u16, approximate: bool, limit: u8 },
+    Keep,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let fields = prop::collection::vec((0..3_u8, any::<u16>()), 1..4);
+    prop_oneof![
+        12 => (0..3_u64, 0..4_u64, fields)
+            .prop_map(|(ms, seq, fields)| Step::Append { ms, seq, fields }),
+        5 => any::<u16>().prop_map(|at| Step::Delete { at }),
+        1 => (any::<bool>(), any::<u16>(), any::<bool>(), 0..20_u8).prop_map(
+            |(length, at, approximate, limit)| Step::Trim { length, at, approximate, limit }
+        ),
+        1 => Just(Step::Keep),
+    ]
+}
+
+fn id(ms: u64, seq: u64) -> EntryId {
+    EntryId::new(ms, seq)
+}
+
+fn nth(model: &Model, at: u16) -> Option<EntryId> {
+    model.keys().nth(usize::from(at) % model.len().max(1)).copied()
+}
+
+fn append(stream: &mut Stream, model: &mut Model, id: EntryId, fields: &[(u8, u16)]) {
+    let text = |(field, value): &(u8, u16)| {
+        let value = match value % 3 {
+            0 => value.to_string().into_bytes(),
+            _ => vec![b'v'; usize::from(value % 70)],
+        };
+        (vec![b'a' + field], value)
+    };
+    let fields: Vec<_> = fields.iter().map(text).collect();
+    let pairs: Vec<Pair<'_>> = fields.iter().map(|(field, value)| (&**field, &**value)).collect();
+    stream.append(id, &pairs, LIMITS);
+    model.insert(id, fields);
+}
+
+fn trim(stream: &mut Stream, model: &mut Model, step: &Step) {
+    let Step::Trim { length, at, approximate, limit } = *step else { return };
+    let least = nth(model, at).unwrap_or(EntryId::MIN);
+    let most = u64::from(at) % (model.len() as u64 + 2);
+    let threshold = if length { Threshold::Length(most) } else { Threshold::Id(least) };
+    let limit = if approximate { u64::from(limit) } else { 0 };
+    let trim = Trim { threshold, approximate, limit, references: References::Keep };
+    let wanted = match length {
+        true => (model.len() as u64).saturating_sub(most),
+        false => model.range(..least).count() as u64,
+    };
+    let (deleted, _) = stream.trim(&trim);
+    match approximate {
+        false => assert_eq!(deleted, wanted),
+        true => assert!(deleted <= wanted && (limit == 0 || deleted <= limit)),
+    }
+    (0..deleted).for_each(|_| _ = model.pop_first());
+    if approximate && limit == 0 {
+        let first = stream.nodes().next().map_or(0, |node| node.live() as u64);
+        assert!(wanted - deleted < first.max(1) || !length, "whole nodes are gone");
+    }
+}
+
+fn agree(stream: &Stream, model: &Model) {
+    assert_eq!(stream.len(), model.len() as u64);
+    assert_eq!(stream.first_id(), model.keys().next().copied().unwrap_or_default());
+    let found: Vec<_> = stream.range(EntryId::MIN, EntryId::MAX).collect();
+    assert_eq!(found.len(), model.len());
+    for (item, (id, fields)) in found.iter().zip(model) {
+        assert_eq!(item.id, *id);
+        let texts = item.fields.clone().map(|(field, value)| (field.to_vec(), value.to_vec()));
+        assert_eq!(&texts.collect::<Vec<_>>(), fields);
+    }
+    for node in stream.nodes() {
+        assert_eq!(validate(node.master(), node.bytes()), Ok(node.live()));
+    }
+    let heap: usize = stream.nodes().map(|node| node.bytes().len()).sum();
+    assert!(stream.memory() >= heap);
+}
+
+fn ranges_agree(stream: &Stream, model: &Model, from: EntryId, to: EntryId) {
+    let (low, high) = if from <= to { (from, to) } else { (to, from) };
+    let wanted: Vec<_> = model.range(low..=high).map(|(id, _)| *id).collect();
+    let found: Vec<_> = stream.range(low, high).map(|item| item.id).collect();
+    assert_eq!(found, wanted);
+    let mut back: Vec<_> = stream.range_back(low, high).map(|item| item.id).collect();
+    back.reverse();
+    assert_eq!(back, wanted);
+    if low < high {
+        assert_eq!(stream.range(high, low).count() + stream.range_back(high, low).count(), 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_stream_is_a_map_of_entries(
+        steps in prop::collection::vec(step(), 1..160),
+        bounds in prop::collection::vec((0..200_u64, 0..6_u64), 8),
+    ) {
+        let (mut stream, mut model) = (Stream::default(), Model::new());
+        let mut kept: Vec<(Stream, Model)> = Vec::new();
+        let (mut last, mut added, mut max_deleted) = (EntryId::MIN, 0, EntryId::MIN);
+        for step in &steps {
+            match step {
+                Step::Append { ms, seq, fields } => {
+                    last = id(last.ms + ms, if *ms == 0 { last.seq + 1 + seq } else { *seq });
+                    added += 1;
+                    append(&mut stream, &mut model, last, fields);
+                }
+                Step::Delete { at } => {
+                    let target = nth(&model, *at).unwrap_or(id(5, 5));
+                    let found = model.remove(&target).is_some();
+                    assert_eq!(stream.delete(target), found);
+                    assert!(!stream.delete(target), "it is gone");
+                    if found {
+                        max_deleted = max_deleted.max(target);
+                    }
+                }
+                Step::Trim { .. } => trim(&mut stream, &mut model, step),
+                Step::Keep => kept.push((stream.clone(), model.clone())),
+            }
+            assert_eq!(stream.len(), model.len() as u64);
+        }
+        kept.push((stream.clone(), model.clone()));
+        kept.iter().for_each(|(stream, model)| agree(stream, model));
+        bounds.windows(2).for_each(|pair| {
+            ranges_agree(&stream, &model, id(pair[0].0, pair[0].1), id(pair[1].0, pair[1].1));
+        });
+        assert_eq!((stream.last_id(), stream.entries_added()), (last, added));
+        assert_eq!(stream.max_deleted_id(), max_deleted);
+        let nodes = stream.nodes().map(|node| (node.master(), node.bytes().to_vec(), node.live()));
+        let counters =
+            Counters { last_id: last, max_deleted_id: max_deleted, entries_added: added };
+        agree(&Stream::from_nodes(nodes.collect(), counters), &model);
+    }
+
+    #[test]
+    fn what_is_pending_is_known_by_entry_and_by_owner(
+        steps in prop::collection::vec((0..6_u8, 0..400_u64, 0..3_usize, 0..50_i64), 1..600),
+    ) {
+        let names: [&[u8]; 3] = [b"a", b"b", b"c"];
+        let mut stream = Stream::default();
+        assert!(stream.create_group(b"g", Group::new(EntryId::MIN, None)));
+        let empty = stream.memory();
+        let mut model: BTreeMap<EntryId, (Option<&[u8]>, i64, u64)> = BTreeMap::new();
+        for (kind, number, name, time) in steps {
+            let (entry, name) = (id(number, 0), names[name]);
+            stream.edit_group(b"g", |group| match kind {
+                0..=2 => {
+                    group.create_consumer(name, time);
+                    group.deliver(entry, name, time, number);
+                    model.insert(entry, (Some(name), time, number));
+                }
+                3 => assert_eq!(group.acknowledge(entry), model.remove(&entry).is_some()),
+                4 => {
+                    group.give_back(entry, number);
+                    model.insert(entry, (None, 0, number));
+                }
+                _ if time == 7 => {
+                    let owned = |owner: Option<&[u8]>| owner == Some(name);
+                    let count = model.values().filter(|(owner, ..)| owned(*owner)).count();
+                    let had = group.delete_consumer(name);
+                    assert_eq!(had.unwrap_or(0), count as u64);
+                    model.retain(|_, (owner, ..)| !owned(*owner));
+                }
+                _ => group.see(name, time),
+            });
+        }
+        let group = stream.group(b"g").expect("it was made");
+        let all: Vec<_> = group.pending_from(EntryId::MIN).collect();
+        assert_eq!(all.len(), model.len());
+        for (found, (entry, (owner, time, deliveries))) in all.iter().zip(&model) {
+            assert_eq!((found.id, found.delivered_at, found.deliveries), (*entry, *time, *deliveries));
+            assert_eq!(group.owner_of(found), owner.unwrap_or_default());
+            assert_eq!(group.pending(*entry), Some(*found));
+        }
+        let given_back = model.values().filter(|(owner, ..)| owner.is_none()).count();
+        assert_eq!(group.given_back_count(), given_back as u64);
+        for (name, consumer) in group.consumers() {
+            let owned = model.iter().filter(|(_, (owner, ..))| *owner == Some(name));
+            let wanted: Vec<_> = owned.map(|(entry, _)| *entry).collect();
+            let found: Vec<_> = consumer.owned_from(EntryId::MIN).collect();
+            assert_eq!((consumer.pending_count(), &found), (wanted.len() as u64, &wanted));
+        }
+        let early: Vec<_> = group.pending_not_after(20).map(|pending| pending.id).collect();
+        let wanted: Vec<_> =
+            model.iter().filter(|(_, (_, time, _))| *time <= 20).map(|(entry, _)| *entry).collect();
+        assert_eq!(early, wanted);
+        let kept = stream.clone();
+        model.keys().for_each(|entry| stream.forget(*entry));
+        for name in names {
+            stream.edit_group(b"g", |group| group.delete_consumer(name));
+        }
+        assert_eq!(stream.memory(), empty);
+        assert_eq!(kept.group(b"g").map(Group::pending_count), Some(model.len() as u64));
+    }
+
+    #[test]
+    fn no_bytes_make_validation_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let _ = validate(EntryId::MIN, &bytes);
+        let mut listpack = crate::listpack::new();
+        for byte in bytes {
+            let element = Element::Integer(i64::from(byte) % 7 - 1);
+            crate::listpack::push_back(&mut listpack, element);
+        }
+        let _ = validate(EntryId::MIN, &listpack);
+    }
+}
+
+#[test]
+fn a_node_has_the_bytes_of_redis() {
+    let mut stream = Stream::default();
+    stream.append(id(5, 1), &[(b"f", b"1"), (b"g", b"x")], LIMITS);
+    stream.append(id(6, 0), &[(b"f", b"2"), (b"g", b"y")], LIMITS);
+    stream.append(id(6, 1), &[(b"h", b"3")], LIMITS);
+    assert!(stream.delete(id(6, 0)));
+    let node = stream.nodes().next().expect("there are entries");
+    let found: Vec<_> = Listpack::new(node.bytes()).iter().map(Element::to_vec).collect();
+    // The documentation of the RDB format has no word on nodes; `DEBUG LISTPACK` and a DUMP of
+    // Redis 8.2 show them.
+    let wanted = "2 1 2 f g 0 2 0 0 1 x 5 3 1 -1 2 y 5 0 1 0 1 h 3 6";
+    let wanted: Vec<_> = wanted.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+    assert_eq!(found, wanted);
+    assert_eq!(node.master(), id(5, 1));
+}
+
+#[test]
+fn nodes_grow_as_far_as_the_limits_say() {
+    let nodes_of = |limits: NodeLimits| {
+        let mut stream = Stream::default();
+        (1..=20).for_each(|ms| stream.append(id(ms, 0), &[(b"field", b"value")], limits));
+        stream.nodes().map(super::Node::live).collect::<Vec<_>>()
+    };
+    assert_eq!(nodes_of(NodeLimits { bytes: 0, entries: 0 }), [20]);
+    assert_eq!(nodes_of(NodeLimits { bytes: 0, entries: 8 }), [8, 8, 4]);
+    assert_eq!(nodes_of(NodeLimits { bytes: 1, entries: 0 }), [1; 20]);
+}
+
+#[test]
+fn acknowledged_entries_go_and_references_go_with_entries() {
+    let mut stream = Stream::default();
+    (1..=9).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
+    let mut group = Group::new(id(7, 0), Some(7));
+    group.create_consumer(b"c", 0);
+    [2, 5].iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
+    stream.create_group(b"g", group);
+    let ids = |stream: &Stream| {
+        stream.range(EntryId::MIN, EntryId::MAX).map(|item| item.id.ms).collect::<Vec<_>>()
+    };
+    let trim = |stream: &Stream, references| {
+        let mut stream = stream.clone();
+        let threshold = Threshold::Length(3);
+        let trim = Trim { threshold, approximate: false, limit: 0, references };
+        let (deleted, _) = stream.trim(&trim);
+        let pending = stream.group(b"g").map(Group::pending_count);
+        (deleted, ids(&stream), pending.unwrap_or(0), stream.first_id().ms)
+    };
+    assert_eq!(trim(&stream, References::Keep), (6, vec![7, 8, 9], 2, 7));
+    assert_eq!(trim(&stream, References::Delete), (6, vec![7, 8, 9], 0, 7));
+    assert_eq!(trim(&stream, References::Acknowledged), (5, vec![2, 5, 8, 9], 2, 2));
+    assert!(stream.is_referred_to(id(5, 0)) && stream.is_referred_to(id(8, 0)));
+    assert!(!stream.is_referred_to(id(1, 0)));
+}
+
+#[test]
+fn producers_are_remembered_for_a_time_and_up_to_a_number() {
+    let mut sent = Idempotence::new(IdempotenceLimits { duration: 10, size: 3 });
+    let empty = sent.memory();
+    for number in 1..=4 {
+        sent.record(b"p", number.to_string().as_bytes(), id(number, 0), number as i64);
+    }
+    assert_eq!(sent.find(b"p", b"1", 4), None);
+    assert_eq!(sent.find(b"p", b"2", 4), Some(id(2, 0)));
+    assert_eq!(sent.find(b"p", b"2", 10_002), Some(id(2, 0)));
+    assert_eq!(sent.find(b"p", b"2", 10_003), None);
+    assert_eq!(sent.find(b"q", b"2", 4), None);
+    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count()), (1, 3, 4));
+    sent.record(b"p", b"9", id(20_000, 0), 20_000);
+    assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count()), (1, 1, 5));
+    assert!(sent.memory() > empty);
+}

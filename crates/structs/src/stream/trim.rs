@@ -2,10 +2,10 @@
 //!
 //! Invariant: what is taken out is what Redis would, node by node: its nodes hold the same entries.
 
+use super::Stream;
 use super::id::EntryId;
 use super::log::Removed;
 use super::node::Verdict;
-use super::Stream;
 
 /// Up to where a stream is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
