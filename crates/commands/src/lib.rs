@@ -23,6 +23,7 @@ pub mod list;
 pub mod member_ttl;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 #[cfg(test)]
 mod testing;
@@ -53,6 +54,7 @@ pub const FAMILIES: &[&[&DataCommand]] = &[
     member_ttl::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
+    stream::COMMANDS,
     string::COMMANDS,
 ];
 

@@ -192,6 +192,20 @@ impl Stream {
         self.log.range_back(from, to)
     }
 
+    /// How many entries are below an ID, but for what its node holds.
+    #[must_use]
+    pub fn about_below(&self, id: EntryId) -> u64 {
+        self.log.about_below(id)
+    }
+
+    /// How many entries are from one ID to another at most, to a node or two.
+    #[must_use]
+    pub fn about_between(&self, from: EntryId, to: EntryId) -> u64 {
+        let node = |id| self.log.node_size(id);
+        let below = self.about_below(to).saturating_sub(self.about_below(from));
+        if from > to { 0 } else { below + node(to) }
+    }
+
     /// Deletes an entry; `false` if there is none.
     pub fn delete(&mut self, id: EntryId) -> bool {
         let found = self.log.delete(id);
@@ -263,15 +277,16 @@ impl Stream {
         self.groups.refer_to(id)
     }
 
-    /// Makes every group forget that it has an entry pending.
-    pub fn forget(&mut self, id: EntryId) {
+    /// Makes every group forget that it has an entry pending; `false` if none has.
+    pub fn forget(&mut self, id: EntryId) -> bool {
         let having = |(name, group): (&Name, &Arc<Group>)| {
             group.pending(id).is_some().then(|| Arc::clone(name))
         };
         let names: Vec<Name> = self.groups.by_name.iter().filter_map(having).collect();
-        for name in names {
-            self.edit_group(&name, |group| group.acknowledge(id));
+        for name in &names {
+            self.edit_group(name, |group| group.acknowledge(id));
         }
+        !names.is_empty()
     }
 
     /// What producers sent lately, if they say so.

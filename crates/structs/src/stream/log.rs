@@ -61,6 +61,16 @@ impl Log {
         self.get(id).is_some()
     }
 
+    /// How many entries lie before the node that has, or would have, an ID.
+    pub(super) fn about_below(&self, id: EntryId) -> u64 {
+        self.tree.find(|bound| bound.cmp(&id)).map_or(0, |(_, rank)| rank)
+    }
+
+    /// How many entries that node has.
+    pub(super) fn node_size(&self, id: EntryId) -> u64 {
+        self.tree.get(|bound| bound.cmp(&id)).map_or(0, |node| node.live() as u64)
+    }
+
     /// The entries from one ID to another, both included.
     pub(super) fn range(&self, from: EntryId, to: EntryId) -> Items<'_> {
         let first = self.tree.find(|bound| bound.cmp(&from)).map_or(0, |(_, rank)| rank);

@@ -118,7 +118,7 @@ impl Stream {
             Verdict::Delete
         });
         if references == References::Delete {
-            gone.iter().for_each(|id| self.forget(*id));
+            gone.iter().for_each(|id| _ = self.forget(*id));
         }
         here as u64
     }

@@ -1,0 +1,271 @@
+//! XGROUP: making, moving and removing groups and their consumers.
+//!
+//! Invariant: a subcommand that refuses leaves no stream behind that it made.
+
+use keyspace::{EventClass, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::stream::{EntryId, Group as ReadingGroup, Stream};
+
+use super::ids;
+use super::{PENDING_NS, edit, edit_group, no_group_of, wrong_subcommand};
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use crate::errors::unknown_subcommand;
+use crate::keys::{Access, at};
+use crate::text::reply_help;
+use crate::{DataCommand, Handler};
+
+const NO_STREAM: Refusal = Refusal::error(
+    "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to \
+     use the MKSTREAM option to create an empty stream automatically.",
+);
+const GROUP_EXISTS: Refusal = Refusal::error("BUSYGROUP Consumer Group name already exists");
+const WRONG_ENTRIES_READ: Refusal =
+    Refusal::error("ERR value for ENTRIESREAD must be positive or -1");
+
+pub(super) const XGROUP: DataCommand = Command {
+    spec: Spec {
+        name: "XGROUP",
+        since: "5.0.0",
+        group: Group::Stream,
+        summary: "A container for consumer groups commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..Spec::BASE
+    },
+    subcommands: &[CREATE, CREATECONSUMER, DELCONSUMER, DESTROY, HELP, SETID],
+    run: |_, args, _| Err(unknown_subcommand("XGROUP", &args[1])),
+};
+
+/// What the subcommands have in common.
+const SUBCOMMAND: Spec = Spec {
+    since: "5.0.0",
+    group: Group::Stream,
+    complexity: "O(1)",
+    flags: Flags::WRITE,
+    ..Spec::BASE
+};
+
+const fn subcommand(spec: Spec, run: Handler) -> DataCommand {
+    Command { spec, subcommands: &[], run }
+}
+
+const CREATE: DataCommand = subcommand(
+    Spec {
+        name: "CREATE",
+        syntax: "key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
+        summary: "Creates a consumer group.",
+        arity: at_least(5),
+        flags: Flags::WRITE.and(Flags::DENYOOM),
+        keys: &[at(2, Access::RW.and(Access::INSERT))],
+        history: &[("7.0.0", "Added the `entries_read` named argument.")],
+        ..SUBCOMMAND
+    },
+    create,
+);
+
+const SETID: DataCommand = subcommand(
+    Spec {
+        name: "SETID",
+        syntax: "key group <id | $> [ENTRIESREAD entries-read]",
+        summary: "Sets the last-delivered ID of a consumer group.",
+        arity: at_least(5),
+        keys: &[at(2, Access::RW.and(Access::UPDATE))],
+        history: &[("7.0.0", "Added the optional `entries_read` argument.")],
+        ..SUBCOMMAND
+    },
+    setid,
+);
+
+const DESTROY: DataCommand = subcommand(
+    Spec {
+        name: "DESTROY",
+        syntax: "key group",
+        summary: "Destroys a consumer group.",
+        complexity: "O(N) where N is the number of entries in the group's pending entries list \
+                     (PEL).",
+        arity: exactly(4),
+        keys: &[at(2, Access::RW.and(Access::DELETE))],
+        ..SUBCOMMAND
+    },
+    destroy,
+);
+
+const CREATECONSUMER: DataCommand = subcommand(
+    Spec {
+        name: "CREATECONSUMER",
+        since: "6.2.0",
+        syntax: "key group consumer",
+        summary: "Creates a consumer in a consumer group.",
+        arity: exactly(5),
+        flags: Flags::WRITE.and(Flags::DENYOOM),
+        keys: &[at(2, Access::RW.and(Access::INSERT))],
+        ..SUBCOMMAND
+    },
+    createconsumer,
+);
+
+const DELCONSUMER: DataCommand = subcommand(
+    Spec {
+        name: "DELCONSUMER",
+        syntax: "key group consumer",
+        summary: "Deletes a consumer from a consumer group.",
+        arity: exactly(5),
+        keys: &[at(2, Access::RW.and(Access::DELETE))],
+        ..SUBCOMMAND
+    },
+    delconsumer,
+);
+
+/// What may follow the ID of CREATE and SETID.
+#[derive(Default)]
+struct Words {
+    makes_stream: bool,
+    entries_read: Option<u64>,
+}
+
+impl Words {
+    fn read(args: Args<'_>, may_make: bool) -> Result<Self, Refusal> {
+        let mut words = Self::default();
+        let mut options = Options::from(args, 5);
+        while let Some(word) = options.word() {
+            if may_make && is(word, "MKSTREAM") {
+                words.makes_stream = true;
+            } else if is(word, "ENTRIESREAD") && options.position() < args.len() {
+                words.entries_read = match options.integer()? {
+                    -1 => None,
+                    read => Some(u64::try_from(read).map_err(|_| WRONG_ENTRIES_READ)?),
+                };
+            } else {
+                return Err(wrong_subcommand("XGROUP", &args[1]));
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// The ID that a group goes on behind.
+fn position(id: &[u8], stream: Option<&Stream>) -> Result<EntryId, Refusal> {
+    match id {
+        b"$" => Ok(stream.map_or(EntryId::MIN, Stream::last_id)),
+        _ => ids::exact(id),
+    }
+}
+
+fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, name) = (&args[2], &args[3]);
+    let words = Words::read(args, true)?;
+    let stream = tx.peek_view::<Stream>(key)?;
+    if stream.is_none() && !words.makes_stream {
+        return Err(NO_STREAM);
+    }
+    let last_id = position(&args[4], stream)?;
+    if stream.is_some_and(|stream| stream.group(name).is_some()) {
+        return Err(GROUP_EXISTS);
+    }
+    let added = stream.map_or(0, Stream::entries_added);
+    let group = ReadingGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
+    edit(tx, key, |stream| stream.create_group(name, group))?;
+    tx.event(EventClass::Stream, "xgroup-create", key);
+    tx.effects_mut().add_changes(1);
+    reply.ok();
+    Ok(())
+}
+
+/// Refuses unless there is the stream, and the group in it.
+fn look<'a>(tx: &'a Tx, args: Args<'_>) -> Result<(&'a Stream, &'a ReadingGroup), Refusal> {
+    let stream = tx.peek_view::<Stream>(&args[2])?.ok_or(NO_STREAM)?;
+    let group = stream.group(&args[3]).ok_or_else(|| no_group_of(&args[2], &args[3]))?;
+    Ok((stream, group))
+}
+
+fn setid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, name) = (&args[2], &args[3]);
+    let words = Words::read(args, false)?;
+    let (stream, _) = look(tx, args)?;
+    let last_id = position(&args[4], Some(stream))?;
+    let added = stream.entries_added();
+    edit_group(tx, key, name, |group| {
+        group.last_id = last_id;
+        group.entries_read = words.entries_read.map(|read| read.min(added));
+    })?;
+    tx.event(EventClass::Stream, "xgroup-setid", key);
+    tx.effects_mut().add_changes(1);
+    reply.ok();
+    Ok(())
+}
+
+fn destroy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, name) = (&args[2], &args[3]);
+    let stream = tx.peek_view::<Stream>(key)?.ok_or(NO_STREAM)?;
+    let Some(group) = stream.group(name) else {
+        reply.integer(0);
+        return Ok(());
+    };
+    tx.charge(group.pending_count())?;
+    edit(tx, key, |stream| stream.destroy_group(name))?;
+    tx.event(EventClass::Stream, "xgroup-destroy", key);
+    tx.effects_mut().add_changes(1);
+    reply.integer(1);
+    Ok(())
+}
+
+fn createconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, name, now) = (&args[2], &args[3], tx.now());
+    let (_, group) = look(tx, args)?;
+    let is_new = group.consumer(&args[4]).is_none();
+    if is_new {
+        edit_group(tx, key, name, |group| group.create_consumer(&args[4], now))?;
+        tx.event(EventClass::Stream, "xgroup-createconsumer", key);
+        tx.effects_mut().add_changes(1);
+    }
+    reply.integer(i64::from(is_new));
+    Ok(())
+}
+
+fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let (key, name) = (&args[2], &args[3]);
+    let (_, group) = look(tx, args)?;
+    let Some(consumer) = group.consumer(&args[4]) else {
+        reply.integer(0);
+        return Ok(());
+    };
+    tx.charge(consumer.pending_count().saturating_mul(PENDING_NS))?;
+    let pending = edit_group(tx, key, name, |group| group.delete_consumer(&args[4]))?;
+    tx.event(EventClass::Stream, "xgroup-delconsumer", key);
+    tx.effects_mut().add_changes(1);
+    reply.integer(pending.unwrap_or(0) as i64);
+    Ok(())
+}
+
+const HELP: DataCommand = subcommand(
+    Spec {
+        name: "HELP",
+        summary: "Returns helpful text about the different subcommands.",
+        arity: exactly(2),
+        flags: Flags::LOADING.and(Flags::STALE),
+        ..SUBCOMMAND
+    },
+    help,
+);
+
+fn help(_: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let lines = [
+        "CREATE <key> <groupname> <id|$> [option]",
+        "    Create a new consumer group. Options are:",
+        "    * MKSTREAM",
+        "      Create the empty stream if it does not exist.",
+        "    * ENTRIESREAD entries_read",
+        "      Set the group's entries_read counter (internal use).",
+        "CREATECONSUMER <key> <groupname> <consumer>",
+        "    Create a new consumer in the specified group.",
+        "DELCONSUMER <key> <groupname> <consumer>",
+        "    Remove the specified consumer.",
+        "DESTROY <key> <groupname>",
+        "    Remove the specified group.",
+        "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+        "    Set the current group ID and entries_read counter.",
+    ];
+    reply_help("XGROUP", &lines, reply);
+    Ok(())
+}

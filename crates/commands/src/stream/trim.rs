@@ -1,0 +1,206 @@
+//! XTRIM, and the words about trimming that XADD has too.
+//!
+//! Invariant: an approximate trim reaches the journal as the exact one that gives the same.
+
+use keyspace::{EventClass, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::stream::{EntryId, References, Stream, Threshold, Trim};
+
+use super::ids;
+use super::{ENTRY_NS, PENDING_NS, edit, node_limits, references};
+use crate::DataCommand;
+use crate::arguments::{Options, is};
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::SYNTAX;
+use crate::keys::{Access, first};
+
+const TWO_STRATEGIES: Refusal = Refusal::error(
+    "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+);
+const NEGATIVE_MAXLEN: Refusal = Refusal::error("ERR The MAXLEN argument must be >= 0.");
+const NEGATIVE_LIMIT: Refusal = Refusal::error("ERR The LIMIT argument must be >= 0.");
+const LIMIT_ALONE: Refusal =
+    Refusal::error("ERR syntax error, LIMIT cannot be used without specifying a trimming strategy");
+const LIMIT_EXACT: Refusal =
+    Refusal::error("ERR syntax error, LIMIT cannot be used without the special ~ option");
+const NO_STRATEGY: Refusal =
+    Refusal::error("ERR syntax error, XTRIM must be called with a trimming strategy");
+
+/// What an approximate trim looks at, at most, where nodes have no number of entries.
+const LIMIT_OF_ENDLESS_NODES: u64 = 10_000;
+const DEFAULT_LIMIT_MAX: u64 = 1_000_000;
+const DEFAULT_LIMIT_NODES: u64 = 100;
+
+/// About what it takes to drop an entry together with its node, in nanoseconds.
+const DROPPED_NS: u64 = 3;
+
+/// Words about trimming, as they are read one by one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct TrimWords {
+    threshold: Option<Threshold>,
+    approximate: bool,
+    limit: Option<u64>,
+    references: Option<References>,
+}
+
+impl TrimWords {
+    /// Takes a word, and what belongs to it, if it is about trimming.
+    pub(super) fn take(
+        &mut self,
+        word: &[u8],
+        args: Args<'_>,
+        options: &mut Options<'_>,
+    ) -> Result<bool, Refusal> {
+        let left = args.len() - options.position();
+        if left > 0 && (is(word, "MAXLEN") || is(word, "MINID")) {
+            if self.threshold.is_some() {
+                return Err(TWO_STRATEGIES);
+            }
+            let next = &args[options.position()];
+            self.approximate = left >= 2 && next == b"~";
+            if self.approximate || left >= 2 && next == b"=" {
+                options.word();
+            }
+            self.threshold = Some(match is(word, "MAXLEN") {
+                true => {
+                    let most = options.integer()?;
+                    Threshold::Length(u64::try_from(most).map_err(|_| NEGATIVE_MAXLEN)?)
+                }
+                false => Threshold::Id(ids::exact(options.value()?)?),
+            });
+            return Ok(true);
+        }
+        if left > 0 && is(word, "LIMIT") {
+            self.limit = Some(u64::try_from(options.integer()?).map_err(|_| NEGATIVE_LIMIT)?);
+            return Ok(true);
+        }
+        if self.references.is_none() {
+            self.references = references(word);
+            return Ok(self.references.is_some());
+        }
+        Ok(false)
+    }
+
+    /// The trim that the words ask for together.
+    pub(super) fn finish(self, tx: &Tx) -> Result<Option<Trim>, Refusal> {
+        let Some(threshold) = self.threshold else {
+            return match self.limit {
+                None => Ok(None),
+                Some(0) => Err(LIMIT_EXACT),
+                Some(_) => Err(LIMIT_ALONE),
+            };
+        };
+        let limit = match (self.limit, self.approximate) {
+            (Some(_), false) => return Err(LIMIT_EXACT),
+            (Some(limit), true) => limit,
+            (None, false) => 0,
+            (None, true) => match node_limits(tx).entries as u64 {
+                0 => LIMIT_OF_ENDLESS_NODES,
+                entries => entries.saturating_mul(DEFAULT_LIMIT_NODES).min(DEFAULT_LIMIT_MAX),
+            },
+        };
+        let references = self.references.unwrap_or_default();
+        Ok(Some(Trim { threshold, approximate: self.approximate, limit, references }))
+    }
+}
+
+/// Charges a transaction for a trim that it is about to make.
+pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusal> {
+    let going = match trim.threshold {
+        Threshold::Length(most) => stream.len().saturating_sub(most),
+        Threshold::Id(least) => stream.about_below(least),
+    };
+    let going = if trim.limit == 0 { going } else { going.min(trim.limit) };
+    let each = match trim.references {
+        References::Keep => DROPPED_NS,
+        _ => DROPPED_NS + ENTRY_NS + PENDING_NS * stream.groups().len() as u64,
+    };
+    tx.charge(going.saturating_mul(each))
+}
+
+/// The words for the journal that trim a stream to what it is now.
+pub(super) fn exact_words(trim: &Trim, stream: &Stream) -> [Vec<u8>; 4] {
+    let (name, threshold) = match trim.threshold {
+        Threshold::Length(_) if trim.approximate => ("MAXLEN", stream.len().to_string()),
+        Threshold::Length(most) => ("MAXLEN", most.to_string()),
+        Threshold::Id(least) => {
+            let id = if trim.approximate { first_or_after(stream) } else { least };
+            ("MINID", id.to_string())
+        }
+    };
+    let references = match trim.references {
+        References::Keep => "KEEPREF",
+        References::Delete => "DELREF",
+        References::Acknowledged => "ACKED",
+    };
+    [name, "=", &threshold, references].map(|word| word.as_bytes().to_vec())
+}
+
+/// Where the stream begins; behind its last ID where it is empty.
+fn first_or_after(stream: &Stream) -> EntryId {
+    if stream.is_empty() {
+        return stream.last_id().next().unwrap_or(EntryId::MAX);
+    }
+    stream.first_id()
+}
+
+pub(super) const XTRIM: DataCommand = Command {
+    spec: Spec {
+        name: "XTRIM",
+        since: "5.0.0",
+        group: Group::Stream,
+        syntax: "key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] \
+                 [KEEPREF | DELREF | ACKED]",
+        summary: "Deletes messages from the beginning of a stream.",
+        complexity: "O(N), with N being the number of evicted entries. Constant times are very \
+                     small however, since entries are organized in macro nodes containing \
+                     multiple entries that can be released with a single deallocation.",
+        arity: at_least(4),
+        flags: Flags::WRITE,
+        keys: &[first(Access::RW.and(Access::DELETE))],
+        tips: &["nondeterministic_output"],
+        history: &[
+            ("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."),
+            ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
+        ],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: xtrim,
+};
+
+fn xtrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    let key = &args[1];
+    let mut options = Options::from(args, 2);
+    let mut words = TrimWords::default();
+    while let Some(word) = options.word() {
+        if !words.take(word, args, &mut options)? {
+            return Err(SYNTAX);
+        }
+    }
+    if words.threshold.is_none() && words.limit.unwrap_or(0) == 0 {
+        return Err(NO_STRATEGY);
+    }
+    let trim = words.finish(tx)?.ok_or(NO_STRATEGY)?;
+    let Some(stream) = tx.peek_view::<Stream>(key)? else {
+        reply.integer(0);
+        return Ok(());
+    };
+    charge(tx, stream, &trim)?;
+    let (deleted, exact) = edit(tx, key, |stream| {
+        let (deleted, _) = stream.trim(&trim);
+        (deleted, exact_words(&trim, stream))
+    })?;
+    if deleted > 0 {
+        tx.event(EventClass::Stream, "xtrim", key);
+        tx.effects_mut().add_changes(deleted);
+        if trim.approximate {
+            let [name, operator, threshold, references] = &exact;
+            let words: [&[u8]; 6] = [b"XTRIM", key, name, operator, threshold, references];
+            let plain = trim.references == References::Keep;
+            tx.effects_mut().instead(if plain { &words[..5] } else { &words });
+        }
+    }
+    reply.integer(deleted as i64);
+    Ok(())
+}
