@@ -323,6 +323,17 @@ fn times_are_refused_as_redis_refuses_them() {
         HGETEX h PXAT 70368744177664 FIELDS 1 b => -ERR invalid expire time in 'hgetex' command
         HGETEX s FOO x FIELDS 1 a
             => -WRONGTYPE Operation against a key holding the wrong kind of value
+        "#,
+    );
+}
+
+#[test]
+fn values_with_times_are_refused_as_redis_refuses_them() {
+    talk(
+        &mut Session::new(),
+        r#"
+        HSET h a 1 b 2 => :2
+        SET s 1 => +OK
         HSETEX h FNX FXX FIELDS 1 a 1 => -ERR Only one of FXX or FNX arguments can be specified
         HSETEX h FNX FNX FIELDS 1 a 1 => -ERR Only one of FXX or FNX arguments can be specified
         HSETEX h EX 100 KEEPTTL FIELDS 1 a 1
