@@ -3,7 +3,8 @@
 
 use base::quote::split_arguments;
 use tests::render::render;
-use tests::{Client, Oracle, Server, eventually};
+use tests::server::eventually;
+use tests::{Client, Oracle, Server};
 
 /// Known to every real server, and the same in both protocols.
 const COMMON: &str = r#"
