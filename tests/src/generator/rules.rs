@@ -10,6 +10,11 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("auth", "Redis 8.2 leaves some refusals without a reply; tested by script"),
     ("bgrewriteaof", "writes files"),
     ("bgsave", "writes files"),
+    ("blmove", "waits for its timeout"),
+    ("blmpop", "waits for its timeout"),
+    ("blpop", "waits for its timeout"),
+    ("brpop", "waits for its timeout"),
+    ("brpoplpush", "waits for its timeout"),
     ("client|kill", "ends connections"),
     ("client|no-evict", "tested by script"),
     ("client|no-touch", "changes what OBJECT IDLETIME says"),
@@ -80,8 +85,6 @@ pub(super) fn weight(name: &str) -> u64 {
         "flushall" | "flushdb" | "swapdb" | "select" => 1,
         "set" | "append" | "setrange" | "restore" | "getex" => 20,
         "rpush" | "lpush" => 20,
-        // Each may take a millisecond.
-        "blpop" | "brpop" | "blmpop" | "blmove" | "brpoplpush" => 2,
         // Long replies.
         _ if name.starts_with("command") || name == "info" || name.ends_with("|help") => 1,
         _ => 8,

@@ -146,9 +146,6 @@ const TYPES: &[&[u8]] =
 const HUGE_OFFSETS: &[&[u8]] =
     &[b"536870912", b"2147483648", b"4294967296", b"9223372036854775807", b"-1", b"x", b""];
 
-/// Timeouts that are refused.
-const TIMEOUTS: &[&[u8]] = &[b"-1", b"-inf", b"x", b"", b"nan"];
-
 /// Few, so that what is looked for is often there.
 const ELEMENTS: &[&[u8]] = &[b"a", b"b", b"c", b"1", b"2", b"-3", b"100000", b"", b"element"];
 
@@ -242,11 +239,6 @@ fn special(
         (_, "milliseconds" | "unix-time-milliseconds") => milliseconds(random),
         (_, "seconds" | "unix-time-seconds") => seconds(random),
         (_, "index" | "index1" | "index2" | "db" | "destination-db") => database(random),
-        // The duel waits for both servers, and most requests for nothing that will come.
-        (_, "timeout") => match random.below(8) {
-            0 => pick(random, TIMEOUTS),
-            _ => b"0.001".to_vec(),
-        },
         (_, "element" | "pivot") if random.below(4) > 0 => pick(random, ELEMENTS),
         (_, "cursor") if random.below(4) > 0 => b"0".to_vec(),
         (_, "count") if random.below(2) == 0 => b"1000".to_vec(),
