@@ -4,8 +4,8 @@ use base::quote::split_arguments;
 use tests::render::render;
 use tests::{Client, Oracle, Server};
 
-/// Every writing command of the string, list and generic families, where it changes something, where it
-/// changes nothing, and where it does both. `PAYLOAD` stands for the dump of a string.
+/// Every writing command of the string, list, set and generic families, where it changes something,
+/// where it changes nothing, and where it does both. `PAYLOAD` stands for the dump of a string.
 const REQUESTS: &str = r#"
     SET a 1
     SET new 1
@@ -118,6 +118,28 @@ const REQUESTS: &str = r#"
     BRPOPLPUSH l l 0
     BLPOP new 0.01
     DEL l
+    SADD m a 1 x
+    SADD m a
+    SREM m a nope
+    SREM m a 1 b
+    SREM m nope
+    SMOVE m new a
+    SMOVE m m a
+    SMOVE m new nope
+    SMOVE m o 1
+    SPOP m
+    SPOP m 2
+    SPOP m 10
+    SPOP m 0
+    SPOP new 5
+    SINTERSTORE new m o
+    SINTERSTORE m m o
+    SINTERSTORE m m nope
+    SINTERSTORE new m nope
+    SUNIONSTORE a m o
+    SDIFFSTORE new m m
+    SRANDMEMBER m
+    SMEMBERS m
     FLUSHDB ASYNC
     RANDOMKEY
     SCAN 0
@@ -131,6 +153,8 @@ fn changes_of(client: &mut Client, request: &[Vec<u8>]) -> u64 {
     client.call(&["MSET", "a", "1", "b", "2", "c", "3", "n", "10", "s", "hello"]);
     client.call(&["SET", "v", "x", "EX", "1000"]);
     client.call(&["RPUSH", "l", "one", "two", "one", "three"]);
+    client.call(&["SADD", "m", "a", "b", "1"]);
+    client.call(&["SADD", "o", "1", "2"]);
     let before = changes(client);
     client.call(request);
     changes(client) - before

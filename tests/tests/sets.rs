@@ -62,7 +62,7 @@ const COMMON: &str = r#"
     > SRANDMEMBER s x
     (error) ERR value is not an integer or out of range
     > SRANDMEMBER s -9223372036854775808
-    (error) ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
+    ~ (error) ERR value is out of range, value must between -922*7 and 922*7
     > SADD one a
     (integer) 1
     > SRANDMEMBER one

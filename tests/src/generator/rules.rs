@@ -41,6 +41,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("save", "writes files"),
     ("shutdown", "ends the server"),
     ("slaveof", "makes a replica of the server"),
+    ("spop", "takes members by chance; tested by script"),
     ("ssubscribe", "sends messages"),
     ("subscribe", "sends messages"),
     ("sync", "makes a replica of the connection"),
@@ -84,7 +85,7 @@ pub(super) fn weight(name: &str) -> u64 {
         // An empty world teaches little.
         "flushall" | "flushdb" | "swapdb" | "select" => 1,
         "set" | "append" | "setrange" | "restore" | "getex" => 20,
-        "rpush" | "lpush" => 20,
+        "rpush" | "lpush" | "sadd" => 20,
         // Long replies.
         _ if name.starts_with("command") || name == "info" || name.ends_with("|help") => 1,
         _ => 8,
@@ -99,7 +100,13 @@ pub fn rule(command: &Command) -> Rule {
     };
     match (word(0).as_str(), word(1).as_str()) {
         ("KEYS", _) | ("CONFIG", "GET") => Rule::Unordered,
-        ("SCAN", "0") => Rule::Scan,
+        ("SMEMBERS" | "SINTER" | "SUNION" | "SDIFF", _) => Rule::Unordered,
+        ("HGETALL" | "HKEYS" | "HVALS", _) => Rule::Unordered,
+        ("SRANDMEMBER" | "HRANDFIELD", _) => Rule::Kind,
+        // Their replies are lists of times.
+        ("HTTL" | "HPTTL" | "HEXPIRETIME" | "HPEXPIRETIME", _) => Rule::Kind,
+        ("SSCAN" | "HSCAN", _) if word(2) != "0" => Rule::Kind,
+        ("SCAN", "0") | ("SSCAN" | "HSCAN", _) => Rule::Scan,
         // Each server has cursors of its own.
         ("SCAN", _) => Rule::Kind,
         ("TTL" | "EXPIRETIME", _) => Rule::Near(5),

@@ -239,8 +239,12 @@ fn special(
         (_, "milliseconds" | "unix-time-milliseconds") => milliseconds(random),
         (_, "seconds" | "unix-time-seconds") => seconds(random),
         (_, "index" | "index1" | "index2" | "db" | "destination-db") => database(random),
-        (_, "element" | "pivot") if random.below(4) > 0 => pick(random, ELEMENTS),
+        (_, "element" | "pivot" | "member" | "field") if random.below(4) > 0 => {
+            pick(random, ELEMENTS)
+        }
         (_, "cursor") if random.below(4) > 0 => b"0".to_vec(),
+        // Redis replies as many as it is asked for, even from a set of one.
+        ("srandmember" | "hrandfield", "count") => small(random),
         (_, "count") if random.below(2) == 0 => b"1000".to_vec(),
         (_, "increment") if argument.kind == Kind::Integer => integer(random),
         (_, "increment") => number(random),
