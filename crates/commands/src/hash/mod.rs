@@ -20,10 +20,11 @@ mod ttl;
 
 use base::time::UnixMillis;
 use keyspace::{EventClass, Outcome, Refusal, Tx};
-use structs::hash::{HashLimits, HashRef};
+use structs::hash::{Hash, HashLimits, HashRef};
 use structs::members::MemberRef;
 
 use crate::DataCommand;
+use crate::member_ttl::Timed;
 
 /// All commands of the family.
 pub const COMMANDS: &[&DataCommand] = &[
@@ -56,6 +57,28 @@ pub const COMMANDS: &[&DataCommand] = &[
     &ttl::HTTL,
     &get::HVALS,
 ];
+
+impl Timed for Hash {
+    const CLASS: EventClass = EventClass::Hash;
+    const GIVEN: Option<&'static str> = Some("hexpire");
+    const REMOVED: &'static str = "hdel";
+
+    fn deadline(hash: HashRef<'_>, field: &[u8]) -> Option<Option<UnixMillis>> {
+        hash.get(field).map(|field| field.deadline)
+    }
+
+    fn borrow(&self) -> HashRef<'_> {
+        self.borrow()
+    }
+
+    fn set_deadline(&mut self, field: &[u8], deadline: Option<UnixMillis>) {
+        self.set_deadline(field, deadline);
+    }
+
+    fn remove(&mut self, field: &[u8]) {
+        self.remove(field);
+    }
+}
 
 /// About what it takes to find, reply or change one field, in nanoseconds.
 const FIELD_COST_NS: u64 = 100;

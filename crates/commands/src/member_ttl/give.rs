@@ -7,6 +7,7 @@ use base::number::format_i64;
 use base::time::UnixMillis;
 use keyspace::{EntryRef, EventClass, Outcome, Refusal, Tx};
 use proto::{Args, Reply};
+use structs::hash::Hash;
 use structs::object::Kind;
 use structs::set::Set;
 
@@ -164,6 +165,7 @@ fn give(
     tx.charge(members.len() as u64 * MEMBER_COST_NS)?;
     match tx.peek(key)?.map(EntryRef::kind) {
         None => Ok(vec![Given::NoSuchMember; members.len()]),
+        Some(Kind::Hash) => give_in::<Hash>(tx, key, members, deadline),
         Some(Kind::Set) => give_in::<Set>(tx, key, members, deadline),
         Some(_) => Err(Refusal::WrongType),
     }
@@ -200,6 +202,9 @@ fn give_in<C: Timed>(
             Given::Removal => effects.instead(&[C::REMOVE.as_bytes(), key, member]),
         }
         effects.add_changes(1);
+    }
+    if let Some(event) = C::GIVEN.filter(|_| given.contains(&Given::Deadline)) {
+        tx.event(C::CLASS, event, key);
     }
     if given.contains(&Given::Removal) {
         tx.event(C::CLASS, C::REMOVED, key);

@@ -30,6 +30,8 @@ pub const COMMANDS: &[&DataCommand] = &[
 pub(crate) trait Timed: Expiring {
     /// The class of its events.
     const CLASS: EventClass;
+    /// The event of members that are given deadlines, if there is one.
+    const GIVEN: Option<&'static str>;
     /// The event of a member that is removed because the deadline it is given has passed.
     const REMOVED: &'static str;
 

@@ -6,6 +6,7 @@
 use base::time::UnixMillis;
 use keyspace::{EntryRef, Refusal, Tx};
 use proto::{Args, Reply};
+use structs::hash::Hash;
 use structs::object::Kind;
 use structs::set::Set;
 
@@ -43,6 +44,7 @@ fn field_ttl(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), R
             reply.integer(-2);
             return Ok(());
         }
+        Some(Kind::Hash) => deadline_in::<Hash>(tx, key, member)?,
         Some(Kind::Set) => deadline_in::<Set>(tx, key, member)?,
         Some(_) => return Err(Refusal::WrongType),
     };

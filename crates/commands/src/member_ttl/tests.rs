@@ -67,6 +67,24 @@ fn several_fields_get_a_deadline() {
 }
 
 #[test]
+fn fields_of_hashes_get_a_deadline() {
+    let mut session = Session::new();
+    session.call("HSET h a 1 b 2");
+    assert_eq!(session.call("EXPIREMEMBER h a 10"), ":1");
+    assert_eq!(session.journal(), [format!("PEXPIREMEMBERAT h a {}", START + 10_000)]);
+    assert_eq!(session.events(), ["hexpire h"]);
+    session.check(
+        "FIELDTTL h a\nHTTL h FIELDS 1 a\nFIELDTTL h b\nFIELDTTL h x",
+        ":10\n[:10]\n:-1\n:-3",
+    );
+    assert_eq!(session.call("FIELDEXPIRE h 0 a x"), "[:2 :-2]");
+    assert_eq!(session.journal(), ["HDEL h a"]);
+    assert_eq!(session.events(), ["hdel h"]);
+    assert_eq!(session.call("EXPIREMEMBERAT h b 1"), ":1");
+    assert_eq!(session.events(), ["hdel h", "del h"]);
+}
+
+#[test]
 fn arguments_are_checked_before_anything_changes() {
     check(
         "SET str v

@@ -57,6 +57,7 @@ const CHANGED_NS: u64 = 200;
 
 impl Timed for Set {
     const CLASS: EventClass = EventClass::Set;
+    const GIVEN: Option<&'static str> = None;
     const REMOVED: &'static str = "srem";
 
     fn deadline(set: SetRef<'_>, member: &[u8]) -> Option<Option<UnixMillis>> {
