@@ -7,12 +7,15 @@
 //! Version and checksum have their lowest byte first. Invariant: a payload restores to the value it
 //! was made from, or to none at all; bytes behind the value are refused.
 
+#[cfg(test)]
+mod tests;
+
 use base::crc::crc64;
 use base::time::UnixMillis;
-use keyspace::{EntryBox, EntryRef, NewText};
+use keyspace::{EntryBox, EntryRef};
 
-use crate::rdb::string::{Decoded, read_string, write_string};
-use crate::rdb::{Malformed, Reader, VERSION, ValueType, is_readable};
+use crate::rdb::value::{Limits, Value, ValueRef};
+use crate::rdb::{Malformed, Reader, ValueType, is_readable};
 
 /// Why a payload gives no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +32,17 @@ impl From<Malformed> for RestoreError {
     }
 }
 
-/// The payload of an entry's value.
+/// The payload of an entry's value; `None` if it is of a type without a format.
 #[must_use]
-pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
-    let text = entry.text().expect("every kind that exists is a string");
-    let mut payload = vec![ValueType::String as u8];
-    write_string(&mut payload, &text);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
+pub fn dump(entry: EntryRef<'_>) -> Option<Vec<u8>> {
+    let value = ValueRef::of(entry)?;
+    let value_type = value.value_type();
+    let mut payload = vec![value_type.byte()];
+    value.write(&mut payload);
+    payload.extend_from_slice(&value_type.version().to_le_bytes());
     let sum = crc64(0, &payload);
     payload.extend_from_slice(&sum.to_le_bytes());
-    payload
+    Some(payload)
 }
 
 /// An entry with the value of a payload.
@@ -46,154 +50,23 @@ pub fn restore(
     payload: &[u8],
     key: &[u8],
     deadline: Option<UnixMillis>,
+    limits: &Limits,
 ) -> Result<EntryBox, RestoreError> {
-    let mut reader = Reader::new(unseal(payload)?);
-    let entry = match ValueType::from_byte(reader.byte()?).ok_or(Malformed)? {
-        ValueType::String => match read_string(&mut reader)? {
-            Decoded::Integer(number) => EntryBox::text(key, NewText::Integer(number), deadline),
-            Decoded::Bytes(bytes) => EntryBox::text(key, NewText::from_client(&bytes), deadline),
-        },
-    };
-    if reader.is_at_end() { Ok(entry) } else { Err(RestoreError::Content) }
+    let (content, version) = unseal(payload)?;
+    let mut reader = Reader::new(content);
+    let value_type = ValueType::from_byte(reader.byte()?, version).ok_or(Malformed)?;
+    let value = Value::read(value_type, &mut reader, limits)?;
+    if !reader.is_at_end() {
+        return Err(RestoreError::Content);
+    }
+    Ok(value.into_entry(key, deadline))
 }
 
-/// What a payload seals.
-fn unseal(payload: &[u8]) -> Result<&[u8], RestoreError> {
+/// What a payload seals, and its version.
+fn unseal(payload: &[u8]) -> Result<(&[u8], u16), RestoreError> {
     let (summed, sum) = payload.split_last_chunk::<8>().ok_or(RestoreError::Seal)?;
     let (content, version) = summed.split_last_chunk::<2>().ok_or(RestoreError::Seal)?;
-    let is_whole =
-        is_readable(u16::from_le_bytes(*version)) && u64::from_le_bytes(*sum) == crc64(0, summed);
-    if is_whole { Ok(content) } else { Err(RestoreError::Seal) }
-}
-
-#[cfg(test)]
-mod tests {
-    use base::crc::crc64;
-    use keyspace::{EntryBox, NewText};
-    use proptest::prelude::{Strategy, any, prop, prop_oneof};
-    use proptest::{prop_assert, prop_assert_eq, proptest};
-
-    use super::{RestoreError, dump, restore};
-
-    fn payload_of(value: &[u8]) -> Vec<u8> {
-        dump(EntryBox::text(b"key", NewText::from_client(value), None).borrow())
-    }
-
-    fn restored(payload: &[u8]) -> Result<Vec<u8>, RestoreError> {
-        let entry = restore(payload, b"other", Some(7))?;
-        assert_eq!(entry.borrow().key(), b"other");
-        assert_eq!(entry.borrow().deadline(), Some(7));
-        let text = entry.borrow().text().unwrap();
-        Ok(text.contiguous(&mut Vec::new()).to_vec())
-    }
-
-    /// A payload with a right seal around any content.
-    fn sealed(content: &[u8], version: u16) -> Vec<u8> {
-        let mut payload = [content, &version.to_le_bytes()].concat();
-        payload.extend_from_slice(&crc64(0, &payload).to_le_bytes());
-        payload
-    }
-
-    fn from_hex(digits: &str) -> Vec<u8> {
-        let pairs = digits.as_bytes().chunks(2);
-        let byte = |pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();
-        pairs.map(byte).collect()
-    }
-
-    #[test]
-    fn payloads_are_those_of_redis() {
-        for (value, hex) in [
-            ("1", "00c0010a002678e7b6d10111fc"),
-            ("-129", "00c17fff0a001760822854808480"),
-            ("-2147483648", "00c2000000800a00c74f873e33558187"),
-            ("2147483648", "000a323134373438333634380a00e7b129a34c1d76ee"),
-            ("abc", "00036162630a00d9ac303d4172a2e2"),
-            ("", "00000a005d9b5c400f7fa2da"),
-            ("+1", "00022b310a00c286f0d7439aee6f"),
-        ] {
-            assert_eq!(payload_of(value.as_bytes()), from_hex(hex), "{value}");
-        }
-        for hex in
-            ["00c30615016161e00a000c00367a87a8fd6ba121", "00c30615016161e00a00500032267af99913589c"]
-        {
-            assert_eq!(restored(&from_hex(hex)), Ok(vec![b'a'; 21]));
-        }
-    }
-
-    #[test]
-    fn a_broken_seal_is_told_from_broken_content() {
-        let payload = payload_of(b"abc");
-        for cut in 0..payload.len() {
-            assert_eq!(restored(&payload[..cut]), Err(RestoreError::Seal), "{cut}");
-        }
-        for bit in 0..payload.len() * 8 {
-            let mut changed = payload.clone();
-            changed[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(restored(&changed), Err(RestoreError::Seal), "{bit}");
-        }
-        for version in [1, 9, 10, 11, 12, 16, 80, 81] {
-            assert_eq!(restored(&sealed(b"\0\x03abc", version)), Ok(b"abc".to_vec()));
-        }
-        for version in [0, 17, 79, 82, u16::MAX] {
-            assert_eq!(restored(&sealed(b"\0\x03abc", version)), Err(RestoreError::Seal));
-        }
-    }
-
-    #[test]
-    fn hostile_content_is_refused() {
-        let contents: &[&[u8]] = &[
-            b"",
-            b"\0",
-            b"\x01\0",
-            b"\xff\x03abc",
-            b"\0\x05abc",
-            b"\0\x03abcX",
-            b"\0\x80\xff\xff\xff\xffabc",
-            b"\0\x81\xff\xff\xff\xff\xff\xff\xff\xff",
-            b"\0\x82\0\0\0\x03abc",
-            b"\0\xc0",
-            b"\0\xc1a",
-            b"\0\xc2abc",
-            b"\0\xc4abc",
-            b"\0\xc3",
-            b"\0\xc3\xc0\x05",
-            b"\0\xc3\0\x05",
-            b"\0\xc3\x06\0\x01aa\xe0\x0a\0",
-            b"\0\xc3\x06\x14\x01aa\xe0\x0a\0",
-            b"\0\xc3\x06\x16\x01aa\xe0\x0a\0",
-            b"\0\xc3\x06\x81\0\0\0\x7f\xff\xff\xff\xff\x01aa\xe0\x0a\0",
-            b"\0\xc3\x81\xff\xff\xff\xff\xff\xff\xff\xff\x05a",
-            b"\0\xc3\x03\x03\x20\0\0",
-        ];
-        for content in contents {
-            let payload = sealed(content, 10);
-            assert_eq!(restored(&payload), Err(RestoreError::Content), "{content:02x?}");
-        }
-    }
-
-    /// Strings of all encodings.
-    fn values() -> impl Strategy<Value = Vec<u8>> {
-        prop_oneof![
-            any::<i64>().prop_map(|number| number.to_string().into_bytes()),
-            any::<i16>().prop_map(|number| number.to_string().into_bytes()),
-            prop::collection::vec(any::<u8>(), 0..100),
-            (any::<Vec<u8>>(), 1..2000_usize).prop_map(|(piece, count)| piece.repeat(count)),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn a_value_comes_back(value in values()) {
-            prop_assert_eq!(restored(&payload_of(&value)), Ok(value));
-        }
-
-        #[test]
-        fn any_content_is_a_value_or_refused(content in any::<Vec<u8>>()) {
-            prop_assert!(restored(&content).is_err());
-            let content = [&[0], &content[..]].concat();
-            if let Ok(value) = restored(&sealed(&content, 10)) {
-                prop_assert!(value.len() <= content.len() * 88 + 20);
-            }
-        }
-    }
+    let version = u16::from_le_bytes(*version);
+    let is_whole = is_readable(version) && u64::from_le_bytes(*sum) == crc64(0, summed);
+    if is_whole { Ok((content, version)) } else { Err(RestoreError::Seal) }
 }

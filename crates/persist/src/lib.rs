@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contents;
 pub mod dump;
 pub mod lzf;
 pub mod rdb;

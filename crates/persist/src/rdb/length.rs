@@ -45,7 +45,7 @@ pub fn read_length(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 }
 
 /// Appends a length in its shortest form.
-pub fn write_length(out: &mut Vec<u8>, length: usize) {
+pub fn write_length(out: &mut Vec<u8>, length: u64) {
     if length < 1 << 6 {
         out.push(length as u8);
     } else if length < 1 << 14 {
@@ -55,7 +55,7 @@ pub fn write_length(out: &mut Vec<u8>, length: usize) {
         out.extend_from_slice(&length.to_be_bytes());
     } else {
         out.push(WIDE_64);
-        out.extend_from_slice(&(length as u64).to_be_bytes());
+        out.extend_from_slice(&length.to_be_bytes());
     }
 }
 
@@ -78,15 +78,15 @@ mod tests {
             (64, 2),
             (16_383, 2),
             (16_384, 5),
-            (u32::MAX as usize, 5),
-            (u32::MAX as usize + 1, 9),
-            (usize::MAX, 9),
+            (u64::from(u32::MAX), 5),
+            (u64::from(u32::MAX) + 1, 9),
+            (u64::MAX, 9),
         ] {
             let mut out = Vec::new();
             write_length(&mut out, length);
             assert_eq!(out.len(), bytes, "{length}");
             let mut reader = Reader::new(&out);
-            assert_eq!(read_length(&mut reader), Ok(length as u64));
+            assert_eq!(read_length(&mut reader), Ok(length));
             assert!(reader.is_at_end());
             out.pop();
             assert_eq!(read_length(&mut Reader::new(&out)), Err(Malformed), "{length} cut short");

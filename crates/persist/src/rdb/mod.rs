@@ -4,39 +4,185 @@
 //! checked against real servers.
 //!
 //! Invariant: a value is written so that the oldest version of Redis which has its type can read
-//! it; [`VERSION`] says which that is.
+//! it; [`ValueType::version`] says which that is. What is read is a whole, sound value in the form
+//! that the configured thresholds ask for, or [`Malformed`]; no memory is taken for elements that
+//! are only claimed.
 
+pub mod hash;
 pub mod length;
+pub mod list;
+mod packed;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
+#[cfg(test)]
+mod tests;
+pub mod value;
+mod ziplist;
+mod zipmap;
 
-/// The format that is written: Redis 7.0 and everything since reads it.
-pub const VERSION: u16 = 10;
+use std::ops::RangeInclusive;
 
-/// Whether a version is one that can be read: Redis to 8.12, Valkey 9.
+use base::UnixMillis;
+
+/// The format of all that Redis 7.0 can hold: it and everything since reads it.
+const REDIS_7_0: u16 = 10;
+
+/// The format of hashes whose fields have deadlines.
+const REDIS_7_4: u16 = 12;
+
+/// The newest format of Redis that can be read.
+const REDIS_NEWEST: u16 = 16;
+
+/// The formats of Valkey, which went its own way with its version 9.
+const VALKEY: RangeInclusive<u16> = 80..=81;
+
+/// The format of what no other server holds. It has the four digits that a file's head gives a
+/// version, and none of them reads a version beyond its own.
+const OWN: u16 = 9000;
+
+/// Whether a version is one that can be read: Redis to 8.12, Valkey 9, our own.
 #[must_use]
 pub fn is_readable(version: u16) -> bool {
-    matches!(version, 1..=16 | 80 | 81)
+    matches!(version, 1..=REDIS_NEWEST | OWN) || VALKEY.contains(&version)
 }
 
-/// The types of values, as the byte before each says.
+/// How a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum ValueType {
     /// A string in one of its encodings.
-    String = 0,
+    String,
+    /// A list, element by element; read only.
+    List,
+    /// A list in one ziplist; read only.
+    ListZiplist,
+    /// A list in ziplists; read only.
+    ListZiplists,
+    /// A list in nodes: listpacks and long elements.
+    ListNodes,
+    /// A set, member by member.
+    Set,
+    /// A set in an intset.
+    SetIntset,
+    /// A set in a listpack; read only, since Redis knows it only from 7.2 on.
+    SetListpack,
+    /// A set whose members have deadlines; our own.
+    SetTimed,
+    /// A sorted set, member by member, with scores as text; read only.
+    SortedSetText,
+    /// A sorted set, member by member.
+    SortedSet,
+    /// A sorted set in a ziplist; read only.
+    SortedSetZiplist,
+    /// A sorted set in a listpack.
+    SortedSetListpack,
+    /// A sorted set whose members have deadlines; our own.
+    SortedSetTimed,
+    /// A hash, field by field.
+    Hash,
+    /// A hash in a zipmap; read only.
+    HashZipmap,
+    /// A hash in a ziplist; read only.
+    HashZiplist,
+    /// A hash in a listpack.
+    HashListpack,
+    /// A hash whose fields have deadlines, counted from the earliest.
+    HashTimed,
+    /// A hash in a listpack of fields, values and deadlines, the earliest before it.
+    HashListpackTimed,
+    /// A hash whose fields have deadlines, as the candidates of Redis 7.4 wrote it; read only.
+    HashTimedCandidate,
+    /// A hash in a listpack of fields, values and deadlines, as the candidates of Redis 7.4 wrote
+    /// it; read only.
+    HashListpackTimedCandidate,
+    /// A hash whose fields have deadlines, as Valkey writes it; read only.
+    HashTimedValkey,
 }
 
+/// The byte before a value and the oldest version in which it means that.
+const VALUE_TYPES: &[(u8, u16, ValueType)] = &[
+    (0, REDIS_7_0, ValueType::String),
+    (1, REDIS_7_0, ValueType::List),
+    (2, REDIS_7_0, ValueType::Set),
+    (3, REDIS_7_0, ValueType::SortedSetText),
+    (4, REDIS_7_0, ValueType::Hash),
+    (5, REDIS_7_0, ValueType::SortedSet),
+    (9, REDIS_7_0, ValueType::HashZipmap),
+    (10, REDIS_7_0, ValueType::ListZiplist),
+    (11, REDIS_7_0, ValueType::SetIntset),
+    (12, REDIS_7_0, ValueType::SortedSetZiplist),
+    (13, REDIS_7_0, ValueType::HashZiplist),
+    (14, REDIS_7_0, ValueType::ListZiplists),
+    (16, REDIS_7_0, ValueType::HashListpack),
+    (17, REDIS_7_0, ValueType::SortedSetListpack),
+    (18, REDIS_7_0, ValueType::ListNodes),
+    (20, 11, ValueType::SetListpack),
+    (22, REDIS_7_4, ValueType::HashTimedCandidate),
+    (22, *VALKEY.start(), ValueType::HashTimedValkey),
+    (23, REDIS_7_4, ValueType::HashListpackTimedCandidate),
+    (24, REDIS_7_4, ValueType::HashTimed),
+    (25, REDIS_7_4, ValueType::HashListpackTimed),
+    (112, OWN, ValueType::SetTimed),
+    (113, OWN, ValueType::SortedSetTimed),
+];
+
 impl ValueType {
-    /// The type that a byte stands for, if it is one that can be read.
+    /// The type that a byte stands for in a version, if it is one that can be read.
     #[must_use]
-    pub fn from_byte(byte: u8) -> Option<Self> {
-        (byte == Self::String as u8).then_some(Self::String)
+    pub fn from_byte(byte: u8, version: u16) -> Option<Self> {
+        let (.., value_type) = VALUE_TYPES.iter().find(|(this, _, value_type)| {
+            let is_valkey = VALKEY.contains(&version);
+            *this == byte
+                && match value_type {
+                    Self::HashTimedCandidate => !is_valkey,
+                    Self::HashTimedValkey => is_valkey,
+                    _ => true,
+                }
+        })?;
+        Some(*value_type)
+    }
+
+    /// The byte that stands before the value.
+    #[must_use]
+    pub fn byte(self) -> u8 {
+        self.row().0
+    }
+
+    /// The version that a reader must know.
+    #[must_use]
+    pub fn version(self) -> u16 {
+        self.row().1
+    }
+
+    fn row(self) -> &'static (u8, u16, Self) {
+        let mut rows = VALUE_TYPES.iter();
+        rows.find(|(.., value_type)| *value_type == self).expect("the table has every type")
     }
 }
 
 /// Bytes that are not what they should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
+
+/// The latest deadline of a member: in the year 10889, as told with 48 bits.
+const DEADLINE_MAX: UnixMillis = (1 << 48) - 1;
+
+/// What stands for no deadline where one is due in eight bytes.
+const NO_DEADLINE: i64 = -1;
+
+/// Reads a deadline of eight bytes.
+fn read_deadline(reader: &mut Reader<'_>) -> Result<Option<UnixMillis>, Malformed> {
+    match i64::from_le_bytes(reader.array()?) {
+        NO_DEADLINE => Ok(None),
+        deadline @ 0..=DEADLINE_MAX => Ok(Some(deadline)),
+        _ => Err(Malformed),
+    }
+}
+
+/// Appends a deadline as eight bytes.
+fn write_deadline(out: &mut Vec<u8>, deadline: Option<UnixMillis>) {
+    out.extend_from_slice(&deadline.unwrap_or(NO_DEADLINE).to_le_bytes());
+}
 
 /// Takes bytes from the front of a slice.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +195,12 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
+    }
+
+    /// How many bytes are not taken.
+    #[must_use]
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
     }
 
     /// Whether all bytes are taken.

@@ -5,7 +5,8 @@
 
 use std::borrow::Cow;
 
-use keyspace::Text;
+use structs::listpack::Element;
+use structs::members;
 
 use super::length::{Length, read_length, read_length_or_encoding, write_encoding, write_length};
 use super::{Malformed, Reader};
@@ -31,6 +32,41 @@ pub enum Decoded<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
+impl<'a> From<Element<'a>> for Decoded<'a> {
+    fn from(element: Element<'a>) -> Self {
+        match element {
+            Element::Integer(number) => Self::Integer(number),
+            Element::Bytes(bytes) => Self::Bytes(bytes.into()),
+        }
+    }
+}
+
+impl<'a> Decoded<'a> {
+    /// The string as an element of a listpack.
+    #[must_use]
+    pub fn as_element(&self) -> Element<'_> {
+        match self {
+            Self::Integer(number) => Element::Integer(*number),
+            Self::Bytes(bytes) => Element::Bytes(bytes),
+        }
+    }
+
+    /// The string as a member.
+    #[must_use]
+    pub fn as_member(&self) -> members::Text<'_> {
+        self.as_element().into()
+    }
+
+    /// The string's bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Integer(number) => Element::Integer(number).to_vec().into(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
 /// Reads a string.
 pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Decoded<'a>, Malformed> {
     let encoding = match read_length_or_encoding(reader)? {
@@ -52,11 +88,18 @@ pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Decoded<'a>, Malformed
 }
 
 /// Appends a string.
-pub fn write_string(out: &mut Vec<u8>, text: &Text<'_>) {
-    let mut scratch = Vec::new();
+pub fn write_string(out: &mut Vec<u8>, text: &keyspace::Text<'_>) {
     match text {
-        Text::Integer(number) if write_integer(out, *number) => {}
-        text => write_bytes(out, text.contiguous(&mut scratch)),
+        keyspace::Text::Integer(number) if write_integer(out, *number) => {}
+        text => write_bytes(out, text.contiguous(&mut Vec::new())),
+    }
+}
+
+/// Appends a member, value or element as a string.
+pub fn write_member(out: &mut Vec<u8>, text: members::Text<'_>) {
+    match text {
+        members::Text::Integer(number) if write_integer(out, number) => {}
+        text => write_bytes(out, text.as_bytes(&mut Vec::new())),
     }
 }
 
@@ -71,12 +114,12 @@ pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
         && let Some(packed) = lzf::compress(bytes)
     {
         write_encoding(out, COMPRESSED);
-        write_length(out, packed.len());
-        write_length(out, bytes.len());
+        write_length(out, packed.len() as u64);
+        write_length(out, bytes.len() as u64);
         out.extend_from_slice(&packed);
         return;
     }
-    write_length(out, bytes.len());
+    write_length(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 

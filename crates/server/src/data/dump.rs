@@ -13,13 +13,18 @@ use commands::errors::SYNTAX;
 use commands::keys::{Access, first};
 use keyspace::{EventClass, Refusal, Tx};
 use persist::dump::RestoreError;
+use persist::rdb::ValueType;
+use persist::rdb::value::Limits;
 use proto::{Args, Reply};
 
 /// All commands of this file.
 pub(crate) const COMMANDS: &[&DataCommand] = &[&DUMP, &RESTORE, &RESTORE_ASKING];
 
-/// About what it takes to pack or unpack a byte, in nanoseconds.
+/// About what it takes to pack a byte, or to unpack one of a string, in nanoseconds.
 const BYTE_COST_NS: u64 = 3;
+
+/// About what it takes to put a packed byte into a container, in nanoseconds.
+const CONTAINED_BYTE_COST_NS: u64 = 12;
 
 const DUMP: DataCommand = Command {
     spec: Spec {
@@ -46,7 +51,7 @@ fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     match tx.read(&args[1])? {
         Some(entry) => {
             tx.charge(entry.memory() as u64 * BYTE_COST_NS)?;
-            reply.bulk(&persist::dump::dump(entry));
+            reply.bulk(&persist::dump::dump(entry).ok_or(NO_FORMAT)?);
         }
         None => reply.null(),
     }
@@ -151,6 +156,9 @@ impl Modifiers {
     }
 }
 
+/// The types that no format here holds.
+pub(crate) const NO_FORMAT: Refusal =
+    Refusal::error("ERR Values of this type cannot be serialized");
 const INVALID_TTL: Refusal = Refusal::error("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLE_TIME: Refusal = Refusal::error("ERR Invalid IDLETIME value, must be >= 0");
 const INVALID_FREQUENCY: Refusal =
@@ -165,8 +173,9 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Err(BUSY_KEY);
     }
     let deadline = modifiers.deadline(integer(args, 2)?, tx.now())?;
-    tx.charge(payload.len() as u64 * BYTE_COST_NS)?;
-    let mut entry = persist::dump::restore(payload, key, deadline).map_err(refusal_of)?;
+    tx.charge(payload.len() as u64 * byte_cost_ns(payload))?;
+    let limits = Limits::from(&tx.keyspace().settings().containers);
+    let mut entry = persist::dump::restore(payload, key, deadline, &limits).map_err(refusal_of)?;
     if deadline.is_some_and(|deadline| deadline <= tx.now()) {
         if exists {
             remove(tx, key)?;
@@ -183,6 +192,11 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     }
     reply.ok();
     Ok(())
+}
+
+fn byte_cost_ns(payload: &[u8]) -> u64 {
+    let is_string = payload.first() == Some(&ValueType::String.byte());
+    if is_string { BYTE_COST_NS } else { CONTAINED_BYTE_COST_NS }
 }
 
 fn refusal_of(error: RestoreError) -> Refusal {

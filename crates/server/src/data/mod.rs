@@ -4,4 +4,4 @@
 
 mod dump;
 
-pub(crate) use dump::COMMANDS;
+pub(crate) use dump::{COMMANDS, NO_FORMAT};

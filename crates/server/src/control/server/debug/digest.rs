@@ -1,12 +1,15 @@
 //! DEBUG DIGEST: whether two data sets are the same.
 //!
 //! Signatures are equal where keys, values and the presence of a time to live are. They are not
-//! those that Redis prints for the same data.
+//! those that Redis prints for the same data. Of a type without a format (see `persist`) only the
+//! key and the type count.
 //!
 //! Invariant: an empty data set and a missing key have the signature of zeroes, and the order of
 //! keys does not matter.
 
 use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal};
+use persist::contents;
+use persist::rdb::value::ValueRef;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
 
@@ -44,9 +47,7 @@ fn add_database(keyspace: &'static Keyspace, lane: usize, database: usize, sum: 
                 tx.visit(partition);
                 position = tx.walk(partition, from, STEP, |entry| {
                     let key = [&database.to_le_bytes()[..], entry.key()];
-                    for (sum, byte) in sum.iter_mut().zip(signature(&key, entry)) {
-                        *sum ^= byte;
-                    }
+                    add(sum, signature(&key, entry));
                 });
             }
         }
@@ -80,10 +81,39 @@ fn signature(name: &[&[u8]], entry: EntryRef<'_>) -> Signature {
         hasher.update(part);
     }
     hasher.update([u8::from(entry.deadline().is_some())]);
-    hasher.update(persist::dump::dump(entry));
+    hasher.update(entry.kind().name());
+    if let Some(value) = ValueRef::of(entry) {
+        hash_value(&mut hasher, &value);
+    }
     let mut signature = Signature::default();
-    signature.copy_from_slice(&hasher.finalize()[..20]);
+    add(&mut signature, hasher.finalize());
     signature
+}
+
+fn hash_value(hasher: &mut Sha256, value: &ValueRef<'_>) {
+    let is_ordered = contents::is_ordered(value);
+    let mut sum = Signature::default();
+    contents::for_each(value, |parts| {
+        let mut element = Sha256::new();
+        for part in parts {
+            element.update(part.len().to_le_bytes());
+            element.update(part);
+        }
+        if is_ordered {
+            hasher.update(element.finalize());
+        } else {
+            // No two elements are equal, so none takes another one away.
+            add(&mut sum, element.finalize());
+        }
+    });
+    hasher.update(sum);
+}
+
+/// Adds what has as many bytes as a signature, or more.
+fn add(sum: &mut Signature, other: impl IntoIterator<Item = u8>) {
+    for (sum, byte) in sum.iter_mut().zip(other) {
+        *sum ^= byte;
+    }
 }
 
 fn hex(signature: Signature) -> String {

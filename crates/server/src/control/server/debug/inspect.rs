@@ -7,6 +7,7 @@ use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal, Text, Tx
 use proto::{Args, Reply};
 
 use crate::control::{Context, Next};
+use crate::data::NO_FORMAT;
 use crate::heavy::visiting;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
@@ -18,7 +19,7 @@ pub(super) fn object(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     Ok(look(context, args, |tx, entry, reply| {
-        let length = persist::dump::dump(entry).len() - PAYLOAD_FRAME;
+        let length = persist::dump::dump(entry).ok_or(NO_FORMAT)?.len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
              lru_seconds_idle:{}",

@@ -1,0 +1,161 @@
+//! A value of any type: what follows the byte that tells its [`ValueType`].
+//!
+//! Invariant: what is read is of the type that was written, in the form that the limits ask for.
+
+use std::sync::atomic::Ordering;
+
+use base::UnixMillis;
+use keyspace::{ContainerSettings, EntryBox, EntryRef, Kind, NewText, Text};
+use structs::hash::{Hash, HashLimits, HashRef};
+use structs::list::{List, ListLimits, ListRef};
+use structs::object::{Container, NewStored};
+use structs::set::{Set, SetLimits, SetRef};
+use structs::sorted_set::{SortedSet, SortedSetLimits, SortedSetRef};
+
+use super::string::{Decoded, read_string, write_string};
+use super::{Malformed, Reader, ValueType, hash, list, set, sorted_set};
+
+/// A value to be written.
+pub enum ValueRef<'a> {
+    /// A string.
+    String(Text<'a>),
+    /// A list.
+    List(ListRef<'a>),
+    /// A set.
+    Set(SetRef<'a>),
+    /// A sorted set.
+    SortedSet(SortedSetRef<'a>),
+    /// A hash.
+    Hash(HashRef<'a>),
+}
+
+impl<'a> ValueRef<'a> {
+    /// The value of an entry; `None` if it is of a type without a format here: a stream or array.
+    #[must_use]
+    pub fn of(entry: EntryRef<'a>) -> Option<Self> {
+        let Some(stored) = entry.stored() else { return entry.text().map(Self::String) };
+        Some(match entry.kind() {
+            Kind::List => Self::List(List::view(stored)),
+            Kind::Set => Self::Set(Set::view(stored)),
+            Kind::SortedSet => Self::SortedSet(SortedSet::view(stored)),
+            Kind::Hash => Self::Hash(Hash::view(stored)),
+            Kind::String | Kind::Stream | Kind::Array => return None,
+        })
+    }
+
+    /// How it is written.
+    #[must_use]
+    pub fn value_type(&self) -> ValueType {
+        match self {
+            Self::String(_) => ValueType::String,
+            Self::List(list) => list::value_type(*list),
+            Self::Set(set) => set::value_type(*set),
+            Self::SortedSet(set) => sorted_set::value_type(*set),
+            Self::Hash(hash) => hash::value_type(*hash),
+        }
+    }
+
+    /// Appends the value, without its type.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::String(text) => write_string(out, text),
+            Self::List(list) => list::write(out, *list),
+            Self::Set(set) => set::write(out, *set),
+            Self::SortedSet(set) => sorted_set::write(out, *set),
+            Self::Hash(hash) => hash::write(out, *hash),
+        }
+    }
+}
+
+/// How far containers that are read stay small.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    list: ListLimits,
+    set: SetLimits,
+    sorted_set: SortedSetLimits,
+    hash: HashLimits,
+}
+
+impl From<&ContainerSettings> for Limits {
+    fn from(settings: &ContainerSettings) -> Self {
+        Self {
+            list: ListLimits::new(settings.list_size.load(Ordering::Relaxed)),
+            set: SetLimits {
+                intset_entries: settings.set_intset_entries.get() as u64,
+                listpack_entries: settings.set_entries.get() as u64,
+                listpack_value_bytes: settings.set_value.get(),
+            },
+            sorted_set: SortedSetLimits {
+                entries: settings.sorted_set_entries.get() as u64,
+                value_bytes: settings.sorted_set_value.get(),
+            },
+            hash: HashLimits {
+                entries: settings.hash_entries.get() as u64,
+                value_bytes: settings.hash_value.get(),
+            },
+        }
+    }
+}
+
+/// A value as it was read.
+pub enum Value<'a> {
+    /// A string.
+    String(Decoded<'a>),
+    /// A container of this type.
+    Container(Kind, NewStored),
+}
+
+impl<'a> Value<'a> {
+    /// Reads a value that was written in this way.
+    pub fn read(
+        value_type: ValueType,
+        reader: &mut Reader<'a>,
+        limits: &Limits,
+    ) -> Result<Self, Malformed> {
+        match value_type {
+            ValueType::String => Ok(Self::String(read_string(reader)?)),
+            ValueType::List
+            | ValueType::ListZiplist
+            | ValueType::ListZiplists
+            | ValueType::ListNodes => stored(list::read(value_type, reader, &limits.list)?),
+            ValueType::Set
+            | ValueType::SetIntset
+            | ValueType::SetListpack
+            | ValueType::SetTimed => stored(set::read(value_type, reader, &limits.set)?),
+            ValueType::SortedSetText
+            | ValueType::SortedSet
+            | ValueType::SortedSetZiplist
+            | ValueType::SortedSetListpack
+            | ValueType::SortedSetTimed => {
+                stored(sorted_set::read(value_type, reader, &limits.sorted_set)?)
+            }
+            ValueType::Hash
+            | ValueType::HashZipmap
+            | ValueType::HashZiplist
+            | ValueType::HashListpack
+            | ValueType::HashTimed
+            | ValueType::HashListpackTimed
+            | ValueType::HashTimedCandidate
+            | ValueType::HashListpackTimedCandidate
+            | ValueType::HashTimedValkey => stored(hash::read(value_type, reader, &limits.hash)?),
+        }
+    }
+
+    /// The value under a key.
+    #[must_use]
+    pub fn into_entry(self, key: &[u8], deadline: Option<UnixMillis>) -> EntryBox {
+        match self {
+            Self::String(Decoded::Integer(number)) => {
+                EntryBox::text(key, NewText::Integer(number), deadline)
+            }
+            Self::String(Decoded::Bytes(bytes)) => {
+                EntryBox::text(key, NewText::from_client(&bytes), deadline)
+            }
+            Self::Container(kind, stored) => EntryBox::container(key, kind, stored, deadline),
+        }
+    }
+}
+
+fn stored<C: Container>(container: C) -> Result<Value<'static>, Malformed> {
+    container.store().map(|stored| Value::Container(C::KIND, stored)).ok_or(Malformed)
+}
