@@ -238,6 +238,13 @@ fn special(
         ("client|setname" | "client|setinfo", _) => pick(random, NAMES),
         (_, "milliseconds" | "unix-time-milliseconds") => milliseconds(random),
         (_, "seconds" | "unix-time-seconds") => seconds(random),
+        // Redis since 7.2 and Valkey take an index of LSET for its lower 32 bits.
+        ("lset", "index") => small(random),
+        // Until Redis 7.2 the least integer was a number like any other here.
+        ("lrem", "count") | ("lpos", "rank") => match integer(random) {
+            least if least == b"-9223372036854775808" => small(random),
+            number => number,
+        },
         (_, "index" | "index1" | "index2" | "db" | "destination-db") => database(random),
         (_, "element" | "pivot" | "member" | "field") if random.below(4) > 0 => {
             pick(random, ELEMENTS)
