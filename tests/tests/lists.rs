@@ -62,8 +62,6 @@ const COMMON: &str = r#"
     > LPOS l x COUNT 0
     1) (integer) 1
     2) (integer) 6
-    > LPOS l x RANK 0
-    (error) ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from the end of the list
     > LPOS l x COUNT -1
     (error) ERR COUNT can't be negative
     > LPOS l x MAXLEN -1
