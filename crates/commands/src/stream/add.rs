@@ -10,7 +10,7 @@ use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim};
 use super::ids::{self, IdText, NewId, reply_id};
 use super::node_limits;
 use super::settings::{default_limits, journal_sent};
-use super::trim::{self, TrimWords};
+use super::trim::{self, TrimAsDone, TrimWords};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -192,7 +192,7 @@ impl<'a> Request<'a> {
         tx: &mut Tx,
         id: EntryId,
         sent: Option<&(&[u8], Vec<u8>)>,
-    ) -> Result<(bool, Option<[Vec<u8>; 4]>), Refusal> {
+    ) -> Result<(bool, Option<TrimAsDone>), Refusal> {
         let (limits, known, now) = (node_limits(tx), default_limits(tx), tx.now());
         super::edit(tx, self.key, |stream| {
             stream.append(id, &self.pairs, limits);
@@ -206,7 +206,7 @@ impl<'a> Request<'a> {
     }
 
     /// Says what was added, with the ID that was chosen and the trim as it came out.
-    fn journal(&self, tx: &mut Tx, id: EntryId, exact: Option<&[Vec<u8>; 4]>) {
+    fn journal(&self, tx: &mut Tx, id: EntryId, exact: Option<&TrimAsDone>) {
         let is_approximate = self.trim.is_some_and(|trim| trim.approximate);
         let is_plain = matches!(self.id, NewId::Exact(_)) && !is_approximate;
         if is_plain || !tx.effects().is_recorded() {

@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{self, EntryId, Pending, Stream};
+use structs::stream::{self, Consumer, EntryId, Pending, Stream};
 
 use super::ids::{self, reply_id};
 use super::{ENTRY_NS, idle, no_group};
@@ -104,7 +104,7 @@ impl<'a> Filter<'a> {
 
     fn reply(&self, tx: &Tx, group: &stream::Group, reply: &mut Reply<'_>) -> Result<(), Refusal> {
         let seen = match self.consumer {
-            Some(name) => group.consumer(name).map_or(0, |consumer| consumer.pending_count()),
+            Some(name) => group.consumer(name).map_or(0, Consumer::pending_count),
             None => group.pending_count(),
         };
         let looked_at = if self.idle_min > 0 { seen } else { seen.min(self.count as u64) };

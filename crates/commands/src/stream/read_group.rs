@@ -5,7 +5,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Pending, Stream};
+use structs::stream::{Consumer, EntryId, Pending, Stream};
 
 use super::ids::{self, reply_id};
 use super::read::{Budget, Request, begin_stream, finish_streams, streams};
@@ -77,7 +77,7 @@ fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
                 let pending = request.claim.map_or(0, |_| known.pending_count());
                 pending + stream.about_between(known.last_id, EntryId::MAX)
             }
-            From::Pending(_) => known.consumer(consumer).map_or(0, |it| it.pending_count()),
+            From::Pending(_) => known.consumer(consumer).map_or(0, Consumer::pending_count),
         };
         cost += there.min(request.count as u64).saturating_mul(ENTRY_NS + PENDING_NS);
         sources.push((Reader { key, group, consumer, request: &request }, source));

@@ -4,7 +4,7 @@
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{Counters, EntryId, IdempotenceLimits, Stream};
+use structs::stream::{Counters, EntryId, Idempotence, IdempotenceLimits, Stream};
 
 use super::edit;
 use super::ids::{self, IdText};
@@ -138,7 +138,7 @@ fn xcfgset(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Err(SYNTAX);
     }
     let stream = tx.peek_view::<Stream>(key)?.ok_or(NO_SUCH_KEY)?;
-    let known = stream.idempotence().map_or_else(|| default_limits(tx), |known| known.limits());
+    let known = stream.idempotence().map_or_else(|| default_limits(tx), Idempotence::limits);
     let limits = IdempotenceLimits {
         duration: duration.unwrap_or(known.duration),
         size: size.unwrap_or(known.size),

@@ -118,8 +118,12 @@ pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusa
     tx.charge(going.saturating_mul(each))
 }
 
+/// A trim in the words that give the same again: the strategy, `=`, the threshold, and what becomes
+/// of references.
+pub(super) type TrimAsDone = [Vec<u8>; 4];
+
 /// The words for the journal that trim a stream to what it is now.
-pub(super) fn exact_words(trim: &Trim, stream: &Stream) -> [Vec<u8>; 4] {
+pub(super) fn exact_words(trim: &Trim, stream: &Stream) -> TrimAsDone {
     let (name, threshold) = match trim.threshold {
         Threshold::Length(_) if trim.approximate => ("MAXLEN", stream.len().to_string()),
         Threshold::Length(most) => ("MAXLEN", most.to_string()),
