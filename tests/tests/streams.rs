@@ -1,6 +1,6 @@
-//! Streams, every option word of every command, in both protocols. The scripts are proven on Redis
-//! 8.2; for what it lacks, redis.io/commands/xadd, xcfgset, xidmprecord, xnack, xread and xreadgroup
-//! say so.
+//! Streams, every option word of every command, in both protocols. The scripts are proven on
+//! Redis 8.2; for what it lacks, the pages of xadd, xcfgset, xidmprecord, xnack, xread, xreadgroup
+//! at redis.io/commands say so.
 
 use tests::render::render;
 use tests::server::eventually;

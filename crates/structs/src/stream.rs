@@ -344,11 +344,27 @@ impl Stream {
             && id <= self.max_deleted_id
     }
 
+    /// How many entries a group has read after the next one, if that can be told.
+    #[must_use]
+    pub fn entries_read_by(
+        &self,
+        (last_id, entries_read): (EntryId, Option<u64>),
+        next: EntryId,
+    ) -> Option<u64> {
+        match entries_read {
+            Some(read) if last_id >= self.first_id && !self.has_gap_from(last_id) => Some(read + 1),
+            _ => self.entries_up_to(next),
+        }
+    }
+
     /// How many entries a group has still to read, if that can be told.
     #[must_use]
     pub fn lag_of(&self, group: &Group) -> Option<i64> {
-        if self.entries_added == 0 {
+        if self.is_empty() {
             return Some(0);
+        }
+        if group.last_id < self.first_id && self.max_deleted_id < self.first_id {
+            return Some(self.len() as i64);
         }
         let read = match group.entries_read {
             Some(read) if !self.has_gap_from(group.last_id) => Some(read),

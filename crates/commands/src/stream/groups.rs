@@ -144,14 +144,6 @@ impl Words {
     }
 }
 
-/// The ID that a group goes on behind.
-fn position(id: &[u8], stream: Option<&Stream>) -> Result<EntryId, Refusal> {
-    match id {
-        b"$" => Ok(stream.map_or(EntryId::MIN, Stream::last_id)),
-        _ => ids::exact(id),
-    }
-}
-
 fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, name) = (&args[2], &args[3]);
     let words = Words::read(args, true)?;
@@ -159,7 +151,10 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if stream.is_none() && !words.makes_stream {
         return Err(NO_STREAM);
     }
-    let last_id = position(&args[4], stream)?;
+    let last_id = match &args[4] {
+        b"$" => stream.map_or(EntryId::MIN, Stream::last_id),
+        id => ids::exact(id)?,
+    };
     if stream.is_some_and(|stream| stream.group(name).is_some()) {
         return Err(GROUP_EXISTS);
     }
@@ -183,7 +178,10 @@ fn setid(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let (key, name) = (&args[2], &args[3]);
     let words = Words::read(args, false)?;
     let (stream, _) = look(tx, args)?;
-    let last_id = position(&args[4], Some(stream))?;
+    let last_id = match &args[4] {
+        b"$" => stream.last_id(),
+        id => ids::or_edge(id)?,
+    };
     let added = stream.entries_added();
     edit_group(tx, key, name, |group| {
         group.last_id = last_id;

@@ -55,6 +55,11 @@ pub(super) fn end(text: &[u8]) -> Result<EntryId, Refusal> {
     }
 }
 
+/// An ID, or `-` or `+` for the least and the greatest.
+pub(super) fn or_edge(text: &[u8]) -> Result<EntryId, Refusal> {
+    bound(text, 0)
+}
+
 fn bound(text: &[u8], missing: u64) -> Result<EntryId, Refusal> {
     match text {
         b"-" => Ok(EntryId::MIN),

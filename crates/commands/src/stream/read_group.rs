@@ -281,18 +281,15 @@ impl Reader<'_> {
         let group = stream.group(self.group).expect("it was there");
         let (mut last, mut read) = (group.last_id, group.entries_read);
         for id in delivered {
-            read = match read {
-                Some(read) if !stream.has_gap_from(last) => Some(read + 1),
-                _ => stream.entries_up_to(*id),
-            };
+            read = stream.entries_read_by((last, read), *id);
             last = *id;
         }
         edit_group(tx, self.key, self.group, |group| {
             (group.last_id, group.entries_read) = (last, read);
             if !acknowledges {
                 delivered.iter().for_each(|id| group.deliver(*id, self.consumer, now, 1));
+                group.activate(self.consumer, now);
             }
-            group.activate(self.consumer, now);
         })?;
         if !acknowledges {
             delivered.iter().for_each(|id| self.claimed(*id).journal(tx, *id, now, 1));

@@ -302,3 +302,30 @@ fn producers_are_remembered_for_a_time_and_up_to_a_number() {
     assert_eq!((sent.producer_count(), sent.tracked_count(), sent.added_count()), (1, 1, 5));
     assert!(sent.memory() > empty);
 }
+
+/// As Redis 8.2 tells it.
+#[test]
+fn the_lag_of_a_group_is_known_or_not() {
+    let mut stream = Stream::default();
+    (1..=4).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
+    let groups = [(4, Some(1)), (3, Some(1)), (9, Some(1)), (2, Some(1)), (0, Some(2)), (3, None)];
+    let lags = |stream: &Stream| {
+        groups.map(|(ms, read)| stream.lag_of(&Group::new(id(ms, 0), read)).unwrap_or(-1))
+    };
+    assert_eq!(lags(&stream), [3, 3, 3, 3, 4, -1]);
+    let trim = |stream: &mut Stream, length| {
+        let threshold = Threshold::Length(length);
+        let references = References::Keep;
+        stream.trim(&Trim { threshold, approximate: false, limit: 0, references });
+    };
+    trim(&mut stream, 2);
+    assert_eq!(lags(&stream), [3, 3, 3, 2, 2, 1]);
+    stream.delete(id(4, 0));
+    assert_eq!(lags(&stream), [0, -1, 3, -1, -1, -1]);
+    stream.delete(id(3, 0));
+    assert_eq!(lags(&stream), [0; 6]);
+    stream.append(id(5, 0), &[(b"f", b"v")], LIMITS);
+    assert_eq!(lags(&stream), [1, 1, 4, 1, 1, 1]);
+    trim(&mut stream, 0);
+    assert_eq!(lags(&stream), [0; 6]);
+}

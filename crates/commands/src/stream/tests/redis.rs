@@ -300,6 +300,9 @@ const SHARED: &str = r#"
     XGROUP SETID s g 0 MKSTREAM => -ERR unknown subcommand or wrong number of arguments for \
         'SETID'. Try XGROUP HELP.
     XGROUP SETID s g $ ENTRIESREAD -5 => -ERR value for ENTRIESREAD must be positive or -1
+    XGROUP SETID s g + => +OK
+    XGROUP SETID s g - => +OK
+    XGROUP SETID s g ( => -ERR Invalid stream ID specified as stream command argument
     XGROUP SETID s g 0 => +OK
     XGROUP DESTROY s nog => :0
     XGROUP DESTROY t g => -ERR The XGROUP subcommand requires the key to exist. Note that \
