@@ -434,8 +434,8 @@ const NEWER: &str = r#"
     "2-1"
     > XIDMPRECORD t p 1 2-1
     OK
-    > XIDMPRECORD t p 1 1-1
-    (error) ERR the iid belongs to another entry
+    > XIDMPRECORD t p 1 9-9
+    (error) ERR no such entry in the stream
     > XREAD COUNT 1 MAXCOUNT 1 STREAMS s t 0 0
     ...
     > XREAD MAXSIZE 1 STREAMS t 1
