@@ -47,6 +47,8 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("sync", "makes a replica of the connection"),
     ("wait", "waits for its timeout"),
     ("waitaof", "waits for its timeout"),
+    ("xread", "waits for its timeout"),
+    ("xreadgroup", "waits for its timeout"),
 ];
 
 /// Option words that only lead to errors here: `command`, or `command TOKEN`.
@@ -111,6 +113,9 @@ pub fn rule(command: &Command) -> Rule {
         ("SCAN", _) => Rule::Kind,
         ("TTL" | "EXPIRETIME", _) => Rule::Near(5),
         ("PTTL" | "PEXPIRETIME", _) => Rule::Near(5_000),
+        // The clock chooses IDs, and times are told.
+        ("XADD" | "XRANGE" | "XREVRANGE" | "XINFO" | "XPENDING", _) => Rule::Kind,
+        ("XCLAIM" | "XAUTOCLAIM", _) => Rule::Kind,
         ("OBJECT", "FREQ" | "IDLETIME" | "REFCOUNT") | ("MEMORY", _) => Rule::Kind,
         ("RANDOMKEY" | "DUMP" | "TIME" | "LASTSAVE" | "INFO", _) => Rule::Kind,
         ("CLIENT", "ID" | "INFO" | "LIST") | ("SLOWLOG" | "COMMANDLOG", _) => Rule::Kind,
