@@ -67,7 +67,7 @@ impl<'a> Generator<'a> {
                 self.draw_argument(declared, argument, &mut request);
             }
         }
-        if self.random.below(SPOILT) == 0 {
+        if self.random.below(SPOILT) == 0 && rules::may_be_spoilt(&declared.name) {
             self.spoil(declared, &mut request.command);
         }
         Drawn { command: request.command, name: declared.name.clone(), tokens: request.tokens }

@@ -251,7 +251,7 @@ fn special(
         }
         (_, "cursor") if random.below(4) > 0 => b"0".to_vec(),
         // Redis replies as many as it is asked for, even from a set of one.
-        ("srandmember" | "hrandfield", "count") => small(random),
+        ("srandmember" | "hrandfield" | "zrandmember", "count") => small(random),
         (_, "count") if random.below(2) == 0 => b"1000".to_vec(),
         (_, "increment") if argument.kind == Kind::Integer => integer(random),
         (_, "increment") => number(random),
