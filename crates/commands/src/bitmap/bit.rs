@@ -18,7 +18,7 @@ pub(super) const SETBIT: DataCommand = Command {
         name: "SETBIT",
         since: "2.2.0",
         group: Group::Bitmap,
-        syntax: "key offset value",
+        syntax: "key offset value:integer",
         summary: "Sets or clears the bit at offset of the string value. Creates the key if it \
                   doesn't exist.",
         complexity: "O(1)",

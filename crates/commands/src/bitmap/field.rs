@@ -28,15 +28,17 @@ pub(super) const BITFIELD: DataCommand = Command {
         name: "BITFIELD",
         since: "3.2.0",
         group: Group::Bitmap,
-        syntax: "key [GET encoding offset | [OVERFLOW WRAP | SAT | FAIL] <SET encoding offset \
-                 value | INCRBY encoding offset increment> [GET encoding offset | [OVERFLOW WRAP \
-                 | SAT | FAIL] <SET encoding offset value | INCRBY encoding offset increment> \
-                 ...]]",
+        syntax: "key [GET encoding offset | [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset \
+                 value:integer | INCRBY encoding offset increment> [GET encoding offset | \
+                 [OVERFLOW <WRAP | SAT | FAIL>] <SET encoding offset value:integer | INCRBY \
+                 encoding offset increment> ...]]",
         summary: "Performs arbitrary bitfield integer operations on strings.",
         complexity: "O(1) for each subcommand specified",
         arity: at_least(2),
         flags: Flags::WRITE.and(Flags::DENYOOM),
-        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        keys: &[first(
+            Access::RW.and(Access::ACCESS).and(Access::UPDATE).and(Access::VARIABLE_FLAGS),
+        )],
         ..Spec::BASE
     },
     subcommands: &[],

@@ -72,7 +72,7 @@ pub(super) const BLMPOP: DataCommand = Command {
         name: "BLMPOP",
         since: "7.0.0",
         group: Group::List,
-        syntax: "timeout numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
+        syntax: "timeout:double numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
         summary: "Pops the first element from one of multiple lists. Blocks until an element is \
                   available otherwise. Deletes the list if the last element was popped.",
         complexity: "O(N+M) where N is the number of provided keys and M is the number of elements \
@@ -113,7 +113,7 @@ pub(super) const BLMOVE: DataCommand = Command {
     spec: Spec {
         name: "BLMOVE",
         since: "6.2.0",
-        syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout",
+        syntax: "source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout:double",
         summary: "Pops an element from a list, pushes it to another list and returns it. Blocks \
                   until an element is available otherwise. Deletes the list if the last element \
                   was moved.",
@@ -137,7 +137,7 @@ pub(super) const BRPOPLPUSH: DataCommand = Command {
     spec: Spec {
         name: "BRPOPLPUSH",
         since: "2.2.0",
-        syntax: "source destination timeout",
+        syntax: "source destination timeout:double",
         summary: "Pops an element from a list, pushes it to another list and returns it. Block \
                   until an element is available otherwise. Deletes the list if the last element \
                   was popped.",

@@ -114,7 +114,7 @@ pub(super) const LPOS: DataCommand = Command {
         name: "LPOS",
         since: "6.0.6",
         group: Group::List,
-        syntax: "key element [RANK rank] [COUNT num-matches] [MAXLEN len]",
+        syntax: "key element [RANK rank] [COUNT num-matches:integer] [MAXLEN len]",
         summary: "Returns the index of matching elements in a list.",
         complexity: "O(N) where N is the number of elements in the list, for the average case. \
                      When searching for elements near the head or the tail of the list, or when \

@@ -39,7 +39,7 @@ pub(super) const ZCOUNT: DataCommand = Command {
         name: "ZCOUNT",
         since: "2.0.0",
         group: Group::SortedSet,
-        syntax: "key min max",
+        syntax: "key min:double max:double",
         summary: "Returns the count of members in a sorted set that have scores within a range.",
         complexity: "O(log(N)) with N being the number of elements in the sorted set.",
         arity: exactly(4),

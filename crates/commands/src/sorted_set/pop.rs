@@ -89,7 +89,7 @@ pub(super) const BZPOPMIN: DataCommand = Command {
         name: "BZPOPMIN",
         since: "5.0.0",
         group: Group::SortedSet,
-        syntax: "key [key ...] timeout",
+        syntax: "key [key ...] timeout:double",
         summary: "Removes and returns the member with the lowest score from one or more sorted \
             sets. Blocks until a member is available otherwise. Deletes the sorted set if the \
             last element was popped.",
@@ -109,7 +109,7 @@ pub(super) const BZPOPMAX: DataCommand = Command {
         name: "BZPOPMAX",
         since: "5.0.0",
         group: Group::SortedSet,
-        syntax: "key [key ...] timeout",
+        syntax: "key [key ...] timeout:double",
         summary: "Removes and returns the member with the highest score from one or more sorted \
             sets. Blocks until a member available otherwise. Deletes the sorted set if the last \
             element was popped.",
@@ -180,7 +180,7 @@ pub(super) const BZMPOP: DataCommand = Command {
         name: "BZMPOP",
         since: "7.0.0",
         group: Group::SortedSet,
-        syntax: "timeout numkeys key [key ...] <MIN | MAX> [COUNT count]",
+        syntax: "timeout:double numkeys key [key ...] <MIN | MAX> [COUNT count]",
         summary: "Removes and returns a member by score from one or more sorted sets. Blocks \
             until a member is available otherwise. Deletes the sorted set if the last element was \
             popped.",

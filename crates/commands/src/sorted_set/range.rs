@@ -20,7 +20,7 @@ pub(super) const ZRANGE: DataCommand = Command {
         name: "ZRANGE",
         since: "1.2.0",
         group: Group::SortedSet,
-        syntax: "key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+        syntax: "key start:string stop:string [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
         summary: "Returns members in a sorted set within a range of indexes.",
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
             number of elements returned.",
@@ -58,7 +58,7 @@ pub(super) const ZRANGEBYSCORE: DataCommand = Command {
         name: "ZRANGEBYSCORE",
         since: "1.0.5",
         group: Group::SortedSet,
-        syntax: "key min max [WITHSCORES] [LIMIT offset count]",
+        syntax: "key min:double max:double [WITHSCORES] [LIMIT offset count]",
         summary: "Returns members in a sorted set within a range of scores.",
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
             number of elements being returned. If M is constant (e.g. always asking for the first \
@@ -79,7 +79,7 @@ pub(super) const ZREVRANGEBYSCORE: DataCommand = Command {
         name: "ZREVRANGEBYSCORE",
         since: "2.2.0",
         group: Group::SortedSet,
-        syntax: "key max min [WITHSCORES] [LIMIT offset count]",
+        syntax: "key max:double min:double [WITHSCORES] [LIMIT offset count]",
         summary: "Returns members in a sorted set within a range of scores in reverse order.",
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
             number of elements being returned. If M is constant (e.g. always asking for the first \

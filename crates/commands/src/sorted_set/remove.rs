@@ -67,7 +67,7 @@ pub(super) const ZREMRANGEBYSCORE: DataCommand = Command {
         name: "ZREMRANGEBYSCORE",
         since: "1.2.0",
         group: Group::SortedSet,
-        syntax: "key min max",
+        syntax: "key min:double max:double",
         summary: "Removes members in a sorted set within a range of scores. Deletes the sorted \
             set if all members were removed.",
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
