@@ -53,6 +53,7 @@ pub(super) const HINCRBYFLOAT: DataCommand = Command {
     spec: Spec {
         name: "HINCRBYFLOAT",
         since: "2.6.0",
+        syntax: "key field increment:double",
         summary: "Increments the floating point value of a field by a number. Uses 0 as initial \
             value if the field doesn't exist.",
         ..COUNTER

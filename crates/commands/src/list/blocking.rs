@@ -20,7 +20,7 @@ use crate::waiting::{ENDLESS, awaited, deadline, wait};
 const BLOCKING_POP: Spec = Spec {
     since: "2.0.0",
     group: Group::List,
-    syntax: "key [key ...] timeout",
+    syntax: "key [key ...] timeout:double",
     complexity: "O(N) where N is the number of provided keys.",
     arity: at_least(3),
     flags: Flags::WRITE.and(Flags::BLOCKING),
