@@ -137,13 +137,9 @@ fn reset_statistics(
     let server = context.server;
     server.stats.reset();
     let counters = server.keyspace.counters();
-    for count in [
-        Count::Hits,
-        Count::Misses,
-        Count::Expired,
-        Count::ExpiredMembers,
-        Count::ExpiryTimeouts,
-    ] {
+    for count in
+        [Count::Hits, Count::Misses, Count::Expired, Count::ExpiredMembers, Count::ExpiryTimeouts]
+    {
         counters.reset(count);
     }
     server.keyspace.pauses().reset();
