@@ -731,7 +731,7 @@ fn a_client_that_is_about_to_be_closed_is_marked() {
         eventually("a client is marked", || {
             // Ours reads no further once it owes much, so QUIT must come in one turn with GET.
             let mut client = server.client();
-            let id = id(&mut client).to_string();
+            let id = id(&mut client);
             client.send_raw(&both);
             leaving.push(client);
             (0..20).any(|_| {

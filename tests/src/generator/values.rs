@@ -255,6 +255,10 @@ fn special(
         (_, "count") if random.below(2) == 0 => b"1000".to_vec(),
         (_, "increment") if argument.kind == Kind::Integer => integer(random),
         (_, "increment") => number(random),
+        // Fewer bits than bytes stand between a short string and one of hundreds of megabytes.
+        ("setbit" | "getbit" | "bitfield" | "bitfield_ro", "offset") => {
+            random.below(300).to_string().into_bytes()
+        }
         (_, "offset") if random.below(2) == 0 => pick(random, HUGE_OFFSETS),
         (_, "offset") => random.below(300).to_string().into_bytes(),
         (_, "type") => pick(random, TYPES),

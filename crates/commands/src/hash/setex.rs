@@ -49,7 +49,7 @@ fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     match request.lifetime {
         Lifetime::Until(deadline) if deadline <= tx.now() => {
-            put_and_remove(tx, key, request.pairs)?
+            put_and_remove(tx, key, request.pairs)?;
         }
         lifetime => {
             put_pairs(tx, key, request.pairs, lifetime)?;

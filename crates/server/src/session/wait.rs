@@ -246,7 +246,7 @@ impl Serve {
         let client = &self.session.client;
         client.take(Signal::Served);
         if let Some(served) = blocked.keys.as_ref().and_then(|(place, _)| place.outcome()) {
-            return self.take_served(blocked, served);
+            return self.take_served(*blocked, served);
         }
         let with_error = client.is_asked(Signal::UnblockError);
         let unblocked = with_error || client.is_asked(Signal::Unblock);
@@ -270,7 +270,7 @@ impl Serve {
     }
 
     /// Passes on what somebody else's transaction gave.
-    fn take_served(&mut self, mut blocked: Box<Blocked>, served: Served) -> Turn {
+    fn take_served(&mut self, mut blocked: Blocked, served: Served) -> Turn {
         self.session.see(served.seen);
         if let Some((place, entry)) = blocked.keys.take() {
             if served.failed {
@@ -278,7 +278,7 @@ impl Serve {
             }
             blocked.keys = Some((place, entry)).filter(|(place, _)| !place.is_single());
         }
-        self.end_wait(*blocked, served.output)
+        self.end_wait(blocked, served.output)
     }
 
     /// The client does not wait for keys any more.

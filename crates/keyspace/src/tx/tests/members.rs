@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use structs::hash::{Hash, HashLimits};
+use structs::hash::{Hash, HashLimits, HashRef};
 use structs::members::{Lifetime, Text};
 
 use super::{NOW, at, audit, begin, on, scattered, set};
@@ -31,7 +31,7 @@ fn put(tx: &mut Tx, key: &[u8], field: &[u8], lifetime: Lifetime) -> Outcome {
 }
 
 fn len(tx: &Tx, key: &[u8]) -> Option<u64> {
-    tx.view::<Hash>(key).unwrap().map(|hash| hash.len())
+    tx.view::<Hash>(key).unwrap().map(HashRef::len)
 }
 
 fn removals(tx: &Tx) -> Vec<String> {

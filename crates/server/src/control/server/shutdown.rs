@@ -84,6 +84,7 @@ fn shut_down(
     }
     server.shutdown.ask();
     // The end of the connection is the answer.
-    let never = Blocked::on_time(None, |reply| reply.ok());
+    let agree = |reply: &mut Reply<'_>| reply.ok();
+    let never = Blocked::on_time(None, agree);
     Ok(Next::Wait(Stage::Blocked(Box::new(never))))
 }
