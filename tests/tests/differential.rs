@@ -35,34 +35,16 @@ fn as_valkey91() {
     duel(Oracle::Valkey91, VALKEY91);
 }
 
-const REDIS70: &[Exception] = &[CURSORS, NOT_TEXT, ONE_WORD, SMALL_SETS, QUICKLISTS];
-const REDIS82: &[Exception] = &[CURSORS, NOT_TEXT, EMBEDDED];
-const VALKEY91: &[Exception] = &[
-    CURSORS,
-    NOT_TEXT,
-    UNKNOWN_TYPES,
-    TIME_BEFORE_KEY,
-    EMBEDDED,
-    UNBLOCK_IGNORES,
-    NO_CLUSTER,
-    PAIRS,
-];
+const REDIS70: &[Exception] = &[CURSORS, ONE_WORD, SMALL_SETS, QUICKLISTS];
+const REDIS82: &[Exception] = &[CURSORS, EMBEDDED];
+const VALKEY91: &[Exception] =
+    &[CURSORS, UNKNOWN_TYPES, TIME_BEFORE_KEY, EMBEDDED, UNBLOCK_IGNORES, NO_CLUSTER, PAIRS];
 
 const CURSORS: Exception = Exception {
     reason: "cursors that no server ever gives, such as -7, are numbers to some and not to others",
     applies: |command, ours, theirs| {
         (is(command, "SCAN") || is(command, "SSCAN"))
             && [ours, theirs].map(|reply| is_error(reply, "ERR invalid cursor")).contains(&true)
-    },
-};
-
-const NOT_TEXT: Exception = Exception {
-    reason: "bytes that are no UTF-8 are shown in errors as U+FFFD",
-    applies: |_, ours, theirs| match (ours, theirs) {
-        (Value::Error(ours), Value::Error(theirs)) => {
-            ours[..] == *String::from_utf8_lossy(theirs).as_bytes()
-        }
-        _ => false,
     },
 };
 

@@ -75,6 +75,15 @@ pub const PROLOGUE: &[&[&str]] = &[
 pub(super) fn is_drawn(name: &str) -> bool {
     let container = name.split('|').next().unwrap_or_default();
     !EXCLUDED.iter().any(|(excluded, _)| [name, container].contains(excluded))
+        && !is_of_a_young_family(container)
+}
+
+/// Families whose commands are compared with real servers by scripts, and not drawn yet: hashes,
+/// sorted sets, geo, streams, bits and HyperLogLogs.
+fn is_of_a_young_family(name: &str) -> bool {
+    let is_hash = name.starts_with('h') && name != "hello";
+    let begins = ["z", "x", "geo", "bit", "pf"].iter().any(|begin| name.starts_with(begin));
+    is_hash || begins || matches!(name, "getbit" | "setbit")
 }
 
 /// Whether a request may be made odd; a number that comes to stand as a count could ask a real
