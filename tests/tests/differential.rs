@@ -35,7 +35,7 @@ fn as_valkey91() {
     duel(Oracle::Valkey91, VALKEY91);
 }
 
-const REDIS70: &[Exception] = &[CURSORS, ONE_WORD, SMALL_SETS, QUICKLISTS];
+const REDIS70: &[Exception] = &[CURSORS, ONE_WORD, SMALL_SETS, QUICKLISTS, STORED_KEYS];
 const REDIS82: &[Exception] = &[CURSORS, EMBEDDED];
 const VALKEY91: &[Exception] =
     &[CURSORS, UNKNOWN_TYPES, TIME_BEFORE_KEY, EMBEDDED, UNBLOCK_IGNORES, NO_CLUSTER, PAIRS];
@@ -90,7 +90,9 @@ const UNBLOCK_IGNORES: Exception = Exception {
 const TIME_BEFORE_KEY: Exception = Exception {
     reason: "Valkey reads the time before it looks for the key",
     applies: |command, ours, theirs| {
-        is(command, "GETEX") && *ours == Value::Null && matches!(theirs, Value::Error(_))
+        is(command, "GETEX")
+            && (*ours == Value::Null || is_error(ours, "WRONGTYPE"))
+            && matches!(theirs, Value::Error(_))
     },
 };
 
@@ -98,6 +100,15 @@ const ONE_WORD: Exception = Exception {
     reason: "until Redis 7.2 COMMAND GETKEYS refused commands without arguments by its own arity",
     applies: |command, _, theirs| {
         is(command, "COMMAND") && command.len() == 3 && is_error(theirs, "ERR wrong number")
+    },
+};
+
+const STORED_KEYS: Exception = Exception {
+    reason: "until Redis 8 the destination of SINTERSTORE counted as read, too",
+    applies: |command, _, _| {
+        is(command, "COMMAND")
+            && command.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"GETKEYSANDFLAGS"))
+            && command.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"SINTERSTORE"))
     },
 };
 

@@ -82,7 +82,7 @@ pub(super) fn is_drawn(name: &str) -> bool {
 /// sorted sets, geo, streams, bits and HyperLogLogs.
 fn is_of_a_young_family(name: &str) -> bool {
     let is_hash = name.starts_with('h') && name != "hello";
-    let begins = ["z", "x", "geo", "bit", "pf"].iter().any(|begin| name.starts_with(begin));
+    let begins = ["z", "bz", "x", "geo", "bit", "pf"].iter().any(|begin| name.starts_with(begin));
     is_hash || begins || matches!(name, "getbit" | "setbit")
 }
 
