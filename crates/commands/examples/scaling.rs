@@ -8,7 +8,7 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::Random;
 use commands::{DataCommand, FAMILIES};
@@ -77,12 +77,12 @@ fn rate(
             });
         }
         start.wait();
-        let began = Instant::now();
+        let began = keyspace.clock().monotonic_us();
         std::thread::sleep(duration);
         stop.store(true, Ordering::Relaxed);
         began
     });
-    total.load(Ordering::Relaxed) as f64 / began.elapsed().as_secs_f64()
+    total.load(Ordering::Relaxed) as f64 / ((keyspace.clock().monotonic_us() - began) as f64 / 1e6)
 }
 
 fn request(name: &str, key: u64) -> OwnedArgs {

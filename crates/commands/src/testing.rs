@@ -277,8 +277,21 @@ pub(crate) fn render(value: &Value) -> String {
     }
 }
 
-fn lines(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
+/// The lines of a script; one that ends in a backslash goes on in the next.
+fn lines(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let last = lines.last_mut().expect("there is always one");
+        match line.strip_suffix('\\') {
+            Some(part) => last.push_str(part),
+            None => {
+                last.push_str(line);
+                lines.push(String::new());
+            }
+        }
+    }
+    lines.retain(|line| !line.is_empty());
+    lines
 }
 
 fn line<'a>(words: impl Iterator<Item = &'a [u8]>) -> String {

@@ -214,8 +214,10 @@ fn fields_of_any_width_are_read_and_written() {
          [:0]
          :0
          []
-         -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
-         -ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is.
+         -ERR Invalid bitfield type. Use something like i16 u8. Note that \\
+         u64 is not supported but i64 is.
+         -ERR Invalid bitfield type. Use something like i16 u8. Note that \\
+         u64 is not supported but i64 is.
          -ERR bit offset is not an integer or out of range
          -ERR Invalid OVERFLOW type specified
          -ERR value is not an integer or out of range

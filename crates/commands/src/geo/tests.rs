@@ -5,8 +5,10 @@ use crate::testing::Session;
 
 #[test]
 fn places_are_kept_and_found() {
-    Session::new().check(
-        r#"
+    Session::new().check(PLACES, PLACES_REPLIED);
+}
+
+const PLACES: &str = r#"
         GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 2.3488 48.8534 Paris
         GEOADD g NX 1 1 Paris
         GEOADD g XX CH 2.3489 48.8534 Paris
@@ -93,8 +95,9 @@ fn places_are_kept_and_found() {
         GEORADIUSBYMEMBER g Palermo 200 km BYRADIUS 1 km
         GEORADIUSBYMEMBER_RO g Palermo 200 km DESC
         GEORADIUSBYMEMBER_RO g Palermo 200 km STORE d
-        "#,
-        r#"
+        "#;
+
+const PLACES_REPLIED: &str = r#"
         :3
         :0
         :1
@@ -127,7 +130,8 @@ fn places_are_kept_and_found() {
         -ERR syntax error
         -ERR syntax error
         -WRONGTYPE Operation against a key holding the wrong kind of value
-        [["Catania" "56.4413" :3479447370796909 ["15.087267458438873" "37.50266842333162"]] ["Palermo" "190.4424" :3479099956230698 ["13.361389338970184" "38.1155563954963"]]]
+        [["Catania" "56.4413" :3479447370796909 ["15.087267458438873" "37.50266842333162"]] \
+        ["Palermo" "190.4424" :3479099956230698 ["13.361389338970184" "38.1155563954963"]]]
         [["Catania" "166.2742"] ["Palermo" "0.0000"]]
         ["Palermo" "Catania"]
         ["Palermo"]
@@ -166,7 +170,8 @@ fn places_are_kept_and_found() {
         ["Catania" "Palermo"]
         :2
         ["Palermo" "3479099956230698" "Catania" "3479447370796909"]
-        -ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD options
+        -ERR STORE option in GEORADIUS is not compatible with WITHDIST, WITHHASH and WITHCOORD \
+        options
         -ERR syntax error
         -ERR invalid longitude,latitude pair 200.000000,37.000000
         -ERR need numeric radius
@@ -181,9 +186,7 @@ fn places_are_kept_and_found() {
         -ERR syntax error
         ["Catania" "Palermo"]
         -ERR syntax error
-        "#,
-    );
-}
+        "#;
 
 #[test]
 fn places_in_resp3() {

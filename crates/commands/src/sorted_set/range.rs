@@ -20,7 +20,8 @@ pub(super) const ZRANGE: DataCommand = Command {
         name: "ZRANGE",
         since: "1.2.0",
         group: Group::SortedSet,
-        syntax: "key start:string stop:string [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]",
+        syntax: "key start:string stop:string [BYSCORE | BYLEX] [REV] [LIMIT offset count] \
+                 [WITHSCORES]",
         summary: "Returns members in a sorted set within a range of indexes.",
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
             number of elements returned.",

@@ -65,7 +65,8 @@ fn zadd_adds_and_updates() {
         :2
         :3
         :2
-        ["m" "-inf" "p" "0.5" "f" "1" "g" "1" "i" "4" "c" "5" "d" "6" "a" "7" "k" "8" "b" "20" "o" "1000" "l" "inf" "n" "inf"]
+        ["m" "-inf" "p" "0.5" "f" "1" "g" "1" "i" "4" "c" "5" "d" "6" "a" "7" "k" "8" "b" "20" \
+        "o" "1000" "l" "inf" "n" "inf"]
         :0
         nil
         :0
@@ -187,7 +188,8 @@ fn members_are_looked_up() {
     let mut third = Session::new().resp3();
     third.call("ZADD z 1 a 2.5 b");
     third.check(
-        "ZSCORE z b\nZSCORE z x\nZMSCORE z a x\nZRANK z b WITHSCORE\nZINCRBY z 1 b\nZADD z INCR 1 b",
+        "ZSCORE z b\nZSCORE z x\nZMSCORE z a x\nZRANK z b WITHSCORE\nZINCRBY z 1 b\n\
+         ZADD z INCR 1 b",
         ",2.5\nnil\n[,1 nil]\n[:1 ,2.5]\n,3.5\n,4.5",
     );
 }
@@ -244,8 +246,16 @@ fn parts_are_counted() {
 
 #[test]
 fn ranges_are_read() {
-    check(
-        r#"
+    check(RANGES, RANGES_REPLIED);
+    let mut third = Session::new().resp3();
+    third.call("ZADD z 1 a 2.5 b");
+    third.check(
+        "ZRANGE z 0 -1 WITHSCORES\nZRANGE z 0 -1\nZREVRANGEBYSCORE z 9 0 WITHSCORES",
+        "[[\"a\" ,1] [\"b\" ,2.5]]\n[\"a\" \"b\"]\n[[\"b\" ,2.5] [\"a\" ,1]]",
+    );
+}
+
+const RANGES: &str = r#"
         ZADD z 1 a 2 b 3 c
         SET s x
         ZRANGE z 0 -1
@@ -283,8 +293,9 @@ fn ranges_are_read() {
         ZRANGEBYLEX z - [b
         ZRANGEBYLEX z - + WITHSCORES
         ZREVRANGEBYLEX z + (a LIMIT 1 5
-        "#,
-        r#"
+        "#;
+
+const RANGES_REPLIED: &str = r#"
         :3
         +OK
         ["a" "b" "c"]
@@ -322,15 +333,7 @@ fn ranges_are_read() {
         ["a" "b"]
         -ERR syntax error, WITHSCORES not supported in combination with BYLEX
         ["b"]
-        "#,
-    );
-    let mut third = Session::new().resp3();
-    third.call("ZADD z 1 a 2.5 b");
-    third.check(
-        "ZRANGE z 0 -1 WITHSCORES\nZRANGE z 0 -1\nZREVRANGEBYSCORE z 9 0 WITHSCORES",
-        "[[\"a\" ,1] [\"b\" ,2.5]]\n[\"a\" \"b\"]\n[[\"b\" ,2.5] [\"a\" ,1]]",
-    );
-}
+        "#;
 
 #[test]
 fn ranges_are_stored() {
