@@ -20,6 +20,7 @@ pub mod keys;
 #[cfg(test)]
 mod laws;
 pub mod list;
+mod member_scan;
 pub mod member_ttl;
 pub mod set;
 pub mod sorted_set;

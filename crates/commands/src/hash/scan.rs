@@ -9,14 +9,11 @@ use structs::hash::Hash;
 
 use super::{charge, is_live};
 use crate::DataCommand;
-use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
 use crate::generic::scan::parse_cursor;
 use crate::keys::{Access, first};
+use crate::member_scan::MemberFilter;
 use crate::text::reply_member;
-
-const DEFAULT_COUNT: usize = 10;
 
 pub(super) const HSCAN: DataCommand = Command {
     spec: Spec {
@@ -46,50 +43,19 @@ fn hscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         reply.array(0);
         return Ok(());
     };
-    let filter = Filter::parse(args)?;
+    let filter = MemberFilter::parse(args, Some("NOVALUES"))?;
     charge(tx, filter.count.min(hash.len() as usize))?;
     let (next, mut fields) = hash.scan(cursor, filter.count);
     let (now, mut buffer) = (tx.now(), Vec::new());
     fields.retain(|field| is_live(field, now) && filter.admits(field.member.as_bytes(&mut buffer)));
     reply.array(2);
     reply.bulk_integer(next as i64);
-    reply.array(fields.len() * if filter.with_values { 2 } else { 1 });
+    reply.array(fields.len() * if filter.is_bare { 1 } else { 2 });
     for field in fields {
         reply_member(field.member, reply);
-        if filter.with_values {
+        if !filter.is_bare {
             reply_member(field.value, reply);
         }
     }
     Ok(())
-}
-
-/// What a scan looks for.
-struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
-    count: usize,
-    with_values: bool,
-}
-
-impl<'a> Filter<'a> {
-    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let mut filter = Self { pattern: None, count: DEFAULT_COUNT, with_values: true };
-        let mut options = Options::from(args, 3);
-        while let Some(word) = options.word() {
-            if is(word, "MATCH") {
-                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
-            } else if is(word, "COUNT") {
-                let count = usize::try_from(options.integer()?).ok();
-                filter.count = count.filter(|count| *count > 0).ok_or(SYNTAX)?;
-            } else if is(word, "NOVALUES") {
-                filter.with_values = false;
-            } else {
-                return Err(SYNTAX);
-            }
-        }
-        Ok(filter)
-    }
-
-    fn admits(&self, field: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, field, false))
-    }
 }

@@ -8,14 +8,11 @@ use structs::set::Set;
 
 use super::PASSED_NS;
 use crate::DataCommand;
-use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
 use crate::generic::scan::parse_cursor;
 use crate::keys::{Access, first};
+use crate::member_scan::MemberFilter;
 use crate::text::reply_member;
-
-const DEFAULT_COUNT: usize = 10;
 
 pub(super) const SSCAN: DataCommand = Command {
     spec: Spec {
@@ -43,7 +40,7 @@ fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let (next, members) = match tx.view::<Set>(&args[1])? {
         None => (0, Vec::new()),
         Some(set) => {
-            let filter = Filter::parse(args)?;
+            let filter = MemberFilter::parse(args, None)?;
             tx.charge((filter.count as u64).min(set.len()) * PASSED_NS)?;
             let (next, mut members) = set.scan(cursor, filter.count);
             let mut buffer = Vec::new();
@@ -59,36 +56,4 @@ fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     reply.array(members.len());
     members.iter().for_each(|member| reply_member(member.member, reply));
     Ok(())
-}
-
-/// What the scan looks for.
-struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
-    /// About how many members a call looks at.
-    count: usize,
-}
-
-impl<'a> Filter<'a> {
-    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let mut filter = Self { pattern: None, count: DEFAULT_COUNT };
-        let mut options = Options::from(args, 3);
-        while let Some(word) = options.word() {
-            if is(word, "MATCH") {
-                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
-            } else if is(word, "COUNT") {
-                let count = options.integer()?;
-                filter.count =
-                    usize::try_from(count).ok().filter(|&count| count > 0).ok_or(SYNTAX)?;
-            } else if is(word, "NOVALUES") {
-                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
-            } else {
-                return Err(SYNTAX);
-            }
-        }
-        Ok(filter)
-    }
-
-    fn admits(&self, member: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
-    }
 }

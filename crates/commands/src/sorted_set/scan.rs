@@ -10,14 +10,11 @@ use structs::sorted_set::SortedSet;
 
 use super::SEARCH_COST_NS;
 use crate::DataCommand;
-use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
 use crate::generic::scan::parse_cursor;
 use crate::keys::{Access, first};
+use crate::member_scan::MemberFilter;
 use crate::text::reply_member;
-
-const DEFAULT_COUNT: usize = 10;
 
 pub(super) const ZSCAN: DataCommand = Command {
     spec: Spec {
@@ -47,52 +44,19 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         reply.array(0);
         return Ok(());
     };
-    let filter = Filter::parse(args)?;
+    let filter = MemberFilter::parse(args, Some("NOSCORES"))?;
     tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
     let (next, mut items) = set.scan(cursor, filter.count);
     let mut buffer = Vec::new();
     items.retain(|item| filter.admits(item.member.as_bytes(&mut buffer)));
     reply.array(2);
     reply.bulk_integer(next as i64);
-    reply.array(items.len() * if filter.with_scores { 2 } else { 1 });
+    reply.array(items.len() * if filter.is_bare { 1 } else { 2 });
     for item in items {
         reply_member(item.member, reply);
-        if filter.with_scores {
+        if !filter.is_bare {
             reply.bulk(&format_f64(item.score));
         }
     }
     Ok(())
-}
-
-/// What a scan looks for.
-struct Filter<'a> {
-    pattern: Option<&'a [u8]>,
-    count: usize,
-    with_scores: bool,
-}
-
-impl<'a> Filter<'a> {
-    fn parse(args: Args<'a>) -> Result<Self, Refusal> {
-        let mut filter = Self { pattern: None, count: DEFAULT_COUNT, with_scores: true };
-        let mut options = Options::from(args, 3);
-        while let Some(word) = options.word() {
-            if is(word, "MATCH") {
-                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
-            } else if is(word, "COUNT") {
-                let count = usize::try_from(options.integer()?).ok();
-                filter.count = count.filter(|count| *count > 0).ok_or(SYNTAX)?;
-            } else if is(word, "NOSCORES") {
-                filter.with_scores = false;
-            } else if is(word, "NOVALUES") {
-                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
-            } else {
-                return Err(SYNTAX);
-            }
-        }
-        Ok(filter)
-    }
-
-    fn admits(&self, member: &[u8]) -> bool {
-        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
-    }
 }

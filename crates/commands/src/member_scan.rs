@@ -1,0 +1,48 @@
+//! What HSCAN, SSCAN and ZSCAN have in common: which members a call looks for.
+//!
+//! Invariant: a call looks at one member at least, so a scan comes to its end.
+
+use keyspace::Refusal;
+use proto::Args;
+
+use crate::arguments::{Options, is};
+use crate::errors::SYNTAX;
+
+const DEFAULT_COUNT: usize = 10;
+
+/// What a scan over members looks for.
+pub(crate) struct MemberFilter<'a> {
+    pattern: Option<&'a [u8]>,
+    /// About how many members a call looks at.
+    pub(crate) count: usize,
+    /// Whether members come without their values or scores.
+    pub(crate) is_bare: bool,
+}
+
+impl<'a> MemberFilter<'a> {
+    /// Reads the options behind key and cursor; `bare_word` is the one that asks for members alone.
+    pub(crate) fn parse(args: Args<'a>, bare_word: Option<&str>) -> Result<Self, Refusal> {
+        let mut filter = Self { pattern: None, count: DEFAULT_COUNT, is_bare: false };
+        let mut options = Options::from(args, 3);
+        while let Some(word) = options.word() {
+            if is(word, "MATCH") {
+                filter.pattern = Some(options.value()?).filter(|pattern| *pattern != b"*");
+            } else if is(word, "COUNT") {
+                let count = usize::try_from(options.integer()?).ok();
+                filter.count = count.filter(|count| *count > 0).ok_or(SYNTAX)?;
+            } else if bare_word.is_some_and(|bare| is(word, bare)) {
+                filter.is_bare = true;
+            } else if is(word, "NOVALUES") {
+                return Err(Refusal::error("ERR NOVALUES option can only be used in HSCAN"));
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Whether a member is looked for.
+    pub(crate) fn admits(&self, member: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
+    }
+}
