@@ -15,6 +15,8 @@ use parts::{PARTS, Part};
 pub(crate) fn prepare() -> Result<PathBuf, String> {
     let folder = shell::target().join("test-env");
     fs::create_dir_all(&folder).map_err(|error| name(&folder, &error))?;
+    // Work trees may share one folder by a link: what is written down is where it really lies.
+    let folder = folder.canonicalize().map_err(|error| name(&folder, &error))?;
     // Two runs at once would install over each other.
     let guard = fs::File::create(folder.join("lock")).map_err(|error| name(&folder, &error))?;
     guard.lock().map_err(|error| name(&folder, &error))?;

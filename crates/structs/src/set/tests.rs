@@ -132,7 +132,8 @@ fn check(set: SetRef<'_>, model: &Model) {
     if let SetRef::Packed(packed) = set {
         assert!(packed.bytes.len() <= PACKED_MAX);
         match packed.packing {
-            Packing::Intset if model.is_empty() => assert_eq!(packed.bytes, crate::intset::new()),
+            // Its integers keep the width of the widest that ever was among them.
+            Packing::Intset if model.is_empty() => assert_eq!(packed.bytes.len(), 8),
             Packing::Intset => assert_eq!(crate::intset::validate(packed.bytes), Ok(())),
             _ => assert_eq!(crate::listpack::validate(packed.bytes), Ok(())),
         }
