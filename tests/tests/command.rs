@@ -225,6 +225,8 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("pfdebug", "Redis marks it as a system command, of which we have none"),
     ("pfselftest", "Redis marks it as a system command, of which we have none"),
     ("smismember", "the complexity ends in a full stop"),
+    ("sort", "patterns are shown by their names, and as arguments of no key"),
+    ("sort_ro", "patterns are shown by their names, and as arguments of no key"),
     ("srandmember", "the summary ends in a full stop"),
     ("zinter", "the aggregator COUNT came with 8.8"),
     ("zinterstore", "the aggregator COUNT came with 8.8"),

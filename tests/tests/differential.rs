@@ -35,10 +35,18 @@ fn as_valkey91() {
     duel(Oracle::Valkey91, VALKEY91);
 }
 
-const REDIS70: &[Exception] = &[CURSORS, ONE_WORD, SMALL_SETS, QUICKLISTS, STORED_KEYS];
+const REDIS70: &[Exception] = &[CURSORS, ONE_WORD, SMALL_SETS, QUICKLISTS, STORED_KEYS, NO_SCORES];
 const REDIS82: &[Exception] = &[CURSORS, EMBEDDED];
-const VALKEY91: &[Exception] =
-    &[CURSORS, UNKNOWN_TYPES, TIME_BEFORE_KEY, EMBEDDED, UNBLOCK_IGNORES, NO_CLUSTER, PAIRS];
+const VALKEY91: &[Exception] = &[
+    CURSORS,
+    UNKNOWN_TYPES,
+    TIME_BEFORE_KEY,
+    EMBEDDED,
+    UNBLOCK_IGNORES,
+    NO_CLUSTER,
+    PAIRS,
+    NO_SCORES,
+];
 
 const CURSORS: Exception = Exception {
     reason: "cursors that no server ever gives, such as -7, are numbers to some and not to others",
@@ -123,6 +131,15 @@ const PAIRS: Exception = Exception {
     reason: "Valkey has another error for a wrong number of pairs; ours is that of Redis 8.4",
     applies: |command, ours, theirs| {
         is(command, "MSETEX") && [ours, theirs].iter().all(|reply| is_error(reply, "ERR "))
+    },
+};
+
+const NO_SCORES: Exception = Exception {
+    reason: "an empty string is no number to Valkey, and to Redis 7.0 not after a number out of \
+             range; ours is that of Redis 8.2, as with numbers out of range",
+    applies: |command, ours, theirs| {
+        let refused = "ERR One or more scores can't be converted into double";
+        is(command, "SORT_RO") && (is_error(ours, refused) != is_error(theirs, refused))
     },
 };
 

@@ -32,8 +32,9 @@ pub const ALL: [&str; 21] = [
 /// The categories of a command. A container's family is that of its subcommands, not its own.
 pub fn of(spec: &Spec, is_container: bool) -> impl Iterator<Item = &'static str> {
     let flags = spec.flags;
-    // WAIT is generic by its group, but what it concerns is the connection.
-    let names_a_family = spec.categories.contains(&"@connection");
+    // Generic by their groups, WAIT concerns the connection and SORT the types it knows.
+    let names_a_family =
+        ["@connection", "@list"].iter().any(|family| spec.categories.contains(family));
     let family = spec.group.category().filter(|_| !is_container && !names_a_family);
     let is_script = family == Some("@scripting");
     let implied = move |category| match category {

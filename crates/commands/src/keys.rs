@@ -10,6 +10,8 @@
 use keyspace::Refusal;
 use proto::Args;
 
+use crate::arguments::is;
+
 /// One group of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeySpec {
@@ -28,6 +30,21 @@ pub enum Begin {
     Index(usize),
     /// After this word, looked for from an index on (from the end if negative).
     Keyword(&'static str, i64),
+    /// After the last of an option's words, of which clients are told nothing.
+    Option(KeyOption),
+    /// In no argument: the command makes names of what it reads, of which clients are told nothing.
+    Undeclared,
+}
+
+/// An option whose value is a key; where it is given twice, the last one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyOption {
+    /// The option's word.
+    pub word: &'static str,
+    /// Where the options begin.
+    pub from: usize,
+    /// The other options that take values, and how many each, so that no value is taken for a word.
+    pub others: &'static [(&'static str, usize)],
 }
 
 /// Where the other keys of a group stand.
@@ -165,6 +182,11 @@ impl KeySpec {
                 Some(index) => index + 1,
                 None => return Ok(None),
             },
+            Begin::Option(option) => match option.find(args) {
+                Some(index) => index,
+                None => return Ok(None),
+            },
+            Begin::Undeclared => return Ok(None),
         };
         match self.find {
             Find::Range { last, step, limit } => {
@@ -200,6 +222,24 @@ impl KeySpec {
                 last.map(|last| Some((first, last, step))).ok_or(INVALID_COUNT)
             }
         }
+    }
+}
+
+impl KeyOption {
+    /// Where the key stands, if the option is given.
+    fn find(&self, args: Args<'_>) -> Option<usize> {
+        let (mut index, mut found) = (self.from, None);
+        while let Some(word) = args.get(index) {
+            let other = self.others.iter().find(|(other, _)| is(word, other));
+            if let Some(&(_, values)) = other {
+                index += values;
+            } else if is(word, self.word) {
+                index += 1;
+                found = (index < args.len()).then_some(index).or(found);
+            }
+            index += 1;
+        }
+        found
     }
 }
 

@@ -11,6 +11,7 @@ mod object;
 mod query;
 mod relocate;
 pub(crate) mod scan;
+mod sort;
 #[cfg(test)]
 mod tests;
 pub(crate) mod ttl;
@@ -45,6 +46,8 @@ pub const COMMANDS: &[&DataCommand] = &[
     &keys::RANDOMKEY,
     &scan::SCAN,
     &scan::RM,
+    &sort::SORT,
+    &sort::SORT_RO,
     &database::DBSIZE,
     &database::FLUSHALL,
     &database::FLUSHDB,

@@ -98,7 +98,7 @@ fn limits(tx: &Tx) -> HashLimits {
 }
 
 /// A field whose time is not over.
-fn live<'a>(hash: HashRef<'a>, field: &[u8], now: UnixMillis) -> Option<MemberRef<'a>> {
+pub(crate) fn live<'a>(hash: HashRef<'a>, field: &[u8], now: UnixMillis) -> Option<MemberRef<'a>> {
     hash.get(field).filter(|found| is_live(found, now))
 }
 

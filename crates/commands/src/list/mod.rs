@@ -86,7 +86,8 @@ impl Owned {
     }
 }
 
-fn limits(tx: &Tx) -> ListLimits {
+/// Beyond what a list is called a quicklist now.
+pub(crate) fn limits(tx: &Tx) -> ListLimits {
     ListLimits::new(tx.keyspace().settings().containers.list_size.load(Ordering::Relaxed))
 }
 

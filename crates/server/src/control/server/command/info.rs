@@ -97,6 +97,12 @@ fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
             reply.bulk(word.as_bytes());
             write_number(reply, "startfrom", from);
         }
+        Begin::Option(_) | Begin::Undeclared => {
+            write_search(reply, "unknown", &[]);
+            reply.bulk(b"find_keys");
+            write_search(reply, "unknown", &[]);
+            return;
+        }
     }
     reply.bulk(b"find_keys");
     match keys.find {

@@ -1,0 +1,182 @@
+//! SORT and SORT_RO: the elements of a list, a set or a sorted set in another order, or what keys
+//! named after them hold.
+//!
+//! Invariant: all keys that a request reads are locked together, so it sees one moment: those that
+//! its patterns name are asked for at once, first for the order, then for the reply.
+
+mod arrange;
+mod pattern;
+mod request;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use keyspace::{EventClass, Refusal, Tx};
+use proto::{Args, Reply};
+use structs::list::List;
+use structs::members::Text;
+
+use self::arrange::arrange;
+use self::pattern::{Pattern, Storable, Value};
+use self::request::{Order, Request};
+use self::source::Source;
+use super::KEY_COST_NS;
+use crate::DataCommand;
+use crate::change::store_result;
+use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::keys::{Access, Begin, Find, KeyOption, KeySpec, first};
+use crate::list::limits;
+
+pub(super) const SORT: DataCommand = Command {
+    spec: Spec {
+        name: "SORT",
+        since: "1.0.0",
+        syntax: "key [BY by-pattern:pattern] [LIMIT offset count] \
+                 [GET get-pattern:pattern [GET get-pattern:pattern ...]] [ASC | DESC] [ALPHA] \
+                 [STORE destination]",
+        summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the \
+            result.",
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::TOUCHES_ARBITRARY_KEYS),
+        keys: &[first(Access::RO.and(Access::ACCESS)), PATTERNS, DESTINATION],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |tx, args, reply| sort(tx, args, reply, true),
+};
+
+pub(super) const SORT_RO: DataCommand = Command {
+    spec: Spec {
+        name: "SORT_RO",
+        since: "7.0.0",
+        syntax: "key [BY by-pattern:pattern] [LIMIT offset count] \
+                 [GET get-pattern:pattern [GET get-pattern:pattern ...]] [ASC | DESC] [ALPHA]",
+        summary: "Returns the sorted elements of a list, a set, or a sorted set.",
+        flags: Flags::READONLY.and(Flags::TOUCHES_ARBITRARY_KEYS),
+        keys: &[first(Access::RO.and(Access::ACCESS)), PATTERNS],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |tx, args, reply| sort(tx, args, reply, false),
+};
+
+/// What both have in common.
+const COMMON: Spec = Spec {
+    group: Group::Generic,
+    complexity: "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and \
+        M the number of returned elements. When the elements are not sorted, complexity is O(N).",
+    arity: at_least(2),
+    categories: &["@set", "@sortedset", "@list", "@dangerous"],
+    ..Spec::BASE
+};
+
+/// The keys that BY and GET name.
+const PATTERNS: KeySpec =
+    KeySpec { begin: Begin::Undeclared, find: ONE, access: Access::RO.and(Access::ACCESS) };
+
+/// The key that STORE names.
+const DESTINATION: KeySpec = KeySpec {
+    begin: Begin::Option(KeyOption {
+        word: "STORE",
+        from: 2,
+        others: &[("LIMIT", 2), ("BY", 1), ("GET", 1)],
+    }),
+    find: ONE,
+    access: Access::OW.and(Access::UPDATE),
+};
+
+const ONE: Find = Find::Range { last: 0, step: 1, limit: 0 };
+
+/// Taking an element over, in nanoseconds.
+const TAKEN_NS: u64 = 60;
+
+/// Comparing two elements, in nanoseconds.
+const COMPARED_NS: u64 = 30;
+
+fn sort(
+    tx: &mut Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    may_store: bool,
+) -> Result<(), Refusal> {
+    let request = Request::parse(args, may_store)?;
+    let Some(destination) = request.destination else {
+        return tell(tx, &args[1], &request, reply);
+    };
+    charge(tx, &args[1], &request)?;
+    // The journal gets the command as it was sent: whoever runs it must find the same members.
+    tx.expire_members(&args[1], usize::MAX)?;
+    let limits = limits(tx);
+    let list = {
+        let elements = find(tx, &args[1], &request)?;
+        let values = look_up(tx, &elements, &request.gets)?;
+        let storable: Vec<Storable<'_>> = values.into_iter().map(Storable::new).collect();
+        List::from_texts(storable.iter().map(Storable::text), &limits)
+    };
+    let (count, before) = (list.borrow().len(), tx.effects().changes());
+    store_result(tx, destination, list, EventClass::List, "sortstore")?;
+    if count > 0 {
+        tx.effects_mut().set_changes(before + count);
+    }
+    reply.integer(count as i64);
+    Ok(())
+}
+
+fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    charge(tx, key, request)?;
+    let elements = find(tx, key, request)?;
+    let values = look_up(tx, &elements, &request.gets)?;
+    reply.array(values.len());
+    values.into_iter().for_each(|value| match value {
+        Some(value) => value.reply(reply),
+        None => reply.null(),
+    });
+    Ok(())
+}
+
+/// Refuses a value that is too large for a worker.
+fn charge(tx: &Tx, key: &[u8], request: &Request<'_>) -> Result<(), Refusal> {
+    let Some(source) = Source::peek(tx, key)? else { return Ok(()) };
+    let len = source.len();
+    let range = request.limit.range(len);
+    let told = range.end - range.start;
+    let taken = match &request.order {
+        Order::Found => told * TAKEN_NS,
+        Order::Elements => len * (TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2())),
+        Order::Pattern(_) => {
+            len * (KEY_COST_NS + TAKEN_NS + COMPARED_NS * u64::from(len.max(1).ilog2()))
+        }
+    };
+    tx.charge(taken + told * request.gets.len() as u64 * KEY_COST_NS)
+}
+
+/// The elements that a request asks for, in its order.
+fn find<'t>(tx: &'t Tx, key: &[u8], request: &Request<'_>) -> Result<Vec<Text<'t>>, Refusal> {
+    let Some(source) = Source::read(tx, key)? else { return Ok(Vec::new()) };
+    let range = request.limit.range(source.len());
+    // What is stored must not depend on the order in which a set happens to lie.
+    let is_found = !(source.is_set() && request.destination.is_some());
+    match request.order {
+        Order::Found if is_found => Ok(source.range(range, request.falling).collect()),
+        _ => arrange(tx, source, request, range),
+    }
+}
+
+/// What GET asks for of each of the elements: themselves if there is none.
+fn look_up<'t>(
+    tx: &'t Tx,
+    elements: &[Text<'t>],
+    gets: &[Pattern<'_>],
+) -> Result<Vec<Option<Value<'t>>>, Refusal> {
+    let gets = if gets.is_empty() { &[Pattern::Element] } else { gets };
+    let (mut values, mut refused) = (Vec::new(), None);
+    for element in elements {
+        for pattern in gets {
+            match pattern.look_up(tx, *element) {
+                Ok(value) => values.push(value),
+                // On to the others, so that all locks are asked for together.
+                Err(refusal) => refused = Some(refusal),
+            }
+        }
+    }
+    refused.map_or(Ok(values), Err)
+}
