@@ -20,6 +20,7 @@ pub mod keys;
 #[cfg(test)]
 mod laws;
 pub mod list;
+mod long_reply;
 mod member_scan;
 pub mod member_ttl;
 pub mod set;

@@ -37,6 +37,7 @@ pub(crate) struct Session {
     journal: Vec<String>,
     events: Vec<String>,
     ran_heavy: bool,
+    streamed: bool,
     waits: Option<Wait>,
 }
 
@@ -53,6 +54,7 @@ impl Session {
             journal: Vec::new(),
             events: Vec::new(),
             ran_heavy: false,
+            streamed: false,
             waits: None,
         }
     }
@@ -120,6 +122,8 @@ impl Session {
             }
             reply.error(refusal.line().expect("the other refusals are settled by now"));
         }
+        self.streamed = output.is_streaming();
+        output.finish();
         only_reply(&mut output)
     }
 
@@ -136,6 +140,11 @@ impl Session {
     /// Whether the last request was too much for a worker.
     pub(crate) fn ran_heavy(&self) -> bool {
         self.ran_heavy
+    }
+
+    /// Whether the last reply was long enough to be made while it is sent.
+    pub(crate) fn streamed(&self) -> bool {
+        self.streamed
     }
 
     /// What the last request waits for, if it does.

@@ -16,11 +16,17 @@ enum Content {
     Entry(EntryBox),
     /// All tables of a database that was flushed.
     Tables(Vec<EntryTable>),
+    /// What a reader held that may be the last one to.
+    Held(Box<dyn Send>),
 }
 
 impl Garbage {
     pub(crate) fn entry(entry: EntryBox) -> Self {
         Self(Content::Entry(entry))
+    }
+
+    pub(crate) fn held(held: Box<dyn Send>) -> Self {
+        Self(Content::Held(held))
     }
 
     pub(crate) fn tables(tables: Vec<EntryTable>) -> Self {

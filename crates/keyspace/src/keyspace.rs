@@ -290,6 +290,12 @@ impl Keyspace {
         assert!(first, "one process has one reclaimer");
     }
 
+    /// Has something freed off the workers: a clone of a big value, whose pages may be nobody
+    /// else's by now.
+    pub fn free_elsewhere(&self, held: impl Send + 'static) {
+        self.discard(Garbage::held(Box::new(held)));
+    }
+
     /// Hands over something big to be freed; without a reclaimer it is freed here.
     pub(crate) fn discard(&self, garbage: Garbage) {
         match self.reclaim.get() {

@@ -8,9 +8,11 @@ pub mod args;
 pub mod output;
 pub mod reply;
 pub mod request;
+pub mod source;
 pub mod value;
 
 pub use args::{Args, OwnedArgs};
 pub use output::{Mark, Output};
 pub use reply::{Reply, Resp};
 pub use request::{Limits, Progress, ProtocolError, RequestParser};
+pub use source::Source;

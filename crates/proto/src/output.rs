@@ -1,15 +1,19 @@
 //! The reply bytes of one session that are not yet sent: plain bytes, with shared bytes pinned
-//! between them so that big values are not copied.
+//! between them so that big values are not copied, and at its end perhaps a reply that is made while
+//! it is sent.
 //!
 //! Invariants: bytes leave in the order they came; a position counts all plain bytes ever
 //! appended, so that marks survive the sending of what lies before them; pins are sorted by
-//! position and none is empty.
+//! position and none is empty; nothing is appended behind a stream before it is done.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
 
 use base::SharedBytes;
+
+use crate::reply::{Reply, Resp};
+use crate::source::{Source, Stream};
 
 /// Shared bytes below this are copied: a copy is cheaper than another piece to send.
 const PIN_FLOOR: usize = 4 << 10;
@@ -34,6 +38,8 @@ pub struct Output {
     /// The pins ever removed.
     pins_gone: u64,
     consumed: u64,
+    /// What comes behind all that is here.
+    stream: Option<Box<Stream>>,
 }
 
 struct Pin {
@@ -59,10 +65,10 @@ impl Output {
     /// Whether there is nothing to send.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.stream.is_none()
     }
 
-    /// The bytes to send, pinned ones included.
+    /// The bytes to send, pinned ones included; those that a stream will make are not.
     #[inline]
     pub fn len(&self) -> usize {
         self.plain.len() - self.sent + self.pinned
@@ -94,6 +100,7 @@ impl Output {
 
     /// Takes back all that came after `mark`.
     pub fn truncate(&mut self, mark: Mark) {
+        self.stream = None;
         let index = self.index_of(mark.at);
         debug_assert!(index >= self.sent, "what is sent cannot be taken back");
         self.plain.truncate(index.max(self.sent));
@@ -111,6 +118,7 @@ impl Output {
 
     /// Drops all that is not sent.
     pub fn clear(&mut self) {
+        self.stream = None;
         self.pins_gone += self.pins.len() as u64;
         self.pins.clear();
         self.pin_sent = 0;
@@ -151,7 +159,7 @@ impl Output {
                 rest -= self.consume_pin(rest);
             }
         }
-        if self.is_empty() {
+        if self.len() == 0 {
             self.forget_plain();
         } else if self.sent >= COMPACTION_FLOOR && self.sent * 2 >= self.plain.len() {
             self.plain.drain(..self.sent);
@@ -181,6 +189,41 @@ impl Output {
             }
         }
         self.plain.extend_from_slice(&other.plain[from..]);
+        self.stream = other.stream.take();
+    }
+
+    /// Whether the end of the reply is still to be made: then nothing may be appended.
+    #[inline]
+    pub fn is_streaming(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// About how many bytes are still to be made.
+    #[inline]
+    pub fn bytes_to_come(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.source.bytes_left())
+    }
+
+    /// Has about so many bytes made that were still to be.
+    pub fn pull(&mut self, bytes: usize) {
+        let Some(mut stream) = self.stream.take() else { return };
+        if stream.source.write(&mut Reply::new(self, stream.resp), bytes) {
+            self.stream = Some(stream);
+        }
+    }
+
+    /// Has everything made that was still to be, so that more can be appended.
+    #[inline]
+    pub fn finish(&mut self) {
+        if self.is_streaming() {
+            self.pull(usize::MAX);
+        }
+    }
+
+    /// Ends the output with what comes from a source.
+    pub(crate) fn push_source(&mut self, source: Box<dyn Source>, resp: Resp) {
+        debug_assert!(self.stream.is_none(), "a stream is the end of an output");
+        self.stream = Some(Box::new(Stream { source, resp }));
     }
 
     /// Frees a large buffer that is empty now.
@@ -194,6 +237,7 @@ impl Output {
     /// The plain bytes at the end, to append to.
     #[inline]
     pub(crate) fn tail(&mut self) -> &mut Vec<u8> {
+        debug_assert!(self.stream.is_none(), "a stream is the end of an output");
         &mut self.plain
     }
 
@@ -279,6 +323,7 @@ impl fmt::Debug for Output {
             .debug_struct("Output")
             .field("len", &self.len())
             .field("pins", &self.pins.len())
+            .field("streaming", &self.is_streaming())
             .finish_non_exhaustive()
     }
 }
@@ -324,6 +369,8 @@ mod tests {
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
     use super::{COMPACTION_FLOOR, KEPT_CAPACITY, Output, PIN_FLOOR};
+    use crate::reply::{Reply, Resp};
+    use crate::source::Source;
 
     /// Shared bytes in chunks of 1000.
     struct Chunked(Vec<u8>);
@@ -360,6 +407,71 @@ mod tests {
         let mut slices = [IoSlice::new(&[]); 1000];
         let filled = output.io_slices(&mut slices);
         slices[..filled].iter().flat_map(|run| run.to_vec()).collect()
+    }
+
+    /// So many elements of five bytes each.
+    struct Elements(u64);
+
+    impl Source for Elements {
+        fn write(&mut self, reply: &mut Reply<'_>, bytes: usize) -> bool {
+            let before = reply.unsent();
+            while self.0 > 0 && reply.unsent() - before < bytes {
+                reply.integer(self.0 as i64 % 90 + 10);
+                self.0 -= 1;
+            }
+            self.0 > 0
+        }
+
+        fn bytes_left(&self) -> u64 {
+            self.0 * 5
+        }
+    }
+
+    fn streaming(elements: u64) -> Output {
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, Resp::Two);
+        reply.array(elements as usize);
+        reply.stream(Box::new(Elements(elements)));
+        output
+    }
+
+    #[test]
+    fn a_stream_is_made_piece_by_piece_and_reads_as_one() {
+        let mut whole = streaming(1000);
+        assert_eq!((whole.len(), whole.bytes_to_come()), (7, 5000));
+        whole.finish();
+        assert!(!whole.is_streaming());
+        let expected = drain(&mut whole, usize::MAX);
+        for piece in [1, 64, 4096, 10_000] {
+            let (mut output, mut bytes, mut most) = (streaming(1000), Vec::new(), 0);
+            while !output.is_empty() {
+                output.pull(piece);
+                most = most.max(output.len());
+                let count = output.front().len();
+                bytes.extend_from_slice(output.front());
+                output.consume(count);
+            }
+            assert!(bytes == expected && most < piece + 12, "{piece}: {most}");
+        }
+    }
+
+    #[test]
+    fn a_stream_moves_with_its_output_and_goes_with_its_mark() {
+        let mut output = Output::new();
+        Reply::new(&mut output, Resp::Two).ok();
+        let mark = output.mark();
+        output.append(streaming(3));
+        assert!(output.is_streaming() && !output.is_empty());
+        output.finish();
+        assert_eq!(gather(&output), b"+OK\r\n*3\r\n:13\r\n:12\r\n:11\r\n");
+        output.truncate(mark);
+        output.append(streaming(3));
+        output.truncate(mark);
+        assert!(!output.is_streaming());
+        assert_eq!(gather(&output), b"+OK\r\n");
+        let mut other = streaming(1);
+        other.clear();
+        assert!(other.is_empty());
     }
 
     #[test]

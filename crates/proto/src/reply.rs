@@ -6,6 +6,7 @@ use base::SharedBytes;
 use base::number::{format_f64, format_i64};
 
 use crate::output::{Mark, Output};
+use crate::source::Source;
 
 /// The protocol version that a client has chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,16 @@ impl<'a> Reply<'a> {
         self.header(b'$', bytes.len());
         self.out.push_shared(bytes);
         self.raw(b"\r\n");
+    }
+
+    /// The rest of the reply, made while it is sent; nothing may be written behind it.
+    pub fn stream(&mut self, source: Box<dyn Source>) {
+        self.out.push_source(source, self.resp);
+    }
+
+    /// How many bytes are written and not sent.
+    pub fn unsent(&self) -> usize {
+        self.out.len()
     }
 
     /// Nothing, where a value could be.

@@ -139,7 +139,7 @@ pub(crate) fn execute(
             if server.keyspace.pauses().is_remarkable(micros) {
                 note_hold(server, entry, micros);
             }
-            let reply_bytes = (out.len() - length) as u64;
+            let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
             account(worker, session, entry, args, micros, reply_bytes);
         }
     }

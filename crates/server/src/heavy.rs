@@ -32,6 +32,9 @@ use crate::table::Entry;
 /// The most heavy-work threads.
 const MAX_THREADS: usize = 32;
 
+/// How much of a long reply is made here; the session makes the rest as it is sent.
+const FIRST_PIECE: usize = 64 * 1024;
+
 /// The first lane of the heavy-work threads.
 const FIRST_LANE: usize = MAX_WORKERS;
 
@@ -109,6 +112,8 @@ impl Transaction {
         drop(tx);
         drop(hold);
         drop(pass);
+        // What a reply needs no lock for is begun here, off the worker.
+        output.pull(FIRST_PIECE);
         let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
         Elsewhere { output, seen, ran, waits }
     }

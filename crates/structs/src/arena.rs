@@ -1,7 +1,7 @@
 //! Memory for small blocks, tightly packed: a slab arena up to 3.5 KB, the global allocator above.
 //!
 //! General allocators round 24 bytes up to 32 and 640 to 768; here the classes are words up to 128
-//! bytes, and eight a doubling above. A page of 32 KB holds blocks of one class and begins with its
+//! bytes, eight a doubling up to a kilobyte, and sixteen above. A page of 32 KB holds blocks of one class and begins with its
 //! head, found from a block by masking its address. Pages belong to shards; a thread takes blocks
 //! from its own shard and gives a block back to whichever shard the block's page belongs to, so
 //! threads seldom meet at a shard's mutex. An empty page goes back to the kernel unless it is the
@@ -26,8 +26,11 @@ mod tests;
 /// What every block is aligned to; blocks of whole cache lines are aligned to cache lines.
 const WORD: usize = 8;
 
-/// Up to this size the classes are words; above it there are eight classes a doubling.
+/// Up to this size the classes are words; above it there are eight classes a doubling,
 const FINE_LIMIT: usize = 128;
+
+/// and from here on sixteen: a kilobyte with its key must not cost an eighth more.
+const FINER_FROM: usize = 1024;
 
 /// Larger blocks come from the global allocator: a page would hold too few of them.
 const SLAB_LIMIT: usize = 3584;
@@ -100,7 +103,7 @@ static ARENA: [Shard; SHARDS] = [const {
 #[inline]
 #[must_use]
 pub fn class_size(size: usize) -> usize {
-    let step = if size <= FINE_LIMIT { WORD } else { (1 << (size - 1).ilog2()) / 8 };
+    let step = if size <= FINE_LIMIT { WORD } else { step((size - 1).ilog2()) };
     size.next_multiple_of(step)
 }
 
@@ -308,9 +311,10 @@ const fn class_index(size: usize) -> usize {
     if size <= FINE_LIMIT {
         return size / WORD - 1;
     }
-    let doubling = (size - 1).ilog2() as usize;
-    let first = FINE_LIMIT / WORD + (doubling - FINE_LIMIT.ilog2() as usize) * 8;
-    first + (size - 1 - (1 << doubling)) / ((1 << doubling) / 8)
+    let doubling = (size - 1).ilog2();
+    let coarse = if doubling < FINER_FROM.ilog2() { doubling } else { FINER_FROM.ilog2() };
+    let first = (coarse - FINE_LIMIT.ilog2()) * 8 + (doubling - coarse) * 16;
+    FINE_LIMIT / WORD + first as usize + (size - 1 - (1 << doubling)) / step(doubling)
 }
 
 /// The size of a class by its number.
@@ -320,8 +324,19 @@ const fn size_of_class(class: usize) -> usize {
     if class < fine {
         return (class + 1) * WORD;
     }
-    let start = FINE_LIMIT << ((class - fine) / 8);
-    start + start / 8 * ((class - fine) % 8 + 1)
+    let finer = class_index(FINER_FROM) + 1;
+    let (start, number) = if class < finer {
+        (FINE_LIMIT << ((class - fine) / 8), (class - fine) % 8)
+    } else {
+        (FINER_FROM << ((class - finer) / 16), (class - finer) % 16)
+    };
+    start + step(start.ilog2()) * (number + 1)
+}
+
+/// How far the classes between two powers of two, the lower one given by its exponent, are apart.
+#[inline]
+const fn step(doubling: u32) -> usize {
+    (1 << doubling) / if doubling < FINER_FROM.ilog2() { 8 } else { 16 }
 }
 
 /// What the global allocator is asked for.

@@ -26,6 +26,8 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use base::{Random, UnixMillis};
 
 pub use self::build::Builder;
@@ -34,7 +36,7 @@ pub use self::page::{Page, PageSummary};
 pub use self::sample::sample;
 pub use self::text::{Long, Text};
 use crate::secret;
-use crate::tree::{IntoLeaves, Leaves, Tree};
+use crate::tree::{Leaves, Tree};
 
 /// What belongs to a member.
 pub trait Payload: Clone + Send + Sync + 'static {
@@ -215,14 +217,12 @@ impl<P: Payload> Members<P> {
 
     /// All members.
     pub fn iter(&self) -> Iter<'_, P> {
-        Iter { pages: self.tree.leaves(0..self.len()), page: None, next: 0 }
+        self.range(0..self.len())
     }
 
-    /// All pages of members, owned: of a clone they can be read on while the original changes, in
-    /// as many steps as the reader likes.
-    pub fn into_pages(self) -> IntoLeaves<Page<P>> {
-        let len = self.len();
-        self.tree.into_leaves(0..len)
+    /// The members of a range of numbers.
+    pub fn range(&self, numbers: Range<u64>) -> Iter<'_, P> {
+        Iter { pages: self.tree.leaves(numbers), page: None, offsets: 0..0 }
     }
 
     /// Members from a place on, about `count` of them, and the place to go on from: 0 at the end,
@@ -278,7 +278,7 @@ impl<P: Payload> Members<P> {
 pub struct Iter<'a, P: Payload> {
     pages: Leaves<'a, Page<P>>,
     page: Option<&'a Page<P>>,
-    next: usize,
+    offsets: Range<usize>,
 }
 
 impl<'a, P: Payload> Iterator for Iter<'a, P> {
@@ -287,12 +287,11 @@ impl<'a, P: Payload> Iterator for Iter<'a, P> {
     #[inline]
     fn next(&mut self) -> Option<MemberRef<'a>> {
         loop {
-            if let Some(page) = self.page.filter(|page| self.next < page.len()) {
-                self.next += 1;
-                return Some(page.get(self.next - 1));
+            if let (Some(page), Some(offset)) = (self.page, self.offsets.next()) {
+                return Some(page.get(offset));
             }
-            let (page, _) = self.pages.next()?;
-            (self.page, self.next) = (Some(page), 0);
+            let (page, offsets) = self.pages.next()?;
+            (self.page, self.offsets) = (Some(page), offsets);
         }
     }
 }

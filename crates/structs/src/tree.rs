@@ -25,7 +25,7 @@ mod iter;
 mod node;
 mod shape;
 
-pub use iter::{IntoLeaves, Leaves};
+pub use iter::Leaves;
 use node::{Edges, Inner, Node};
 
 /// Bytes of elements above which a leaf is split. With what an allocator and an `Arc` put around
@@ -194,12 +194,6 @@ impl<L: Leaf> Tree<L> {
     /// The parts of leaves that hold the elements of these ranks, in order, from both ends.
     pub fn leaves(&self, ranks: Range<u64>) -> Leaves<'_, L> {
         Leaves::new(self, ranks)
-    }
-
-    /// As [`Tree::leaves`], owning the tree: a clone can thus be read on after the original changed
-    /// and in as many steps as the reader likes.
-    pub fn into_leaves(self, ranks: Range<u64>) -> IntoLeaves<L> {
-        IntoLeaves::new(self, ranks)
     }
 
     /// Moves the elements from rank `index` on into a new tree, in O(log n). `cut` moves the

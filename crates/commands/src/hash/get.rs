@@ -4,13 +4,14 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::hash::Hash;
+use structs::hash::{Hash, HashRef};
 use structs::members::MemberRef;
 
-use super::{charge, has_expired, is_live, live};
+use super::{FIELD_COST_NS, charge, has_expired, is_live, live};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, first};
+use crate::long_reply::{is_long, reply_in_pieces};
 use crate::text::reply_member;
 
 pub(super) const HGET: DataCommand = Command {
@@ -131,15 +132,27 @@ fn reply_all<'r>(
     args: Args<'_>,
     reply: &mut Reply<'r>,
     head: impl Fn(&mut Reply<'r>, usize),
-    tell: impl Fn(MemberRef<'_>, &mut Reply<'r>),
+    tell: fn(MemberRef<'_>, &mut Reply<'_>),
 ) -> Result<(), Refusal> {
     let now = tx.now();
     let Some(hash) = tx.view::<Hash>(&args[1])? else {
         head(reply, 0);
         return Ok(());
     };
+    let expired = has_expired(hash, now);
+    if let HashRef::Large(large) = hash
+        && is_long(hash.len() * FIELD_COST_NS)
+        && !expired
+    {
+        head(reply, hash.len() as usize);
+        let large = large.clone();
+        reply_in_pieces(tx, reply, hash.len(), move |places, reply| {
+            large.members().range(places).for_each(|field| tell(field, reply));
+        });
+        return Ok(());
+    }
     charge(tx, hash.len() as usize)?;
-    if has_expired(hash, now) {
+    if expired {
         head(reply, hash.iter().filter(|field| is_live(field, now)).count());
         hash.iter().filter(|field| is_live(field, now)).for_each(|field| tell(field, reply));
     } else {

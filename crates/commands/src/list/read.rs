@@ -14,6 +14,7 @@ use crate::arguments::{Options, integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
+use crate::long_reply::{is_long, reply_in_pieces};
 use crate::text::reply_member;
 
 const RANK_ZERO: Refusal = Refusal::error(
@@ -103,8 +104,15 @@ fn lrange(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     };
     let indexes = clip(start, stop, list.len());
     let count = indexes.end - indexes.start;
-    tx.charge(count * HANDLED_NS)?;
     reply.array(count as usize);
+    if is_long(count * HANDLED_NS) {
+        let (list, first) = (list.to_owned(), indexes.start);
+        reply_in_pieces(tx, reply, count, move |places, reply| {
+            let indexes = first + places.start..first + places.end;
+            list.borrow().range(indexes).for_each(|text| reply_member(text, reply));
+        });
+        return Ok(());
+    }
     list.range(indexes).for_each(|text| reply_member(text, reply));
     Ok(())
 }

@@ -5,12 +5,13 @@
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::members::Text;
-use structs::set::Set;
+use structs::set::{Set, SetRef};
 
 use super::{FOUND_NS, PASSED_NS};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, first};
+use crate::long_reply::{is_long, reply_in_pieces};
 use crate::text::reply_member;
 
 pub(super) const SCARD: DataCommand = Command {
@@ -117,7 +118,20 @@ fn smembers(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
         reply.set(0);
         return Ok(());
     };
-    tx.charge(set.len() * PASSED_NS)?;
+    let cost = set.len() * PASSED_NS;
+    if let SetRef::Large(large) = set
+        && is_long(cost)
+        && !set.has_expired(tx.now())
+    {
+        reply.set(set.len() as usize);
+        let large = large.clone();
+        reply_in_pieces(tx, reply, set.len(), move |places, reply| {
+            let members = large.members().range(places);
+            members.for_each(|member| reply_member(member.member, reply));
+        });
+        return Ok(());
+    }
+    tx.charge(cost)?;
     let (mark, mut count) = (reply.defer(), 0);
     for member in set.alive(tx.now()) {
         reply_member(member, reply);

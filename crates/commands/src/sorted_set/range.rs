@@ -3,9 +3,11 @@
 //! Invariant: one parser reads the options of all of them; what a command's name says already is
 //! no option of it.
 
+use std::ops::Range;
+
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::sorted_set::{ItemRef, SortedSet};
+use structs::sorted_set::{ItemRef, SortedSet, SortedSetRef};
 
 use super::span::{By, Limit, Span};
 use super::{SEARCH_COST_NS, STEP_COST_NS, limits, reply_header, reply_item, store};
@@ -14,6 +16,7 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, at, first};
+use crate::long_reply::{is_long, reply_in_pieces};
 
 pub(super) const ZRANGE: DataCommand = Command {
     spec: Spec {
@@ -150,14 +153,36 @@ fn range(
     };
     let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
     let count = ranks.end - ranks.start;
-    tx.charge(count * STEP_COST_NS)?;
     reply_header(count, wanted.with_scores, reply);
-    if wanted.falling {
-        set.items_back(ranks).for_each(|item| reply_item(item, wanted.with_scores, reply));
-    } else {
-        set.items(ranks).for_each(|item| reply_item(item, wanted.with_scores, reply));
+    let Wanted { falling, with_scores, .. } = wanted;
+    if is_long(count * STEP_COST_NS) {
+        let set = set.to_owned();
+        reply_in_pieces(tx, reply, count, move |places, reply| {
+            let part = if falling {
+                ranks.end - places.end..ranks.end - places.start
+            } else {
+                ranks.start + places.start..ranks.start + places.end
+            };
+            reply_items(set.borrow(), part, falling, with_scores, reply);
+        });
+        return Ok(());
     }
+    reply_items(set, ranks, falling, with_scores, reply);
     Ok(())
+}
+
+fn reply_items(
+    set: SortedSetRef<'_>,
+    ranks: Range<u64>,
+    falling: bool,
+    with_scores: bool,
+    reply: &mut Reply<'_>,
+) {
+    if falling {
+        set.items_back(ranks).for_each(|item| reply_item(item, with_scores, reply));
+    } else {
+        set.items(ranks).for_each(|item| reply_item(item, with_scores, reply));
+    }
 }
 
 pub(super) const ZRANGESTORE: DataCommand = Command {

@@ -11,11 +11,11 @@ use commands::change::{place_over, remove};
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use commands::keys::{Access, first};
-use keyspace::{EventClass, Refusal, Tx};
+use keyspace::{EntryBox, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
 use persist::rdb::ValueType;
-use persist::rdb::value::Limits;
-use proto::{Args, Reply};
+use persist::rdb::value::{Limits, ValueRef};
+use proto::{Args, Reply, Source};
 
 /// All commands of this file.
 pub(crate) const COMMANDS: &[&DataCommand] = &[&DUMP, &RESTORE, &RESTORE_ASKING];
@@ -50,12 +50,42 @@ const DUMP: DataCommand = Command {
 fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     match tx.read(&args[1])? {
         Some(entry) => {
-            tx.charge(entry.memory() as u64 * BYTE_COST_NS)?;
-            reply.bulk(&persist::dump::dump(entry).ok_or(NO_FORMAT)?);
+            let cost = entry.memory() as u64 * BYTE_COST_NS;
+            tx.charge(cost)?;
+            if cost <= WORKER_BUDGET_NS {
+                reply.bulk(&persist::dump::dump(entry).ok_or(NO_FORMAT)?);
+                return Ok(());
+            }
+            if ValueRef::of(entry).is_none() {
+                return Err(NO_FORMAT);
+            }
+            let (copy, keyspace) = (Some(entry.duplicate(&args[1], None)), tx.keyspace());
+            reply.stream(Box::new(Packing { copy, keyspace }));
         }
         None => reply.null(),
     }
     Ok(())
+}
+
+/// A big value that is packed after its lock is free: a copy, which shares its pages.
+struct Packing {
+    copy: Option<EntryBox>,
+    keyspace: &'static Keyspace,
+}
+
+impl Source for Packing {
+    fn write(&mut self, reply: &mut Reply<'_>, _: usize) -> bool {
+        if let Some(copy) = self.copy.take() {
+            let payload = persist::dump::dump(copy.borrow());
+            reply.bulk(&payload.expect("the value has a format, or it would not be here"));
+            self.keyspace.free_elsewhere(copy);
+        }
+        false
+    }
+
+    fn bytes_left(&self) -> u64 {
+        self.copy.as_ref().map_or(0, |copy| copy.borrow().memory() as u64)
+    }
 }
 
 const RESTORE: DataCommand = Command {

@@ -214,7 +214,8 @@ impl Batch<'_> {
         let grant = self.grant.take();
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
         let end = match step {
-            Step::Done => None,
+            // What comes next is appended when the stream is sent.
+            Step::Done => output.is_streaming().then_some(End::Drained),
             Step::Close => Some(End::Closing),
             Step::Postpone(stage) => {
                 // The request stays in the input, to be parsed again when it is its turn.

@@ -118,13 +118,16 @@ impl Serve {
                 Poll::Ready(Err(_)) => return Turn::End,
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => {
-                    let unsent = self.output.as_ref().map_or(0, |output| output.len());
+                    let (unsent, streaming) = self
+                        .output
+                        .as_ref()
+                        .map_or((0, false), |output| (output.len(), output.is_streaming()));
                     let (server, client) = (self.worker.server, &self.session.client);
                     let now = self.worker.now_ms();
                     if output_limit::is_exceeded(server, client, unsent as u64, now) {
                         return Turn::End;
                     }
-                    if self.session.closing || unsent > BACKLOG_LIMIT {
+                    if self.session.closing || streaming || unsent > BACKLOG_LIMIT {
                         return Turn::Wait;
                     }
                 }

@@ -19,6 +19,12 @@ use super::Serve;
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
 const SLICES: usize = 16;
 
+/// A long reply is made in pieces of about this size,
+const PIECE: usize = 64 * 1024;
+
+/// of which so many are made before the others of the worker have their turn.
+const PIECES_PER_TURN: u32 = 4;
+
 /// A client's socket.
 pub(crate) enum Stream {
     Tcp(TcpStream),
@@ -130,7 +136,16 @@ impl Serve {
     }
 
     fn send(&mut self, cx: &mut TaskContext<'_>, output: &mut Output) -> Poll<io::Result<()>> {
+        let mut pieces = 0;
         while !output.is_empty() {
+            if output.is_streaming() && output.len() < PIECE {
+                if pieces == PIECES_PER_TURN {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                output.pull(PIECE);
+                pieces += 1;
+            }
             let free = self.free_bytes(cx, output);
             let mut slices = [IoSlice::new(&[]); SLICES];
             let count = output.io_slices(&mut slices);
@@ -156,7 +171,9 @@ impl Serve {
 
     /// The output to append replies to: what is still unsent, or the worker's spare one.
     pub(super) fn output(&mut self) -> Box<Output> {
-        self.output.take().unwrap_or_else(|| self.worker.take_output())
+        let mut output = self.output.take().unwrap_or_else(|| self.worker.take_output());
+        output.finish();
+        output
     }
 
     /// Keeps an output for the next flush, unless there is nothing in it.

@@ -202,7 +202,8 @@ impl Serve {
                 Turn::Again
             }
             Poll::Ready(Ok(done)) => {
-                self.book(&done.ran, done.output.len() as u64);
+                let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
+                self.book(&done.ran, reply_bytes);
                 // Its command took long; from here on it may be idle.
                 let now = self.worker.server.keyspace.clock().now_ms();
                 self.session.client.live.last_active.store(now, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use super::ItemRef;
 use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
 use super::page::{Cut, NewItem, Page, PageSummary, compare_scores};
 use crate::members::{Builder, MemberRef, Text, told};
-use crate::tree::{IntoLeaves, LEAF_MAX, Leaf, Tree};
+use crate::tree::{LEAF_MAX, Leaf, Tree};
 
 /// Up to so many elements are removed one by one rather than by cutting the tree.
 const FEW: u64 = 32;
@@ -91,12 +91,6 @@ impl Ordered {
     pub fn items(&self, ranks: Range<u64>) -> impl DoubleEndedIterator<Item = ItemRef<'_>> {
         let parts = self.tree.leaves(ranks);
         parts.flat_map(|(page, offsets)| offsets.map(move |offset| page.get(offset)))
-    }
-
-    /// The pages with the members of a range of ranks, owned: of a clone they can be read on while
-    /// the original changes, in as many steps as the reader likes.
-    pub fn into_pages(self, ranks: Range<u64>) -> IntoLeaves<Page> {
-        self.tree.into_leaves(ranks)
     }
 
     /// Adds a member, or gives it another score; its deadline stays. Tells the score it had.

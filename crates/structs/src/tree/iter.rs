@@ -13,28 +13,9 @@ pub struct Leaves<'a, L: Leaf> {
     ranks: Range<u64>,
 }
 
-/// The parts of leaves with the elements of a range of ranks, with a tree of its own: the leaf,
-/// which may be kept, and the offsets of the elements in it.
-pub struct IntoLeaves<L: Leaf> {
-    tree: Tree<L>,
-    ranks: Range<u64>,
-}
-
 impl<'a, L: Leaf> Leaves<'a, L> {
     pub(super) fn new(tree: &'a Tree<L>, ranks: Range<u64>) -> Leaves<'a, L> {
         Leaves { tree, ranks: ranks.start..ranks.end.min(tree.len()) }
-    }
-}
-
-impl<L: Leaf> IntoLeaves<L> {
-    pub(super) fn new(tree: Tree<L>, ranks: Range<u64>) -> IntoLeaves<L> {
-        let end = ranks.end.min(tree.len());
-        IntoLeaves { tree, ranks: ranks.start..end }
-    }
-
-    /// How many elements are still to come.
-    pub fn elements_left(&self) -> u64 {
-        self.ranks.end.saturating_sub(self.ranks.start)
     }
 }
 
@@ -79,19 +60,5 @@ impl<'a, L: Leaf> Iterator for Leaves<'a, L> {
 impl<L: Leaf> DoubleEndedIterator for Leaves<'_, L> {
     fn next_back(&mut self) -> Option<Self::Item> {
         step_back(self.tree, &mut self.ranks).map(|(leaf, offsets)| (&**leaf, offsets))
-    }
-}
-
-impl<L: Leaf> Iterator for IntoLeaves<L> {
-    type Item = (Arc<L>, Range<usize>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        step(&self.tree, &mut self.ranks).map(|(leaf, offsets)| (Arc::clone(leaf), offsets))
-    }
-}
-
-impl<L: Leaf> DoubleEndedIterator for IntoLeaves<L> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        step_back(&self.tree, &mut self.ranks).map(|(leaf, offsets)| (Arc::clone(leaf), offsets))
     }
 }
