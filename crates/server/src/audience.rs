@@ -48,9 +48,18 @@ impl Audience {
         }
     }
 
-    /// Follows a member to another worker.
-    pub(crate) fn relocate(&self, mailboxes: &Mailboxes, client: &Arc<Client>, lane: usize) {
+    /// Follows a member to another worker. `settle` hands out the letters that are under way to the
+    /// present one: behind it they would not find the member any more, and before it others could
+    /// still come, were the audience not locked.
+    pub(crate) fn relocate(
+        &self,
+        mailboxes: &Mailboxes,
+        client: &Arc<Client>,
+        lane: usize,
+        settle: impl FnOnce(),
+    ) {
         let mut rolls = self.rolls();
+        settle();
         if strike_off(&mut rolls, client) {
             enlist(&mut rolls, mailboxes, lane, client);
         }

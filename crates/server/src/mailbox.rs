@@ -314,11 +314,12 @@ mod tests {
         let rig = Rig::new();
         let (rounds, client) = (Rounds::default(), rig.join(0));
         rig.publish(&rounds, "a");
-        rig.audience.relocate(&rig.mailboxes, &client, IN_TRANSIT);
-        // The worker that it leaves empties its mailbox.
+        let settle = || assert_eq!(rig.empty(0), 1, "the worker that it leaves");
+        rig.audience.relocate(&rig.mailboxes, &client, IN_TRANSIT, settle);
+        assert_eq!(read(&client), "a");
         rig.publish(&rounds, "b");
         assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
-        rig.audience.relocate(&rig.mailboxes, &client, 1);
+        rig.audience.relocate(&rig.mailboxes, &client, 1, || ());
         rig.publish(&rounds, "c");
         assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
         rig.mailboxes.close(1);

@@ -48,10 +48,16 @@ impl Watchers {
         }
     }
 
-    /// Follows a client that may be a watcher to another worker.
-    pub(crate) fn relocate(&self, mailboxes: &Mailboxes, client: &Arc<Client>, lane: usize) {
+    /// Follows a client that may be a watcher to another worker: see [`Audience::relocate`].
+    pub(crate) fn relocate(
+        &self,
+        mailboxes: &Mailboxes,
+        client: &Arc<Client>,
+        lane: usize,
+        settle: impl FnOnce(),
+    ) {
         if client.has_flag(client_flags::MONITOR) {
-            self.0.relocate(mailboxes, client, lane);
+            self.0.relocate(mailboxes, client, lane, settle);
         }
     }
 

@@ -265,7 +265,8 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     worker.adopted.set(worker.adopted.get() + 1);
     let client = std::sync::Arc::clone(&moving.session.client);
     client.set_lane(worker.lane);
-    worker.server.watchers.relocate(&worker.server.mailboxes, &client, worker.lane);
+    // Who is in transit is handed every letter at once: none is under way.
+    worker.server.watchers.relocate(&worker.server.mailboxes, &client, worker.lane, || ());
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
         worker.session_over(client.id, Exit::Closed);
         return;

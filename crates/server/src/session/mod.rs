@@ -175,9 +175,8 @@ impl Serve {
     /// Packs up for another worker, whatever it waits for.
     fn depart(&mut self) -> Exit {
         let (server, client) = (self.worker.server, &self.session.client);
-        // Later messages come directly, so the letters of before have to be handed out first.
-        server.watchers.relocate(&server.mailboxes, client, IN_TRANSIT);
-        self.worker.hand_out_letters();
+        let settle = || self.worker.hand_out_letters();
+        server.watchers.relocate(&server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
         // Its new worker sees for itself whether a pause still holds it.
