@@ -1,11 +1,11 @@
 //! Memory for small blocks, tightly packed: a slab arena up to 3.5 KB, the global allocator above.
 //!
 //! General allocators round 24 bytes up to 32 and 640 to 768; here the classes are words up to 128
-//! bytes, eight a doubling up to a kilobyte, and sixteen above. A page of 32 KB holds blocks of one class and begins with its
-//! head, found from a block by masking its address. Pages belong to shards; a thread takes blocks
-//! from its own shard and gives a block back to whichever shard the block's page belongs to, so
-//! threads seldom meet at a shard's mutex. An empty page goes back to the kernel unless it is the
-//! only one of its class and shard with room.
+//! bytes, eight a doubling up to a kilobyte, and sixteen above. A page of 32 KB holds blocks of one
+//! class and begins with its head, found from a block by masking its address. Pages belong to
+//! shards; a thread takes blocks from its own shard and gives a block back to whichever shard the
+//! block's page belongs to, so threads seldom meet at a shard's mutex. An empty page goes back to
+//! the kernel unless it is the only one of its class and shard with room.
 //!
 //! Invariants: `free` is told a size of the same class that `allocate` was; a page is in its
 //! shard's list of its class exactly while it has room; all of a head but `shard` and `class` is
