@@ -41,16 +41,21 @@ pub(super) enum Workers {
 
 /// Ours first, then the peers that `setup` has found.
 pub(super) fn all() -> Result<Vec<Contender>, String> {
+    let mut contenders = vec![Contender::new(OURS, shell::target().join("release/apus"))?];
+    for (name, key) in [(REDIS_70, "redis70"), (REDIS_82, "redis82"), (VALKEY_91, "valkey91")] {
+        contenders.push(Contender::new(name, installed(key)?)?);
+    }
+    Ok(contenders)
+}
+
+/// A program that `setup` has found, by its key.
+pub(super) fn installed(key: &str) -> Result<PathBuf, String> {
     let file = shell::target().join("test-env/oracles.json");
     let text = fs::read_to_string(&file)
         .map_err(|error| format!("{}: {error}; run `cargo xtask setup`", file.display()))?;
     let paths: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let mut contenders = vec![Contender::new(OURS, shell::target().join("release/apus"))?];
-    for (name, key) in [(REDIS_70, "redis70"), (REDIS_82, "redis82"), (VALKEY_91, "valkey91")] {
-        let path = paths[key].as_str().ok_or_else(|| format!("oracles.json has no {key}"))?;
-        contenders.push(Contender::new(name, PathBuf::from(path))?);
-    }
-    Ok(contenders)
+    let path = paths[key].as_str().ok_or_else(|| format!("oracles.json has no {key}"))?;
+    Ok(PathBuf::from(path))
 }
 
 pub(super) const OURS: &str = "Apus";

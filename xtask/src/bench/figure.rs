@@ -91,6 +91,11 @@ impl Table {
         let contender = self.names.iter().position(|name| name == contender)?;
         self.figures.iter().find(|one| one.name == figure)?.ratio(contender)
     }
+
+    /// The ratio of the first contender to the best of the others in one of the table's figures.
+    pub(super) fn best(&self, figure: &Figure) -> Option<f64> {
+        (1..self.names.len()).filter_map(|peer| figure.ratio(peer)).max_by(f64::total_cmp)
+    }
 }
 
 /// A table of Markdown: texts to the left, numbers to the right.

@@ -132,6 +132,12 @@ impl Report {
         })
     }
 
+    /// A percentile of all requests of a single run, in milliseconds.
+    pub(super) fn percentile(&self, name: &str) -> Result<f64, String> {
+        let value = &self.raw["ALL STATS"]["Totals"]["Percentile Latencies"][name];
+        value.as_f64().ok_or_else(|| format!("`{}` reports no {name}", self.command))
+    }
+
     /// The steps of a preset.
     pub(super) fn steps(&self) -> Result<Vec<Step>, String> {
         let absent = |name: &str| format!("`{}` reports no {name}", self.command);

@@ -2,6 +2,7 @@
 //! as README's table. Invariant: what was scaled down or ran too few rounds is shown, never
 //! recorded.
 
+mod classic;
 mod contender;
 mod cores;
 mod figure;

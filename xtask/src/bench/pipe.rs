@@ -30,6 +30,31 @@ pub(super) fn order(port: u16, words: &[&str]) -> Result<(), String> {
     }
 }
 
+/// Sends requests without waiting for each reply; all of them must be answered by integers or OK.
+pub(super) fn feed(port: u16, requests: impl Iterator<Item = Vec<String>>) -> Result<(), String> {
+    /// Few enough that neither side's buffers fill while the other still writes.
+    const AT_ONCE: usize = 64;
+    let mut stream = connect(port)?;
+    let mut reader = BufReader::new(stream.try_clone().map_err(|error| error.to_string())?);
+    let mut requests = requests.peekable();
+    while requests.peek().is_some() {
+        let (mut bytes, mut count) = (Vec::new(), 0);
+        for request in requests.by_ref().take(AT_ONCE) {
+            let words: Vec<&str> = request.iter().map(String::as_str).collect();
+            bytes.extend(encode(&words));
+            count += 1;
+        }
+        stream.write_all(&bytes).map_err(|error| error.to_string())?;
+        for _ in 0..count {
+            let line = read_line(&mut reader, &["a request"])?;
+            if !line.starts_with(':') && line != "+OK" {
+                return Err(format!("a request is answered by {line}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A command that is answered by a text.
 pub(super) fn text(port: u16, words: &[&str]) -> Result<String, String> {
     let failed = |reason: &dyn std::fmt::Display| format!("{}: {reason}", words.join(" "));

@@ -63,10 +63,8 @@ fn title(kind: &str, step: u32) -> String {
 /// In every figure the best peer is the one to beat.
 fn goals(table: &Table) -> Vec<Goal> {
     let goal = |figure: &Figure| {
-        let peers = table.names[1..].iter();
-        let worst = peers.filter_map(|peer| table.ratio(&figure.name, peer)).max_by(f64::total_cmp);
         let what = format!("{}, times that of the best peer", figure.name);
-        Goal::new(what, Bound::AtMost(1.0), worst)
+        Goal::new(what, Bound::AtMost(1.0), table.best(figure))
     };
     table.figures.iter().map(goal).collect()
 }

@@ -1,6 +1,8 @@
 //! What can be measured, a file for each kind, and what they have in common. Invariant: servers are
 //! loaded one at a time, and from round to round another one goes first.
 
+mod defaults;
+mod elements;
 mod hotkey;
 mod idle;
 mod latency;
@@ -8,6 +10,8 @@ mod loads;
 mod memory;
 mod prefetch;
 mod processes;
+mod sorted_set;
+mod stalls;
 mod threads;
 
 use std::thread::sleep;
@@ -88,6 +92,36 @@ pub(super) static ALL: &[Section] = &[
         title: "Prefetch over pipelined batches",
         is_summed_up: false,
         measure: prefetch::measure,
+    },
+    Section {
+        name: "defaults",
+        title: "The default list of redis-benchmark",
+        is_summed_up: false,
+        measure: defaults::measure,
+    },
+    Section {
+        name: "sortedset",
+        title: "A sorted set of a million members",
+        is_summed_up: true,
+        measure: sorted_set::measure,
+    },
+    Section {
+        name: "elements",
+        title: "Memory of elements",
+        is_summed_up: true,
+        measure: elements::measure,
+    },
+    Section {
+        name: "stalls",
+        title: "GET beside work on a million members",
+        is_summed_up: false,
+        measure: stalls::latency,
+    },
+    Section {
+        name: "holds",
+        title: "Locks of ten million members",
+        is_summed_up: false,
+        measure: stalls::holds,
     },
 ];
 
