@@ -1,6 +1,6 @@
 //! The reply bytes of one session that are not yet sent: plain bytes, with shared bytes pinned
-//! between them so that big values are not copied, and at its end perhaps a reply that is made while
-//! it is sent.
+//! between them so that big values are not copied, and at its end perhaps a reply that is made
+//! while it is sent.
 //!
 //! Invariants: bytes leave in the order they came; a position counts all plain bytes ever
 //! appended, so that marks survive the sending of what lies before them; pins are sorted by
