@@ -76,6 +76,20 @@ impl Client {
         }
     }
 
+    /// Its number, as CLIENT ID tells it.
+    pub fn id(&mut self) -> String {
+        let Value::Integer(id) = self.call(&["CLIENT", "ID"]) else { panic!("a number") };
+        id.to_string()
+    }
+
+    /// Whether the server closes it before anything else comes.
+    pub fn is_closed(&mut self) -> bool {
+        match self.arrival(PATIENCE) {
+            Ok(arrival) => arrival == Arrival::Closed,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+
     /// Sends all commands and collects their replies, in order.
     pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
         let mut replies = Vec::with_capacity(commands.len());
@@ -203,6 +217,13 @@ pub fn encode<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<u8> {
         bytes.extend_from_slice(b"\r\n");
     }
     bytes
+}
+
+/// What a line of CLIENT LIST says behind `name=`.
+#[track_caller]
+pub fn field<'a>(line: &'a str, name: &str) -> &'a str {
+    let pair = line.split_whitespace().find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+    pair.unwrap_or_else(|| panic!("no {name} in {line}"))
 }
 
 /// A command as one would type it, with quotes where they are needed.

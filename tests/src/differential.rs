@@ -100,6 +100,14 @@ impl Duel {
         replies.pop().expect("one command has one reply")
     }
 
+    /// Runs commands written line by line, quoted as in redis-cli.
+    #[track_caller]
+    pub fn run_lines(&mut self, lines: &str) {
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            self.run(split_arguments(line.as_bytes()).expect("quotes are balanced"));
+        }
+    }
+
     /// Sends all commands to both in pipelines, compares, and returns our replies.
     #[track_caller]
     pub fn run_all(&mut self, commands: Vec<Command>) -> Vec<Value> {

@@ -13,6 +13,16 @@ pub fn render(value: &Value) -> String {
     text
 }
 
+/// The bytes of a reply, or the line of an error, as they are.
+#[track_caller]
+pub fn text(value: &Value) -> String {
+    let bytes = match value {
+        Value::Error(line) => line,
+        other => other.as_bytes().unwrap_or_else(|| panic!("no text: {other:?}")),
+    };
+    lossy(bytes).into_owned()
+}
+
 fn write(text: &mut String, value: &Value, indent: usize) {
     match value {
         Value::Simple(bytes) | Value::Verbatim(_, bytes) => text.push_str(&lossy(bytes)),

@@ -47,6 +47,14 @@ pub fn play(server: &Server, script: &str) {
     run(&mut cast, script).unwrap_or_else(|difference| panic!("{difference}"));
 }
 
+/// Runs a script in RESP2 or RESP3 (`2`, `3`) on a server that is emptied for it.
+#[track_caller]
+pub fn afresh(server: &Server, protocol: &str, script: &str) {
+    let mut client = if protocol == "3" { server.client3() } else { server.client() };
+    check(&mut client, "> FLUSHALL\nOK\n");
+    check(&mut client, script);
+}
+
 /// Who speaks in a script.
 trait Speakers {
     fn named(&mut self, name: &str) -> &mut Client;

@@ -202,6 +202,11 @@ impl Oracle {
         Self::Valkey91.start(&[])
     }
 
+    /// Starts Apus and this server with the same further arguments.
+    pub fn beside(self, arguments: &[&str]) -> [Server; 2] {
+        [Server::start(arguments), self.start(arguments)]
+    }
+
     /// Starts the server with these further arguments; it keeps nothing on disk.
     pub fn start(self, arguments: &[&str]) -> Server {
         let program = self.program();

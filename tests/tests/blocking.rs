@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proto::value::Value;
 use tests::client::Arrival;
-use tests::render::render;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::{Client, Server};
 
@@ -475,8 +475,4 @@ fn push_for_a_while(mut client: Client, number: usize, tally: &Tally) {
         count += 1;
         std::thread::sleep(Duration::from_micros(500));
     }
-}
-
-fn text(value: &Value) -> String {
-    String::from_utf8_lossy(value.as_bytes().expect("elements are bytes")).into_owned()
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proto::value::Value;
+use tests::render::text;
 use tests::{Client, Duel, Oracle, Server, check};
 
 /// Requests whose replies do not depend on which commands there are.
@@ -59,9 +60,7 @@ fn replies_equal_those_of_redis() {
     let (ours, theirs) = (Server::start(&[]), Oracle::redis82());
     for connect in [Server::client as fn(&Server) -> Client, Server::client3] {
         let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
-        for line in COMMON.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            duel.run(base::quote::split_arguments(line.as_bytes()).expect("quotes are balanced"));
-        }
+        duel.run_lines(COMMON);
     }
 }
 
@@ -304,9 +303,4 @@ fn array(value: Value) -> Vec<Value> {
         Value::Array(items) | Value::Set(items) => items,
         other => panic!("no array: {other:?}"),
     }
-}
-
-fn text(value: &Value) -> String {
-    let bytes = value.as_bytes().unwrap_or_else(|| panic!("no text: {value:?}"));
-    String::from_utf8_lossy(bytes).into_owned()
 }

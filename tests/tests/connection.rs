@@ -6,29 +6,16 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use proto::value::Value;
-use tests::client::encode;
+use tests::client::{encode, field};
+use tests::render::text;
 use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
 
-fn both(arguments: &[&str]) -> [Server; 2] {
-    [Server::start(arguments), Oracle::Redis82.start(arguments)]
-}
-
-fn text(value: &Value) -> String {
-    let bytes = match value {
-        Value::Error(line) => line,
-        other => other.as_bytes().unwrap_or_else(|| panic!("no text: {other:?}")),
-    };
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Sends request lines to both servers and compares the replies.
 fn duel(lines: &str, arguments: &[&str], connect: fn(&Server) -> Client) {
-    let [ours, theirs] = both(arguments);
+    let [ours, theirs] = Oracle::Redis82.beside(arguments);
     let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
-    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        duel.run(base::quote::split_arguments(line.as_bytes()).expect("quotes are balanced"));
-    }
+    duel.run_lines(lines);
 }
 
 /// Whatever has the same reply on Redis 8.2, errors above all.
@@ -377,7 +364,7 @@ fn replies_can_be_left_out() {
         (&["CLIENT REPLY OFF", "RESET", "PING"], &["RESET", "PONG"]),
         (&["CLIENT REPLY SKIP", "RESET", "PING"], &["PONG"]),
     ];
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         for (requests, replies) in cases {
             let mut client = server.client();
             for request in *requests {
@@ -398,14 +385,9 @@ fn fields(line: &str) -> Vec<&str> {
     names.collect()
 }
 
-fn field<'a>(line: &'a str, name: &str) -> &'a str {
-    let pair = line.split_whitespace().find_map(|pair| pair.strip_prefix(&format!("{name}=")));
-    pair.unwrap_or_else(|| panic!("no {name} in {line}"))
-}
-
 #[test]
 fn lines_about_clients_have_the_fields_of_redis() {
-    let lines = both(&[]).map(|server| {
+    let lines = Oracle::Redis82.beside(&[]).map(|server| {
         let mut client = server.client();
         client.call(&["SELECT", "7"]);
         client.call(&["CLIENT", "SETNAME", "me"]);
@@ -428,7 +410,7 @@ fn lines_about_clients_have_the_fields_of_redis() {
 
 #[test]
 fn info_and_list_are_verbatim_text_in_resp3() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let mut client = server.client3();
         for subcommand in ["INFO", "LIST"] {
             let reply = client.call(&["CLIENT", subcommand]);
@@ -437,25 +419,13 @@ fn info_and_list_are_verbatim_text_in_resp3() {
     }
 }
 
-fn id(client: &mut Client) -> String {
-    let Value::Integer(id) = client.call(&["CLIENT", "ID"]) else { panic!("an id is a number") };
-    id.to_string()
-}
-
-fn closed(client: &mut Client) -> bool {
-    match client.arrival(Duration::from_secs(5)) {
-        Ok(arrival) => arrival == Arrival::Closed,
-        Err(error) => error.kind() == ErrorKind::ConnectionReset,
-    }
-}
-
 #[test]
 fn clients_list_and_kill_each_other() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let mut killer = server.client();
         for filter in ["ID", "ADDR", "TYPE"] {
             let mut victim = server.client();
-            let victim_id = id(&mut victim);
+            let victim_id = victim.id();
             let line = text(&killer.call(&["CLIENT", "LIST", "ID", &victim_id]));
             assert_eq!(field(&line, "cmd"), "client|id");
             let address = field(&line, "addr").to_owned();
@@ -466,19 +436,19 @@ fn clients_list_and_kill_each_other() {
             };
             let killed = killer.call(&["CLIENT", "KILL", filter, value]);
             assert_eq!(killed, Value::Integer(1), "{filter}");
-            assert!(closed(&mut victim), "{filter}");
+            assert!(victim.is_closed(), "{filter}");
         }
         let mut victim = server.client();
         let line = text(&victim.call(&["CLIENT", "INFO"]));
         let address = field(&line, "addr");
         assert_eq!(text(&killer.call(&["CLIENT", "KILL", address])), "OK");
-        assert!(closed(&mut victim));
+        assert!(victim.is_closed());
         // Oneself: the reply first.
         let laddr = format!("127.0.0.1:{}", server.port());
         let own =
             killer.call(&["CLIENT", "KILL", "LADDR", &laddr, "SKIPME", "no", "USER", "default"]);
         assert_eq!(own, Value::Integer(1));
-        assert!(closed(&mut killer));
+        assert!(killer.is_closed());
     }
 }
 
@@ -510,7 +480,7 @@ fn excluding_filters_refuse_as_in_valkey() {
 fn clients_are_found_as_in_valkey() {
     for server in [Server::start(&[]), Oracle::valkey91()] {
         let (mut client, mut other) = (server.client(), server.client());
-        let (own, theirs) = (id(&mut client), id(&mut other));
+        let (own, theirs) = (client.id(), other.id());
         other.call(&["SELECT", "3"]);
         other.call(&["CLIENT", "SETNAME", "other"]);
         other.call(&["CLIENT", "SETINFO", "LIB-NAME", "lib"]);
@@ -569,7 +539,7 @@ fn clients_are_found_as_in_valkey() {
         }
         let killed = client.call(&["CLIENT", "KILL", "DB", "3", "FLAGS", "e", "NAME", "other"]);
         assert_eq!(killed, Value::Integer(1));
-        assert!(closed(&mut other));
+        assert!(other.is_closed());
         let reply = text(&client.call(&["CLIENT", "IMPORT-SOURCE", "ON"]));
         assert_eq!(reply, "ERR Server is not in import mode");
         assert_eq!(text(&client.call(&["CLIENT", "IMPORT-SOURCE", "OFF"])), "OK");
@@ -578,7 +548,7 @@ fn clients_are_found_as_in_valkey() {
 
 #[test]
 fn reads_without_touch_are_no_accesses() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let mut client = server.client();
         client.call(&["SET", "key", "value"]);
         std::thread::sleep(Duration::from_millis(2100));
@@ -609,7 +579,7 @@ fn a_crowd_is_listed() {
     let killed = client.call(&["CLIENT", "KILL", "TYPE", "normal"]);
     assert_eq!(killed, Value::Integer(crowd.len() as i64));
     for mut other in crowd {
-        assert!(closed(&mut other));
+        assert!(other.is_closed());
     }
     assert_eq!(text(&client.call(&["CLIENT", "LIST"])).lines().count(), 1);
 }
@@ -651,7 +621,7 @@ fn helpers_of_clients_are_answered() {
 
 #[test]
 fn categories_hold_the_commands_they_hold_in_redis() {
-    let names = both(&[]).map(|server| {
+    let names = Oracle::Redis82.beside(&[]).map(|server| {
         let reply = server.client().call(&["ACL", "CAT", "connection"]);
         let Value::Array(items) = reply else { panic!("{reply:?}") };
         items.iter().map(text).collect::<Vec<_>>()
@@ -667,7 +637,7 @@ fn categories_hold_the_commands_they_hold_in_redis() {
 
 #[test]
 fn a_pause_of_writes_holds_writes() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         play(
             &server,
             r#"
@@ -699,7 +669,7 @@ fn a_pause_of_writes_holds_writes() {
 
 #[test]
 fn a_pause_of_everything_ends_by_its_time() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let (mut first, mut second) = (server.client(), server.client());
         let begun = Instant::now();
         first.call(&["CLIENT", "PAUSE", "300"]);
@@ -713,7 +683,7 @@ fn a_pause_of_everything_ends_by_its_time() {
 /// If it waited, its client would lose patience first.
 #[test]
 fn an_error_does_not_wait_for_the_end_of_a_pause() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let (mut first, mut second) = (server.client(), server.client());
         first.call(&["CLIENT", "PAUSE", "1000000"]);
         assert_eq!(text(&second.call(&["FOO"])).split('\'').nth(1), Some("FOO"));
@@ -723,7 +693,7 @@ fn an_error_does_not_wait_for_the_end_of_a_pause() {
 /// `c`: it will be closed once it has read what it asked for.
 #[test]
 fn a_client_that_is_about_to_be_closed_is_marked() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         let mut witness = server.client();
         witness.call(&["SET", "much", &"x".repeat(50_000_000)]);
         let both = [encode(&["GET", "much"]), encode(&["QUIT"])].concat();
@@ -731,7 +701,7 @@ fn a_client_that_is_about_to_be_closed_is_marked() {
         eventually("a client is marked", || {
             // Ours reads no further once it owes much, so QUIT must come in one turn with GET.
             let mut client = server.client();
-            let id = id(&mut client);
+            let id = client.id();
             client.send_raw(&both);
             leaving.push(client);
             (0..20).any(|_| {
@@ -747,21 +717,21 @@ fn a_client_that_is_about_to_be_closed_is_marked() {
 fn paused_clients_can_be_killed_and_leave() {
     let server = Server::start(&[]);
     let (mut killer, mut victim) = (server.client(), server.client());
-    let victim_id = id(&mut victim);
+    let victim_id = victim.id();
     killer.call(&["CLIENT", "PAUSE", "60000", "WRITE"]);
     victim.send(&["SET", "a", "b"]);
     eventually("the victim is held", || {
         field(&text(&killer.call(&["CLIENT", "LIST", "ID", &victim_id])), "flags") == "b"
     });
     assert_eq!(killer.call(&["CLIENT", "KILL", "ID", &victim_id]), Value::Integer(1));
-    assert!(closed(&mut victim));
+    assert!(victim.is_closed());
     assert_eq!(text(&killer.call(&["CLIENT", "UNPAUSE"])), "OK");
     assert_eq!(killer.call(&["EXISTS", "a"]), Value::Integer(0));
 }
 
 #[test]
 fn quit_replies_and_closes() {
-    for server in both(&[]) {
+    for server in Oracle::Redis82.beside(&[]) {
         play(&server, "> PING\n> QUIT\n<\nPONG\n<\nOK\n<\n(closed)\n");
     }
 }
@@ -856,10 +826,9 @@ fn a_unix_socket_is_no_back_door() {
     let killed = server.client().call(&["AUTH", "secret"]);
     assert_eq!(text(&killed), "OK");
     assert_eq!(text(&client.call(&["CLIENT", "KILL", &format!("{shown}:0")])), "OK");
-    assert!(closed(&mut client));
+    assert!(client.is_closed());
 }
 
-/// Resident memory of a process in bytes.
 /// H01: lengths that strangers declare cost nothing.
 #[test]
 fn strangers_declare_lengths_in_vain() {

@@ -95,9 +95,7 @@ fn replies_are_those_of_redis() {
     for connect in [Server::client, Server::client3] {
         let (ours, theirs) = (Server::start(DEBUG), Oracle::Redis82.start(DEBUG));
         let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
-        for line in COMMON.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            duel.run(base::quote::split_arguments(line.as_bytes()).unwrap());
-        }
+        duel.run_lines(COMMON);
     }
 }
 

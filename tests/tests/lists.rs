@@ -3,7 +3,8 @@
 //! say so.
 
 use tests::render::render;
-use tests::{Client, Oracle, Server, check};
+use tests::script::afresh;
+use tests::{Client, Oracle, Server};
 
 /// Known to every real server, and the same in both protocols.
 const COMMON: &str = r#"
@@ -206,12 +207,6 @@ const MANY: &str = r#"
     > BLMOVEM mylist somelist LEFT LEFT 1
     1) "3"
 "#;
-
-fn afresh(server: &Server, protocol: &str, script: &str) {
-    let mut client = if protocol == "3" { server.client3() } else { server.client() };
-    check(&mut client, "> FLUSHALL\nOK\n");
-    check(&mut client, script);
-}
 
 #[test]
 fn as_written() {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proto::value::Value;
+use tests::render::text;
 use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
 
@@ -96,9 +97,7 @@ fn duel(lines: &str, oracle: Oracle) {
     let (ours, theirs) = (Server::start(&[]), oracle.start(&[]));
     for connect in [Server::client as fn(&Server) -> Client, Server::client3] {
         let mut duel = Duel::new(connect(&ours), connect(&theirs), 0);
-        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            duel.run(base::quote::split_arguments(line.as_bytes()).expect("quotes are balanced"));
-        }
+        duel.run_lines(lines);
     }
 }
 
@@ -569,9 +568,4 @@ fn info_field(client: &mut Client, name: &str) -> String {
     let info = text(&client.call(&["INFO", "everything"]));
     let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     value.unwrap_or_else(|| panic!("no {name} in {info}")).to_owned()
-}
-
-fn text(value: &Value) -> String {
-    let bytes = value.as_bytes().unwrap_or_else(|| panic!("no text: {value:?}"));
-    String::from_utf8_lossy(bytes).into_owned()
 }

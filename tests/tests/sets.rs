@@ -2,6 +2,7 @@
 //! servers that know the commands; for the others the page that says so is named.
 
 use proto::value::Value;
+use tests::script::afresh;
 use tests::{Client, Oracle, Server, check};
 
 /// Known to every real server.
@@ -351,11 +352,4 @@ fn sets(protocol: &str) -> String {
         "3" => SETS.replace(") \"", "~ \"").replace("(empty array)", "(empty set)"),
         _ => SETS.to_owned(),
     }
-}
-
-/// Runs a script without keys of others.
-fn afresh(server: &Server, protocol: &str, script: &str) {
-    let mut client = if protocol == "3" { server.client3() } else { server.client() };
-    check(&mut client, "> FLUSHALL\nOK\n");
-    check(&mut client, script);
 }

@@ -1,7 +1,8 @@
 //! Sorted sets, every option word of every command, in both protocols. The scripts are proven on
 //! the real servers that know the commands.
 
-use tests::{Oracle, Server, check};
+use tests::script::afresh;
+use tests::{Oracle, Server};
 
 /// Known to every real server, and the same in both protocols.
 const COMMON: &str = r#"
@@ -344,12 +345,6 @@ const COUNTED: &str = r#"
     > ZINTERSTORE d 2 x y AGGREGATE COUNT
     (integer) 1
 "#;
-
-fn afresh(server: &Server, protocol: &str, script: &str) {
-    let mut client = if protocol == "3" { server.client3() } else { server.client() };
-    check(&mut client, "> FLUSHALL\nOK\n");
-    check(&mut client, script);
-}
 
 #[test]
 fn as_written() {

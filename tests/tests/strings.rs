@@ -1,7 +1,8 @@
 //! Strings, every option word of every command, in both protocols. The scripts are proven on the
 //! real servers that know the commands; for the others the page that says so is named.
 
-use tests::{Oracle, Server, check};
+use tests::script::afresh;
+use tests::{Oracle, Server};
 
 /// Known to every real server.
 const COMMON: &str = r#"
@@ -755,11 +756,4 @@ fn valkey_writes_the_same() {
     for protocol in ["2", "3"] {
         afresh(&server, protocol, VALKEY);
     }
-}
-
-/// Runs a script without keys of others.
-fn afresh(server: &Server, protocol: &str, script: &str) {
-    let mut client = if protocol == "3" { server.client3() } else { server.client() };
-    check(&mut client, "> FLUSHALL\nOK\n");
-    check(&mut client, script);
 }
