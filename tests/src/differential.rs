@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::mem::discriminant;
 
+use base::quote::split_arguments;
 use proto::value::Value;
 
 use crate::client::{Arrival, Client, PIPELINE_PIECE, encode, line};
