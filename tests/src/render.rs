@@ -20,7 +20,7 @@ pub fn text(value: &Value) -> String {
         Value::Error(line) => line,
         other => other.as_bytes().unwrap_or_else(|| panic!("no text: {other:?}")),
     };
-    lossy(bytes).into_owned()
+    lossy(bytes)
 }
 
 fn write(text: &mut String, value: &Value, indent: usize) {

@@ -265,7 +265,7 @@ fn hello_tells_who_serves() {
 /// RESET gives back everything a client had, and the right to be here above all.
 #[test]
 fn reset_makes_a_connection_new() {
-    for server in both(&["--requirepass", "secret"]) {
+    for server in Oracle::Redis82.beside(&["--requirepass", "secret"]) {
         let mut client = server.client();
         client.call(&["HELLO", "3", "AUTH", "default", "secret", "SETNAME", "me"]);
         check(
