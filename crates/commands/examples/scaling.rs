@@ -111,14 +111,8 @@ fn execute(
     while !acquisition.attempt() {
         std::hint::spin_loop();
     }
-    let options = TxOptions {
-        lane,
-        database: 0,
-        now: keyspace.clock().now_ms(),
-        touches: true,
-        undoable: false,
-        heavy: false,
-    };
+    let now = keyspace.clock().now_ms();
+    let options = TxOptions { touches: true, ..TxOptions::internal(lane, now) };
     let mut tx = Tx::begin(acquisition, options);
     tx.hint(&args[1], location);
     (command.run)(&mut tx, args, &mut Reply::new(output, Resp::Two)).expect("strings only");

@@ -19,9 +19,11 @@ pub fn remove(tx: &mut Tx, key: &[u8]) -> Result<(), Refusal> {
 
 /// Gives a key that exists a deadline; one that has passed removes it.
 pub fn expire(tx: &mut Tx, key: &[u8], at: UnixMillis) -> Result<(), Refusal> {
-    if at <= tx.now() {
+    if tx.is_over_at(at) {
         return remove(tx, key);
     }
+    // Where keys whose time is over stay, a deadline may lie before all time.
+    let at = at.max(0);
     tx.set_deadline(key, Some(at))?;
     tx.event(EventClass::Generic, "expire", key);
     tx.effects_mut().instead(&[b"PEXPIREAT", key, format_i64(at, &mut [0; 20])]);

@@ -182,12 +182,11 @@ impl Session {
 
     fn options(&self, heavy: bool) -> TxOptions {
         TxOptions {
-            lane: 0,
             database: self.database,
-            now: self.now,
             touches: true,
             undoable: true,
             heavy,
+            ..TxOptions::internal(0, self.now)
         }
     }
 

@@ -80,7 +80,8 @@ pub struct Settings {
     pub events: AtomicU32,
     /// What the access clock holds: 0 time of access, 1 a frequency.
     pub access_policy: AtomicU8,
-    /// Whether expired keys are treated as present (a replica leaves expiry to its primary).
+    /// Whether keys whose time is over stay until somebody else says that they go, absent for who
+    /// reads (`import-mode`, and replicas): only a write to such a key removes it.
     pub expiry_suspended: AtomicBool,
     /// `lfu-log-factor`.
     pub lfu_log_factor: AtomicU32,
@@ -110,7 +111,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Whether expired keys stay until somebody else decides that they go.
-    pub(crate) fn suspends_expiry(&self) -> bool {
+    pub fn suspends_expiry(&self) -> bool {
         self.expiry_suspended.load(Ordering::Relaxed)
     }
 }

@@ -299,8 +299,7 @@ fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
 fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
     let mut pass = HeavyPass::request(stage.keyspace);
     pass.wait();
-    let options =
-        TxOptions { lane: 1, database: 0, now: 0, touches: true, undoable: false, heavy: true };
+    let options = TxOptions { touches: true, heavy: true, ..TxOptions::internal(1, 0) };
     let mut tx = Tx::begin(stage.plan(&[]), options);
     for &partition in partitions {
         assert!(tx.visit(partition));

@@ -157,9 +157,8 @@ impl Place {
             polled
         })
         .await;
-        let (lane, database, now) = (worker.lane, blocked.database, worker.now_ms());
-        let (touches, undoable, heavy) = (false, false, false);
-        let options = TxOptions { lane, database, now, touches, undoable, heavy };
+        let internal = TxOptions::internal(worker.lane, worker.now_ms());
+        let options = TxOptions { database: blocked.database, ..internal };
         let mut tx = Tx::begin(acquisition, options);
         for (key, _) in &blocked.requests {
             tx.unregister(key, &self.waiter).expect("the queues are locked");

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
 use crate::config::settings::{
-    DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
+    DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
     LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXCLIENTS,
     MAXMEMORY, MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SET_MAX_INTSET_ENTRIES,
     SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_NODE_MAX_BYTES,
@@ -133,6 +133,7 @@ fn store_settings(server: &Server) {
         MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
     );
     settings.access_policy.store(u8::from(by_frequency), Ordering::Relaxed);
+    settings.expiry_suspended.store(config.get(IMPORT_MODE), Ordering::Relaxed);
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
     settings.max_string.store(config.get(PROTO_MAX_BULK_LEN) as u64, Ordering::Relaxed);

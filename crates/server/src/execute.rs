@@ -13,6 +13,7 @@ use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::blocking::Waiting;
 use crate::busy::{BUSY, Hold};
+use crate::clients::client_flags;
 use crate::command_log::Deed;
 use crate::control::Next;
 use crate::gates::{self, Verdict};
@@ -204,6 +205,7 @@ impl Request<'_> {
                 lane: self.worker.lane,
                 database: self.session.database,
                 now: round.now.unwrap_or_else(|| self.worker.now_ms()),
+                sees_expired: self.sees_expired(),
                 touches: !self.session.no_touch,
                 undoable: self.may_widen(),
                 heavy: false,
@@ -288,6 +290,12 @@ impl Request<'_> {
             }
         }
         partitions
+    }
+
+    /// CLIENT IMPORT-SOURCE has its effect in import mode only.
+    fn sees_expired(&self) -> bool {
+        self.worker.server.keyspace.settings().suspends_expiry()
+            && self.session.client.has_flag(client_flags::IMPORT_SOURCE)
     }
 
     fn may_widen(&self) -> bool {

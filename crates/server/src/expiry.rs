@@ -131,17 +131,8 @@ enum Step {
 fn step(worker: &Worker, mut sweep: Sweep) -> Step {
     let keyspace = worker.server.keyspace;
     let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return Step::Busy(sweep) };
-    let mut tx = Tx::begin(
-        acquisition,
-        TxOptions {
-            lane: worker.lane,
-            database: 0,
-            now: worker.now_ms(),
-            touches: false,
-            undoable: false,
-            heavy: false,
-        },
-    );
+    let options = TxOptions::internal(worker.lane, worker.now_ms());
+    let mut tx = Tx::begin(acquisition, options);
     if sweep.next == (0, 0) {
         tx.begin_sweep(sweep.partition);
     }

@@ -324,8 +324,7 @@ pub(crate) fn visiting<T>(
 ) -> T {
     let _admission = Admission::wait(keyspace);
     let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
-    let now = keyspace.clock().now_ms();
-    let (touches, undoable, heavy) = (false, false, true);
-    let options = TxOptions { lane, database, now, touches, undoable, heavy };
+    let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
+    let options = TxOptions { database, heavy: true, ..internal };
     work(&mut Tx::begin(nothing, options))
 }

@@ -226,8 +226,7 @@ mod tests {
             let mut grant =
                 Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
             assert!(grant.attempt());
-            let (touches, undoable, heavy) = (true, false, false);
-            let options = TxOptions { lane: 0, database, now, touches, undoable, heavy };
+            let options = TxOptions { database, now, touches: true, ..TxOptions::internal(0, now) };
             let mut tx = Tx::begin(grant, options);
             work(&mut tx);
             tx.conclude();

@@ -144,7 +144,8 @@ impl Server {
 
     /// Whether expired keys are looked for.
     pub(crate) fn active_expiry(&self) -> bool {
-        self.active_expiry.load(Ordering::Relaxed)
+        let suspended = self.keyspace.settings().suspends_expiry();
+        self.active_expiry.load(Ordering::Relaxed) && !suspended
     }
 
     pub(crate) fn set_active_expiry(&self, on: bool) {

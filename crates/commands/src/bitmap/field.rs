@@ -177,7 +177,11 @@ fn tasks(tx: &Tx, args: Args<'_>) -> Result<Tasks, Refusal> {
             _ => return Err(SYNTAX),
         };
         let field = field_type(options.value()?).ok_or(BAD_TYPE)?;
-        let offset = field_offset(tx, options.value()?, field)?;
+        let offset = field_offset(tx, options.value()?, field.width())?;
+        let writes = !matches!(deed(0, overflow), Deed::Get);
+        if writes && !fits(tx, offset.saturating_add(u64::from(field.width()) - 1)) {
+            return Err(BAD_OFFSET);
+        }
         let deed = match deed(0, overflow) {
             Deed::Get => Deed::Get,
             _ => deed(parse_i64(options.value()?).ok_or(NOT_AN_INTEGER)?, overflow),
@@ -198,16 +202,15 @@ fn field_type(word: &[u8]) -> Option<FieldType> {
     FieldType::new(signed, u32::try_from(parse_i64(width)?).ok()?)
 }
 
-/// A bit offset, or with `#` in front the number of a field.
-fn field_offset(tx: &Tx, word: &[u8], field: FieldType) -> Result<u64, Refusal> {
+/// A bit offset, or with `#` in front the number of a field. Only its first bit must lie where a
+/// string may have it: beyond, there is nothing to read.
+fn field_offset(tx: &Tx, word: &[u8], width: u32) -> Result<u64, Refusal> {
     let (number, unit) = match word.strip_prefix(b"#") {
-        Some(number) => (number, u64::from(field.width())),
+        Some(number) => (number, u64::from(width)),
         None => (word, 1),
     };
     let offset = parse_i64(number)
         .and_then(|offset| u64::try_from(offset).ok())
-        .and_then(|offset| offset.checked_mul(unit))
-        .ok_or(BAD_OFFSET)?;
-    let last = offset.checked_add(u64::from(field.width()) - 1).ok_or(BAD_OFFSET)?;
-    if fits(tx, last) { Ok(offset) } else { Err(BAD_OFFSET) }
+        .and_then(|offset| offset.checked_mul(unit));
+    offset.filter(|&offset| fits(tx, offset)).ok_or(BAD_OFFSET)
 }

@@ -86,13 +86,15 @@ fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         Some(key) => reply.bulk(&key),
         None => reply.null(),
     }
+    if tx.keyspace().settings().suspends_expiry() {
+        return Ok(());
+    }
     remove_expired(tx, &expired)
 }
 
 /// A key that is not expired, if there is one, and the expired ones that were met.
 fn draw_key(tx: &mut Tx, expired: &mut Vec<Box<[u8]>>) -> Result<Option<Box<[u8]>>, Refusal> {
     let mut random = Random::from_entropy();
-    let now = tx.now();
     for _ in 0..DRAWS {
         // Once all are known to be expired, there is nothing more to draw.
         if tx.keyspace().len(tx.database()) <= expired.len() {
@@ -101,7 +103,7 @@ fn draw_key(tx: &mut Tx, expired: &mut Vec<Box<[u8]>>) -> Result<Option<Box<[u8]
         let Some(partition) = draw(tx, &mut random)? else { continue };
         enter(tx, partition)?;
         match tx.sample(partition, random.next_u64()) {
-            Some(entry) if !entry.is_expired(now) => return Ok(Some(entry.key().into())),
+            Some(entry) if !tx.is_over(entry) => return Ok(Some(entry.key().into())),
             Some(entry) if expired.iter().all(|key| **key != *entry.key()) => {
                 expired.push(entry.key().into());
             }

@@ -21,7 +21,7 @@ pub(super) const TTL: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| seconds(deadline - now)),
+    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| seconds(left(deadline, now))),
 };
 
 pub(super) const PTTL: DataCommand = Command {
@@ -34,7 +34,7 @@ pub(super) const PTTL: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| deadline - now),
+    run: |tx, args, reply| answer(tx, args, reply, left),
 };
 
 pub(super) const EXPIRETIME: DataCommand = Command {
@@ -80,10 +80,14 @@ fn answer(
     reply.integer(match tx.inspect(&args[1])?.map(EntryRef::deadline) {
         None => -2,
         Some(None) => -1,
-        // A key that is there though its time is over has none left.
-        Some(Some(deadline)) => express(deadline.max(tx.now()), tx.now()),
+        Some(Some(deadline)) => express(deadline, tx.now()),
     });
     Ok(())
+}
+
+/// A key that is there though its time is over has none left.
+fn left(deadline: UnixMillis, now: UnixMillis) -> i64 {
+    (deadline - now).max(0)
 }
 
 /// The nearest number of seconds.

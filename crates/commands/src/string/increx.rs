@@ -62,7 +62,7 @@ fn increx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         Expiry::At(..) | Expiry::Persist => said,
     };
     match lifetime {
-        Lifetime::Until(at) if at <= tx.now() => {
+        Lifetime::Until(at) if tx.is_over_at(at) => {
             if tx.exists(key)? {
                 remove(tx, key)?;
             }

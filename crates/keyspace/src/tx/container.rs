@@ -89,7 +89,7 @@ impl Tx {
         edit: impl FnOnce(&mut C) -> R,
         members_expire: bool,
     ) -> Result<(R, Outcome), Refusal> {
-        let (now, location) = (self.options.now, self.locate(key));
+        let (options, location) = (self.options, self.locate(key));
         let suspended = self.keyspace.settings().suspends_expiry();
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition));
@@ -104,11 +104,11 @@ impl Tx {
             self.event(EventClass::New, "new", key);
             return Ok((result, Outcome::Kept));
         };
-        if entry.is_expired(now) && !suspended {
+        if entry.is_expired(options.now) && !options.sees_expired {
             self.expire_if_due(key)?;
             return self.edit_with(key, edit, members_expire);
         }
-        let members_due = entry.member_deadline().is_some_and(|deadline| deadline <= now);
+        let members_due = entry.member_deadline().is_some_and(|deadline| deadline <= options.now);
         if members_due && members_expire && !suspended && entry.kind() == C::KIND {
             let cost = entry.memory() as u64 * EXPIRY_NS_PER_BYTE;
             if self.effects.changes() == 0 {

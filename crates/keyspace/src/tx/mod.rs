@@ -39,6 +39,7 @@ pub use write::Lifetime;
 
 use crate::clock::AccessClock;
 use crate::counters::{Count, LaneCounters};
+use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::lock::partition::{Lsn, PartitionIndex};
@@ -55,12 +56,30 @@ pub struct TxOptions {
     pub database: usize,
     /// The time for the whole transaction.
     pub now: UnixMillis,
+    /// Whether keys whose time is over are there as any other: for whoever says when they go.
+    pub sees_expired: bool,
     /// Whether reading counts as an access (`CLIENT NO-TOUCH` clears it).
     pub touches: bool,
     /// Whether it may meet undeclared keys, so that what it does must be undoable.
     pub undoable: bool,
     /// Whether it runs where nobody waits for the thread.
     pub heavy: bool,
+}
+
+impl TxOptions {
+    /// Those of a transaction that no client asked for, in the first database.
+    #[must_use]
+    pub const fn internal(lane: usize, now: UnixMillis) -> Self {
+        Self {
+            lane,
+            database: 0,
+            now,
+            sees_expired: false,
+            touches: false,
+            undoable: false,
+            heavy: false,
+        }
+    }
 }
 
 /// A running transaction.
@@ -150,6 +169,20 @@ impl Tx {
     #[must_use]
     pub fn now(&self) -> UnixMillis {
         self.options.now
+    }
+
+    /// Whether a key is absent because its time is over.
+    #[inline]
+    #[must_use]
+    pub fn is_over(&self, entry: EntryRef<'_>) -> bool {
+        entry.is_expired(self.options.now) && !self.options.sees_expired
+    }
+
+    /// Whether a deadline that is set now removes the key instead: not where somebody else says
+    /// when keys go.
+    #[must_use]
+    pub fn is_over_at(&self, deadline: UnixMillis) -> bool {
+        deadline <= self.options.now && !self.keyspace.settings().suspends_expiry()
     }
 
     /// The logical database that keys are looked up in.

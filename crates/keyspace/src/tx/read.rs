@@ -48,7 +48,7 @@ impl Tx {
         else {
             return Ok(None);
         };
-        if found.entry.is_expired(self.options.now) {
+        if self.is_over(found.entry) {
             return Ok(self.expired_entry(found.entry));
         }
         Ok(Some(found.entry))
@@ -99,7 +99,7 @@ impl Tx {
     #[cold]
     fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
         if self.keyspace.settings().suspends_expiry() {
-            // The primary decides when the key goes; until then it is absent for clients.
+            // Somebody else decides when the key goes; until then it is absent for clients.
             return None;
         }
         let mut stale = self.stale.borrow_mut();

@@ -3,8 +3,6 @@
 //! Invariant: a sweep holds one partition at a time and a bounded while; what it removes goes out
 //! as effects like any other change.
 
-use std::sync::atomic::Ordering;
-
 use base::time::UnixMillis;
 
 use super::Tx;
@@ -89,9 +87,8 @@ impl Tx {
         at_least: usize,
         mut visit: impl FnMut(EntryRef<'_>),
     ) -> Option<u64> {
-        let now = self.now();
         self.grant.content(partition)?.table(self.physical)?.walk(from, at_least, |entry| {
-            if !entry.is_expired(now) {
+            if !self.is_over(entry) {
                 visit(entry);
             }
         })
@@ -127,7 +124,7 @@ impl Tx {
     ) -> Swept {
         let (database, position) = from;
         let now = self.now();
-        let suspended = self.keyspace.settings().expiry_suspended.load(Ordering::Relaxed);
+        let suspended = self.keyspace.settings().suspends_expiry();
         let (mut due, mut with_members_due) = (Vec::new(), Vec::new());
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");

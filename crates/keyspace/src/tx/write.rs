@@ -5,8 +5,8 @@
 
 use base::time::UnixMillis;
 
-use super::Tx;
 use super::effects::EventClass;
+use super::{Tx, TxOptions};
 use crate::entry::{EntryBox, EntryRef, NewText, Text};
 use crate::refusal::Refusal;
 
@@ -64,8 +64,7 @@ impl Tx {
         lifetime: Lifetime,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<bool, Refusal> {
-        let (now, location) = (self.options.now, self.locate(key));
-        let suspended = self.keyspace.settings().suspends_expiry();
+        let (options, location) = (self.options, self.locate(key));
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition));
         };
@@ -77,7 +76,7 @@ impl Tx {
             self.event(EventClass::New, "new", key);
             return Ok(false);
         };
-        if old.is_expired(now) && !suspended {
+        if old.is_expired(options.now) && !options.sees_expired {
             self.expire_if_due(key)?;
             return self.put_with(key, lifetime, make);
         }
@@ -198,11 +197,10 @@ impl Tx {
 
     /// Removes a key whose time is over; whether it was.
     pub fn expire_if_due(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        let now = self.options.now;
-        let suspended = self.keyspace.settings().suspends_expiry();
+        let TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
         let mut door = self.door(location)?;
-        let due = |entry: EntryRef<'_>| entry.is_expired(now) && !suspended;
+        let due = |entry: EntryRef<'_>| entry.is_expired(now) && !sees_expired;
         let Some((place, _)) = door.find(key).filter(|(_, entry)| due(*entry)) else {
             return Ok(false);
         };

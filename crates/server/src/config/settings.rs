@@ -93,6 +93,7 @@ settings! {
     HIDE_USER_DATA_FROM_LOG: bool = "hide-user-data-from-log";
     HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
     HZ: u32 = "hz";
+    IMPORT_MODE: bool = "import-mode";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
     LATENCY_TRACKING: bool = "latency-tracking";
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";

@@ -17,8 +17,8 @@ pub(super) fn estimate(histogram: &[u32; 64]) -> u64 {
         sum = (sum + f64::from(*registers_of_value)) * 0.5;
     }
     sum += registers * sigma(f64::from(histogram[0]) / registers);
-    // The conversion of a float saturates.
-    (ALPHA * registers * registers / sum).round() as u64
+    // Forged bytes may give infinity: the conversion of a float saturates, at what a reply can say.
+    (ALPHA * registers * registers / sum).round() as i64 as u64
 }
 
 fn sigma(mut x: f64) -> f64 {

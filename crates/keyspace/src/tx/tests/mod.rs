@@ -26,8 +26,7 @@ use crate::tx::Lifetime;
 /// The time at which most tests play.
 const NOW: UnixMillis = 1_000_000;
 
-const OPTIONS: TxOptions =
-    TxOptions { lane: 0, database: 0, now: NOW, touches: true, undoable: false, heavy: false };
+const OPTIONS: TxOptions = TxOptions { touches: true, ..TxOptions::internal(0, NOW) };
 
 fn keyspace() -> &'static Keyspace {
     Keyspace::leak(Options { databases: 4, hash_key: (7, 9) })

@@ -1,7 +1,7 @@
 //! Options: primaries and replicas.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
 
 /// Primaries and replicas.
@@ -208,7 +208,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "import-mode",
         default: "no",
+        effect: Effect::KeyspaceSettings,
         doc: "Leaves expiry to the source while data is imported.",
-        ..NOT_YET
+        ..WORKS
     },
 ];

@@ -11,6 +11,7 @@ use proto::{Args, Reply};
 use super::super::names::{checked, checked_client_name};
 use super::{OF_ITSELF, OF_OTHERS};
 use crate::clients::client_flags;
+use crate::config::settings::IMPORT_MODE;
 use crate::control::{Context, ControlCommand, Next};
 use crate::session::ReplyMode;
 
@@ -241,13 +242,14 @@ fn import_source(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    if is(&args[2], "OFF") {
-        context.session.client.set_flag(client_flags::IMPORT_SOURCE, false);
-        reply.ok();
-        return Ok(Next::Done);
+    let is_off = is(&args[2], "OFF");
+    if !is_off && !context.server.config.get(IMPORT_MODE) {
+        return Err(Refusal::error("ERR Server is not in import mode"));
     }
-    // Import mode, in which expired keys are kept, does not exist here yet.
-    Err(Refusal::error("ERR Server is not in import mode"))
+    let on = on_or_off(&args[2])?;
+    context.session.client.set_flag(client_flags::IMPORT_SOURCE, on);
+    reply.ok();
+    Ok(Next::Done)
 }
 
 pub(super) const MAINT_NOTIFICATIONS: ControlCommand = Command {

@@ -45,9 +45,8 @@ pub(super) fn populate(
                 value.resize(size, 0);
             }
             let acquisition = admission.acquire(server.keyspace.locate(&key).partition);
-            let now = server.keyspace.clock().now_ms();
-            let (touches, undoable, heavy) = (false, false, true);
-            let options = TxOptions { lane, database, now, touches, undoable, heavy };
+            let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
+            let options = TxOptions { database, heavy: true, ..internal };
             let mut tx = Tx::begin(acquisition, options);
             if !tx.exists(&key)? {
                 tx.put_text(&key, NewText::from_bytes(&value, false), Lifetime::Forever)?;
