@@ -5,18 +5,24 @@
 
 use base::UnixMillis;
 
+use structs::listpack::Element;
+use structs::stream::{EntryId, Group, Stream};
+
 use crate::rdb::value::ValueRef;
 
 /// Whether the order of the elements is part of the value.
 #[must_use]
 pub fn is_ordered(value: &ValueRef<'_>) -> bool {
     match value {
-        ValueRef::String(_) | ValueRef::List(_) | ValueRef::SortedSet(_) => true,
+        ValueRef::String(_) | ValueRef::List(_) | ValueRef::SortedSet(_) | ValueRef::Stream(_) => {
+            true
+        }
         ValueRef::Set(_) | ValueRef::Hash(_) => false,
     }
 }
 
-/// Shows each element: the member, and what belongs to it (value, score, deadline).
+/// Shows each element: the member, and what belongs to it (value, score, deadline); of a stream all
+/// that there is to know.
 pub fn for_each(value: &ValueRef<'_>, mut show: impl FnMut(&[&[u8]])) {
     let mut buffers = [Vec::new(), Vec::new()];
     let [buffer, value_buffer] = &mut buffers;
@@ -41,6 +47,40 @@ pub fn for_each(value: &ValueRef<'_>, mut show: impl FnMut(&[&[u8]])) {
                 show(&[field.member.as_bytes(buffer), value, &deadline(field.deadline)]);
             }
         }
+        ValueRef::Stream(stream) => show_stream(stream, &mut show),
+    }
+}
+
+fn show_stream(stream: &Stream, show: &mut impl FnMut(&[&[u8]])) {
+    for item in stream.range(EntryId::MIN, EntryId::MAX) {
+        let mut texts = vec![item.id.to_string().into_bytes()];
+        let pairs = item.fields.flat_map(|(field, value)| [field, value]);
+        texts.extend(pairs.map(Element::to_vec));
+        show(&texts.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    }
+    let (last, deleted) = (stream.last_id(), stream.max_deleted_id());
+    show(&[format!("{last} {deleted} {}", stream.entries_added()).as_bytes()]);
+    for (name, group) in stream.groups() {
+        show(&[name, format!("{} {:?}", group.last_id, group.entries_read).as_bytes()]);
+        show_group(group, show);
+    }
+    if let Some(known) = stream.idempotence() {
+        let (added, duplicates) = (known.added_count(), known.duplicate_count());
+        show(&[format!("{:?} {added} {duplicates}", known.limits()).as_bytes()]);
+        for (name, sent) in known.producers() {
+            sent.for_each(|(id, entry)| show(&[name, id, entry.to_string().as_bytes()]));
+        }
+    }
+}
+
+fn show_group(group: &Group, show: &mut impl FnMut(&[&[u8]])) {
+    for pending in group.pending_from(EntryId::MIN) {
+        let known = format!("{} {} {}", pending.id, pending.delivered_at, pending.deliveries);
+        show(&[group.owner_of(&pending), known.as_bytes()]);
+    }
+    for (name, consumer) in group.consumers() {
+        let times = format!("{} {:?}", consumer.seen_at, consumer.active_at);
+        show(&[name, times.as_bytes()]);
     }
 }
 

@@ -42,7 +42,7 @@ pub use self::edit::{
     truncate,
 };
 pub use self::encoding::string_entry_len;
-use self::encoding::{backlen_before, backlen_len, decode, encoded_len_of};
+use self::encoding::{backlen, backlen_before, backlen_len, decode, encoded_len_of};
 
 /// Total bytes and count.
 const HEADER: usize = 6;
@@ -434,8 +434,9 @@ pub fn validate(bytes: &[u8]) -> Result<(), Damage> {
     let (mut offset, mut count) = (HEADER, 0);
     while offset < listpack.end_offset() {
         let entry = listpack.entry_at(offset).ok_or(Damage::Entry(offset))?;
-        let behind = backlen_before(bytes, entry.end);
-        if entry.end > listpack.end_offset() || behind != Some(offset) {
+        let is_told = |(len, width)| width == backlen_len(len) && len + width == entry.end - offset;
+        let behind = backlen(bytes, entry.end);
+        if entry.end > listpack.end_offset() || !behind.is_some_and(is_told) {
             return Err(Damage::Entry(offset));
         }
         offset = entry.end;

@@ -34,7 +34,7 @@ pub use self::group::{Consumer, Group, Pending};
 pub use self::id::EntryId;
 pub use self::idempotence::{Idempotence, IdempotenceLimits};
 pub use self::log::{Items, Removed};
-pub use self::node::{Fields, Item, Node, NotANode, Pair, validate};
+pub use self::node::{Fields, Item, Node, NotANode, Pair};
 pub use self::trim::{References, Threshold, Trim};
 
 use self::group::{NAMED, Name};
@@ -94,14 +94,10 @@ impl NodeLimits {
 }
 
 impl Stream {
-    /// A stream of nodes that were checked, in the order of their IDs, without groups.
+    /// A stream of nodes in the order of their IDs, without groups.
     #[must_use]
-    pub fn from_nodes(nodes: Vec<(EntryId, Vec<u8>, usize)>, counters: Counters) -> Stream {
-        let node = |(id, bytes, live)| Node::from_parts(id, bytes, live);
-        let mut stream = Stream {
-            log: Log::from_nodes(nodes.into_iter().map(node).collect()),
-            ..Stream::default()
-        };
+    pub fn from_nodes(nodes: Vec<Node>, counters: Counters) -> Stream {
+        let mut stream = Stream { log: Log::from_nodes(nodes), ..Stream::default() };
         stream.set_counters(counters);
         stream.find_first();
         stream

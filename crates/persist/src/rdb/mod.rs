@@ -14,6 +14,7 @@ pub mod list;
 mod packed;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 #[cfg(test)]
 mod tests;
@@ -28,8 +29,17 @@ use base::UnixMillis;
 /// The format of all that Redis 7.0 can hold: it and everything since reads it.
 const REDIS_7_0: u16 = 10;
 
+/// The format of the time at which a stream's consumer was active.
+const REDIS_7_2: u16 = 11;
+
 /// The format of hashes whose fields have deadlines.
 const REDIS_7_4: u16 = 12;
+
+/// The format of streams that know what producers sent.
+const REDIS_8_6: u16 = 13;
+
+/// The format of streams with entries that were given back.
+const REDIS_8_8: u16 = 14;
 
 /// The newest format of Redis that can be read.
 const REDIS_NEWEST: u16 = 16;
@@ -97,6 +107,16 @@ pub enum ValueType {
     HashListpackTimedCandidate,
     /// A hash whose fields have deadlines, as Valkey writes it; read only.
     HashTimedValkey,
+    /// A stream, as it was written before Redis 7.0; read only.
+    StreamRedis5,
+    /// A stream with counters.
+    StreamRedis70,
+    /// A stream whose consumers were active at times of their own.
+    StreamRedis72,
+    /// A stream that knows what producers sent lately.
+    StreamRedis86,
+    /// A stream with entries that were given back to their groups.
+    StreamRedis88,
 }
 
 /// The byte before a value and the oldest version in which it means that.
@@ -113,15 +133,20 @@ const VALUE_TYPES: &[(u8, u16, ValueType)] = &[
     (12, REDIS_7_0, ValueType::SortedSetZiplist),
     (13, REDIS_7_0, ValueType::HashZiplist),
     (14, REDIS_7_0, ValueType::ListZiplists),
+    (15, REDIS_7_0, ValueType::StreamRedis5),
     (16, REDIS_7_0, ValueType::HashListpack),
     (17, REDIS_7_0, ValueType::SortedSetListpack),
     (18, REDIS_7_0, ValueType::ListNodes),
-    (20, 11, ValueType::SetListpack),
+    (19, REDIS_7_0, ValueType::StreamRedis70),
+    (20, REDIS_7_2, ValueType::SetListpack),
+    (21, REDIS_7_2, ValueType::StreamRedis72),
     (22, REDIS_7_4, ValueType::HashTimedCandidate),
     (22, *VALKEY.start(), ValueType::HashTimedValkey),
     (23, REDIS_7_4, ValueType::HashListpackTimedCandidate),
     (24, REDIS_7_4, ValueType::HashTimed),
     (25, REDIS_7_4, ValueType::HashListpackTimed),
+    (26, REDIS_8_6, ValueType::StreamRedis86),
+    (27, REDIS_8_8, ValueType::StreamRedis88),
     (112, OWN, ValueType::SetTimed),
     (113, OWN, ValueType::SortedSetTimed),
 ];

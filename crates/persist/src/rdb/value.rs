@@ -11,9 +11,10 @@ use structs::list::{List, ListLimits, ListRef};
 use structs::object::{Container, NewStored};
 use structs::set::{Set, SetLimits, SetRef};
 use structs::sorted_set::{SortedSet, SortedSetLimits, SortedSetRef};
+use structs::stream::Stream;
 
 use super::string::{Decoded, read_string, write_string};
-use super::{Malformed, Reader, ValueType, hash, list, set, sorted_set};
+use super::{Malformed, Reader, ValueType, hash, list, set, sorted_set, stream};
 
 /// A value to be written.
 pub enum ValueRef<'a> {
@@ -27,10 +28,12 @@ pub enum ValueRef<'a> {
     SortedSet(SortedSetRef<'a>),
     /// A hash.
     Hash(HashRef<'a>),
+    /// A stream.
+    Stream(&'a Stream),
 }
 
 impl<'a> ValueRef<'a> {
-    /// The value of an entry; `None` if it is of a type without a format here: a stream or array.
+    /// The value of an entry; `None` if it is of a type without a format here: an array.
     #[must_use]
     pub fn of(entry: EntryRef<'a>) -> Option<Self> {
         let Some(stored) = entry.stored() else { return entry.text().map(Self::String) };
@@ -39,7 +42,8 @@ impl<'a> ValueRef<'a> {
             Kind::Set => Self::Set(Set::view(stored)),
             Kind::SortedSet => Self::SortedSet(SortedSet::view(stored)),
             Kind::Hash => Self::Hash(Hash::view(stored)),
-            Kind::String | Kind::Stream | Kind::Array => return None,
+            Kind::Stream => Self::Stream(Stream::view(stored)),
+            Kind::String | Kind::Array => return None,
         })
     }
 
@@ -52,6 +56,7 @@ impl<'a> ValueRef<'a> {
             Self::Set(set) => set::value_type(*set),
             Self::SortedSet(set) => sorted_set::value_type(*set),
             Self::Hash(hash) => hash::value_type(*hash),
+            Self::Stream(stream) => stream::value_type(stream),
         }
     }
 
@@ -63,6 +68,7 @@ impl<'a> ValueRef<'a> {
             Self::Set(set) => set::write(out, *set),
             Self::SortedSet(set) => sorted_set::write(out, *set),
             Self::Hash(hash) => hash::write(out, *hash),
+            Self::Stream(stream) => stream::write(out, stream),
         }
     }
 }
@@ -138,6 +144,11 @@ impl<'a> Value<'a> {
             | ValueType::HashTimedCandidate
             | ValueType::HashListpackTimedCandidate
             | ValueType::HashTimedValkey => stored(hash::read(value_type, reader, &limits.hash)?),
+            ValueType::StreamRedis5
+            | ValueType::StreamRedis70
+            | ValueType::StreamRedis72
+            | ValueType::StreamRedis86
+            | ValueType::StreamRedis88 => stored(stream::read(value_type, reader)?),
         }
     }
 

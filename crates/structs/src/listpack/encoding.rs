@@ -174,13 +174,20 @@ pub(super) fn backlen_len(len: usize) -> usize {
 /// Where the entry begins that ends before `end`.
 #[inline]
 pub(super) fn backlen_before(bytes: &[u8], end: usize) -> Option<usize> {
+    let (len, width) = backlen(bytes, end)?;
+    end.checked_sub(width + len)
+}
+
+/// The length that is told behind an entry, and in how many bytes.
+#[inline]
+pub(super) fn backlen(bytes: &[u8], end: usize) -> Option<(usize, usize)> {
     let mut len = 0;
     for place in 0..5 {
         let at = end.checked_sub(place + 1)?;
         let byte = *bytes.get(at)?;
         len |= usize::from(byte & 0x7F) << (7 * place);
         if byte & 0x80 == 0 {
-            return at.checked_sub(len);
+            return Some((len, place + 1));
         }
     }
     None

@@ -177,7 +177,7 @@ fn a_foreign_encoding_is_read_and_not_kept() {
 
 #[test]
 fn damage_is_found() {
-    let table: [(&[u8], Damage); 12] = [
+    let table: [(&[u8], Damage); 13] = [
         (b"", Damage::Length),
         (b"\x06\0\0\0\0\0", Damage::Length),
         (b"\x08\0\0\0\0\0\xff", Damage::Length),
@@ -187,6 +187,8 @@ fn damage_is_found() {
         (b"\x09\0\0\0\x01\0\x01\x02\xff", Damage::Entry(6)),
         (b"\x09\0\0\0\x01\0\xf5\x01\xff", Damage::Entry(6)),
         (b"\x09\0\0\0\x01\0\x83\x01\xff", Damage::Entry(6)),
+        // The entry's own byte would be half of the length behind it.
+        (b"\x09\0\0\0\x01\0\0\x80\xff", Damage::Entry(6)),
         (b"\x08\0\0\0\x01\0\x01\xff", Damage::Entry(6)),
         (b"\x0b\0\0\0\x02\0\x01\x01\xff\x01\xff", Damage::Entry(8)),
         (b"\x0d\0\0\0\x01\0\xf0\xff\xff\xff\xff\x01\xff", Damage::Entry(6)),

@@ -84,6 +84,45 @@ impl Idempotence {
         (!self.is_over(entry, now)).then_some(entry)
     }
 
+    /// The producers with what they sent, the oldest first.
+    pub fn producers(
+        &self,
+    ) -> impl ExactSizeIterator<Item = (&[u8], impl ExactSizeIterator<Item = (&[u8], EntryId)>)>
+    {
+        self.producers.iter().map(|(name, known)| {
+            let sent = known.order.iter().map(|id| (&**id, known.entries[id]));
+            (&**name, sent)
+        })
+    }
+
+    /// Puts an ID back that was known behind all others of its producer; `false` if it is known.
+    pub fn restore(&mut self, producer: &[u8], id: &[u8], entry: EntryId) -> bool {
+        let is_known = |known: &Arc<Producer>| known.entries.contains_key(id);
+        if self.producers.get(producer).is_some_and(is_known) {
+            return false;
+        }
+        let known = self.open(producer);
+        let id = Name::from(id);
+        known.entries.insert(Arc::clone(&id), entry);
+        known.order.push_back(Arc::clone(&id));
+        self.tracked += 1;
+        self.memory += weight(&id);
+        true
+    }
+
+    /// Sets how many entries were added under IDs, and how many IDs came again.
+    pub fn set_counts(&mut self, added: u64, duplicates: u64) {
+        (self.added, self.duplicates) = (added, duplicates);
+    }
+
+    /// What is known of a producer, from now on if nothing was.
+    fn open(&mut self, producer: &[u8]) -> &mut Producer {
+        if !self.producers.contains_key(producer) {
+            self.memory += NAMED + producer.len() + size_of::<Producer>();
+        }
+        Arc::make_mut(self.producers.entry(Name::from(producer)).or_default())
+    }
+
     /// Counts a message that came again.
     pub fn count_duplicate(&mut self) {
         self.duplicates += 1;

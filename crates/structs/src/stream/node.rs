@@ -88,9 +88,13 @@ impl Node {
         node
     }
 
-    /// A node of bytes that were checked.
-    pub(super) fn from_parts(master: EntryId, bytes: Vec<u8>, live: usize) -> Node {
-        Node { master, bytes, live }
+    /// A node of the given ID of bytes of unknown origin: the listpack itself, every entry's
+    /// elements, rising IDs and the counts are checked, and that there is a live entry.
+    pub fn checked(master: EntryId, bytes: Vec<u8>) -> Result<Node, NotANode> {
+        listpack::validate(&bytes).map_err(|_| NotANode)?;
+        let mut node = Node { master, bytes, live: 0 };
+        node.live = count_checked(&node)?;
+        Ok(node)
     }
 
     /// The ID that all others count from.
@@ -184,8 +188,15 @@ impl Node {
         marks.len()
     }
 
+    /// The ID of the first entry, deleted or not.
+    #[must_use]
+    pub fn first_id(&self) -> EntryId {
+        self.item_at(self.items_start()).map_or(self.master, |item| item.id)
+    }
+
     /// The ID of the last entry, deleted or not.
-    pub(super) fn last_id(&self) -> EntryId {
+    #[must_use]
+    pub fn last_id(&self) -> EntryId {
         self.item_before(self.listpack().end_offset()).map_or(self.master, |item| item.id)
     }
 
@@ -346,12 +357,8 @@ impl Leaf for Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotANode;
 
-/// Whether bytes of unknown origin are a node of the given ID, with at least one live entry: the
-/// listpack itself, every entry's elements, rising IDs, and the counts. Gives the count of live
-/// entries.
-pub fn validate(master: EntryId, bytes: &[u8]) -> Result<usize, NotANode> {
-    listpack::validate(bytes).map_err(|_| NotANode)?;
-    let node = Node { master, bytes: bytes.to_vec(), live: 0 };
+/// How many live entries a node has whose listpack is sound.
+fn count_checked(node: &Node) -> Result<usize, NotANode> {
     let listpack = node.listpack();
     let integer = |index: i64| listpack.get(index).and_then(|entry| entry.element.to_integer());
     let (Some(live), Some(deleted), Some(fields)) = (integer(0), integer(1), integer(2)) else {
@@ -364,7 +371,7 @@ pub fn validate(master: EntryId, bytes: &[u8]) -> Result<usize, NotANode> {
     let (mut found, mut gone, mut last) = (0, 0, None);
     let mut offset = node.items_start();
     while offset < node.items_end() {
-        let item = node.item_at(offset).filter(|item| is_sound(&node, item));
+        let item = node.item_at(offset).filter(|item| is_sound(node, item));
         let item = item.filter(|item| last < Some(item.id)).ok_or(NotANode)?;
         (offset, last) = (item.end, Some(item.id));
         *(if item.is_deleted() { &mut gone } else { &mut found }) += 1;

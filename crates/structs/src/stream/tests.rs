@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Counters, EntryId, Group, Idempotence, IdempotenceLimits, NodeLimits, Pair, References, Stream,
-    Threshold, Trim, validate,
+    Counters, EntryId, Group, Idempotence, IdempotenceLimits, Node, NodeLimits, Pair, References,
+    Stream, Threshold, Trim,
 };
 use crate::listpack::{Element, Listpack};
 
@@ -92,7 +92,8 @@ fn agree(stream: &Stream, model: &Model) {
         assert_eq!(&texts.collect::<Vec<_>>(), fields);
     }
     for node in stream.nodes() {
-        assert_eq!(validate(node.master(), node.bytes()), Ok(node.live()));
+        let checked = Node::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
+        assert_eq!(checked, Ok(node.live()));
     }
     let heap: usize = stream.nodes().map(|node| node.bytes().len()).sum();
     assert!(stream.memory() >= heap);
@@ -150,7 +151,7 @@ proptest! {
         });
         assert_eq!((stream.last_id(), stream.entries_added()), (last, added));
         assert_eq!(stream.max_deleted_id(), max_deleted);
-        let nodes = stream.nodes().map(|node| (node.master(), node.bytes().to_vec(), node.live()));
+        let nodes = stream.nodes().cloned();
         let counters =
             Counters { last_id: last, max_deleted_id: max_deleted, entries_added: added };
         agree(&Stream::from_nodes(nodes.collect(), counters), &model);
@@ -220,13 +221,13 @@ proptest! {
 
     #[test]
     fn no_bytes_make_validation_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-        let _ = validate(EntryId::MIN, &bytes);
+        let _ = Node::checked(EntryId::MIN, bytes.clone());
         let mut listpack = crate::listpack::new();
         for byte in bytes {
             let element = Element::Integer(i64::from(byte) % 7 - 1);
             crate::listpack::push_back(&mut listpack, element);
         }
-        let _ = validate(EntryId::MIN, &listpack);
+        let _ = Node::checked(EntryId::MIN, listpack);
     }
 }
 

@@ -1,0 +1,314 @@
+//! Streams: their nodes as they lie, and what is known of their readers and writers.
+//!
+//! ```text
+//!  stream     count | node ..   | length | last ID | [first ID | greatest deleted ID | added]
+//!             count | group ..  | [idempotence]
+//!    node     ID as a string of 16 bytes, the highest first | listpack
+//!    group    name | last ID | [entries read, all bits set if unknown]
+//!             count | pending .. | count | consumer .. | [count | ID given back in 16 bytes ..]
+//!    pending  ID in 16 bytes | delivered at, 8 bytes | deliveries
+//!    consumer name | seen at, 8 bytes | [active at, 8 bytes] | count | ID it owns in 16 bytes ..
+//!    idempotence  duration | size | count | producer .. | added | duplicates
+//!    producer     name | count | (ID it gave | entry ID) ..
+//! ```
+//!
+//! An ID without a width is two lengths. What stands in brackets came with Redis 7.0, 7.2 (when a
+//! consumer was active), 8.6 (idempotence) and 8.8 (what was given back); an older reader gets what
+//! it knows wherever nothing is lost by that.
+//!
+//! Invariant: nodes and IDs rise; every pending entry is owned by one consumer or given back; no
+//! counter is past what can be counted on from.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use structs::stream::{
+    Counters, EntryId, Group, Idempotence, IdempotenceLimits, Node, Pending, Stream,
+};
+
+use super::length::{read_length, write_length};
+use super::string::{read_string, write_bytes};
+use super::{Malformed, Reader, ValueType};
+
+/// A number that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// What stands for the time of what never was.
+const NEVER: i64 = -1;
+
+/// What Redis takes where nobody says otherwise.
+const USUAL: IdempotenceLimits = IdempotenceLimits { duration: 100, size: 100 };
+
+/// How a stream is written.
+#[must_use]
+pub fn value_type(stream: &Stream) -> ValueType {
+    let mut consumers = stream.groups().flat_map(|(_, group)| group.consumers());
+    if stream.groups().any(|(_, group)| group.given_back_count() > 0) {
+        ValueType::StreamRedis88
+    } else if stream.idempotence().is_some() {
+        ValueType::StreamRedis86
+    } else if consumers.any(|(_, consumer)| consumer.active_at != Some(consumer.seen_at)) {
+        ValueType::StreamRedis72
+    } else {
+        ValueType::StreamRedis70
+    }
+}
+
+/// What is written of a stream, by the server that first did.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Age {
+    Redis5,
+    Redis70,
+    Redis72,
+    Redis86,
+    Redis88,
+}
+
+impl Age {
+    fn of(value_type: ValueType) -> Self {
+        match value_type {
+            ValueType::StreamRedis70 => Self::Redis70,
+            ValueType::StreamRedis72 => Self::Redis72,
+            ValueType::StreamRedis86 => Self::Redis86,
+            ValueType::StreamRedis88 => Self::Redis88,
+            _ => Self::Redis5,
+        }
+    }
+}
+
+/// Appends a stream.
+pub fn write(out: &mut Vec<u8>, stream: &Stream) {
+    let age = Age::of(value_type(stream));
+    write_length(out, stream.nodes().count() as u64);
+    for node in stream.nodes() {
+        write_bytes(out, &bytes_of(node.master()));
+        write_bytes(out, node.bytes());
+    }
+    write_length(out, stream.len());
+    for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
+        write_id(out, id);
+    }
+    write_length(out, stream.entries_added());
+    write_length(out, stream.groups().len() as u64);
+    for (name, group) in stream.groups() {
+        write_bytes(out, name);
+        write_group(out, group, age);
+    }
+    if age >= Age::Redis86 {
+        write_idempotence(out, stream);
+    }
+}
+
+fn write_group(out: &mut Vec<u8>, group: &Group, age: Age) {
+    write_id(out, group.last_id);
+    write_length(out, group.entries_read.unwrap_or(UNKNOWN));
+    write_length(out, group.pending_count());
+    for pending in group.pending_from(EntryId::MIN) {
+        out.extend_from_slice(&bytes_of(pending.id));
+        out.extend_from_slice(&pending.delivered_at.to_le_bytes());
+        write_length(out, pending.deliveries);
+    }
+    write_length(out, group.consumers().len() as u64);
+    for (name, consumer) in group.consumers() {
+        write_bytes(out, name);
+        out.extend_from_slice(&consumer.seen_at.to_le_bytes());
+        if age >= Age::Redis72 {
+            out.extend_from_slice(&consumer.active_at.unwrap_or(NEVER).to_le_bytes());
+        }
+        write_length(out, consumer.pending_count());
+        consumer.owned_from(EntryId::MIN).for_each(|id| out.extend_from_slice(&bytes_of(id)));
+    }
+    if age >= Age::Redis88 {
+        write_length(out, group.given_back_count());
+        let pending = group.pending_from(EntryId::MIN);
+        pending
+            .filter(Pending::is_given_back)
+            .for_each(|pending| out.extend_from_slice(&bytes_of(pending.id)));
+    }
+}
+
+fn write_idempotence(out: &mut Vec<u8>, stream: &Stream) {
+    let known = stream.idempotence();
+    let limits = known.map_or(USUAL, Idempotence::limits);
+    write_length(out, limits.duration);
+    write_length(out, limits.size as u64);
+    write_length(out, known.map_or(0, Idempotence::producer_count));
+    for (name, sent) in known.iter().flat_map(|known| known.producers()) {
+        write_bytes(out, name);
+        write_length(out, sent.len() as u64);
+        for (id, entry) in sent {
+            write_bytes(out, id);
+            write_id(out, entry);
+        }
+    }
+    write_length(out, known.map_or(0, Idempotence::added_count));
+    write_length(out, known.map_or(0, Idempotence::duplicate_count));
+}
+
+/// Reads a stream that was written in this way.
+pub fn read(value_type: ValueType, reader: &mut Reader<'_>) -> Result<Stream, Malformed> {
+    let age = Age::of(value_type);
+    let mut stream = read_entries(reader, age)?;
+    for _ in 0..read_length(reader)? {
+        let name = read_string(reader)?.into_bytes();
+        let group = read_group(reader, &stream, age)?;
+        if !stream.create_group(&name, group) {
+            return Err(Malformed);
+        }
+    }
+    if age >= Age::Redis86 {
+        read_idempotence(reader, &mut stream)?;
+    }
+    Ok(stream)
+}
+
+/// Reads nodes and counters.
+fn read_entries(reader: &mut Reader<'_>, age: Age) -> Result<Stream, Malformed> {
+    let (mut nodes, mut live, mut last) = (Vec::new(), 0, EntryId::MIN);
+    for _ in 0..read_length(reader)? {
+        let master = read_string(reader)?.into_bytes();
+        let master = id_of(master.as_ref().try_into().map_err(|_| Malformed)?);
+        let bytes = read_string(reader)?.into_bytes().into_owned();
+        let node = Node::checked(master, bytes).map_err(|_| Malformed)?;
+        let first = node.first_id();
+        if first <= last {
+            return Err(Malformed);
+        }
+        live += node.live() as u64;
+        last = node.last_id();
+        nodes.push(node);
+    }
+    let len = read_length(reader)?;
+    let last_id = read_id(reader)?;
+    let mut counters = Counters { last_id, max_deleted_id: EntryId::MIN, entries_added: len };
+    if age >= Age::Redis70 {
+        // The first ID is that of the first entry.
+        read_id(reader)?;
+        counters.max_deleted_id = read_id(reader)?;
+        counters.entries_added = read_count(reader)?;
+    }
+    let is_sound = len == live
+        && last <= last_id
+        && counters.max_deleted_id <= last_id
+        && counters.entries_added >= len;
+    if is_sound { Ok(Stream::from_nodes(nodes, counters)) } else { Err(Malformed) }
+}
+
+fn read_group(reader: &mut Reader<'_>, stream: &Stream, age: Age) -> Result<Group, Malformed> {
+    let last_id = read_id(reader)?;
+    let entries_read = match age {
+        Age::Redis5 => stream.entries_up_to(last_id),
+        _ => match read_length(reader)? {
+            UNKNOWN => None,
+            read => Some(countable(read)?),
+        },
+    };
+    let mut group = Group::new(last_id, entries_read);
+    let pending = read_pending(reader)?;
+    let find = |id: EntryId| {
+        let place = pending.binary_search_by(|(other, ..)| other.cmp(&id));
+        place.map(|place| pending[place]).map_err(|_| Malformed)
+    };
+    let mut settled = BTreeSet::new();
+    for _ in 0..read_length(reader)? {
+        let name = read_string(reader)?.into_bytes();
+        let seen_at = read_time(reader)?.unwrap_or(0);
+        let active_at = match age >= Age::Redis72 {
+            true => read_time(reader)?,
+            false => Some(seen_at),
+        };
+        if !group.create_consumer(&name, seen_at) {
+            return Err(Malformed);
+        }
+        group.set_times(&name, seen_at, active_at);
+        for _ in 0..read_length(reader)? {
+            let (id, delivered_at, deliveries) = find(id_of(reader.array()?))?;
+            if !settled.insert(id) {
+                return Err(Malformed);
+            }
+            group.deliver(id, &name, delivered_at, deliveries);
+        }
+    }
+    if age >= Age::Redis88 {
+        for _ in 0..read_length(reader)? {
+            let (id, _, deliveries) = find(id_of(reader.array()?))?;
+            if !settled.insert(id) {
+                return Err(Malformed);
+            }
+            group.give_back(id, deliveries);
+        }
+    }
+    if settled.len() == pending.len() { Ok(group) } else { Err(Malformed) }
+}
+
+/// Reads what is pending: the ID, when it was delivered and how often.
+fn read_pending(reader: &mut Reader<'_>) -> Result<Vec<(EntryId, i64, u64)>, Malformed> {
+    let mut pending: Vec<(EntryId, i64, u64)> = Vec::new();
+    for _ in 0..read_length(reader)? {
+        let id = id_of(reader.array()?);
+        if pending.last().is_some_and(|(last, ..)| *last >= id) {
+            return Err(Malformed);
+        }
+        let delivered_at = read_time(reader)?.unwrap_or(0);
+        pending.push((id, delivered_at, read_length(reader)?));
+    }
+    Ok(pending)
+}
+
+fn read_idempotence(reader: &mut Reader<'_>, stream: &mut Stream) -> Result<(), Malformed> {
+    let duration = countable(read_length(reader)?)?;
+    let size = usize::try_from(countable(read_length(reader)?)?).map_err(|_| Malformed)?;
+    let limits = IdempotenceLimits { duration, size };
+    let producers = read_length(reader)?;
+    for _ in 0..producers {
+        let name = read_string(reader)?.into_bytes();
+        for _ in 0..read_length(reader)? {
+            let id = read_string(reader)?.into_bytes();
+            let entry = read_id(reader)?;
+            if !stream.idempotence_mut(limits).restore(&name, &id, entry) {
+                return Err(Malformed);
+            }
+        }
+    }
+    let (added, duplicates) = (read_count(reader)?, read_count(reader)?);
+    // A stream of Redis 8.6 has these numbers whether or not it was ever sent any IDs.
+    if producers > 0 || added > 0 || duplicates > 0 || limits != USUAL {
+        stream.idempotence_mut(limits).set_counts(added, duplicates);
+    }
+    Ok(())
+}
+
+/// Reads a number that may be counted on from.
+fn read_count(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
+    countable(read_length(reader)?)
+}
+
+fn countable(number: u64) -> Result<u64, Malformed> {
+    if i64::try_from(number).is_ok() { Ok(number) } else { Err(Malformed) }
+}
+
+/// Reads a time; there is none before 1970.
+fn read_time(reader: &mut Reader<'_>) -> Result<Option<i64>, Malformed> {
+    let time = i64::from_le_bytes(reader.array()?);
+    Ok((time >= 0).then_some(time))
+}
+
+fn read_id(reader: &mut Reader<'_>) -> Result<EntryId, Malformed> {
+    Ok(EntryId::new(read_length(reader)?, read_length(reader)?))
+}
+
+fn write_id(out: &mut Vec<u8>, id: EntryId) {
+    write_length(out, id.ms);
+    write_length(out, id.seq);
+}
+
+fn id_of(bytes: [u8; 16]) -> EntryId {
+    let number = u128::from_be_bytes(bytes);
+    EntryId::new((number >> 64) as u64, number as u64)
+}
+
+fn bytes_of(id: EntryId) -> [u8; 16] {
+    (u128::from(id.ms) << 64 | u128::from(id.seq)).to_be_bytes()
+}
