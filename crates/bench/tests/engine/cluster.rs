@@ -201,6 +201,32 @@ fn each_node_gets_a_connection_of_each_client() {
     }
 }
 
+#[test]
+fn nodes_that_know_no_slots_command_are_asked_for_shards() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nodes = cluster(folder.path());
+    for node in &nodes {
+        node.does("ACL SETUSER default -cluster|slots");
+    }
+    wait_until("all shards are known to all", || {
+        nodes.iter().all(|node| {
+            matches!(node.ask("CLUSTER SHARDS"), Value::Array(shards)
+            if shards.len() == 3 && shards.iter().all(is_serving))
+        })
+    });
+    let words = format!("-p {} --cluster-mode -t 1 -c 2 -n 500 --pipeline 4", nodes[1].port);
+    let outcomes = engine::run(&options(&words)).expect("the run succeeds");
+    assert_eq!(replies(&outcomes[0]), 1000);
+    let moved: u64 = outcomes[0].commands.iter().map(|command| command.moved).sum();
+    assert_eq!(moved, 0, "who knows the shards is not redirected");
+}
+
+/// Whether an element of CLUSTER SHARDS names slots.
+fn is_serving(shard: &Value) -> bool {
+    let Value::Array(members) = shard else { return false };
+    matches!(members.get(1), Some(Value::Array(slots)) if slots.len() == 2)
+}
+
 fn connections_received(node: &Node) -> u64 {
     let info = node.info("INFO stats");
     let line = info.lines().find(|line| line.starts_with("total_connections_received:"));

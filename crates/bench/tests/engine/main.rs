@@ -261,6 +261,27 @@ fn a_reply_that_is_none_ends_the_run() {
 }
 
 #[test]
+fn only_addresses_of_the_wanted_family_are_used() {
+    let server = Server::storing();
+    for (words, served) in [("-4", true), ("-6", false), ("-6 -s 127.0.0.1", false)] {
+        let outcome = engine::run(&server.options(&format!("{words} -t 1 -c 1 -n 20")));
+        match outcome {
+            Ok(outcomes) => assert!(served && replies(&outcomes[0]) == 20, "{words}"),
+            Err(error) => assert!(!served, "{words}: {error}"),
+        }
+    }
+    // Where the machine has the other family at all.
+    let Ok(listener) = std::net::TcpListener::bind("[::1]:0") else { return };
+    let port = listener.local_addr().expect("it is bound").port();
+    let server = Server::on(listener, Manner::AtOnce, |_, _| Act::Serve);
+    for (words, served) in [("-6 -s ::1", true), ("-s ::1", true), ("-4 -s ::1", false)] {
+        let words = format!("-p {port} {words} -t 1 -c 1 -n 20");
+        assert_eq!(engine::run(&server::options(&words)).is_ok(), served, "{words}");
+    }
+    assert!(server.seen.requests() >= 40);
+}
+
+#[test]
 fn a_unix_socket_serves_as_well() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("socket");

@@ -84,6 +84,15 @@ impl Server {
         behave: impl Fn(&Seen, &Words) -> Act + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::on(listener, manner, behave)
+    }
+
+    /// One that listens here and behaves as told.
+    pub(crate) fn on(
+        listener: TcpListener,
+        manner: Manner,
+        behave: impl Fn(&Seen, &Words) -> Act + Send + Sync + 'static,
+    ) -> Self {
         let port = listener.local_addr().expect("it is bound").port();
         let seen = Arc::new(Seen::default());
         let (shared, behave): (_, Arc<Behave>) = (Arc::clone(&seen), Arc::new(behave));
