@@ -1,7 +1,9 @@
 //! Sorted sets, every option word of every command, in both protocols. The scripts are proven on
 //! the real servers that know the commands.
 
+use proto::value::Value;
 use tests::script::afresh;
+use tests::server::eventually;
 use tests::{Oracle, Server};
 
 /// Known to every real server, and the same in both protocols.
@@ -373,4 +375,61 @@ fn the_real_servers_write_the_same() {
     for protocol in ["2", "3"] {
         afresh(&server, protocol, OF_VALKEY);
     }
+}
+
+/// The names are Garnet's; the replies are those that its own tests expect.
+#[test]
+fn members_have_times_to_live() {
+    let server = Server::start(&[]);
+    let script = r#"
+        > ZADD z 1 a 2 b 3 c
+        (integer) 3
+        > ZEXPIRE z 1000 MEMBERS 2 a x
+        1) (integer) 1
+        2) (integer) -2
+        > ZPEXPIRE z 1000000 NX MEMBERS 2 a b
+        1) (integer) 0
+        2) (integer) 1
+        > ZEXPIREAT z 4000000000 GT MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIREAT z 4000000001000 LT MEMBERS 1 a
+        1) (integer) 0
+        > ZPEXPIREAT z 4000000001000 XX MEMBERS 2 a c
+        1) (integer) 1
+        2) (integer) 0
+        > ZEXPIRETIME z MEMBERS 3 a c x
+        1) (integer) 4000000001
+        2) (integer) -1
+        3) (integer) -2
+        > ZPEXPIRETIME z MEMBERS 1 a
+        1) (integer) 4000000001000
+        > ZPERSIST z MEMBERS 3 a c x
+        1) (integer) 1
+        2) (integer) -1
+        3) (integer) -2
+        > ZTTL z MEMBERS 1 a
+        1) (integer) -1
+        > ZPTTL z MEMBERS 1 x
+        1) (integer) -2
+        > PEXPIREMEMBERAT z a 4000000000000
+        (integer) 1
+        > ZPEXPIRETIME z MEMBERS 1 a
+        1) (integer) 4000000000000
+        > ZEXPIRE z 0 MEMBERS 1 b
+        1) (integer) 2
+        > ZRANGE z 0 -1
+        1) "a"
+        2) "c"
+        > ZCOLLECT z
+        OK
+    "#;
+    for protocol in ["2", "3"] {
+        afresh(&server, protocol, script);
+    }
+    // What nobody asks for goes by itself, and its key with it.
+    let mut client = server.client();
+    client.call(&["DEL", "z"]);
+    client.call(&["ZADD", "z", "1", "a"]);
+    client.call(&["ZPEXPIRE", "z", "1", "MEMBERS", "1", "a"]);
+    eventually("an empty world", || client.call(&["DBSIZE"]) == Value::Integer(0));
 }

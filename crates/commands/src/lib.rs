@@ -32,6 +32,8 @@ mod testing;
 pub mod text;
 pub mod waiting;
 
+use std::sync::atomic::Ordering;
+
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
@@ -44,6 +46,33 @@ pub type Handler = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
 /// A data command.
 pub type DataCommand = Command<Handler>;
+
+/// Runs a data command's handler. In sorted sets a member counts by its rank, so those whose time
+/// is over go before any command of theirs looks.
+#[inline]
+pub fn run(
+    spec: &Spec,
+    handler: Handler,
+    tx: &mut Tx,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
+    if tx.keyspace().settings().members_expire.load(Ordering::Relaxed)
+        && matches!(spec.group, Group::SortedSet | Group::Geo)
+    {
+        refresh_ranks(spec, tx, args)?;
+    }
+    handler(tx, args, reply)
+}
+
+fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal> {
+    let mut indexes = Vec::new();
+    for keys in spec.keys {
+        // Counts that lie are for the handler to refuse.
+        let _ = keys.visit(args, |index| indexes.push(index));
+    }
+    indexes.into_iter().try_for_each(|index| tx.refresh_members(&args[index]))
+}
 
 /// All families of data commands.
 pub const FAMILIES: &[&[&DataCommand]] = &[

@@ -160,7 +160,8 @@ impl Session {
         loop {
             assert!(acquisition.poll(Waker::noop()).is_ready(), "nobody else holds locks");
             let mut tx = Tx::begin(acquisition, self.options(heavy));
-            let outcome = (command.run)(&mut tx, args, &mut reply.reborrow());
+            let run = command.run;
+            let outcome = crate::run(&command.spec, run, &mut tx, args, &mut reply.reborrow());
             match outcome {
                 Err(Refusal::Widen) => acquisition = tx.widen(round),
                 Err(Refusal::Heavy) => {

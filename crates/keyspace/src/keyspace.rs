@@ -92,6 +92,8 @@ pub struct Settings {
     pub max_string: AtomicU64,
     /// How far containers stay small.
     pub containers: ContainerSettings,
+    /// Whether members of any container ever had deadlines.
+    pub members_expire: AtomicBool,
 }
 
 impl Default for Settings {
@@ -105,6 +107,7 @@ impl Default for Settings {
             lfu_decay_time: AtomicU32::default(),
             max_string: AtomicU64::new(512 << 20),
             containers: ContainerSettings::default(),
+            members_expire: AtomicBool::default(),
         }
     }
 }

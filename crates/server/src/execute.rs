@@ -401,7 +401,8 @@ impl Work {
     #[inline]
     pub(crate) fn run(self, tx: &mut Tx, args: Args<'_>, out: &mut Output) -> Outcome {
         let mark = out.mark();
-        let result = (self.handler)(tx, args, &mut Reply::new(out, self.resp));
+        let reply = &mut Reply::new(out, self.resp);
+        let result = commands::run(self.entry.spec, self.handler, tx, args, reply);
         let outcome = match result {
             Ok(()) => Outcome::Replied(0),
             Err(Refusal::Heavy) => {

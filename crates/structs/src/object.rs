@@ -117,6 +117,15 @@ impl Expiring for Set {
     }
 }
 
+impl Expiring for SortedSet {
+    const REMOVE: &'static str = "ZREM";
+    const EXPIRED: &'static str = "zexpired";
+
+    fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
+        self.take_expired(now, limit)
+    }
+}
+
 impl Stored<'_> {
     /// The earliest deadline of a member, in O(1); `kind` is the value's type.
     #[must_use]
@@ -124,6 +133,7 @@ impl Stored<'_> {
         match kind {
             Kind::Hash => Hash::view(self).earliest_deadline(),
             Kind::Set => Set::view(self).earliest_deadline(),
+            Kind::SortedSet => SortedSet::view(self).earliest_deadline(),
             _ => None,
         }
     }

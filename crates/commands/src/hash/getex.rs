@@ -9,13 +9,14 @@ use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 
+use super::NOT_POSITIVE;
 use super::charge;
-use super::fields::{NOT_POSITIVE, Unit, journal, note_overdue, parse};
 use super::get::{reply_value, reply_values};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, first};
+use crate::member_ttl::listed::{Unit, journal, note_overdue, parse};
 
 pub(super) const HGETEX: DataCommand = Command {
     spec: Spec {
@@ -44,7 +45,7 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     } else {
         (None, if is(&args[2], "PERSIST") { 3 } else { 2 })
     };
-    let fields = parse(args, next, NOT_POSITIVE)?;
+    let fields = parse::<Hash>(args, next, NOT_POSITIVE)?;
     if next == 2 {
         return reply_values(tx, key, fields, reply);
     }
@@ -55,18 +56,18 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Ok(());
     }
     match deadline {
-        Some(deadline) if deadline <= tx.now() => note_overdue(tx, key, &changed, outcome),
+        Some(deadline) if deadline <= tx.now() => note_overdue::<Hash>(tx, key, &changed, outcome),
         Some(deadline) => {
             tx.effects_mut().add_changes(changed.len() as u64);
             tx.event(EventClass::Hash, "hexpire", key);
             let mut number = [0; 20];
             let head = [b"HPEXPIREAT".as_slice(), key, format_i64(deadline, &mut number)];
-            journal(tx, &head, &changed);
+            journal::<Hash>(tx, &head, &changed);
         }
         None => {
             tx.effects_mut().add_changes(changed.len() as u64);
             tx.event(EventClass::Hash, "hpersist", key);
-            journal(tx, &[b"HPERSIST", key], &changed);
+            journal::<Hash>(tx, &[b"HPERSIST", key], &changed);
         }
     }
     Ok(())

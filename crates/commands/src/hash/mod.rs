@@ -6,7 +6,6 @@
 
 mod counter;
 mod expire;
-mod fields;
 mod get;
 mod getex;
 mod random;
@@ -25,6 +24,7 @@ use structs::members::MemberRef;
 
 use crate::DataCommand;
 use crate::member_ttl::Timed;
+use crate::member_ttl::listed::Listed;
 
 /// All commands of the family.
 pub const COMMANDS: &[&DataCommand] = &[
@@ -78,6 +78,20 @@ impl Timed for Hash {
     fn remove(&mut self, field: &[u8]) {
         self.remove(field);
     }
+}
+
+/// Refuses a number of fields that is none.
+const NOT_POSITIVE: Refusal = Refusal::error("ERR Number of fields must be a positive integer");
+
+impl Listed for Hash {
+    const WORD: &'static str = "FIELDS";
+    const MISSING: Refusal =
+        Refusal::error("ERR Mandatory argument FIELDS is missing or not at the right position");
+    const MISMATCH: Refusal =
+        Refusal::error("ERR The `numfields` parameter must match the number of arguments");
+    const BAD_COUNT: Refusal = Refusal::error("ERR Parameter `numFields` should be greater than 0");
+    const JOURNALED: &'static str = "HPEXPIREAT";
+    const LIFTED: &'static str = "hpersist";
 }
 
 /// About what it takes to find, reply or change one field, in nanoseconds.

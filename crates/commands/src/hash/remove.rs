@@ -6,12 +6,12 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 
-use super::fields::{NOT_POSITIVE, parse};
 use super::get::reply_value;
-use super::{charge, note_removed};
+use super::{NOT_POSITIVE, charge, note_removed};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, first};
+use crate::member_ttl::listed::parse;
 
 pub(super) const HDEL: DataCommand = Command {
     spec: Spec {
@@ -64,7 +64,7 @@ pub(super) const HGETDEL: DataCommand = Command {
 fn hgetdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
     tx.peek_view::<Hash>(key)?;
-    let fields = parse(args, 2, NOT_POSITIVE)?;
+    let fields = parse::<Hash>(args, 2, NOT_POSITIVE)?;
     charge(tx, fields.len())?;
     reply.array(fields.len());
     let (removed, outcome) = tx.edit(key, |hash: &mut Hash| {

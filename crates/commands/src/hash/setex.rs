@@ -10,7 +10,6 @@ use proto::{Args, Reply};
 use structs::hash::Hash;
 use structs::members::Lifetime;
 
-use super::fields::Unit;
 use super::set::put_pairs;
 use super::{charge, live};
 use crate::DataCommand;
@@ -18,6 +17,7 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing, shown, wrong_arity};
 use crate::keys::{Access, first};
+use crate::member_ttl::listed::Unit;
 
 pub(super) const HSETEX: DataCommand = Command {
     spec: Spec {

@@ -5,15 +5,15 @@
 //! as a whole one, as in Redis, where keys' times are rounded to the nearest.
 
 use base::time::UnixMillis;
-use keyspace::{EventClass, Refusal, Tx};
+use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
 
-use super::charge;
-use super::fields::{NOT_POSITIVE, deadline_of, parse};
+use super::NOT_POSITIVE;
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, first};
+use crate::member_ttl::listed::{answer, persist, seconds};
 
 pub(super) const HTTL: DataCommand = Command {
     spec: Spec {
@@ -23,7 +23,7 @@ pub(super) const HTTL: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| seconds(deadline - now)),
+    run: |tx, args, reply| ask(tx, args, reply, |deadline, now| seconds(deadline - now)),
 };
 
 pub(super) const HPTTL: DataCommand = Command {
@@ -34,7 +34,7 @@ pub(super) const HPTTL: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| deadline - now),
+    run: |tx, args, reply| ask(tx, args, reply, |deadline, now| deadline - now),
 };
 
 pub(super) const HEXPIRETIME: DataCommand = Command {
@@ -44,7 +44,7 @@ pub(super) const HEXPIRETIME: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, _| seconds(deadline)),
+    run: |tx, args, reply| ask(tx, args, reply, |deadline, _| seconds(deadline)),
 };
 
 pub(super) const HPEXPIRETIME: DataCommand = Command {
@@ -54,7 +54,7 @@ pub(super) const HPEXPIRETIME: DataCommand = Command {
         ..QUESTION
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, _| deadline),
+    run: |tx, args, reply| ask(tx, args, reply, |deadline, _| deadline),
 };
 
 /// What the four questions have in common.
@@ -69,32 +69,13 @@ const QUESTION: Spec = Spec {
     ..Spec::BASE
 };
 
-const ABSENT: i64 = -2;
-const ENDLESS: i64 = -1;
-
-/// Replies the deadlines of fields, put in figures by `express` with the time that it is now.
-fn answer(
+fn ask(
     tx: &Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
     express: fn(UnixMillis, UnixMillis) -> i64,
 ) -> Result<(), Refusal> {
-    let (hash, now) = (tx.view::<Hash>(&args[1])?, tx.now());
-    let fields = parse(args, 2, NOT_POSITIVE)?;
-    charge(tx, fields.len())?;
-    reply.array(fields.len());
-    for field in fields.iter() {
-        reply.integer(match hash.and_then(|hash| deadline_of(hash, field, now)) {
-            None => ABSENT,
-            Some(None) => ENDLESS,
-            Some(Some(deadline)) => express(deadline, now),
-        });
-    }
-    Ok(())
-}
-
-fn seconds(millis: i64) -> i64 {
-    (millis + 999) / 1000
+    answer::<Hash>(tx, args, reply, NOT_POSITIVE, express)
 }
 
 pub(super) const HPERSIST: DataCommand = Command {
@@ -111,32 +92,5 @@ pub(super) const HPERSIST: DataCommand = Command {
         ..Spec::BASE
     },
     subcommands: &[],
-    run: hpersist,
+    run: |tx, args, reply| persist::<Hash>(tx, args, reply, NOT_POSITIVE),
 };
-
-fn hpersist(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    const LIFTED: i64 = 1;
-    let (key, now) = (&args[1], tx.now());
-    tx.peek_view::<Hash>(key)?;
-    let fields = parse(args, 2, NOT_POSITIVE)?;
-    charge(tx, fields.len())?;
-    let (answers, _) = tx.edit(key, |hash: &mut Hash| {
-        let lift = |field| match deadline_of(hash.borrow(), field, now) {
-            None => ABSENT,
-            Some(None) => ENDLESS,
-            Some(Some(_)) => {
-                hash.set_deadline(field, None);
-                LIFTED
-            }
-        };
-        fields.iter().map(lift).collect::<Vec<_>>()
-    })?;
-    let lifted = answers.iter().filter(|answer| **answer == LIFTED).count();
-    if lifted > 0 {
-        tx.effects_mut().add_changes(lifted as u64);
-        tx.event(EventClass::Hash, "hpersist", key);
-    }
-    reply.array(answers.len());
-    answers.into_iter().for_each(|answer| reply.integer(answer));
-    Ok(())
-}

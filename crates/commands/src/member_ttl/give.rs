@@ -10,6 +10,7 @@ use proto::{Args, Reply};
 use structs::hash::Hash;
 use structs::object::Kind;
 use structs::set::Set;
+use structs::sorted_set::SortedSet;
 
 use super::Timed;
 use crate::DataCommand;
@@ -167,6 +168,7 @@ fn give(
         None => Ok(vec![Given::NoSuchMember; members.len()]),
         Some(Kind::Hash) => give_in::<Hash>(tx, key, members, deadline),
         Some(Kind::Set) => give_in::<Set>(tx, key, members, deadline),
+        Some(Kind::SortedSet) => give_in::<SortedSet>(tx, key, members, deadline),
         Some(_) => Err(Refusal::WrongType),
     }
 }

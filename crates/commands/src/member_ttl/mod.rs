@@ -6,6 +6,7 @@
 //! by active expiry; until then whoever reads passes over them.
 
 mod give;
+pub(crate) mod listed;
 mod question;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use proto::{Args, Reply};
 use structs::hash::Hash;
 use structs::object::Kind;
 use structs::set::Set;
+use structs::sorted_set::SortedSet;
 
 use super::Timed;
 use crate::DataCommand;
@@ -46,6 +47,7 @@ fn field_ttl(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), R
         }
         Some(Kind::Hash) => deadline_in::<Hash>(tx, key, member)?,
         Some(Kind::Set) => deadline_in::<Set>(tx, key, member)?,
+        Some(Kind::SortedSet) => deadline_in::<SortedSet>(tx, key, member)?,
         Some(_) => return Err(Refusal::WrongType),
     };
     reply.integer(match deadline {

@@ -7,6 +7,7 @@ pub(crate) mod add;
 mod aggregate;
 mod combine;
 mod count;
+mod expire;
 mod pop;
 mod random;
 mod range;
@@ -17,12 +18,14 @@ mod span;
 #[cfg(test)]
 mod tests;
 
+use base::UnixMillis;
 use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Reply, Resp};
-use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits};
+use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
 
 use crate::DataCommand;
 use crate::change::store_result;
+use crate::member_ttl::Timed;
 use crate::text::reply_member;
 
 /// All commands of the family.
@@ -39,6 +42,16 @@ pub const COMMANDS: &[&DataCommand] = &[
     &count::ZCARD,
     &count::ZCOUNT,
     &count::ZLEXCOUNT,
+    &expire::ZCOLLECT,
+    &expire::ZEXPIRE,
+    &expire::ZEXPIREAT,
+    &expire::ZEXPIRETIME,
+    &expire::ZPERSIST,
+    &expire::ZPEXPIRE,
+    &expire::ZPEXPIREAT,
+    &expire::ZPEXPIRETIME,
+    &expire::ZPTTL,
+    &expire::ZTTL,
     &pop::BZMPOP,
     &pop::BZPOPMAX,
     &pop::BZPOPMIN,
@@ -69,6 +82,28 @@ pub(crate) const STEP_COST_NS: u64 = 50;
 
 /// About what it takes to find one member among many, in nanoseconds.
 pub(crate) const SEARCH_COST_NS: u64 = 150;
+
+impl Timed for SortedSet {
+    const CLASS: EventClass = EventClass::SortedSet;
+    const GIVEN: Option<&'static str> = Some("zexpire");
+    const REMOVED: &'static str = "zrem";
+
+    fn deadline(set: SortedSetRef<'_>, member: &[u8]) -> Option<Option<UnixMillis>> {
+        set.get(member).map(|item| item.deadline)
+    }
+
+    fn borrow(&self) -> SortedSetRef<'_> {
+        self.borrow()
+    }
+
+    fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>) {
+        self.set_deadline(member, deadline);
+    }
+
+    fn remove(&mut self, member: &[u8]) {
+        self.remove(member);
+    }
+}
 
 /// The configured thresholds.
 pub(crate) fn limits(tx: &Tx) -> SortedSetLimits {

@@ -7,6 +7,7 @@
 use structs::hash::Hash;
 use structs::object::{Container, Expiring, Kind, NewStored, Object, Stored};
 use structs::set::Set;
+use structs::sorted_set::SortedSet;
 
 use super::Tx;
 use super::effects::EventClass;
@@ -51,6 +52,17 @@ impl Tx {
         self.edit_with(key, edit, true)
     }
 
+    /// Removes all members of the container at a key whose time is over, for who would count them
+    /// otherwise. To be called before the first change.
+    pub fn refresh_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        let Some(entry) = self.peek(key)? else { return Ok(()) };
+        if entry.member_deadline().is_some_and(|deadline| deadline <= self.now()) {
+            self.charge(entry.memory() as u64 * EXPIRY_NS_PER_BYTE)?;
+            self.expire_members(key, usize::MAX)?;
+        }
+        Ok(())
+    }
+
     /// Removes members of the container at a key whose time is over, at most `limit`; how many.
     pub fn expire_members(&mut self, key: &[u8], limit: usize) -> Result<usize, Refusal> {
         let Some(entry) = self.peek(key)? else { return Ok(0) };
@@ -61,6 +73,7 @@ impl Tx {
         match entry.kind() {
             Kind::Hash => self.expire_members_of::<Hash>(key, limit),
             Kind::Set => self.expire_members_of::<Set>(key, limit),
+            Kind::SortedSet => self.expire_members_of::<SortedSet>(key, limit),
             _ => Ok(0),
         }
     }

@@ -3,6 +3,8 @@
 //! Invariant: before an entry changes or leaves, walks that have not saved it get it and undo keeps
 //! its image; after a change, counters of keys, deadlines and memory agree with the tables.
 
+use std::sync::atomic::Ordering;
+
 use base::time::UnixMillis;
 use structs::object::Object;
 use structs::packing::PackedRef;
@@ -219,6 +221,7 @@ impl Door<'_> {
         }
         if members != 0 {
             bump(&self.database().members_volatile, members);
+            self.keyspace.settings().members_expire.store(true, Ordering::Relaxed);
         }
         for deadline in [new.own, new.members].into_iter().flatten() {
             self.keyspace.note_deadline(self.partition, deadline);

@@ -99,12 +99,12 @@ fn sort(
     may_store: bool,
 ) -> Result<(), Refusal> {
     let request = Request::parse(args, may_store)?;
+    charge(tx, &args[1], &request)?;
+    // The journal gets the command as it was sent: whoever runs it must find the same members.
+    tx.refresh_members(&args[1])?;
     let Some(destination) = request.destination else {
         return tell(tx, &args[1], &request, reply);
     };
-    charge(tx, &args[1], &request)?;
-    // The journal gets the command as it was sent: whoever runs it must find the same members.
-    tx.expire_members(&args[1], usize::MAX)?;
     let limits = limits(tx);
     let list = {
         let elements = find(tx, &args[1], &request)?;
@@ -122,7 +122,6 @@ fn sort(
 }
 
 fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    charge(tx, key, request)?;
     let elements = find(tx, key, request)?;
     let values = look_up(tx, &elements, &request.gets)?;
     reply.array(values.len());
