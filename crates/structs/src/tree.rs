@@ -77,6 +77,9 @@ pub trait Summary: Copy + Default {
     /// The summary of both.
     #[must_use]
     fn plus(self, other: Self) -> Self;
+    /// The summary of all but one of its parts; `None` where it does not tell that. So an edit
+    /// need not sum up all children of each node on its path.
+    fn minus(self, part: Self) -> Option<Self>;
     /// How many elements.
     fn count(self) -> u64;
 }

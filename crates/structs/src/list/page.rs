@@ -58,6 +58,10 @@ impl Summary for PageSummary {
         PageSummary { count: self.count + other.count, bytes: self.bytes + other.bytes }
     }
 
+    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+        Some(PageSummary { count: self.count - part.count, bytes: self.bytes - part.bytes })
+    }
+
     fn count(self) -> u64 {
         self.count
     }

@@ -339,6 +339,12 @@ impl Summary for PageSummary {
         PageSummary { count: self.count + other.count, earliest: self.earliest.min(other.earliest) }
     }
 
+    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+        let count = self.count - part.count;
+        let tells = part.earliest > self.earliest || part.earliest == NEVER;
+        tells.then_some(PageSummary { count, earliest: self.earliest })
+    }
+
     fn count(self) -> u64 {
         self.count
     }

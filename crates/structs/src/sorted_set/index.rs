@@ -250,6 +250,10 @@ impl Summary for Count {
         Count(self.0 + other.0)
     }
 
+    fn minus(self, part: Count) -> Option<Count> {
+        Some(Count(self.0 - part.0))
+    }
+
     fn count(self) -> u64 {
         self.0
     }

@@ -508,6 +508,13 @@ impl Summary for PageSummary {
     }
 
     #[inline]
+    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+        let (count, light) = (self.count - part.count, self.light - part.light);
+        let tells = part.earliest > self.earliest || part.earliest == NEVER;
+        tells.then_some(PageSummary { count, light, earliest: self.earliest })
+    }
+
+    #[inline]
     fn count(self) -> u64 {
         self.count
     }

@@ -317,6 +317,10 @@ impl Summary for Live {
         Live(self.0 + other.0)
     }
 
+    fn minus(self, part: Live) -> Option<Live> {
+        Some(Live(self.0 - part.0))
+    }
+
     fn count(self) -> u64 {
         self.0
     }

@@ -154,6 +154,12 @@ impl Summary for Earliest {
         Earliest { count: self.count + other.count, time: self.time.min(other.time) }
     }
 
+    fn minus(self, part: Self) -> Option<Self> {
+        let count = self.count - part.count;
+        let tells = part.time > self.time || part.time == i64::MAX;
+        tells.then_some(Earliest { count, time: self.time })
+    }
+
     fn count(self) -> u64 {
         self.count
     }

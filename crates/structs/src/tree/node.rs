@@ -294,13 +294,17 @@ impl<L: Leaf> Inner<L> {
         let result = child.edit(by, below, edit);
         self.memory_below = self.memory_below + child.memory() - memory;
         let shrunk = child.size() < size;
-        self.summaries[index] = child.summary();
-        if self.summaries[index].count() == 0 {
+        let summary = child.summary();
+        let old = std::mem::replace(&mut self.summaries[index], summary);
+        if summary.count() == 0 {
             self.remove(index);
         } else if self.children[index].is_oversize() {
             self.split_child(index, edges);
-        } else if shrunk {
-            self.join_if_small(index);
+        } else if !(shrunk && self.join_if_small(index))
+            && let Some(others) = self.summary.minus(old)
+        {
+            self.summary = others.plus(summary);
+            return result;
         }
         self.sum_up();
         result
@@ -388,20 +392,20 @@ impl<L: Leaf> Inner<L> {
         end > index + 1
     }
 
-    /// Joins a child with a neighbour, if both fit one node well.
-    fn join_if_small(&mut self, index: usize) {
+    /// Joins a child with a neighbour, if both fit one node well; whether it did.
+    fn join_if_small(&mut self, index: usize) -> bool {
         if !self.children[index].is_small() {
-            return;
+            return false;
         }
         let fits = |lower: usize| {
             let next = self.children.get(lower + 1);
             next.is_some_and(|next| self.children[lower].fits_with(next))
         };
         let before = index.checked_sub(1).filter(|before| fits(*before));
-        if let Some(lower) = before.or_else(|| fits(index).then_some(index)) {
-            let (bound, next) = self.remove(lower + 1);
-            self.change(lower, |child| child.absorb(bound, next));
-        }
+        let Some(lower) = before.or_else(|| fits(index).then_some(index)) else { return false };
+        let (bound, next) = self.remove(lower + 1);
+        self.change(lower, |child| child.absorb(bound, next));
+        true
     }
 
     fn split(&mut self, growth: Growth) -> Inner<L> {

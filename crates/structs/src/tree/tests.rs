@@ -40,6 +40,10 @@ impl Summary for CountAndMaximum {
         CountAndMaximum(self.0 + other.0, self.1.max(other.1))
     }
 
+    fn minus(self, part: Self) -> Option<Self> {
+        (part.1 < self.1).then_some(CountAndMaximum(self.0 - part.0, self.1))
+    }
+
     fn count(self) -> u64 {
         self.0
     }
