@@ -195,7 +195,7 @@ const MANY: &str = r#"
     > LMOVEM somelist myotherlist RIGHT LEFT
     1) "b"
     > LMOVEM somelist myotherlist LEFT RIGHT COUNT 2 OBO
-    (empty array)
+    (nil)
     > LMOVEM somelist myotherlist LEFT RIGHT COUNT 2
     (error) ERR syntax error
     > BLMOVEM mylist somelist RIGHT LEFT 1 COUNT 2 OBO

@@ -91,15 +91,11 @@ pub(super) const LMOVEM: DataCommand = Command {
     run: lmovem,
 };
 
-/// What is not there is nothing; that there is not enough is told by a null.
+/// That nothing is there, or not enough, is told by a null, as redis-py and go-redis expect it.
 fn lmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let request = Relocation::many(args, 5)?;
     if !request.reply_many(tx, reply)? {
-        if request.is_exact {
-            reply.null();
-        } else {
-            reply.array(0);
-        }
+        reply.null();
     }
     Ok(())
 }

@@ -308,8 +308,8 @@ fn moves_of_many() {
            ["b" "a" "c"]
            ["b" "a" "c"]
            ["c"]
-           []
-           []
+           nil
+           nil
            nil
            ["b" "a"]
            :0
@@ -534,7 +534,7 @@ fn replies_are_the_same_in_resp3_but_for_nulls() {
            ["l" ["a" "b"]]
            ["l" "c"]
            nil
-           []
+           nil
            nil
            nil"#,
     );

@@ -247,7 +247,16 @@ impl Reader<'_> {
             if !budget.take(&item) {
                 break;
             }
-            reply_entry(&item, reply);
+            if self.request.claim.is_some() {
+                // As long as those that are claimed, though nobody has had it.
+                reply.array(4);
+                reply_id(item.id, reply);
+                reply_fields(&item.fields, reply);
+                reply.integer(0);
+                reply.integer(0);
+            } else {
+                reply_entry(&item, reply);
+            }
             delivered.push(item.id);
         }
         Ok(delivered)

@@ -337,7 +337,7 @@ fn idle_entries_are_claimed_before_new_ones_are_read() {
         XREADGROUP GROUP g d CLAIM 1000 COUNT 1 STREAMS s 0 => [["s" []]]
         XREADGROUP GROUP g d CLAIM 60 COUNT 1 STREAMS s > => [["s" [["1-0" ["a" "1"] :60 :1]]]]
         XREADGROUP GROUP g d CLAIM 50 STREAMS s > => \
-            [["s" [["2-0" ["a" "2"] :50 :1] ["3-0" ["a" "3"]]]]]
+            [["s" [["2-0" ["a" "2"] :50 :1] ["3-0" ["a" "3"] :0 :0]]]]
         XREADGROUP GROUP g d CLAIM 50 STREAMS s > => nil-array
         XREADGROUP GROUP g d CLAIM x STREAMS s > => \
             -ERR min-idle-time must be a positive integer
