@@ -6,7 +6,7 @@ use std::time::Duration;
 use proto::value::Value;
 use tests::render::render;
 use tests::server::eventually;
-use tests::{Arrival, Client, Server, check};
+use tests::{Arrival, Client, Oracle, Server, check};
 
 const BUSY: &str = "(error) BUSY Redis is busy running a long command.";
 
@@ -133,6 +133,27 @@ fn long_holds_and_stops_stand_in_info_until_they_are_reset() {
     check(&mut client, "> CONFIG RESETSTAT\nOK");
     for name in ["longest_world_stop_us:", "last_world_stop_us:", "world_stops:"] {
         assert_eq!(number(&mut client, name), 0, "{name}");
+    }
+}
+
+/// What ours differs from: the real servers refuse PING and INFO too, in words about scripts.
+#[test]
+fn the_real_servers_refuse_control_commands_too() {
+    for oracle in Oracle::ALL {
+        let server = oracle.start(&["--lua-time-limit", "50"]);
+        let (mut stopper, mut client) = (server.client(), server.client());
+        stopper.send(&["EVAL", "while true do end", "0"]);
+        let name = if oracle == Oracle::Valkey91 { "Valkey" } else { "Redis" };
+        let busy = format!(
+            "(error) BUSY {name} is busy running a script. You can only call SCRIPT KILL or \
+             SHUTDOWN NOSAVE."
+        );
+        eventually("the script is found to take long", || ask(&mut client, "GET k") == busy);
+        for line in ["PING", "INFO", "CONFIG GET port", "CLIENT LIST", "FLUSHALL", "COMMAND COUNT"]
+        {
+            assert_eq!(ask(&mut client, line), busy, "{oracle:?} {line}");
+        }
+        check(&mut client, "> RESET\nRESET\n> SCRIPT KILL\nOK");
     }
 }
 

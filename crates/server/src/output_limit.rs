@@ -2,8 +2,8 @@
 //!
 //! A session whose replies pile up is not read from any more, so an ordinary client holds little
 //! more than one reply. The limits are for what is left: one reply of many megabytes, and what
-//! others owe a client. Who watches is judged as a subscriber: in Redis it is an ordinary client,
-//! which by default has no limit at all.
+//! others owe a client. Who watches is an ordinary client, as in Redis; but where those have no
+//! limit, which is the default, it is judged as a subscriber: others fill its buffer.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says, as looked at by its session and by the slow clock.
@@ -13,16 +13,15 @@ use std::sync::atomic::Ordering;
 use base::time::UnixMillis;
 
 use crate::clients::{Client, client_flags};
-use crate::config::OutputBufferLimit;
 use crate::config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
+use crate::config::{OutputBufferLimit, OutputBufferLimits};
 use crate::log::log_warning;
 use crate::server::Server;
 
 /// Whether a client with this many unsent bytes is to be closed; says so in the log.
 pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: UnixMillis) -> bool {
-    let limits = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT);
-    let gets_messages = client.has_flag(client_flags::MONITOR);
-    let limit = if gets_messages { limits.pubsub } else { limits.normal };
+    let watches = client.has_flag(client_flags::MONITOR);
+    let limit = limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), watches);
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);
@@ -37,6 +36,11 @@ pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: Un
         );
     }
     exceeded
+}
+
+fn limit_of(limits: OutputBufferLimits, watches: bool) -> OutputBufferLimit {
+    let OutputBufferLimits { normal, pubsub, .. } = limits;
+    if watches && normal.hard == 0 && normal.soft == 0 { pubsub } else { normal }
 }
 
 /// Whether the limit is exceeded, and since when the soft one is (0 for not at all).
@@ -59,10 +63,21 @@ fn judge(
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
-    use crate::config::OutputBufferLimit;
+    use super::{judge, limit_of};
+    use crate::config::{OutputBufferLimit, OutputBufferLimits};
 
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
+
+    #[test]
+    fn who_watches_is_an_ordinary_client_unless_those_have_no_limit() {
+        let none = OutputBufferLimit { hard: 0, soft: 0, soft_seconds: 0 };
+        let pubsub = OutputBufferLimit { hard: 7, ..LIMIT };
+        let limits = |normal| OutputBufferLimits { normal, replica: none, pubsub };
+        let hard = |normal, watches| limit_of(limits(normal), watches).hard;
+        assert_eq!((hard(none, false), hard(none, true)), (0, 7));
+        assert_eq!((hard(LIMIT, false), hard(LIMIT, true)), (100, 100));
+        assert_eq!(hard(OutputBufferLimit { soft: 5, ..none }, true), 0);
+    }
 
     #[test]
     fn the_hard_limit_closes_at_once() {
