@@ -110,7 +110,7 @@ pub(super) fn holds(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Stri
 }
 
 fn longest_hold(server: &Running) -> Result<f64, String> {
-    let info = pipe::text(server.port, &["INFO", "threads"])?;
+    let info = pipe::text(server.port, &["INFO", "workers"])?;
     let micros = process::field(&info, "longest_lock_hold_us:").and_then(|word| word.parse().ok());
     micros.map(|micros: f64| micros / 1000.0).ok_or_else(|| format!("no hold in {info}"))
 }
