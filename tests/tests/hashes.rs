@@ -3,8 +3,9 @@
 
 use base::quote::split_arguments;
 use tests::render::render;
+use tests::script::afresh;
 use tests::server::eventually;
-use tests::{Client, Oracle, Server};
+use tests::{Client, Oracle, Server, play};
 
 /// Known to every real server, and the same in both protocols.
 const COMMON: &str = r#"
@@ -218,4 +219,92 @@ fn fields_vanish_without_being_touched() {
         assert_eq!(figure(&mut client, "keyspace", "subexpiry="), "1");
         assert_eq!(figure(&mut client, "stats", "expired_subkeys:"), "1002");
     }
+}
+
+/// HIMPORT of Redis 8.10: the pages at redis.io/commands/himport-prepare and its kin.
+const IMPORTS: &str = r#"
+    > HIMPORT PREPARE u name email age
+    OK
+    > HIMPORT SET user:1 u alice a@b.c 30
+    OK
+    > HMGET user:1 name email age
+    1) "alice"
+    2) "a@b.c"
+    3) "30"
+    > EXPIRE user:1 100
+    (integer) 1
+    > HSET user:1 more x
+    (integer) 1
+    > HIMPORT SET user:1 u bob b@b.c 25
+    OK
+    > HLEN user:1
+    (integer) 3
+    > TTL user:1
+    (integer) -1
+    > HIMPORT PREPARE u name
+    OK
+    > HIMPORT SET user:2 u bob b@b.c 25
+    (error) ERR value count does not match fieldset field count
+    > HIMPORT SET user:2 u ""
+    OK
+    > HGET user:2 name
+    ""
+    > HIMPORT PREPARE "" "" x
+    OK
+    > HIMPORT SET k "" 1 2
+    OK
+    > HMGET k "" x
+    1) "1"
+    2) "2"
+    > HIMPORT PREPARE d a b a
+    (error) ERR duplicate field name in fieldset
+    > HIMPORT SET k d 1 2 3
+    (error) ERR no such fieldset
+    > SET s v
+    OK
+    > HIMPORT SET s u x
+    (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    > HIMPORT DISCARD nothing
+    (integer) 0
+    > HIMPORT DISCARD u
+    (integer) 1
+    > HIMPORT SET k u 1
+    (error) ERR no such fieldset
+    > HGET k x
+    "2"
+    > HIMPORT PREPARE v a
+    OK
+    > HIMPORT DISCARDALL
+    (integer) 2
+    > HIMPORT DISCARDALL
+    (integer) 0
+    > HIMPORT PREPARE v
+    (error) ERR wrong number of arguments for 'himport|prepare' command
+    > HIMPORT SET k v
+    (error) ERR wrong number of arguments for 'himport|set' command
+    > HIMPORT DISCARDALL x
+    (error) ERR wrong number of arguments for 'himport|discardall' command
+    > HIMPORT NOSUCH
+    (error) ERR unknown subcommand 'NOSUCH'. Try HIMPORT HELP.
+    > COMMAND GETKEYS HIMPORT SET k v 1
+    1) "k"
+"#;
+
+#[test]
+fn hashes_are_imported_by_fieldsets() {
+    let server = Server::start(&[]);
+    for protocol in ["2", "3"] {
+        afresh(&server, protocol, IMPORTS);
+    }
+    let script = r#"
+        a> HIMPORT PREPARE u name
+        OK
+        b> HIMPORT SET k u x
+        (error) ERR no such fieldset
+        a> RESET
+        RESET
+        a> HIMPORT SET k u x
+        (error) ERR no such fieldset
+    "#;
+    play(&server, script);
 }

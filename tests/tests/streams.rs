@@ -428,6 +428,20 @@ const NEWER: &str = r#"
     OK
     > XCFGSET s
     (error) ERR syntax error
+    > CONFIG SET stream-idmp-duration 60 stream-idmp-maxsize 9
+    OK
+    > XCFGSET new IDMP-MAXSIZE 3
+    (error) ERR no such key
+    > XADD new IDMP p 1 1-* a b
+    (error) ERR IDMP/IDMPAUTO can be used only with auto-generated IDs
+    > XADD new IDMP p 1 * a b
+    ~ "*-0"
+    > CONFIG SET stream-idmp-duration 100 stream-idmp-maxsize 100
+    OK
+    > CONFIG SET stream-idmp-duration 86401
+    ~ (error) ERR CONFIG SET failed*
+    > CONFIG SET stream-idmp-maxsize 10001
+    ~ (error) ERR CONFIG SET failed*
     > XADD t 1-1 a b
     "1-1"
     > XADD t 2-1 a b

@@ -200,11 +200,13 @@ flags! {
     PROTECTED = 20, "protected";
     TOUCHES_ARBITRARY_KEYS = 21, "touches_arbitrary_keys";
     SENTINEL = 22, "sentinel";
+    USES_FIELDSET = 23, "uses_fieldset";
 }
 
 impl Flags {
     /// What is nobody's business: COMMAND INFO does not print these.
-    const INTERNAL: Self = Self::PROTECTED.and(Self::TOUCHES_ARBITRARY_KEYS);
+    const INTERNAL: Self =
+        Self::PROTECTED.and(Self::TOUCHES_ARBITRARY_KEYS).and(Self::USES_FIELDSET);
 
     /// Both sets together.
     #[must_use]

@@ -90,4 +90,5 @@ pub const FAMILIES: &[&[&DataCommand]] = &[
 ];
 
 /// Data commands that are subcommands of containers from elsewhere: the container, the subcommand.
-pub const SUBCOMMANDS: &[(&str, &DataCommand)] = &[("MEMORY", &generic::memory::USAGE)];
+pub const SUBCOMMANDS: &[(&str, &DataCommand)] =
+    &[("HIMPORT", &hash::import::SET), ("MEMORY", &generic::memory::USAGE)];

@@ -26,6 +26,10 @@ pub struct ContainerSettings {
     pub stream_node_bytes: Threshold,
     /// `stream-node-max-entries`.
     pub stream_node_entries: Threshold,
+    /// `stream-idmp-duration`, seconds.
+    pub stream_idmp_seconds: Threshold,
+    /// `stream-idmp-maxsize`, IDs of one producer.
+    pub stream_idmp_size: Threshold,
     /// `hll-sparse-max-bytes`.
     pub hyperloglog_sparse_bytes: Threshold,
 }
@@ -62,6 +66,8 @@ impl Default for ContainerSettings {
             list_size: AtomicI64::new(-2),
             stream_node_bytes: threshold(4096),
             stream_node_entries: threshold(100),
+            stream_idmp_seconds: threshold(100),
+            stream_idmp_size: threshold(100),
             hyperloglog_sparse_bytes: threshold(3000),
         }
     }

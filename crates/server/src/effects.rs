@@ -11,8 +11,9 @@ use crate::config::settings::{
     DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
     LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXCLIENTS,
     MAXMEMORY, MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SET_MAX_INTSET_ENTRIES,
-    SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_NODE_MAX_BYTES,
-    STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
+    SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE,
+    STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES,
+    ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
@@ -148,5 +149,7 @@ fn store_settings(server: &Server) {
     containers.list_size.store(config.get(LIST_MAX_LISTPACK_SIZE), Ordering::Relaxed);
     containers.stream_node_bytes.set(config.get(STREAM_NODE_MAX_BYTES));
     containers.stream_node_entries.set(config.get(STREAM_NODE_MAX_ENTRIES));
+    containers.stream_idmp_seconds.set(config.get(STREAM_IDMP_DURATION));
+    containers.stream_idmp_size.set(config.get(STREAM_IDMP_MAXSIZE));
     containers.hyperloglog_sparse_bytes.set(config.get(HLL_SPARSE_MAX_BYTES));
 }

@@ -121,6 +121,9 @@ pub(crate) fn execute(
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let mut request = Request { worker, session, entry, location, args, out };
     let step = match entry.run {
+        Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
+            request.run_import(handler, grant)
+        }
         Run::Data(handler) => request.run_data(handler, grant),
         Run::Control(handler) => {
             let mut reply = Reply::new(request.out, request.session.resp);
@@ -237,6 +240,21 @@ impl Request<'_> {
                 self.park(acquisition, Round { number: round.number + 1, now, pass: None })
             }
         }
+    }
+
+    /// Runs a command with the fields that the session has prepared for its values.
+    #[cold]
+    fn run_import(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
+        let expanded = match self.session.fieldsets.expand(self.args) {
+            Ok(expanded) => expanded,
+            Err(refusal) => {
+                self.refuse(&refusal);
+                return Step::Done;
+            }
+        };
+        let (worker, entry, location) = (self.worker, self.entry, self.location);
+        let (session, out, args) = (&mut *self.session, &mut *self.out, expanded.as_args());
+        Request { worker, session, entry, location, args, out }.run_data(handler, grant)
     }
 
     /// Stands the client in the queues of the keys it waits for, under their locks.

@@ -8,6 +8,7 @@ mod counter;
 mod expire;
 mod get;
 mod getex;
+pub(crate) mod import;
 mod random;
 mod remove;
 mod scan;

@@ -36,9 +36,13 @@ const KEY: &[KeySpec] = &[first(Access::RW.and(Access::UPDATE))];
 const DURATION_MAX: i64 = 86_400;
 const SIZE_MAX: i64 = 10_000;
 
-/// Redis' defaults: for how long and how many IDs of a producer are kept.
-pub(super) fn default_limits(_: &Tx) -> IdempotenceLimits {
-    IdempotenceLimits { duration: 100, size: 100 }
+/// For how long and how many IDs of a producer are kept where the stream does not say.
+pub(super) fn default_limits(tx: &Tx) -> IdempotenceLimits {
+    let settings = &tx.keyspace().settings().containers;
+    IdempotenceLimits {
+        duration: settings.stream_idmp_seconds.get() as u64,
+        size: settings.stream_idmp_size.get(),
+    }
 }
 
 pub(super) const XSETID: DataCommand = Command {

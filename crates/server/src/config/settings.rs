@@ -133,6 +133,8 @@ settings! {
     SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
     STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
     STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
+    STREAM_IDMP_DURATION: usize = "stream-idmp-duration";
+    STREAM_IDMP_MAXSIZE: usize = "stream-idmp-maxsize";
     SUPERVISED: Supervised = "supervised";
     SYSLOG_ENABLED: bool = "syslog-enabled";
     SYSLOG_FACILITY: SyslogFacility = "syslog-facility";

@@ -8,6 +8,7 @@
 pub(crate) mod acl;
 pub(crate) mod cluster;
 pub(crate) mod connection;
+pub(crate) mod fieldsets;
 pub(crate) mod help;
 pub(crate) mod module;
 pub(crate) mod replication;
@@ -67,6 +68,7 @@ pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
     acl::COMMANDS,
     cluster::COMMANDS,
     connection::COMMANDS,
+    fieldsets::COMMANDS,
     module::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,

@@ -9,6 +9,7 @@ use keyspace::Lsn;
 use proto::Resp;
 
 use crate::clients::{Client, client_flags};
+use crate::control::fieldsets::Fieldsets;
 
 /// The state of one client's session.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     pub(crate) reply_mode: ReplyMode,
     /// `CLIENT NO-TOUCH`.
     pub(crate) no_touch: bool,
+    /// What HIMPORT PREPARE has named.
+    pub(crate) fieldsets: Fieldsets,
     /// The highest LSN that replies not yet held back have seen.
     pub(super) seen: Lsn,
     /// Whether the connection came by the Unix socket or the loopback interface.
@@ -51,6 +54,7 @@ impl Session {
             closing: false,
             reply_mode: ReplyMode::On,
             no_touch: false,
+            fieldsets: Fieldsets::default(),
             seen: 0,
             is_local,
         }

@@ -134,17 +134,19 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "stream-idmp-duration",
-        kind: integer(1, 300),
+        kind: integer(1, 86_400),
         default: "100",
+        effect: Effect::KeyspaceSettings,
         doc: "Seconds that a stream remembers a producer's message ids.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "stream-idmp-maxsize",
-        kind: integer(1, 1_000_000),
+        kind: integer(1, 10_000),
         default: "100",
+        effect: Effect::KeyspaceSettings,
         doc: "How many message ids a stream remembers of a producer.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "hll-sparse-max-bytes",

@@ -131,6 +131,7 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     session.speak(Resp::Two);
     session.authenticate(server.config.get(REQUIREPASS).is_empty());
     session.no_touch = false;
+    session.fieldsets.clear();
     if session.reply_mode == ReplyMode::Off {
         session.reply_mode = ReplyMode::On;
     }

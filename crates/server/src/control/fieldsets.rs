@@ -1,0 +1,122 @@
+//! HIMPORT: names of fields that a session says once, for many hashes that have them all. HIMPORT
+//! SET is a data command; `execute` gives it its fields.
+//!
+//! Invariant: a fieldset has at least one field, and none twice. The texts of its errors are told
+//! by the clients' own tests, as the pages do not have them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use commands::declare::{Command, Group, Spec, at_least, exactly};
+use keyspace::Refusal;
+use proto::{Args, OwnedArgs, Reply};
+
+use super::help::container;
+use super::{Context, ControlCommand, Next};
+
+/// All commands of the family.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[&HIMPORT];
+
+const DUPLICATE: Refusal = Refusal::error("ERR duplicate field name in fieldset");
+const UNKNOWN: Refusal = Refusal::error("ERR no such fieldset");
+const MISMATCH: Refusal = Refusal::error("ERR value count does not match fieldset field count");
+
+/// What a session has prepared.
+#[derive(Clone, Default)]
+pub(crate) struct Fieldsets {
+    by_name: BTreeMap<Box<[u8]>, Arc<OwnedArgs>>,
+}
+
+impl Fieldsets {
+    /// Forgets all of them; how many.
+    pub(crate) fn clear(&mut self) -> usize {
+        std::mem::take(&mut self.by_name).len()
+    }
+
+    /// The words of HIMPORT SET with each value's field before it.
+    pub(crate) fn expand(&self, args: Args<'_>) -> Result<OwnedArgs, Refusal> {
+        let fields = self.by_name.get(&args[3]).ok_or(UNKNOWN)?.as_args();
+        let values = args.skip(4);
+        if fields.len() != values.len() {
+            return Err(MISMATCH);
+        }
+        let pairs = fields.iter().zip(values.iter()).flat_map(|(field, value)| [field, value]);
+        Ok(args.slice(0..4).iter().chain(pairs).collect())
+    }
+}
+
+const HIMPORT: ControlCommand = Command {
+    spec: Spec {
+        name: "HIMPORT",
+        summary: "A container for session-based hash import commands using fieldsets.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..COMMON
+    },
+    subcommands: &[PREPARE, DISCARD, DISCARDALL],
+    run: container,
+};
+
+/// What all have in common.
+const COMMON: Spec = Spec { since: "8.10.0", group: Group::Hash, ..Spec::BASE };
+
+const PREPARE: ControlCommand = Command {
+    spec: Spec {
+        name: "PREPARE",
+        syntax: "fieldset-name field [field ...]",
+        summary: "Defines a session-local fieldset with an ordered list of field names.",
+        complexity: "O(N*log(N)) where N is the number of fields.",
+        arity: at_least(4),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: prepare,
+};
+
+fn prepare(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let fields = args.skip(3);
+    let mut seen = HashSet::new();
+    if !fields.iter().all(|field| seen.insert(field)) {
+        return Err(DUPLICATE);
+    }
+    let fieldset = Arc::new(OwnedArgs::from(fields));
+    context.session.fieldsets.by_name.insert(args[2].into(), fieldset);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const DISCARD: ControlCommand = Command {
+    spec: Spec {
+        name: "DISCARD",
+        syntax: "fieldset-name",
+        summary: "Removes a single session-local fieldset by name.",
+        complexity: "O(N) where N is the number of session-local fieldsets.",
+        arity: exactly(3),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        let found = context.session.fieldsets.by_name.remove(&args[2]);
+        reply.integer(i64::from(found.is_some()));
+        Ok(Next::Done)
+    },
+};
+
+const DISCARDALL: ControlCommand = Command {
+    spec: Spec {
+        name: "DISCARDALL",
+        summary: "Removes all session-local fieldsets for the connection.",
+        complexity: "O(N) where N is the number of session-local fieldsets.",
+        arity: exactly(2),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        reply.integer(context.session.fieldsets.clear() as i64);
+        Ok(Next::Done)
+    },
+};
