@@ -61,6 +61,13 @@ const COMMON: &str = r#"
     DEBUG OBJECT
     DEBUG OBJECT nosuch
     DEBUG SDSLEN nosuch
+    DEBUG LISTPACK nosuch
+    DEBUG LISTPACK
+    HSET packed field value
+    DEBUG LISTPACK packed
+    SADD numbers 1
+    DEBUG LISTPACK numbers
+    DEL packed numbers
     DEBUG HTSTATS 99
     DEBUG HTSTATS x
     DEBUG HTSTATS

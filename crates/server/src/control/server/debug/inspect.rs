@@ -1,14 +1,18 @@
-//! A look at what lies under keys: DEBUG OBJECT, SDSLEN, HTSTATS.
+//! A look at what lies under keys: DEBUG OBJECT, SDSLEN, LISTPACK, HTSTATS.
 //!
 //! Invariant: looking changes nothing, not even an access clock.
 
+use base::quote::quote;
 use commands::errors::{NO_SUCH_KEY, NOT_AN_INTEGER};
 use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal, Text, Tx};
 use proto::{Args, Reply};
+use structs::listpack::Listpack;
+use structs::object::Stored;
 
 use crate::control::{Context, Next};
 use crate::data::NO_FORMAT;
 use crate::heavy::visiting;
+use crate::log::log_notice;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
 const PAYLOAD_FRAME: usize = 11;
@@ -51,6 +55,30 @@ pub(super) fn sdslen(
             entry.key().len(),
             entry.memory(),
         ));
+        Ok(())
+    }))
+}
+
+/// Writes the elements of a listpack to the log, one a line; Redis writes to where it was started.
+pub(super) fn listpack(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let log = &context.server.log;
+    Ok(look(context, args, |_, entry, reply| {
+        if !entry.encoding_name().starts_with("listpack") {
+            return Err(Refusal::error("ERR Not a listpack encoded object."));
+        }
+        // One that is within the limits but too long to be in one piece has pages.
+        if let Some(Stored::Packed(packed)) = entry.stored() {
+            let listpack = Listpack::new(packed.bytes);
+            log_notice!(log, "DEBUG LISTPACK: {} bytes", packed.bytes.len());
+            for (number, element) in listpack.iter().enumerate() {
+                log_notice!(log, "DEBUG LISTPACK: {number}: {}", quote(&element.to_vec()));
+            }
+        }
+        reply.simple("Listpack structure printed on stdout");
         Ok(())
     }))
 }

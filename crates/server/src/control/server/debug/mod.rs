@@ -58,6 +58,7 @@ const WORDS: &[Word] = &[
     word("STOP-WORLD", (3, 3), switches::stop_world),
     word("OBJECT", (3, 4), inspect::object),
     word("SDSLEN", (3, 3), inspect::sdslen),
+    word("LISTPACK", (3, 3), inspect::listpack),
     word("HTSTATS", (3, 4), inspect::table_of_database),
     word("HTSTATS-KEY", (3, 4), inspect::table_of_key),
     word("POPULATE", (3, 5), populate::populate),
@@ -167,4 +168,6 @@ const HELP_LINES: &[&str] = &[
     "    Enable or disable the reply buffer resize cron job",
     "DICT-RESIZING <0|1>",
     "    Enable or disable the main dict and expire dict resizing.",
+    "LISTPACK <key>",
+    "    Show low level info about the listpack encoding of <key>.",
 ];
