@@ -1,4 +1,5 @@
-//! What std lacks: number text, checksums, the keyed hash, randomness, globs, quoting, the clock.
+//! What std lacks: number text, checksums, the keyed hash, randomness, globs, expressions,
+//! quoting, the clock.
 //!
 //! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
 #![forbid(unsafe_code)]
@@ -12,7 +13,9 @@ pub mod long_double;
 pub mod number;
 pub mod quote;
 pub mod random;
+pub mod regex;
 pub mod shared;
+pub mod substring;
 pub mod time;
 
 pub use hash::KeyHasher;

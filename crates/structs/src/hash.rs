@@ -257,7 +257,7 @@ impl<'a> HashRef<'a> {
         match packing {
             None => "hashtable",
             Some(Packing::TimedListpack) => "listpackex",
-            Some(Packing::Listpack | Packing::Intset) => "listpack",
+            Some(_) => "listpack",
         }
     }
 

@@ -1,6 +1,7 @@
 //! The containers that hold the data: nothing in here knows of keys, clients or clocks.
 //!
 //! - [`arena`]: memory for small blocks, tightly packed.
+//! - [`array`]: elements by index, most of which may be missing, small or large.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
 //! - [`hash`]: fields and values, small or large.
@@ -19,6 +20,7 @@
 //! - [`tree`]: the counted tree of shared pages that every large container is.
 
 pub mod arena;
+pub mod array;
 pub mod bits;
 pub mod blob;
 pub mod hash;

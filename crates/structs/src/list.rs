@@ -21,7 +21,7 @@ mod tests;
 use std::iter::{FlatMap, Peekable};
 use std::ops::Range;
 
-use self::page::PageItems;
+pub(crate) use self::page::PageItems;
 pub use self::page::{Page, PageSummary};
 use crate::listpack::{self, Listpack};
 use crate::members::Text;

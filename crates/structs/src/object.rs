@@ -6,6 +6,7 @@
 
 use base::UnixMillis;
 
+use crate::array::{self, Array, ArrayRef, LargeArray};
 use crate::blob::Blob;
 use crate::hash::{Hash, HashRef, LargeHash};
 use crate::list::{LargeList, List, ListRef};
@@ -49,6 +50,8 @@ pub enum Object {
     SortedSet(Box<LargeSortedSet>),
     /// A stream, which is always large.
     Stream(Box<Stream>),
+    /// A large array.
+    Array(Box<LargeArray>),
 }
 
 /// A container's value where it lies.
@@ -177,6 +180,7 @@ impl Object {
             Self::Set(set) => SetRef::Large(set).encoding(),
             Self::SortedSet(set) => SortedSetRef::Large(set).encoding(),
             Self::Stream(_) => "stream",
+            Self::Array(_) => array::ENCODING,
         }
     }
 
@@ -190,6 +194,7 @@ impl Object {
             Self::Set(set) => boxed(&**set) + set.memory(),
             Self::SortedSet(set) => boxed(&**set) + set.memory(),
             Self::Stream(stream) => boxed(&**stream) + stream.memory(),
+            Self::Array(array) => boxed(&**array) + array.memory(),
         }
     }
 }
@@ -256,6 +261,7 @@ container!(List, ListRef, List);
 container!(Hash, HashRef, Hash);
 container!(Set, SetRef, Set);
 container!(SortedSet, SortedSetRef, SortedSet);
+container!(Array, ArrayRef, Array);
 
 /// A stream has no small form, and stays when it has no entries.
 impl Container for Stream {

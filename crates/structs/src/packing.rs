@@ -1,4 +1,4 @@
-//! The small forms of containers: one byte string each, in Redis' own layout.
+//! The small forms of containers: one byte string each, in Redis' own layout where it has one.
 
 /// Bytes that a small container may take, whatever the configured thresholds say.
 pub const PACKED_MAX: usize = 64 * 1024;
@@ -12,6 +12,8 @@ pub enum Packing {
     TimedListpack,
     /// Sorted integers of one width.
     Intset,
+    /// A listpack of an array's state, and of indexes and elements; no layout of Redis'.
+    Sparse,
 }
 
 /// A small container's bytes.
@@ -40,6 +42,7 @@ impl Packing {
             Self::Listpack => "listpack",
             Self::TimedListpack => "listpackex",
             Self::Intset => "intset",
+            Self::Sparse => crate::array::ENCODING,
         }
     }
 }

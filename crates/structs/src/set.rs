@@ -194,7 +194,7 @@ impl Set {
         }
         let longest = match packing {
             Packing::Intset => set.iter().map(|member| member.member.len()).max().unwrap_or(0),
-            Packing::Listpack | Packing::TimedListpack => 0,
+            _ => 0,
         };
         let within =
             set.len() < limits.listpack_entries && len.max(longest) <= limits.listpack_value_bytes;
@@ -339,7 +339,7 @@ impl<'a> SetRef<'a> {
         match self.packing() {
             None => "hashtable",
             Some(Packing::Intset) => "intset",
-            Some(Packing::Listpack | Packing::TimedListpack) => "listpack",
+            Some(_) => "listpack",
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Header(u64);
 
 impl Encoding {
     /// Every encoding, by number.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Integer,
         Self::Embedded,
         Self::Raw,
@@ -55,6 +55,7 @@ impl Encoding {
         Self::Packed(Packing::Listpack),
         Self::Packed(Packing::TimedListpack),
         Self::Packed(Packing::Intset),
+        Self::Packed(Packing::Sparse),
     ];
 
     /// The name that `OBJECT ENCODING` replies, where no object has a say in it.
@@ -76,6 +77,7 @@ impl Encoding {
             Self::Packed(Packing::Listpack) => 4,
             Self::Packed(Packing::TimedListpack) => 5,
             Self::Packed(Packing::Intset) => 6,
+            Self::Packed(Packing::Sparse) => 7,
         }
     }
 }

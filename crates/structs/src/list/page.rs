@@ -75,20 +75,20 @@ impl Default for Page {
 
 impl Page {
     /// The number of elements.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.listpack().len()
     }
 
     /// The element at a place.
     #[inline]
-    pub(super) fn get(&self, place: usize) -> Option<Text<'_>> {
+    pub(crate) fn get(&self, place: usize) -> Option<Text<'_>> {
         let entry = self.listpack().get(i64::try_from(place).ok()?)?;
         Some(text_at(&entry, place, self.longs()))
     }
 
     /// The elements of a range of places.
     #[inline]
-    pub(super) fn items(&self, places: Range<usize>) -> PageItems<'_> {
+    pub(crate) fn items(&self, places: Range<usize>) -> PageItems<'_> {
         PageItems::new(self.listpack(), self.longs(), places)
     }
 
@@ -103,7 +103,7 @@ impl Page {
     }
 
     /// Puts an element before the one at a place, or behind the last.
-    pub(super) fn insert(&mut self, place: usize, text: Text<'_>) {
+    pub(crate) fn insert(&mut self, place: usize, text: Text<'_>) {
         let offset = self.offset_of(place);
         self.shift(place, |at| at + 1);
         if is_long(text) {
@@ -115,7 +115,7 @@ impl Page {
     }
 
     /// Puts an element in the place of another.
-    pub(super) fn replace(&mut self, place: usize, text: Text<'_>) {
+    pub(crate) fn replace(&mut self, place: usize, text: Text<'_>) {
         self.drop_longs(place..place + 1);
         let offset = self.offset_of(place);
         if is_long(text) {
@@ -127,7 +127,7 @@ impl Page {
     }
 
     /// Removes elements from a place on.
-    pub(super) fn remove(&mut self, place: usize, count: usize) {
+    pub(crate) fn remove(&mut self, place: usize, count: usize) {
         let offset = self.offset_of(place);
         listpack::remove(&mut self.bytes, offset, count);
         self.drop_longs(place..place + count);
@@ -151,7 +151,7 @@ impl Page {
     }
 
     /// Moves the elements from a place on into a new page.
-    pub(super) fn split_off(&mut self, place: usize) -> Page {
+    pub(crate) fn split_off(&mut self, place: usize) -> Page {
         let offset = self.offset_of(place);
         let bytes = listpack::split_off(&mut self.bytes, offset);
         let mut upper = Page { bytes, beside: None };
@@ -166,7 +166,7 @@ impl Page {
     }
 
     /// Gives back the room for what will hardly come.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.bytes.shrink_to_fit();
         if let Some(beside) = &mut self.beside {
             beside.longs.shrink_to_fit();
@@ -245,6 +245,30 @@ impl Page {
         self.beside = Some(beside);
     }
 
+    /// Where the page is best split, if something else takes `apart` bytes for each element.
+    pub(crate) fn split_place(&self, growth: Growth, apart: usize) -> Option<usize> {
+        let whole = self.size() - EMPTY_LEN + apart * self.len();
+        let full = LEAF_MAX - EMPTY_LEN;
+        // How much the lower part is to hold: as much as it may, or just enough.
+        let (target, at_most) = match growth {
+            Growth::AtEnd => (full, true),
+            Growth::AtStart => (whole.saturating_sub(full), false),
+            Growth::Within => (whole / 2, false),
+        };
+        let mut place = 0;
+        for (index, entry) in self.listpack().entries().enumerate().skip(1) {
+            let weight = self.weight_before(index, entry.offset) + apart * index;
+            if at_most && place > 0 && weight > target {
+                break;
+            }
+            place = index;
+            if !at_most && weight >= target {
+                break;
+            }
+        }
+        (place > 0).then_some(place)
+    }
+
     /// Bytes of the page up to a place, given the place's offset.
     fn weight_before(&self, place: usize, offset: usize) -> usize {
         let longs = self.longs().partition_point(|(at, _)| usize::from(*at) < place);
@@ -283,26 +307,8 @@ impl Leaf for Page {
     fn bound(&self) {}
 
     fn split(&mut self, growth: Growth) -> Option<((), Page)> {
-        let whole = self.size() - EMPTY_LEN;
-        let full = LEAF_MAX - EMPTY_LEN;
-        // How much the lower part is to hold: as much as it may, or just enough.
-        let (target, at_most) = match growth {
-            Growth::AtEnd => (full, true),
-            Growth::AtStart => (whole.saturating_sub(full), false),
-            Growth::Within => (whole / 2, false),
-        };
-        let mut place = 0;
-        for (index, entry) in self.listpack().entries().enumerate().skip(1) {
-            let weight = self.weight_before(index, entry.offset);
-            if at_most && place > 0 && weight > target {
-                break;
-            }
-            place = index;
-            if !at_most && weight >= target {
-                break;
-            }
-        }
-        (place > 0).then(|| ((), self.split_off(place)))
+        let place = self.split_place(growth, 0)?;
+        Some(((), self.split_off(place)))
     }
 
     fn absorb(&mut self, mut next: Page) {
@@ -319,7 +325,7 @@ impl Leaf for Page {
 }
 
 /// Elements of a page, or of a small list, from either end.
-pub(super) struct PageItems<'a> {
+pub(crate) struct PageItems<'a> {
     listpack: Listpack<'a>,
     longs: &'a [Placed],
     places: Range<usize>,

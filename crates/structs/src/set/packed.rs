@@ -11,7 +11,7 @@ const ENTRY_MAX: usize = 10;
 pub(super) fn len(packed: PackedRef<'_>) -> u64 {
     match packed.packing {
         Packing::Intset => Intset::new(packed.bytes).len() as u64,
-        Packing::Listpack | Packing::TimedListpack => Listpack::new(packed.bytes).len() as u64,
+        _ => Listpack::new(packed.bytes).len() as u64,
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn get<'a>(packed: PackedRef<'a>, member: Text<'_>) -> Option<Text<'a
             let integer = member.to_integer()?;
             Intset::new(packed.bytes).contains(integer).then_some(Text::Integer(integer))
         }
-        Packing::Listpack | Packing::TimedListpack => {
+        _ => {
             let mut buffer = Vec::new();
             let entry = Listpack::new(packed.bytes).find(member.as_bytes(&mut buffer), 1)?;
             Some(entry.element.into())
@@ -39,18 +39,14 @@ pub(super) fn at(packed: PackedRef<'_>, index: u64) -> Option<Text<'_>> {
     let place = i64::try_from(index).ok()?;
     match packed.packing {
         Packing::Intset => Intset::new(packed.bytes).get(index as usize).map(Text::Integer),
-        Packing::Listpack | Packing::TimedListpack => {
-            Some(Listpack::new(packed.bytes).get(place)?.element.into())
-        }
+        _ => Some(Listpack::new(packed.bytes).get(place)?.element.into()),
     }
 }
 
 pub(super) fn members(packed: PackedRef<'_>) -> Members<'_> {
     match packed.packing {
         Packing::Intset => Members::Integers { intset: Intset::new(packed.bytes), next: 0 },
-        Packing::Listpack | Packing::TimedListpack => {
-            Members::Elements(Listpack::new(packed.bytes).entries())
-        }
+        _ => Members::Elements(Listpack::new(packed.bytes).entries()),
     }
 }
 
@@ -94,7 +90,7 @@ pub(super) fn remove(packed: &mut Packed, member: Text<'_>) -> bool {
         Packing::Intset => {
             member.to_integer().is_some_and(|integer| intset::remove(&mut packed.bytes, integer))
         }
-        Packing::Listpack | Packing::TimedListpack => {
+        _ => {
             let mut buffer = Vec::new();
             let member = member.as_bytes(&mut buffer);
             let found = Listpack::new(&packed.bytes).find(member, 1).map(|entry| entry.offset);
@@ -124,6 +120,6 @@ pub(super) fn len_with(packed: &Packed, member: usize, integer: Option<i64>) -> 
             let as_wide_as_it = intset::bytes_for(count, integer.unwrap_or(0));
             as_wide_as_it.max(packed.bytes.len() + size_of::<i64>())
         }
-        Packing::Listpack | Packing::TimedListpack => packed.bytes.len() + member + ENTRY_MAX,
+        _ => packed.bytes.len() + member + ENTRY_MAX,
     }
 }
