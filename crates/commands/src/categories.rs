@@ -5,7 +5,7 @@
 use crate::declare::{Flags, Spec};
 
 /// All categories, in the order in which ACL CAT and COMMAND INFO name them.
-pub const ALL: [&str; 21] = [
+pub const ALL: [&str; 22] = [
     "@keyspace",
     "@read",
     "@write",
@@ -27,6 +27,7 @@ pub const ALL: [&str; 21] = [
     "@connection",
     "@transaction",
     "@scripting",
+    "@array",
 ];
 
 /// The categories of a command. A container's family is that of its subcommands, not its own.

@@ -261,7 +261,7 @@ impl Group {
             Self::Bitmap => Some("@bitmap"),
             Self::HyperLogLog => Some("@hyperloglog"),
             Self::Geo => Some("@geo"),
-            Self::Array => None,
+            Self::Array => Some("@array"),
             Self::Connection => Some("@connection"),
             Self::Server | Self::Cluster => None,
             Self::Transactions => Some("@transaction"),

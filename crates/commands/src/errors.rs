@@ -14,6 +14,8 @@ pub const NOT_A_FLOAT: Refusal = Refusal::error("ERR value is not a valid float"
 pub const NO_SUCH_KEY: Refusal = Refusal::error("ERR no such key");
 /// An index or offset outside the value.
 pub const OUT_OF_RANGE: Refusal = Refusal::error("ERR index out of range");
+/// A whole number that may not be negative, or not zero.
+pub const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 /// A whole number that fits 64 bits but not the 32 that are asked for.
 pub const NOT_IN_32_BITS: Refusal =
     Refusal::error("ERR value is out of range, value must between -2147483648 and 2147483647");

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod array;
 pub mod bitmap;
 pub mod categories;
 pub mod change;
@@ -76,6 +77,7 @@ fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal
 
 /// All families of data commands.
 pub const FAMILIES: &[&[&DataCommand]] = &[
+    array::COMMANDS,
     bitmap::COMMANDS,
     generic::COMMANDS,
     geo::COMMANDS,

@@ -5,6 +5,7 @@
 
 use base::UnixMillis;
 
+use structs::array::INDEX_MAX;
 use structs::listpack::Element;
 use structs::stream::{EntryId, Group, Stream};
 
@@ -14,9 +15,11 @@ use crate::rdb::value::ValueRef;
 #[must_use]
 pub fn is_ordered(value: &ValueRef<'_>) -> bool {
     match value {
-        ValueRef::String(_) | ValueRef::List(_) | ValueRef::SortedSet(_) | ValueRef::Stream(_) => {
-            true
-        }
+        ValueRef::String(_)
+        | ValueRef::List(_)
+        | ValueRef::SortedSet(_)
+        | ValueRef::Stream(_)
+        | ValueRef::Array(_) => true,
         ValueRef::Set(_) | ValueRef::Hash(_) => false,
     }
 }
@@ -45,6 +48,12 @@ pub fn for_each(value: &ValueRef<'_>, mut show: impl FnMut(&[&[u8]])) {
             for field in *hash {
                 let value = field.value.as_bytes(value_buffer);
                 show(&[field.member.as_bytes(buffer), value, &deadline(field.deadline)]);
+            }
+        }
+        ValueRef::Array(array) => {
+            show(&[&array.next().to_le_bytes(), &array.ring().to_le_bytes()]);
+            for (index, text) in array.items(0..=INDEX_MAX) {
+                show(&[&index.to_le_bytes(), text.as_bytes(buffer)]);
             }
         }
         ValueRef::Stream(stream) => show_stream(stream, &mut show),

@@ -79,8 +79,6 @@ pub struct PageCounts {
     pub gapped: u64,
     /// Elements on them.
     pub in_gapped: u64,
-    /// What the indexes of all those pages span.
-    pub gapped_span: u64,
 }
 
 impl Array {
@@ -165,7 +163,8 @@ impl Array {
         }
     }
 
-    fn set_state(&mut self, next: u64, ring: u64) {
+    /// Sets where the next element is appended, and the size of the ring, 0 for none.
+    pub fn set_state(&mut self, next: u64, ring: u64) {
         match self {
             Array::Packed(packed) => packed::set_state(packed, next, ring),
             Array::Large(large) => (large.next, large.ring) = (next, ring),
@@ -315,6 +314,15 @@ impl<'a> ArrayRef<'a> {
         }
     }
 
+    /// Bytes of all elements and what is kept about them, about.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        match self {
+            ArrayRef::Packed(packed) => packed.bytes.len(),
+            ArrayRef::Large(large) => large.memory(),
+        }
+    }
+
     /// A copy to be changed; of a large array it shares everything.
     #[must_use]
     pub fn to_owned(self) -> Array {
@@ -361,7 +369,6 @@ impl PageCounts {
         } else {
             self.gapped += 1;
             self.in_gapped += elements;
-            self.gapped_span = self.gapped_span.saturating_add(span);
         }
     }
 }

@@ -12,11 +12,10 @@ use super::{HANDLED_NS, limits, outermost, peek_len, pop_into_reply, side, told_
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{SYNTAX, wrong_arity};
+use crate::errors::{NOT_POSITIVE, SYNTAX, wrong_arity};
 use crate::keys::{Access, counted, first};
 use crate::text::reply_member;
 
-const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 const NUMKEYS: Refusal = Refusal::error("ERR numkeys should be greater than 0");
 pub(super) const COUNT: Refusal = Refusal::error("ERR count should be greater than 0");
 

@@ -14,7 +14,7 @@ use super::{STEP_COST_NS, reply_header, reply_item, report_removal};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::SYNTAX;
+use crate::errors::{NOT_POSITIVE, SYNTAX};
 use crate::keys::{Access, counted, first, range};
 use crate::text::reply_member;
 use crate::waiting::{ENDLESS, awaited, deadline, wait};
@@ -58,7 +58,6 @@ pub(super) const ZPOPMAX: DataCommand = Command {
 };
 
 fn pop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>, end: End) -> Result<(), Refusal> {
-    const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
     if args.len() > 3 {
         return Err(SYNTAX);
     }

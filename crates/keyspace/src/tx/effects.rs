@@ -76,10 +76,12 @@ pub enum EventClass {
     Overwritten = 1 << 15,
     /// `c`: a value changed its type.
     TypeChanged = 1 << 16,
+    /// `a`: arrays.
+    Array = 1 << 17,
 }
 
 impl EventClass {
-    /// The class of what happens to values of a type alone; arrays have none.
+    /// The class of what happens to values of a type alone.
     pub(super) fn of_kind(kind: Kind) -> Self {
         match kind {
             Kind::String => Self::String,
@@ -88,7 +90,7 @@ impl EventClass {
             Kind::SortedSet => Self::SortedSet,
             Kind::Hash => Self::Hash,
             Kind::Stream => Self::Stream,
-            Kind::Array => Self::Generic,
+            Kind::Array => Self::Array,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! that the configured thresholds ask for, or [`Malformed`]; no memory is taken for elements that
 //! are only claimed.
 
+pub mod array;
 pub mod hash;
 pub mod length;
 pub mod list;
@@ -47,8 +48,8 @@ const REDIS_NEWEST: u16 = 16;
 /// The formats of Valkey, which went its own way with its version 9.
 const VALKEY: RangeInclusive<u16> = 80..=81;
 
-/// The format of what no other server holds. It has the four digits that a file's head gives a
-/// version, and none of them reads a version beyond its own.
+/// The format of what no other server holds, or none in a published format. It has the four digits
+/// that a file's head gives a version, and none of them reads a version beyond its own.
 const OWN: u16 = 9000;
 
 /// Whether a version is one that can be read: Redis to 8.12, Valkey 9, our own.
@@ -117,6 +118,8 @@ pub enum ValueType {
     StreamRedis86,
     /// A stream with entries that were given back to their groups.
     StreamRedis88,
+    /// An array; our own.
+    Array,
 }
 
 /// The byte before a value and the oldest version in which it means that.
@@ -149,6 +152,7 @@ const VALUE_TYPES: &[(u8, u16, ValueType)] = &[
     (27, REDIS_8_8, ValueType::StreamRedis88),
     (112, OWN, ValueType::SetTimed),
     (113, OWN, ValueType::SortedSetTimed),
+    (114, OWN, ValueType::Array),
 ];
 
 impl ValueType {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use base::UnixMillis;
 use keyspace::{ContainerSettings, EntryBox, EntryRef, Kind, NewText, Text};
+use structs::array::{Array, ArrayRef};
 use structs::hash::{Hash, HashLimits, HashRef};
 use structs::list::{List, ListLimits, ListRef};
 use structs::object::{Container, NewStored};
@@ -14,7 +15,7 @@ use structs::sorted_set::{SortedSet, SortedSetLimits, SortedSetRef};
 use structs::stream::Stream;
 
 use super::string::{Decoded, read_string, write_string};
-use super::{Malformed, Reader, ValueType, hash, list, set, sorted_set, stream};
+use super::{Malformed, Reader, ValueType, array, hash, list, set, sorted_set, stream};
 
 /// A value to be written.
 pub enum ValueRef<'a> {
@@ -30,10 +31,12 @@ pub enum ValueRef<'a> {
     Hash(HashRef<'a>),
     /// A stream.
     Stream(&'a Stream),
+    /// An array.
+    Array(ArrayRef<'a>),
 }
 
 impl<'a> ValueRef<'a> {
-    /// The value of an entry; `None` if it is of a type without a format here: an array.
+    /// The value of an entry; every type has a format here.
     #[must_use]
     pub fn of(entry: EntryRef<'a>) -> Option<Self> {
         let Some(stored) = entry.stored() else { return entry.text().map(Self::String) };
@@ -43,7 +46,8 @@ impl<'a> ValueRef<'a> {
             Kind::SortedSet => Self::SortedSet(SortedSet::view(stored)),
             Kind::Hash => Self::Hash(Hash::view(stored)),
             Kind::Stream => Self::Stream(Stream::view(stored)),
-            Kind::String | Kind::Array => return None,
+            Kind::Array => Self::Array(Array::view(stored)),
+            Kind::String => return None,
         })
     }
 
@@ -57,6 +61,7 @@ impl<'a> ValueRef<'a> {
             Self::SortedSet(set) => sorted_set::value_type(*set),
             Self::Hash(hash) => hash::value_type(*hash),
             Self::Stream(stream) => stream::value_type(stream),
+            Self::Array(array) => array::value_type(*array),
         }
     }
 
@@ -69,6 +74,7 @@ impl<'a> ValueRef<'a> {
             Self::SortedSet(set) => sorted_set::write(out, *set),
             Self::Hash(hash) => hash::write(out, *hash),
             Self::Stream(stream) => stream::write(out, stream),
+            Self::Array(array) => array::write(out, *array),
         }
     }
 }
@@ -149,6 +155,7 @@ impl<'a> Value<'a> {
             | ValueType::StreamRedis72
             | ValueType::StreamRedis86
             | ValueType::StreamRedis88 => stored(stream::read(value_type, reader)?),
+            ValueType::Array => stored(array::read(reader)?),
         }
     }
 

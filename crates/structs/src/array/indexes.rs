@@ -52,11 +52,6 @@ impl Indexes {
         }
     }
 
-    /// Whether none is missing between the first and the last.
-    pub(super) fn is_run(&self) -> bool {
-        matches!(self, Indexes::Run { .. })
-    }
-
     /// The index at a place.
     ///
     /// # Panics

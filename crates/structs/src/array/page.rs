@@ -46,11 +46,6 @@ impl Page {
         self.indexes.len()
     }
 
-    /// Whether no index is missing between the first and the last.
-    pub(super) fn is_run(&self) -> bool {
-        self.indexes.is_run()
-    }
-
     /// The element with an index.
     #[inline]
     pub(super) fn get(&self, index: u64) -> Option<Text<'_>> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use commands::errors::NOT_POSITIVE;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -111,7 +112,6 @@ fn timeout(
 
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
-const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 const NO_FILE: Refusal =
     Refusal::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");

@@ -282,6 +282,8 @@ const CHOICES: &[(&str, &str)] = &[
     ("SLOW", "type"),
     ("host", "args"),
     ("count", "operation"),
+    ("SUM", "operation"),
+    ("EXACT", "predicate"),
     ("ip:port", "filter"),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one partition is locked at a time, for one key, so others are served meanwhile.
 
-use commands::errors::TOO_LONG;
+use commands::errors::{NOT_POSITIVE, TOO_LONG};
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
@@ -12,7 +12,6 @@ use crate::control::{Context, Next};
 use crate::heavy::Admission;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
-const NOT_POSITIVE: Refusal = Refusal::error("ERR value is out of range, must be positive");
 
 pub(super) fn populate(
     context: &mut Context<'_>,
