@@ -181,7 +181,6 @@ const COMMON: &str = r#"
     ACL WHOAMI
     ACL USERS
     ACL LIST
-    ACL CAT
     ACL CAT foo
     ACL CAT connection x
     ACL GETUSER default
@@ -359,6 +358,11 @@ fn helpers_of_clients_are_answered() {
         (empty array)
         > ACL GENPASS 5
         ~ "??"
+        > ACL CAT
+         1) "keyspace"
+        ...
+        21) "scripting"
+        22) "array"
         > ACL CAT connection
          1) "asking"
         ...

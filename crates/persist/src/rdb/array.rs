@@ -48,3 +48,84 @@ pub fn read(reader: &mut Reader<'_>) -> Result<Array, Malformed> {
     array.set_state(next, ring);
     if count == 0 { Err(Malformed) } else { Ok(array) }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::{any, prop_oneof};
+    use proptest::{prop_assert_eq, proptest};
+    use structs::array::{Array, INDEX_MAX};
+    use structs::members::Text;
+
+    use super::{read, write};
+    use crate::rdb::{Malformed, Reader};
+
+    type Contents = (u64, u64, Vec<(u64, Vec<u8>)>);
+
+    fn contents(array: &Array) -> Contents {
+        let array = array.borrow();
+        let elements = array.items(0..=INDEX_MAX).map(|(index, text)| (index, text.to_vec()));
+        (array.next(), array.ring(), elements.collect())
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Contents, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let array = read(&mut reader)?;
+        if reader.is_at_end() { Ok(contents(&array)) } else { Err(Malformed) }
+    }
+
+    #[test]
+    fn what_is_written() {
+        let mut array = Array::default();
+        array.set(1, Text::Bytes(b"a"));
+        array.set(3, Text::Integer(5));
+        array.set_state(4, 9);
+        let mut bytes = Vec::new();
+        write(&mut bytes, array.borrow());
+        assert_eq!(bytes, b"\x02\x04\x09\x01\x01a\x01\xc0\x05");
+        assert_eq!(read_all(&bytes), Ok((4, 9, vec![(1, b"a".to_vec()), (3, b"5".to_vec())])));
+        for end in 0..bytes.len() {
+            assert_eq!(read_all(&bytes[..end]), Err(Malformed), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn hostile_arrays_are_refused() {
+        let contents: [&[u8]; 5] = [
+            // Nothing in it.
+            b"\0\0\0",
+            // More claimed than there is.
+            b"\x81\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x01a",
+            // Indexes beyond the greatest.
+            b"\x01\0\0\x81\xff\xff\xff\xff\xff\xff\xff\xff\x01a",
+            b"\x02\0\0\x81\xff\xff\xff\xff\xff\xff\xff\xfe\x01a\0\x01b",
+            // One too many.
+            b"\x01\0\0\0\x01a\0\x01b",
+        ];
+        for content in contents {
+            assert_eq!(read_all(content), Err(Malformed), "{content:02x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_array_comes_back(
+            elements in btree_map(
+                prop_oneof![0..300_u64, any::<u64>()],
+                vec(any::<u8>(), 0..40),
+                1..300,
+            ),
+            next: u64,
+            ring: u64,
+        ) {
+            let mut array = Array::default();
+            for (index, element) in &elements {
+                array.set((*index).min(INDEX_MAX), Text::Bytes(element));
+            }
+            array.set_state(next, ring);
+            let mut bytes = Vec::new();
+            write(&mut bytes, array.borrow());
+            prop_assert_eq!(read_all(&bytes), Ok(contents(&array)));
+        }
+    }
+}

@@ -105,9 +105,9 @@ pub(super) const SHUTDOWN: Kind = Kind::Special(&Special {
 pub(super) const SHUTDOWN_WORDS: &[&str] = &["default", "save", "nosave", "now", "force"];
 
 /// The event classes that `A` stands for, then those that it does not.
-pub(super) const KEY_EVENT_LETTERS: &[u8] = b"g$lshzxetdnoKEm";
+pub(super) const KEY_EVENT_LETTERS: &[u8] = b"g$lshzxetdanoKEm";
 
-const KEY_EVENTS_OF_A: &[u8] = b"g$lshzxetd";
+const KEY_EVENTS_OF_A: &[u8] = b"g$lshzxetda";
 
 const CLIENT_CLASSES: [&str; 3] = ["normal", "slave", "pubsub"];
 

@@ -160,22 +160,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "array-slice-size",
         kind: integer(1, i64::MAX),
         default: "4096",
-        doc: "Elements of one slice of an array.",
-        ..NOT_YET
+        doc: "Elements of one slice of an array; here pages end where their bytes do.",
+        ..ACCEPTED
     },
     ConfigOption {
         name: "array-sparse-kmax",
         kind: integer(0, i64::MAX),
         default: "10",
         doc: "Sparseness at which a slice of an array becomes sparse.",
-        ..NOT_YET
+        ..ACCEPTED
     },
     ConfigOption {
         name: "array-sparse-kmin",
         kind: integer(0, i64::MAX),
         default: "5",
         doc: "Sparseness at which a slice of an array becomes dense.",
-        ..NOT_YET
+        ..ACCEPTED
     },
     ConfigOption {
         name: "vset-force-single-threaded-execution",
