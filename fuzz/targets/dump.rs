@@ -61,7 +61,7 @@ fn limits() -> [Limits; 2] {
 }
 
 fn comes_back(entry: &EntryBox, limits: &[Limits]) {
-    let payload = dump(entry.borrow()).expect("a type that is written");
+    let payload = dump(entry.borrow());
     for limits in limits {
         let restored = restore(&payload, b"other", None, limits).expect("its own payload");
         assert_eq!(restored.borrow().kind(), entry.borrow().kind());
@@ -71,7 +71,7 @@ fn comes_back(entry: &EntryBox, limits: &[Limits]) {
 
 /// Each element with what belongs to it.
 fn elements_of(entry: &EntryBox) -> Vec<Vec<Vec<u8>>> {
-    let value = ValueRef::of(entry.borrow()).expect("a type that is written");
+    let value = ValueRef::of(entry.borrow());
     let mut elements = Vec::new();
     contents::for_each(&value, |parts| {
         elements.push(parts.iter().map(|part| part.to_vec()).collect());

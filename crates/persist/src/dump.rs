@@ -32,17 +32,17 @@ impl From<Malformed> for RestoreError {
     }
 }
 
-/// The payload of an entry's value; `None` if it is of a type without a format.
+/// The payload of an entry's value.
 #[must_use]
-pub fn dump(entry: EntryRef<'_>) -> Option<Vec<u8>> {
-    let value = ValueRef::of(entry)?;
+pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
+    let value = ValueRef::of(entry);
     let value_type = value.value_type();
     let mut payload = vec![value_type.byte()];
     value.write(&mut payload);
     payload.extend_from_slice(&value_type.version().to_le_bytes());
     let sum = crc64(0, &payload);
     payload.extend_from_slice(&sum.to_le_bytes());
-    Some(payload)
+    payload
 }
 
 /// An entry with the value of a payload.

@@ -36,19 +36,21 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// The value of an entry; every type has a format here.
+    /// The value of an entry.
     #[must_use]
-    pub fn of(entry: EntryRef<'a>) -> Option<Self> {
-        let Some(stored) = entry.stored() else { return entry.text().map(Self::String) };
-        Some(match entry.kind() {
+    pub fn of(entry: EntryRef<'a>) -> Self {
+        let Some(stored) = entry.stored() else {
+            return Self::String(entry.text().expect("what is no container is a string"));
+        };
+        match entry.kind() {
             Kind::List => Self::List(List::view(stored)),
             Kind::Set => Self::Set(Set::view(stored)),
             Kind::SortedSet => Self::SortedSet(SortedSet::view(stored)),
             Kind::Hash => Self::Hash(Hash::view(stored)),
             Kind::Stream => Self::Stream(Stream::view(stored)),
             Kind::Array => Self::Array(Array::view(stored)),
-            Kind::String => return None,
-        })
+            Kind::String => unreachable!("a string is no container"),
+        }
     }
 
     /// How it is written.

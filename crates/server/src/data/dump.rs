@@ -14,7 +14,7 @@ use commands::keys::{Access, first};
 use keyspace::{EntryBox, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
 use persist::rdb::ValueType;
-use persist::rdb::value::{Limits, ValueRef};
+use persist::rdb::value::Limits;
 use proto::{Args, Reply, Source};
 
 /// All commands of this file.
@@ -53,11 +53,8 @@ fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
             let cost = entry.memory() as u64 * BYTE_COST_NS;
             tx.charge(cost)?;
             if cost <= WORKER_BUDGET_NS {
-                reply.bulk(&persist::dump::dump(entry).ok_or(NO_FORMAT)?);
+                reply.bulk(&persist::dump::dump(entry));
                 return Ok(());
-            }
-            if ValueRef::of(entry).is_none() {
-                return Err(NO_FORMAT);
             }
             let (copy, keyspace) = (Some(entry.duplicate(&args[1], None)), tx.keyspace());
             reply.stream(Box::new(Packing { copy, keyspace }));
@@ -76,8 +73,7 @@ struct Packing {
 impl Source for Packing {
     fn write(&mut self, reply: &mut Reply<'_>, _: usize) -> bool {
         if let Some(copy) = self.copy.take() {
-            let payload = persist::dump::dump(copy.borrow());
-            reply.bulk(&payload.expect("the value has a format, or it would not be here"));
+            reply.bulk(&persist::dump::dump(copy.borrow()));
             self.keyspace.free_elsewhere(copy);
         }
         false
@@ -186,9 +182,6 @@ impl Modifiers {
     }
 }
 
-/// The types that no format here holds.
-pub(crate) const NO_FORMAT: Refusal =
-    Refusal::error("ERR Values of this type cannot be serialized");
 const INVALID_TTL: Refusal = Refusal::error("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLE_TIME: Refusal = Refusal::error("ERR Invalid IDLETIME value, must be >= 0");
 const INVALID_FREQUENCY: Refusal =

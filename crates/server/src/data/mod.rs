@@ -4,4 +4,4 @@
 
 mod dump;
 
-pub(crate) use dump::{COMMANDS, NO_FORMAT};
+pub(crate) use dump::COMMANDS;

@@ -1,7 +1,7 @@
 //! Options: how values are stored.
 
 use super::super::kind::{integer, unsigned, unsigned_memory};
-use super::super::option::{ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Effect, NOT_YET, WORKS};
 
 /// How values are stored.
 pub(super) const OPTIONS: &[ConfigOption] = &[

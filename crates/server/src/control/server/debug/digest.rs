@@ -82,9 +82,7 @@ fn signature(name: &[&[u8]], entry: EntryRef<'_>) -> Signature {
     }
     hasher.update([u8::from(entry.deadline().is_some())]);
     hasher.update(entry.kind().name());
-    if let Some(value) = ValueRef::of(entry) {
-        hash_value(&mut hasher, &value);
-    }
+    hash_value(&mut hasher, &ValueRef::of(entry));
     let mut signature = Signature::default();
     add(&mut signature, hasher.finalize());
     signature

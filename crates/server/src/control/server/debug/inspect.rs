@@ -10,7 +10,6 @@ use structs::listpack::Listpack;
 use structs::object::Stored;
 
 use crate::control::{Context, Next};
-use crate::data::NO_FORMAT;
 use crate::heavy::visiting;
 use crate::log::log_notice;
 
@@ -23,7 +22,7 @@ pub(super) fn object(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     Ok(look(context, args, |tx, entry, reply| {
-        let length = persist::dump::dump(entry).ok_or(NO_FORMAT)?.len() - PAYLOAD_FRAME;
+        let length = persist::dump::dump(entry).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
              lru_seconds_idle:{}",
