@@ -118,8 +118,13 @@ pub(super) const ARLEN: DataCommand = Command {
         ..READ
     },
     subcommands: &[],
-    run: |tx, args, reply| number(tx, args, |array| array.len(), reply),
+    run: arlen,
 };
+
+fn arlen(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    reply_index(tx.view::<Array>(&args[1])?.map_or(0, ArrayRef::len), reply);
+    Ok(())
+}
 
 pub(super) const ARCOUNT: DataCommand = Command {
     spec: Spec {
@@ -132,17 +137,11 @@ pub(super) const ARCOUNT: DataCommand = Command {
         ..READ
     },
     subcommands: &[],
-    run: |tx, args, reply| number(tx, args, |array| array.count(), reply),
+    run: arcount,
 };
 
-/// Replies a number that an array tells; 0 where there is none.
-fn number(
-    tx: &mut Tx,
-    args: Args<'_>,
-    tell: fn(ArrayRef<'_>) -> u64,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refusal> {
-    reply_index(tx.view::<Array>(&args[1])?.map_or(0, tell), reply);
+fn arcount(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    reply_index(tx.view::<Array>(&args[1])?.map_or(0, ArrayRef::count), reply);
     Ok(())
 }
 
