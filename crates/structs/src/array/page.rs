@@ -142,6 +142,10 @@ impl Summary for PageSummary {
         PageSummary { count: self.count + other.count, pages: self.pages + other.pages }
     }
 
+    fn minus(self, part: PageSummary) -> Option<PageSummary> {
+        Some(PageSummary { count: self.count - part.count, pages: self.pages - part.pages })
+    }
+
     fn count(self) -> u64 {
         self.count
     }
