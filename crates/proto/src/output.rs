@@ -159,7 +159,8 @@ impl Output {
                 rest -= self.consume_pin(rest);
             }
         }
-        if self.len() == 0 {
+        if self.sent == self.plain.len() && self.pinned == 0 {
+            // What a stream makes next begins anew, too.
             self.forget_plain();
         } else if self.sent >= COMPACTION_FLOOR && self.sent * 2 >= self.plain.len() {
             self.plain.drain(..self.sent);
