@@ -324,6 +324,21 @@ fn requests_behind_a_waiting_one_wait_too() {
 }
 
 #[test]
+fn a_request_that_is_completed_behind_a_waiting_one_is_executed() {
+    let mut world = World::new();
+    let mut client = world.server.client();
+    client.send_raw(b"*3\r\n$5\r\nBLPOP\r\n$1\r\nk\r\n$1\r\n0\r\n*2\r\n$4\r\nECHO\r\n$4\r\nla");
+    eventually("the client waits", || world.blocked() == 1);
+    client.send_raw(b"te\r\n");
+    for _ in 0..10 {
+        world.call(&["PING"]);
+    }
+    world.call(&["RPUSH", "k", "a"]);
+    receives(&mut client, &popped("k", "a"));
+    receives(&mut client, "\"late\"");
+}
+
+#[test]
 fn a_waiting_client_is_shown_as_such() {
     let mut world = World::new();
     let mut client = world.server.client();

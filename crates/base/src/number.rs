@@ -74,6 +74,18 @@ pub fn format_f64(number: f64) -> ShortText {
     text
 }
 
+/// Writes a double with up to 17 digits, as `%.17g` of C does: without zeros at the end, and with
+/// an exponent of two digits or more where it is below -4 or above 16.
+pub fn format_f64_long(number: f64) -> ShortText {
+    let mut text = ShortText::default();
+    let done = match number.is_finite() {
+        true => layout_f64_long(number, &mut text),
+        false => layout_f64(number, &mut text),
+    };
+    done.expect("17 digits, a point, two signs and an exponent take 24 of the 32 bytes");
+    text
+}
+
 /// A short ASCII text without an allocation.
 #[derive(Clone, Copy, Default)]
 pub struct ShortText {
@@ -201,6 +213,34 @@ fn layout_digits(digits: &str, last: i32, text: &mut ShortText) -> fmt::Result {
     }
 }
 
+fn layout_f64_long(number: f64, text: &mut ShortText) -> fmt::Result {
+    let mut digits = ShortText::default();
+    write!(digits, "{:.16e}", number.abs())?;
+    let (digits, exponent) = digits.as_str().split_once('e').ok_or(fmt::Error)?;
+    let (lead, tail) = digits.split_once('.').ok_or(fmt::Error)?;
+    let (tail, exponent): (_, i32) =
+        (tail.trim_end_matches('0'), exponent.parse().map_err(|_| fmt::Error)?);
+    if number.is_sign_negative() {
+        text.write_char('-')?;
+    }
+    match exponent {
+        0..=16 => {
+            let (width, at) = (exponent as usize, tail.len().min(exponent as usize));
+            let (whole, fraction) = tail.split_at(at);
+            let point = if fraction.is_empty() { "" } else { "." };
+            write!(text, "{lead}{whole:0<width$}{point}{fraction}")
+        }
+        -4..0 => {
+            let zeros = (-exponent - 1) as usize;
+            write!(text, "0.{:0<zeros$}{lead}{tail}", "")
+        }
+        _ => {
+            let point = if tail.is_empty() { "" } else { "." };
+            write!(text, "{lead}{point}{tail}e{exponent:+03}")
+        }
+    }
+}
+
 /// The integer that `number` is, if it is one well within 64 bits; not for minus zero.
 fn exact_integer(number: f64) -> Option<i64> {
     const LIMIT: f64 = (i64::MAX / 2) as f64;
@@ -214,7 +254,7 @@ mod tests {
     use proptest::prelude::any;
     use proptest::{prop_assert_eq, proptest};
 
-    use super::{format_f64, format_i64, parse_f64, parse_i64, parse_u64};
+    use super::{format_f64, format_f64_long, format_i64, parse_f64, parse_i64, parse_u64};
 
     #[test]
     fn integers() {
@@ -322,6 +362,30 @@ mod tests {
             (f64::NAN, "nan"),
         ] {
             assert_eq!(format_f64(number).as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn doubles_out_as_c_writes_them() {
+        for (number, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (3.0, "3"),
+            (0.1, "0.10000000000000001"),
+            (-2.5, "-2.5"),
+            (100.25, "100.25"),
+            (1e16, "10000000000000000"),
+            (1e17, "1e+17"),
+            (1.234_567_890_123_456_8e17, "1.2345678901234568e+17"),
+            (9_223_372_036_854_775_807.0, "9.2233720368547758e+18"),
+            (0.0001, "0.0001"),
+            (0.000_01, "1.0000000000000001e-05"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (-5e-324, "-4.9406564584124654e-324"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ] {
+            assert_eq!(format_f64_long(number).as_str(), expected);
         }
     }
 

@@ -166,6 +166,10 @@ impl KeySpec {
     /// Calls `visit` with the index of every key of the group.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {
+        if let (Begin::Keyword(word, from), Find::Range { last: 0, .. }) = (self.begin, self.find) {
+            visit_options(args, word, from, visit);
+            return Ok(());
+        }
         let Some((first, last, step)) = self.bounds(args)? else { return Ok(()) };
         for index in (first..=last).step_by(step) {
             visit(index);
@@ -244,6 +248,17 @@ impl KeyOption {
 }
 
 const INVALID_COUNT: Refusal = Refusal::error("ERR Invalid arguments specified for command");
+
+/// An option that names a key may come several times, and its word may be that key's name: whichever
+/// of them counts is visited.
+fn visit_options(args: Args<'_>, word: &str, from: i64, mut visit: impl FnMut(usize)) {
+    let from = find_keyword(args, word, from).unwrap_or(args.len());
+    for index in from + 1..args.len() {
+        if args[index - 1].eq_ignore_ascii_case(word.as_bytes()) {
+            visit(index);
+        }
+    }
+}
 
 fn find_keyword(args: Args<'_>, word: &str, from: i64) -> Option<usize> {
     let matches = |index: &usize| args[*index].eq_ignore_ascii_case(word.as_bytes());

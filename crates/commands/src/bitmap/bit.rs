@@ -6,7 +6,7 @@ use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::bits::{bit_of, with_bit};
 
-use super::{Bytes, bit_offset};
+use super::{Bytes, bit_offset, rewrite};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, exactly};
 use crate::keys::{Access, first};
@@ -46,6 +46,8 @@ fn setbit(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if old.is_none() || before != bit {
         tx.write_text(key, place, &[with_bit(old.unwrap_or(0), offset, bit)])?;
         tx.event(EventClass::String, "setbit", key);
+    } else {
+        rewrite(tx, key, place, old.unwrap_or(0))?;
     }
     reply.integer(i64::from(before));
     Ok(())

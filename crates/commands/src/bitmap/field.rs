@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use smallvec::SmallVec;
 use structs::bits::{FieldType, FieldWindow, Overflow};
 
-use super::{BAD_OFFSET, Bytes, fits};
+use super::{BAD_OFFSET, Bytes, fits, rewrite};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -119,7 +119,10 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
         }
     }
     tx.effects_mut().set_changes(before + changes);
-    if changes > 0 {
+    if changes == 0 {
+        let byte = Bytes::of(tx.peek_text(key)?, &mut [0; 20]).byte_at(0);
+        rewrite(tx, key, 0, byte.expect("what is written to is not empty"))?;
+    } else {
         tx.event(EventClass::String, "setbit", key);
     }
     Ok(())

@@ -31,6 +31,18 @@ pub const COMMANDS: &[&DataCommand] = &[
 
 const BAD_OFFSET: Refusal = Refusal::error("ERR bit offset is not an integer or out of range");
 
+/// Writes a byte that is there already: whatever writes bits leaves a plain string behind in Redis,
+/// even where all of them were so, and be it a number.
+fn rewrite(tx: &mut Tx, key: &[u8], place: usize, byte: u8) -> Result<(), Refusal> {
+    if matches!(tx.peek_text(key)?, Some(Text::Large(_))) {
+        return Ok(());
+    }
+    let before = tx.effects().changes();
+    tx.write_text(key, place, &[byte])?;
+    tx.effects_mut().set_changes(before);
+    Ok(())
+}
+
 /// A string as bytes, wherever they lie.
 #[derive(Clone, Copy)]
 enum Bytes<'a> {

@@ -45,7 +45,10 @@ fn bitcount(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
     };
     let mut digits = [0; 20];
     let bytes = Bytes::of(tx.text(&args[1])?, &mut digits);
-    let count = range.within(bytes.len()).map_or(Ok(0), |range| {
+    // BITPOS has no such rule.
+    let is_empty = range.start < 0 && range.end < 0 && range.start > range.end;
+    let range = if is_empty { None } else { range.within(bytes.len()) };
+    let count = range.map_or(Ok(0), |range| {
         tx.charge((range.end - range.start) / 8 / SCANNED_BYTES_PER_NS)?;
         Ok(count_ones_in(bytes.chunks(range.bytes()), range))
     })?;
@@ -81,11 +84,11 @@ fn bitpos(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Err(SYNTAX);
     }
     let has_end = args.len() > 4;
-    let range = AskedRange {
-        start: if args.len() > 3 { integer(args, 3)? } else { 0 },
-        end: if has_end { integer(args, 4)? } else { -1 },
-        ..unit(args, 5)?
-    };
+    let start = if args.len() > 3 { integer(args, 3)? } else { 0 };
+    // Redis reads the unit before the end.
+    let unit = unit(args, 5)?;
+    let end = if has_end { integer(args, 4)? } else { -1 };
+    let range = AskedRange { start, end, ..unit };
     let mut digits = [0; 20];
     let Some(text) = tx.text(&args[1])? else {
         reply.integer(if bit { -1 } else { 0 });
@@ -118,9 +121,6 @@ impl AskedRange {
     /// The bits meant, of a string of so many bytes; none if there are none.
     fn within(self, len: usize) -> Option<BitRange> {
         let total = if self.in_bits { len as i64 * 8 } else { len as i64 };
-        if self.start < 0 && self.end < 0 && self.start > self.end {
-            return None;
-        }
         let from_front = |index: i64| if index < 0 { (total + index).max(0) } else { index };
         let (start, end) = (from_front(self.start), from_front(self.end).min(total - 1));
         if start > end {

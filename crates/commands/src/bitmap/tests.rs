@@ -77,6 +77,40 @@ fn setting_what_is_set_changes_nothing() {
 }
 
 #[test]
+fn whatever_is_written_is_no_number_any_more() {
+    check(
+        "SET n 12
+         SETBIT n 7 1
+         OBJECT ENCODING n
+         SET n 12
+         BITFIELD n SET u8 0 49 GET u8 8
+         OBJECT ENCODING n
+         GET n
+         SET n 12
+         BITFIELD n GET u8 0
+         OBJECT ENCODING n
+         BITPOS n 0 1 x y
+         BITPOS n 0 x 1 y
+         BITPOS n 0 -10 -11
+         BITCOUNT n -10 -11",
+        r#"+OK
+         :1
+         "raw"
+         +OK
+         [:49 :50]
+         "raw"
+         "12"
+         +OK
+         [:49]
+         "int"
+         -ERR syntax error
+         -ERR value is not an integer or out of range
+         :0
+         :0"#,
+    );
+}
+
+#[test]
 fn counts_and_positions_take_ranges_of_bytes_and_bits() {
     check(
         r#"SET k foobar

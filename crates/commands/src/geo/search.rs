@@ -321,6 +321,8 @@ struct Found<'a> {
     item: ItemRef<'a>,
     place: Position,
     distance_m: f64,
+    /// How many were found before: the order of places that are equally far.
+    number: usize,
 }
 
 impl Found<'_> {
@@ -364,10 +366,11 @@ fn find<'a>(
     let seen: u64 = ranges.iter().map(|ranks| ranks.end - ranks.start).sum();
     tx.charge(seen * SEARCH_COST_NS)?;
     let enough = if search.any { search.count } else { None };
-    let inside = ranges.into_iter().flat_map(|ranks| set.items(ranks)).filter_map(|item| {
+    let seen = ranges.into_iter().flat_map(|ranks| set.items(ranks)).enumerate();
+    let inside = seen.filter_map(|(number, item)| {
         let place = Position::of_score(item.score);
         let distance_m = shape.distance_m(centre, place)?;
-        Some(Found { item, place, distance_m })
+        Some(Found { item, place, distance_m, number })
     });
     let mut found: Vec<Found<'a>> = inside.take(enough.unwrap_or(usize::MAX)).collect();
     // The nearest are meant where a number is asked for but no order.
@@ -381,15 +384,18 @@ fn find<'a>(
 
 /// Sorts places, of which only the first few may be needed.
 fn sort(found: &mut Vec<Found<'_>>, order: Order, count: Option<usize>) {
-    let compare = |one: &Found<'_>, other: &Found<'_>| match order {
-        Order::NearestFirst => compare(one.distance_m, other.distance_m),
-        Order::FarthestFirst => compare(other.distance_m, one.distance_m),
+    let compare = |one: &Found<'_>, other: &Found<'_>| {
+        let by_distance = match order {
+            Order::NearestFirst => compare(one.distance_m, other.distance_m),
+            Order::FarthestFirst => compare(other.distance_m, one.distance_m),
+        };
+        by_distance.then(one.number.cmp(&other.number))
     };
     if let Some(count) = count.filter(|count| *count < found.len()) {
         found.select_nth_unstable_by(count, compare);
         found.truncate(count);
     }
-    found.sort_by(compare);
+    found.sort_unstable_by(compare);
 }
 
 fn compare(one: f64, other: f64) -> Ordering {

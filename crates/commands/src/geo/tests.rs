@@ -1,7 +1,7 @@
 //! Scripts over the commands of places; the replies are those of Redis 8.2, and for polygons of
 //! Valkey 9.1.
 
-use crate::testing::Session;
+use crate::testing::{Session, check};
 
 #[test]
 fn places_are_kept_and_found() {
@@ -187,6 +187,28 @@ const PLACES_REPLIED: &str = r#"
         ["Catania" "Palermo"]
         -ERR syntax error
         "#;
+
+#[test]
+fn places_equally_far_come_as_they_are_found() {
+    check(
+        "ZADD g 0 c 1 b 1 a 1 d
+         GEORADIUSBYMEMBER g a 200 km COUNT 2
+         GEORADIUSBYMEMBER g a 200 km COUNT 1 DESC
+         GEOSEARCH g FROMMEMBER d BYRADIUS 1 km ASC COUNT 3
+         GEORADIUSBYMEMBER g a 1 km STORE one STORE two COUNT 2
+         GEORADIUS g 0 0 1 km STORE one STOREDIST store STORE STORE
+         GEORADIUSBYMEMBER g a 1 km STOREDIST store STORE STORE STORE three
+         EXISTS one two three",
+        r#":4
+         ["a" "b"]
+         ["c"]
+         ["a" "b" "d"]
+         :2
+         :0
+         :4
+         :2"#,
+    );
+}
 
 #[test]
 fn places_in_resp3() {

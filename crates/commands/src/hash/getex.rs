@@ -15,6 +15,7 @@ use super::get::{reply_value, reply_values};
 use crate::DataCommand;
 use crate::arguments::is;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
+use crate::errors::wrong_arity;
 use crate::keys::{Access, first};
 use crate::member_ttl::listed::{Unit, journal, note_overdue, parse};
 
@@ -45,6 +46,9 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     } else {
         (None, if is(&args[2], "PERSIST") { 3 } else { 2 })
     };
+    if args.len() == next + 1 && is(&args[next], "FIELDS") {
+        return Err(wrong_arity("hgetex"));
+    }
     let fields = parse::<Hash>(args, next, NOT_POSITIVE)?;
     if next == 2 {
         return reply_values(tx, key, fields, reply);

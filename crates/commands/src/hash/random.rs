@@ -73,13 +73,16 @@ fn hrandfield_with_count(
     };
     let wanted = count.unsigned_abs();
     // As in Redis, pairs may be half as many.
-    if with_values && wanted > i64::MAX as u64 / 2 || count < 0 && wanted > REPEATED_MAX {
+    if with_values && wanted > i64::MAX as u64 / 2 {
         return Err(OUT_OF_RANGE);
     }
     let Some(urn) = Urn::of(tx, &args[1])? else {
         reply.array(0);
         return Ok(());
     };
+    if count < 0 && wanted > REPEATED_MAX {
+        return Err(OUT_OF_RANGE);
+    }
     let len = urn.len();
     let mut random = Random::from_entropy();
     if count < 0 && len > 0 {

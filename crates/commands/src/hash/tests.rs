@@ -153,7 +153,8 @@ fn fields_are_drawn() {
         HRANDFIELD x => nil
         HRANDFIELD h 1 => ["a"]
         HRANDFIELD x 1 => []
-        HRANDFIELD x -9223372036854775807 => -ERR value is out of range
+        HRANDFIELD x -9223372036854775807 => []
+        HRANDFIELD h -9223372036854775807 => -ERR value is out of range
         HRANDFIELD h -3 => ["a" "a" "a"]
         HRANDFIELD h -3 WITHVALUES => ["a" "1" "a" "1" "a" "1"]
         HRANDFIELD h 3 withvalues => ["a" "1"]
@@ -319,6 +320,7 @@ fn times_are_refused_as_redis_refuses_them() {
         HGETEX h FIELDS 1 a PERSIST
             => -ERR The `numfields` parameter must match the number of arguments
         HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
+        HGETEX h EX 1 FIELDS => -ERR wrong number of arguments for 'hgetex' command
         HGETEX h EX -1 FOO 1 a => -ERR invalid expire time, must be >= 0
         HGETEX h PXAT 70368744177664 FIELDS 1 b => -ERR invalid expire time in 'hgetex' command
         HGETEX s FOO x FIELDS 1 a

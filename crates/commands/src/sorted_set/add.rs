@@ -243,7 +243,8 @@ fn increase(
     if old.is_none() && conditions.present || old.is_some() && conditions.absent {
         return Ok(None);
     }
-    let score = old.unwrap_or(0.0) + increment;
+    // Not 0 and the increment: that sum of -0 is 0.
+    let score = old.map_or(increment, |old| old + increment);
     if score.is_nan() {
         return Err(NOT_A_NUMBER);
     }

@@ -57,13 +57,16 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         Some(_) => return Err(SYNTAX),
     };
     // As in Redis, pairs may be half as many.
-    if with_scores && magnitude > i64::MAX as u64 / 2 || count < 0 && magnitude > REPEATED_MAX {
+    if with_scores && magnitude > i64::MAX as u64 / 2 {
         return Err(OUT_OF_RANGE);
     }
     let Some(set) = tx.view::<SortedSet>(key)? else {
         reply.array(0);
         return Ok(());
     };
+    if count < 0 && magnitude > REPEATED_MAX {
+        return Err(OUT_OF_RANGE);
+    }
     let told = if count < 0 { magnitude } else { magnitude.min(set.len()) };
     tx.charge(told * SEARCH_COST_NS)?;
     reply_header(told, with_scores, reply);

@@ -3,7 +3,7 @@
 //! Invariant: a member that is there from the first call of a scan to the last is told at least
 //! once, whatever scores change meanwhile.
 
-use base::number::format_f64;
+use base::number::{format_f64, format_f64_long};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::SortedSet;
@@ -47,6 +47,8 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let filter = MemberFilter::parse(args, Some("NOSCORES"))?;
     tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
     let (next, mut items) = set.scan(cursor, filter.count);
+    // Redis writes the scores of a table with all their digits.
+    let write = if set.encoding() == "skiplist" { format_f64_long } else { format_f64 };
     let mut buffer = Vec::new();
     items.retain(|item| filter.admits(item.member.as_bytes(&mut buffer)));
     reply.array(2);
@@ -55,7 +57,7 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     for item in items {
         reply_member(item.member, reply);
         if !filter.is_bare {
-            reply.bulk(&format_f64(item.score));
+            reply.bulk(&write(item.score));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 
 use std::ops::{Bound, Range};
 
-use base::number::{parse_f64, parse_i64};
+use base::number::parse_i64;
 use keyspace::Refusal;
 use structs::sorted_set::SortedSetRef;
 
@@ -86,7 +86,7 @@ fn clamp(start: i64, stop: i64, len: u64) -> Range<u64> {
 }
 
 /// A score, after a parenthesis if it does not belong to the range. As in Redis, no digits are 0,
-/// and what is beyond all numbers is infinite.
+/// what is beyond all numbers is infinite, and there are no hexadecimal digits.
 fn score_bound(word: &[u8]) -> Option<Bound<f64>> {
     match word {
         [b'(', score @ ..] => score_of(score).map(Bound::Excluded),
@@ -95,10 +95,9 @@ fn score_bound(word: &[u8]) -> Option<Bound<f64>> {
 }
 
 fn score_of(word: &[u8]) -> Option<f64> {
-    let beyond = |word| std::str::from_utf8(word).ok()?.parse::<f64>().ok();
     match word {
         [] => Some(0.0),
-        word => parse_f64(word).or_else(|| beyond(word)).filter(|score| !score.is_nan()),
+        word => std::str::from_utf8(word).ok()?.parse().ok().filter(|score: &f64| !score.is_nan()),
     }
 }
 

@@ -133,6 +133,8 @@ pub(super) const XDELEX: DataCommand = Command {
 
 fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
+    // Of several errors, Redis tells the type first.
+    tx.peek_view::<Stream>(key)?;
     let IdBlock { ids, references } = IdBlock::read(args, 2)?;
     let Some(stream) = tx.peek_view::<Stream>(key)? else {
         reply_each(&vec![MISSING; ids.len()], reply);
@@ -177,6 +179,7 @@ pub(super) const XACKDEL: DataCommand = Command {
 
 fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, group) = (&args[1], &args[2]);
+    tx.peek_view::<Stream>(key)?;
     let IdBlock { ids, references } = IdBlock::read(args, 3)?;
     let stream = tx.peek_view::<Stream>(key)?.filter(|stream| stream.group(group).is_some());
     let Some(stream) = stream else {

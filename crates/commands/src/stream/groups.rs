@@ -151,6 +151,10 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if stream.is_none() && !words.makes_stream {
         return Err(NO_STREAM);
     }
+    // Room for each option once.
+    if args.len() > 8 {
+        return Err(wrong_subcommand("XGROUP", &args[1]));
+    }
     let last_id = match &args[4] {
         b"$" => stream.map_or(EntryId::MIN, Stream::last_id),
         id => ids::exact(id)?,

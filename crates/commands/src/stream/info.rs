@@ -152,8 +152,8 @@ fn reply_position(stream: &Stream, group: &stream::Group, reply: &mut Reply<'_>)
 }
 
 fn describe(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let full = full_count(args)?;
     let stream = tx.view::<Stream>(&args[2])?.ok_or(NO_SUCH_KEY)?;
+    let full = full_count(args)?;
     let nodes = stream.nodes();
     let rest = match full {
         Some(_) => 2,

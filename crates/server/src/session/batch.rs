@@ -102,7 +102,12 @@ impl Serve {
             match self.stream.poll_read_more(cx, &mut self.input) {
                 Poll::Pending => return false,
                 Poll::Ready(Err(_) | Ok(0)) => return true,
-                Poll::Ready(Ok(count)) => self.note_read(count),
+                Poll::Ready(Ok(count)) => {
+                    self.note_read(count);
+                    // What was an incomplete request may be complete now: the parser that waits
+                    // for more of it would wait for what is here already.
+                    self.parser = None;
+                }
             }
         }
         false

@@ -405,6 +405,50 @@ fn members_come_by_chance() {
 }
 
 #[test]
+fn numbers_are_read_and_written_as_redis_does() {
+    let mut session = Session::new();
+    session.check(
+        r#"
+        ZADD z 1e17 a 0.1 b
+        ZSCAN z 0
+        ZINCRBY z -0 d
+        ZREM z d
+        ZCOUNT z 0x1 (3
+        ZCOUNT z 1 (0x3
+        ZRANGE z 0x1 3 BYSCORE
+        ZRANDMEMBER none -2147483649 WITHSCORES
+        ZRANDMEMBER z -2147483649
+        "#,
+        r#"
+        :2
+        ["0" ["b" "0.1" "a" "100000000000000000"]]
+        "-0"
+        :1
+        -ERR min or max is not a float
+        -ERR min or max is not a float
+        -ERR min or max is not a float
+        []
+        -ERR value is out of range
+        "#,
+    );
+    session.keyspace().settings().containers.sorted_set_entries.set(1);
+    session.check(
+        r#"
+        ZADD z 3 c
+        ZSCAN z 0 MATCH a
+        ZSCAN z 0 MATCH b
+        ZSCAN z 0 MATCH c
+        "#,
+        r#"
+        :1
+        ["0" ["a" "1e+17"]]
+        ["0" ["b" "0.10000000000000001"]]
+        ["0" ["c" "3"]]
+        "#,
+    );
+}
+
+#[test]
 fn members_are_scanned() {
     let mut session = Session::new();
     session.check(

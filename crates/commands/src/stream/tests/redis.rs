@@ -413,6 +413,11 @@ const SHARED: &str = r#"
     XINFO STREAM => -ERR wrong number of arguments for 'xinfo|stream' command
     XINFO STREAM t => -ERR no such key
     XINFO STREAM str => -WRONGTYPE Operation against a key holding the wrong kind of value
+    XINFO STREAM t FOO => -ERR no such key
+    XINFO STREAM str FULL COUNT x => -WRONGTYPE Operation against a key holding the wrong kind \
+      of value
+    XDELEX str IDS 0 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
+    XACKDEL str g IDS 2 1 => -WRONGTYPE Operation against a key holding the wrong kind of value
     XINFO STREAM s FOO => -ERR unknown subcommand or wrong number of arguments for 'STREAM'. \
         Try XINFO HELP.
     XINFO STREAM s FULL FOO => -ERR unknown subcommand or wrong number of arguments for \

@@ -73,15 +73,32 @@ fn find(entry: &Entry, request: Args<'_>) -> Result<Vec<(usize, Access)>, Refusa
     Ok(keys)
 }
 
-/// What this request does to a key: SET's access depends on its options.
+/// What this request does to a key: the access of SET and of BITFIELD depends on their options.
 fn access(declared: Access, request: Args<'_>) -> Access {
     if !declared.has(Access::VARIABLE_FLAGS) {
         return declared;
+    }
+    if is(&request[0], "BITFIELD") {
+        let ways = if only_gets(request) { Access::RO } else { Access::RW.and(Access::UPDATE) };
+        return ways.and(Access::ACCESS);
     }
     match request.iter().skip(3).any(|option| is(option, "GET")) {
         true => Access::RW.and(Access::ACCESS).and(Access::UPDATE),
         false => Access::OW.and(Access::UPDATE),
     }
+}
+
+/// Whether all operations of a BITFIELD are GET, and none is cut short.
+fn only_gets(request: Args<'_>) -> bool {
+    let mut index = 2;
+    while let Some(word) = request.get(index) {
+        index += match word {
+            _ if is(word, "GET") => 3,
+            _ if is(word, "OVERFLOW") => 2,
+            _ => return false,
+        };
+    }
+    index == request.len().max(2)
 }
 
 const INVALID_COMMAND: Refusal = Refusal::error("ERR Invalid command specified");
