@@ -433,3 +433,29 @@ fn members_have_times_to_live() {
     client.call(&["ZPEXPIRE", "z", "1", "MEMBERS", "1", "a"]);
     eventually("an empty world", || client.call(&["DBSIZE"]) == Value::Integer(0));
 }
+
+#[test]
+fn a_count_that_is_none_is_refused_where_members_expire() {
+    let server = Server::start(&[]);
+    // From here on commands about sorted sets look for members whose time is over.
+    afresh(
+        &server,
+        "2",
+        "
+        > ZADD z:2 1 a
+        (integer) 1
+        > ZEXPIRE z:2 1000 MEMBERS 1 a
+        1) (integer) 1
+        > ZDIFFSTORE z:2 z:2 3 z:1
+        (error) ERR value is not an integer or out of range
+        > ZINTERSTORE 2 p:3 z:2 x:1
+        (error) ERR value is not an integer or out of range
+        > ZUNION 9 z:2
+        (error) ERR syntax error
+        > ZMPOP x z:2 MIN
+        (error) ERR numkeys should be greater than 0
+        > PING
+        PONG
+        ",
+    );
+}
