@@ -13,6 +13,8 @@ use crate::client::Client;
 pub struct Declared {
     /// In lower case, `container|subcommand` for a subcommand.
     pub name: String,
+    /// Its family, in the documentation's word.
+    pub group: String,
     /// What a request begins with.
     pub words: Vec<Vec<u8>>,
     /// What follows, as the documentation says it.
@@ -34,6 +36,8 @@ pub struct Argument {
     pub is_optional: bool,
     /// Whether it may be repeated.
     pub is_multiple: bool,
+    /// Whether the option word is repeated with it.
+    pub repeats_token: bool,
     /// The members of a group.
     pub members: Vec<Argument>,
 }
@@ -90,7 +94,8 @@ fn collect(name: &str, doc: &Value, found: &mut Vec<Declared>) {
     let words = name.split('|').map(|word| word.to_ascii_uppercase().into_bytes()).collect();
     let mut tokens = Vec::new();
     let arguments = arguments(field(doc, "arguments"), &mut tokens);
-    found.push(Declared { name: name.to_owned(), words, arguments, tokens });
+    let group = field(doc, "group").map(text).unwrap_or_default();
+    found.push(Declared { name: name.to_owned(), group, words, arguments, tokens });
 }
 
 fn arguments(list: Option<&Value>, tokens: &mut Vec<String>) -> Vec<Argument> {
@@ -105,11 +110,12 @@ fn argument_of(doc: &Value, tokens: &mut Vec<String>) -> Argument {
     let token = token.map(|token| number_of(token.to_ascii_uppercase(), tokens));
     let kind = field(doc, "type").map(text).unwrap_or_default();
     Argument {
-        name: field(doc, "name").map(text).unwrap_or_default(),
+        name: field(doc, "name").map(text).unwrap_or_default().to_ascii_lowercase(),
         kind: kind_of(&kind),
         token,
         is_optional: flags.contains("optional"),
         is_multiple: flags.contains("multiple"),
+        repeats_token: flags.contains("multiple_token"),
         members: arguments(field(doc, "arguments"), tokens),
     }
 }

@@ -2,20 +2,29 @@
 //! numbers, few keys so that commands meet.
 //!
 //! Invariants: one seed gives one sequence (for one oracle's declarations); whatever a request
-//! stores expires far in the future or at once, so that two servers need not share a clock.
+//! stores expires far in the future or at once, so that two servers need not share a clock; what
+//! a request stores does not depend on chance or on the time.
 
 mod declared;
+mod exceptions;
+mod families;
 mod hits;
 mod rules;
+mod state;
 mod values;
+
+use std::collections::VecDeque;
 
 use base::random::Random;
 
 pub use declared::{Argument, Declared, Kind, shared};
+pub use exceptions::{REDIS70, REDIS82, VALKEY91};
 pub use hits::Hits;
-pub use rules::{EXCLUDED, PROLOGUE, rule};
+pub use rules::{EXCLUDED, prologue, rule};
+pub use state::{Has, compare_states};
 
 use crate::differential::Command;
+use families::Place;
 
 /// One request in so many is spoilt in some way.
 const SPOILT: u64 = 10;
@@ -27,6 +36,10 @@ pub struct Generator<'a> {
     /// Running sums of the commands' weights.
     weights: Vec<u64>,
     payloads: &'a [Vec<u8>],
+    /// What must follow the last request at once.
+    followers: VecDeque<Drawn>,
+    /// How many requests were drawn: the IDs of stream entries grow with it.
+    turn: u64,
 }
 
 /// A request and what it was drawn from.
@@ -37,6 +50,15 @@ pub struct Drawn {
     pub name: String,
     /// The numbers of the option words in it.
     pub tokens: Vec<usize>,
+}
+
+impl Drawn {
+    /// A request whose option words do not count.
+    fn plain(words: &[&[u8]]) -> Self {
+        let command: Command = words.iter().map(|word| word.to_vec()).collect();
+        let name = String::from_utf8_lossy(words[0]).to_ascii_lowercase();
+        Self { command, name, tokens: Vec::new() }
+    }
 }
 
 impl<'a> Generator<'a> {
@@ -50,26 +72,45 @@ impl<'a> Generator<'a> {
             sum
         };
         let weights = commands.iter().map(weigh).collect();
-        Self { random: Random::from_seed(seed), commands, weights, payloads }
+        let (random, followers) = (Random::from_seed(seed), VecDeque::new());
+        Self { random, commands, weights, payloads, followers, turn: 0 }
     }
 
     /// The next request.
     pub fn draw(&mut self) -> Drawn {
+        if let Some(follower) = self.followers.pop_front() {
+            return follower;
+        }
+        let mut drawn = self.draw_one();
+        if drawn.name == "spop" && families::settle_spop(&mut drawn.command) {
+            // What it takes by chance is then known.
+            let lone = Drawn::plain(&[b"SADD", families::LONE, b"member"]);
+            self.followers.push_back(drawn);
+            return lone;
+        }
+        self.followers.extend(families::follower(&drawn));
+        drawn
+    }
+
+    fn draw_one(&mut self) -> Drawn {
+        self.turn += 1;
         let total = self.weights.last().copied().unwrap_or_default();
         let point = self.random.below(total);
         let declared = self.commands[self.weights.partition_point(|sum| *sum <= point)];
         let mut request = Request::new(declared);
         if declared.name.starts_with("command|getkeys") {
-            let whose = self.draw();
+            let whose = self.draw_one();
             request.command.extend(whose.command);
         } else {
             for argument in &declared.arguments {
                 self.draw_argument(declared, argument, &mut request);
             }
         }
-        if self.random.below(SPOILT) == 0 && rules::may_be_spoilt(&declared.name) {
+        let is_spoilt = self.random.below(SPOILT) == 0;
+        if is_spoilt {
             self.spoil(declared, &mut request.command);
         }
+        families::settle(&mut self.random, &mut request.command, is_spoilt);
         Drawn { command: request.command, name: declared.name.clone(), tokens: request.tokens }
     }
 
@@ -77,10 +118,10 @@ impl<'a> Generator<'a> {
         if argument.is_optional && self.random.below(100) < 55 {
             return;
         }
-        let rounds = if argument.is_multiple { 1 + self.random.below(3) } else { 1 };
+        let rounds = self.rounds(declared, argument, request);
         let count_at = if argument.is_multiple { request.count_at.take() } else { None };
-        for _ in 0..rounds {
-            if let Some(number) = argument.token {
+        for round in 0..rounds {
+            if let Some(number) = argument.token.filter(|_| round == 0 || argument.repeats_token) {
                 let token = self.cased(&declared.tokens[number]);
                 request.tokens.push(number);
                 request.command.extend(token.split(|byte| *byte == b' ').map(<[u8]>::to_vec));
@@ -89,6 +130,20 @@ impl<'a> Generator<'a> {
         }
         if let Some(at) = count_at {
             request.command[at] = rounds.to_string().into_bytes();
+        }
+        if argument.is_multiple && argument.kind == Kind::Key {
+            request.keys = rounds;
+        }
+    }
+
+    /// How often an argument comes: mostly a few times, and as often as the keys if it is theirs.
+    fn rounds(&mut self, declared: &Declared, argument: &Argument, request: &Request) -> u64 {
+        let is_of_keys = argument.is_multiple && request.keys > 0;
+        match self.random.below(20) {
+            _ if !argument.is_multiple => 1,
+            1.. if is_of_keys && families::has_one_for_each_key(declared, argument) => request.keys,
+            0 if argument.kind != Kind::Key => 4 + self.random.below(12),
+            _ => 1 + self.random.below(3),
         }
     }
 
@@ -110,8 +165,10 @@ impl<'a> Generator<'a> {
                 }
             }
             _ => {
-                let value = values::draw(&mut self.random, declared, argument, self.payloads);
-                if argument.name == "numkeys" {
+                let place =
+                    Place { command: declared, argument, words: &request.command, turn: self.turn };
+                let value = values::draw(&mut self.random, &place, self.payloads);
+                if families::COUNTS.contains(&argument.name.as_str()) {
                     request.count_at = Some(request.command.len());
                 }
                 request.command.push(value);
@@ -137,24 +194,46 @@ impl<'a> Generator<'a> {
     fn spoil(&mut self, declared: &Declared, command: &mut Command) {
         let begin = declared.words.len();
         let at = begin + self.random.below((command.len() - begin + 1) as u64) as usize;
-        match self.random.below(6) {
-            0 if at < command.len() => {
+        let spoils = rules::spoils(&declared.name);
+        if spoils.is_empty() {
+            return;
+        }
+        match spoils[self.random.below(spoils.len() as u64) as usize] {
+            Spoil::Omit if at < command.len() => {
                 command.remove(at);
             }
-            1 => command.truncate(at),
-            2 if at < command.len() => command.insert(at, command[at].clone()),
+            Spoil::Cut => command.truncate(at),
+            Spoil::Repeat if at < command.len() => command.insert(at, command[at].clone()),
             // A value in the place of a time might be a second.
-            3 if at + 1 < command.len() && !values::has_time(&declared.arguments) => {
+            Spoil::Swap if at + 1 < command.len() && !values::has_time(&declared.arguments) => {
                 command.swap(at, at + 1);
             }
-            4 if !declared.tokens.is_empty() => {
+            Spoil::Option if !declared.tokens.is_empty() => {
                 let number = self.random.below(declared.tokens.len() as u64) as usize;
                 let token = self.cased(&declared.tokens[number]);
                 command.insert(at, token);
             }
-            _ => command.insert(at, values::any(&mut self.random)),
+            Spoil::Insert => command.insert(at, values::any(&mut self.random)),
+            _ => {}
         }
     }
+}
+
+/// Ways to make a request wrong.
+#[derive(Clone, Copy)]
+enum Spoil {
+    /// An argument is missing.
+    Omit,
+    /// All arguments from one on are missing.
+    Cut,
+    /// An argument stands there twice.
+    Repeat,
+    /// Two neighbours change places.
+    Swap,
+    /// One of the option words comes where it may not belong.
+    Option,
+    /// Any value comes in between.
+    Insert,
 }
 
 /// A request being drawn.
@@ -163,10 +242,12 @@ struct Request {
     tokens: Vec<usize>,
     /// Where a number stands that must say how many arguments follow.
     count_at: Option<usize>,
+    /// How many keys stand there.
+    keys: u64,
 }
 
 impl Request {
     fn new(declared: &Declared) -> Self {
-        Self { command: declared.words.clone(), tokens: Vec::new(), count_at: None }
+        Self { command: declared.words.clone(), tokens: Vec::new(), count_at: None, keys: 0 }
     }
 }

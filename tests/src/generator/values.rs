@@ -3,9 +3,11 @@
 
 use base::random::Random;
 
-use super::declared::{Argument, Declared, Kind};
+use super::declared::{Argument, Kind};
+use super::families::{self, Place};
 
-const KEYS: &[&[u8]] = &[
+/// Keys of any type; most strings are among them.
+pub(super) const KEYS: &[&[u8]] = &[
     b"a",
     b"b",
     b"c",
@@ -146,8 +148,8 @@ const TYPES: &[&[u8]] =
 const HUGE_OFFSETS: &[&[u8]] =
     &[b"536870912", b"2147483648", b"4294967296", b"9223372036854775807", b"-1", b"x", b""];
 
-/// Few, so that what is looked for is often there.
-const ELEMENTS: &[&[u8]] = &[b"a", b"b", b"c", b"1", b"2", b"-3", b"100000", b"", b"element"];
+pub(super) const ELEMENTS: &[&[u8]] =
+    &[b"a", b"b", b"c", b"1", b"2", b"-3", b"100000", b"", b"element"];
 
 /// Settings that all servers have, with values that are fine, odd or wrong.
 const SETTINGS: &[(&str, &[&[u8]])] = &[
@@ -175,17 +177,12 @@ const SETTING_PATTERNS: &[&[u8]] = &[
 ];
 
 /// A value for an argument.
-pub(super) fn draw(
-    random: &mut Random,
-    declared: &Declared,
-    argument: &Argument,
-    payloads: &[Vec<u8>],
-) -> Vec<u8> {
-    if let Some(value) = special(random, declared, argument, payloads) {
+pub(super) fn draw(random: &mut Random, place: &Place, payloads: &[Vec<u8>]) -> Vec<u8> {
+    if let Some(value) = special(random, place, payloads) {
         return value;
     }
-    match argument.kind {
-        Kind::Key => key(random),
+    match place.argument.kind {
+        Kind::Key => families::key(random, place).unwrap_or_else(|| key(random)),
         Kind::Integer => integer(random),
         Kind::Double => pick(random, FLOATS),
         Kind::UnixTime => seconds(random),
@@ -213,12 +210,11 @@ pub(super) fn any(random: &mut Random) -> Vec<u8> {
 }
 
 /// What an argument's name, or its place, asks for.
-fn special(
-    random: &mut Random,
-    declared: &Declared,
-    argument: &Argument,
-    payloads: &[Vec<u8>],
-) -> Option<Vec<u8>> {
+fn special(random: &mut Random, place: &Place, payloads: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let (declared, argument) = (place.command, place.argument);
+    if let Some(value) = families::special(random, place) {
+        return Some(value);
+    }
     let value = match (declared.name.as_str(), argument.name.as_str()) {
         ("config|get", _) => pick(random, SETTING_PATTERNS),
         ("config|set", "parameter") => setting(random).0.as_bytes().to_vec(),
@@ -246,19 +242,13 @@ fn special(
             number => number,
         },
         (_, "index" | "index1" | "index2" | "db" | "destination-db") => database(random),
-        (_, "element" | "pivot" | "member" | "field") if random.below(4) > 0 => {
-            pick(random, ELEMENTS)
-        }
+        (_, "element" | "pivot" | "member" | "field") if random.below(4) > 0 => elements(random),
         (_, "cursor") if random.below(4) > 0 => b"0".to_vec(),
         // Redis replies as many as it is asked for, even from a set of one.
         ("srandmember" | "hrandfield" | "zrandmember", "count") => small(random),
         (_, "count") if random.below(2) == 0 => b"1000".to_vec(),
         (_, "increment") if argument.kind == Kind::Integer => integer(random),
         (_, "increment") => number(random),
-        // Fewer bits than bytes stand between a short string and one of hundreds of megabytes.
-        ("setbit" | "getbit" | "bitfield" | "bitfield_ro", "offset") => {
-            random.below(300).to_string().into_bytes()
-        }
         (_, "offset") if random.below(2) == 0 => pick(random, HUGE_OFFSETS),
         (_, "offset") => random.below(300).to_string().into_bytes(),
         (_, "type") => pick(random, TYPES),
@@ -268,7 +258,7 @@ fn special(
     Some(value)
 }
 
-fn pick(random: &mut Random, list: &[&[u8]]) -> Vec<u8> {
+pub(super) fn pick(random: &mut Random, list: &[&[u8]]) -> Vec<u8> {
     list[random.below(list.len() as u64) as usize].to_vec()
 }
 
@@ -276,8 +266,21 @@ fn setting(random: &mut Random) -> (&'static str, &'static [&'static [u8]]) {
     SETTINGS[random.below(SETTINGS.len() as u64) as usize]
 }
 
+/// Any key, whatever it mostly holds.
 fn key(random: &mut Random) -> Vec<u8> {
-    pick(random, KEYS)
+    let pools = families::POOLS.iter().map(|(_, keys)| *keys);
+    let all: Vec<&[u8]> = pools.chain([KEYS]).flatten().copied().collect();
+    pick(random, &all)
+}
+
+/// One of few, so that what is looked for is often there.
+pub(super) fn elements(random: &mut Random) -> Vec<u8> {
+    pick(random, ELEMENTS)
+}
+
+/// A boundary number, or what is none.
+pub(super) fn odd_integer(random: &mut Random) -> Vec<u8> {
+    if random.below(3) == 0 { pick(random, NO_INTEGERS) } else { pick(random, INTEGERS) }
 }
 
 fn integer(random: &mut Random) -> Vec<u8> {
@@ -288,11 +291,11 @@ fn integer(random: &mut Random) -> Vec<u8> {
     }
 }
 
-fn small(random: &mut Random) -> Vec<u8> {
+pub(super) fn small(random: &mut Random) -> Vec<u8> {
     (random.below(64) as i64 - 16).to_string().into_bytes()
 }
 
-fn number(random: &mut Random) -> Vec<u8> {
+pub(super) fn number(random: &mut Random) -> Vec<u8> {
     if random.below(3) == 0 { integer(random) } else { pick(random, FLOATS) }
 }
 
