@@ -236,8 +236,13 @@ fn of_streams(
         (_, "threshold") => entry_id(random, place.turn, command),
         (_, "min-idle-time") => pick(random, IDLE_MIN),
         (_, "ms") => pick(random, &[b"0", b"1000000", b"3000000", b"-1", b"x"]),
-        (_, "group") => pick(random, &[b"g", b"g", b"g", b"g", b"h", b"h", b"nogroup", b""]),
-        (_, "consumer") => pick(random, &[b"alice", b"alice", b"bob", b"bob", b""]),
+        // Redis 7.0 calls some of them otherwise.
+        (_, "group" | "groupname") => {
+            pick(random, &[b"g", b"g", b"g", b"g", b"h", b"h", b"nogroup", b""])
+        }
+        (_, "consumer" | "consumername") => {
+            pick(random, &[b"alice", b"alice", b"bob", b"bob", b""])
+        }
         (_, "count") => count(random),
         _ => return None,
     };
@@ -285,6 +290,8 @@ fn of_geo(random: &mut Random, argument: &str) -> Option<Vec<u8>> {
 fn of_bitmaps(random: &mut Random, command: &str, argument: &str) -> Option<Vec<u8>> {
     let value = match (command, argument) {
         (_, "encoding") => pick(random, ENCODINGS),
+        // To Redis 7.0 these are no words of their own.
+        ("bitop", "operation") => pick(random, &[b"AND", b"or", b"XOR", b"NOT", b"no", b""]),
         ("bitfield" | "bitfield_ro", "offset") if random.below(2) == 0 => pick(random, BIT_OFFSETS),
         (_, "offset") => random.below(300).to_string().into_bytes(),
         ("setbit", "value") | ("bitpos", "bit") => {
