@@ -249,8 +249,8 @@ impl KeyOption {
 
 const INVALID_COUNT: Refusal = Refusal::error("ERR Invalid arguments specified for command");
 
-/// An option that names a key may come several times, and its word may be that key's name: whichever
-/// of them counts is visited.
+/// An option that names a key may come several times, and its word may be that key's name:
+/// whichever of them counts is visited.
 fn visit_options(args: Args<'_>, word: &str, from: i64, mut visit: impl FnMut(usize)) {
     let from = find_keyword(args, word, from).unwrap_or(args.len());
     for index in from + 1..args.len() {

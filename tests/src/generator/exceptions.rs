@@ -325,9 +325,15 @@ const NO_HASH: Exception = Exception {
     reason: "an infinite score is no place: GEOHASH tells digits of chance for it",
     applies: |command, ours, theirs| {
         is(command, "GEOHASH")
-            && matches!((ours, theirs), (Value::Array(ours), Value::Array(theirs))
-                if ours.len() == theirs.len()
-                    && ours.iter().zip(theirs).all(|(one, other)| (*one == Value::Null) == (*other == Value::Null)))
+            && match (ours, theirs) {
+                (Value::Array(ours), Value::Array(theirs)) => {
+                    let both = || ours.iter().zip(theirs);
+                    ours.len() == theirs.len()
+                        && both()
+                            .all(|(one, other)| (*one == Value::Null) == (*other == Value::Null))
+                }
+                _ => false,
+            }
     },
 };
 
