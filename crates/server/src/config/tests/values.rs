@@ -119,7 +119,7 @@ fn special_values() {
         "notify-keyspace-events",
         &[
             ("KEA", Ok("AKE")),
-            ("g$lshzxetmdn", Ok("Am")),
+            ("g$lshzxetamdn", Ok("Am")),
             ("Kg$", Ok("g$K")),
             ("KEgx$", Ok("g$xKE")),
             ("KEAn", Ok("AKE")),
