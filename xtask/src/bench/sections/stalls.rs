@@ -10,7 +10,7 @@ use super::super::{pipe, process};
 use super::{Bench, Finding};
 
 const MEMBERS: u64 = 1_000_000;
-const SECONDS: u64 = 4;
+const SECONDS: u64 = 2;
 /// Requests per second of GET.
 const RATE: u64 = 5_000;
 
