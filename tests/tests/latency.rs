@@ -79,7 +79,8 @@ fn work_on_other_threads_counts() {
     let server =
         Server::start(&["--latency-monitor-threshold", "1", "--enable-debug-command", "yes"]);
     let mut client = server.client();
-    check(&mut client, "> DEBUG POPULATE 200000\nOK\n> LATENCY RESET\n(integer) 1");
+    // On a busy machine some other event may have been slow as well.
+    check(&mut client, "> DEBUG POPULATE 200000\nOK\n> LATENCY RESET\n(integer) *");
     // So many keys are listed on a heavy-work thread.
     client.call(&["KEYS", "*"]);
     let Value::Array(history) = client.call(&["LATENCY", "HISTORY", "command"]) else { panic!() };
