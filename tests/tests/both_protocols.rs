@@ -1,6 +1,7 @@
 //! What the other files show in RESP2 holds in RESP3 too, and the other way round.
 
 use tests::render::render;
+use tests::script::afresh;
 use tests::{Client, Server, check};
 
 fn both(server: &Server) -> [Client; 2] {
@@ -115,5 +116,57 @@ fn a_client_can_end_the_server() {
             assert_eq!(client.receive_to_close(), b"");
             assert!(server.wait().success());
         }
+    }
+}
+
+#[test]
+fn a_hyperloglog_tests_itself() {
+    let server = Server::start(&[]);
+    for mut client in both(&server) {
+        check(&mut client, "> PFSELFTEST\nOK");
+    }
+}
+
+#[test]
+fn conditions_and_orders_are_told_alike() {
+    let server = Server::start(&[]);
+    let script = r#"
+        > ZADD z 1 a
+        (integer) 1
+        > ZEXPIRE z 100 XX MEMBERS 1 a
+        1) (integer) 0
+        > ZEXPIRE z 100 NX MEMBERS 1 a
+        1) (integer) 1
+        > ZEXPIRE z 50 GT MEMBERS 1 a
+        1) (integer) 0
+        > ZEXPIRE z 50 LT MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIRE z 900000 XX MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIRE z 900001 GT MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIRE z 900002 LT MEMBERS 1 a
+        1) (integer) 0
+        > ZEXPIREAT z 4000000000 XX MEMBERS 1 a
+        1) (integer) 1
+        > ZEXPIREAT z 4000000001 NX MEMBERS 1 a
+        1) (integer) 0
+        > ZEXPIREAT z 3900000000 LT MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIREAT z 4000000000000 GT MEMBERS 1 a
+        1) (integer) 1
+        > ZPEXPIREAT z 4000000000000 NX MEMBERS 1 a
+        1) (integer) 0
+        > RPUSH l 3 1 2
+        (integer) 3
+        > SORT_RO l GET # ASC ALPHA
+        1) "1"
+        2) "2"
+        3) "3"
+        > SORT_RO l BY nosort LIMIT 0 1
+        1) "3"
+    "#;
+    for protocol in ["2", "3"] {
+        afresh(&server, protocol, script);
     }
 }

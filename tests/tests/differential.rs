@@ -168,7 +168,7 @@ impl<'a> Half<'a> {
                 }
                 Err(found) if self.is_told(&found.difference.command) => {}
                 Err(found) => {
-                    let told = episode.shrink(duel, commands, found);
+                    let told = episode.shrink(duel, commands, *found);
                     let protocol = self.protocol;
                     let place = format!("seed {seed}, RESP{protocol}, episode {number}");
                     self.reports.push(format!("{place}: {told}"));
@@ -212,16 +212,15 @@ struct Found {
 
 impl Episode {
     /// Runs requests, and compares what they left behind.
-    fn run(self, duel: &mut Duel, commands: &[Command]) -> Result<Vec<Value>, Found> {
+    fn run(self, duel: &mut Duel, commands: &[Command]) -> Result<Vec<Value>, Box<Found>> {
         duel.run_all(prologue(self.number, self.has.small_sets));
         let replies = duel.try_run_all(commands).map_err(|difference| {
             let requests = difference.position + 1;
-            Found { requests, database: None, difference }
+            Box::new(Found { requests, database: None, difference })
         })?;
-        compare_states(duel, self.has).map_err(|(database, difference)| Found {
-            requests: commands.len(),
-            database: Some(database),
-            difference,
+        compare_states(duel, self.has).map_err(|(database, difference)| {
+            let (requests, database) = (commands.len(), Some(database));
+            Box::new(Found { requests, database, difference })
         })?;
         Ok(replies)
     }
@@ -238,7 +237,7 @@ impl Episode {
                 fewer.drain(begin..end);
                 if let Err(again) = self.run(duel, &fewer) {
                     fewer.truncate(again.requests);
-                    (commands, found) = (fewer, again);
+                    (commands, found) = (fewer, *again);
                     end = begin.min(found.removable());
                 } else {
                     end = begin;
