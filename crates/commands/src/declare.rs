@@ -106,7 +106,7 @@ pub enum Plan {
 }
 
 /// Flags of a command; the names are those of COMMAND INFO.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u32);
 
 impl Spec {
@@ -201,12 +201,15 @@ flags! {
     TOUCHES_ARBITRARY_KEYS = 21, "touches_arbitrary_keys";
     SENTINEL = 22, "sentinel";
     USES_FIELDSET = 23, "uses_fieldset";
+    IMMEDIATE = 24, "immediate";
 }
 
 impl Flags {
     /// What is nobody's business: COMMAND INFO does not print these.
-    const INTERNAL: Self =
-        Self::PROTECTED.and(Self::TOUCHES_ARBITRARY_KEYS).and(Self::USES_FIELDSET);
+    const INTERNAL: Self = Self::PROTECTED
+        .and(Self::TOUCHES_ARBITRARY_KEYS)
+        .and(Self::USES_FIELDSET)
+        .and(Self::IMMEDIATE);
 
     /// Both sets together.
     #[must_use]

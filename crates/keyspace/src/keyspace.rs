@@ -17,6 +17,7 @@ use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::pauses::Pauses;
 use crate::walk::Walks;
+use crate::watch::Heed;
 use crate::world::{LANES, World};
 
 /// Partitions of the keyspace: as many as Redis Cluster has hash slots.
@@ -69,6 +70,8 @@ pub struct Keyspace {
     walks: Walks,
     /// Partitions in which somebody waits for a key.
     awaited: AtomicU32,
+    /// Clients that want to know which keys change.
+    heedful: AtomicU32,
     settings: Settings,
 }
 
@@ -152,6 +155,7 @@ impl Keyspace {
             reclaim: OnceLock::new(),
             walks: Walks::default(),
             awaited: AtomicU32::new(0),
+            heedful: AtomicU32::new(0),
             settings: Settings::default(),
         }))
     }
@@ -280,6 +284,20 @@ impl Keyspace {
             (true, false) => _ = self.awaited.fetch_sub(1, Ordering::Relaxed),
             _ => {}
         }
+    }
+
+    /// Transactions gather the keys that they alter as long as anybody has such a thing; to be had
+    /// before looking at any key.
+    #[must_use]
+    pub fn heed_changes(&'static self) -> Heed {
+        Heed::begin(&self.heedful)
+    }
+
+    /// Whether anybody wants to know which keys change. Who holds a lock sees those who said so
+    /// before they held it.
+    #[inline]
+    pub(crate) fn changes_are_heeded(&self) -> bool {
+        self.heedful.load(Ordering::Relaxed) != 0
     }
 
     /// The walks that watch for changes (snapshots).

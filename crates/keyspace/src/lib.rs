@@ -21,6 +21,7 @@ mod sync;
 mod tx;
 mod waiting;
 mod walk;
+mod watch;
 mod world;
 
 pub use containers::{ContainerSettings, Threshold};
@@ -38,6 +39,7 @@ pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
 pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
 pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};
+pub use watch::{Heed, Watch};
 pub use world::{HeavyPass, LANES};
 
 /// What a command may cost before it is handed to a heavy-work thread, in nanoseconds.

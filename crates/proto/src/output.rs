@@ -193,6 +193,18 @@ impl Output {
         self.stream = other.stream.take();
     }
 
+    /// Takes all that came after `mark`, of which nothing is sent.
+    pub fn split_off(&mut self, mark: Mark) -> Output {
+        let index = self.index_of(mark.at);
+        debug_assert!(index >= self.sent, "what is sent cannot be taken back");
+        let kept = mark.pins.saturating_sub(self.pins_gone) as usize;
+        let pins = self.pins.split_off(kept.min(self.pins.len()));
+        let pinned = pins.iter().map(|pin| pin.length).sum();
+        self.pinned -= pinned;
+        let (plain, origin) = (self.plain.split_off(index), mark.at);
+        Output { plain, origin, pins, pinned, stream: self.stream.take(), ..Output::default() }
+    }
+
     /// Whether the end of the reply is still to be made: then nothing may be appended.
     #[inline]
     pub fn is_streaming(&self) -> bool {

@@ -322,6 +322,14 @@ impl Services {
     }
 }
 
+/// What writes the reply that says "nothing".
+pub(crate) fn empty_reply(empty: EmptyReply) -> fn(&mut Reply<'_>) {
+    match empty {
+        EmptyReply::Null => |reply| reply.null(),
+        EmptyReply::NullArray => |reply| reply.null_array(),
+    }
+}
+
 fn blocked(waiter: &Waiter) -> &Blocked {
     waiter.owner().downcast_ref().expect("the server makes all waiters")
 }

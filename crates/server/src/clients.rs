@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
+};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
@@ -59,6 +61,11 @@ pub(crate) struct LiveFigures {
     pub(crate) net_out: AtomicU64,
     pub(crate) commands: AtomicU64,
     pub(crate) authenticated: AtomicBool,
+    /// Commands queued for EXEC; -1 without MULTI.
+    pub(crate) queued: AtomicI32,
+    pub(crate) queued_bytes: AtomicU64,
+    /// Keys that it watches.
+    pub(crate) watched: AtomicU32,
 }
 
 /// One end of a connection.
@@ -151,6 +158,7 @@ impl Clients {
         client.live.last_active.store(now, Ordering::Relaxed);
         client.live.last_command.store(NO_COMMAND, Ordering::Relaxed);
         client.live.resp.store(2, Ordering::Relaxed);
+        client.live.queued.store(-1, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.table().insert(client.id, Arc::clone(&client));
         client

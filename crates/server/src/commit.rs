@@ -19,8 +19,10 @@ use crate::server::Server;
 #[inline]
 pub(crate) fn commit(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn, Refusal> {
     tx.settle();
-    if tx.has_ready() {
-        return commit_with_services(server, tx, args);
+    if tx.has_ready() || tx.has_altered() {
+        let own = tx.take_effects();
+        let deed = Deed { effects: &own, database: tx.database(), args };
+        return commit_unit(server, tx, vec![deed], own.changes());
     }
     tx.book(tx.effects().changes());
     Ok(publish(&server.journal, tx, args))
@@ -46,19 +48,32 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     tx.seen()
 }
 
-/// As `commit`, with one record for the command and for all that it brought about.
+/// As `commit`, with one record for several commands, whose effects were taken as each of them
+/// settled, and for all that they brought about.
 #[cold]
-fn commit_with_services(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn, Refusal> {
-    let own = tx.take_effects();
+pub(crate) fn commit_unit(
+    server: &Server,
+    tx: &mut Tx,
+    own: Vec<Deed<'_>>,
+    changes: u64,
+) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
-    tx.book(own.changes() + services.changes());
+    tx.book(changes + services.changes());
     let mut seen = 0;
-    if own.is_recorded() {
-        let mut deeds = vec![Deed { effects: &own, database: tx.database(), args }];
+    if tx.effects().is_recorded() {
+        let mut deeds = own;
         deeds.extend(services.deeds());
-        let record = journal::record(&deeds);
-        seen = append(&server.journal, tx, &record);
+        seen = append(&server.journal, tx, &journal::record(&deeds));
     }
+    announce(tx);
     services.hand_over(server, seen);
     Ok(seen)
+}
+
+/// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
+/// act on the new state before.
+fn announce(tx: &mut Tx) {
+    if tx.has_altered() {
+        tx.break_watches();
+    }
 }

@@ -17,11 +17,13 @@ use crate::clients::client_flags;
 use crate::command_log::Deed;
 use crate::control::Next;
 use crate::gates::{self, Verdict};
-use crate::heavy::Transaction;
+use crate::heavy::{Call, Transaction};
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Session, Stage};
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
+
+mod unit;
 
 /// What became of a request.
 pub(crate) enum Step {
@@ -100,7 +102,7 @@ pub(crate) fn execute(
     let Known { entry, location } = match known {
         Ok(known) => known,
         Err(refusal) => {
-            refuse(server, worker, session, out, &refusal);
+            reject(worker, session, None, out, &refusal);
             return after(session, out, mark, Step::Done);
         }
     };
@@ -113,12 +115,16 @@ pub(crate) fn execute(
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
             server.stats.rejected(worker.lane, entry.id);
-            refuse(server, worker, session, out, &refusal);
+            reject(worker, session, Some(entry), out, &refusal);
             return after(session, out, mark, Step::Done);
         }
         Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+    if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
+        queue(worker, session, entry, location, args, out);
+        return after(session, out, mark, Step::Done);
+    }
     let mut request = Request { worker, session, entry, location, args, out };
     let step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
@@ -132,6 +138,7 @@ pub(crate) fn execute(
             let next = handler(&mut context, args, &mut reply);
             request.finish_control(next)
         }
+        Run::Unit(prepare) => request.run_unit(prepare, grant),
     };
     match step {
         Step::Postpone(_) => return step,
@@ -363,6 +370,11 @@ impl Request<'_> {
             Ok(Next::Done) => Step::Done,
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(stage)) => Step::Wait(stage),
+            Ok(Next::Elsewhere(work) | Next::Visit(work)) => {
+                let (server, resp) = (self.worker.server, self.session.resp);
+                let call = Call { server, entry: self.entry, args: self.args.into(), resp };
+                Step::Wait(Stage::Elsewhere(server.heavy.run(call, work)))
+            }
             Err(refusal) => {
                 self.refuse(&refusal);
                 Step::Done
@@ -451,14 +463,52 @@ impl Work {
     }
 }
 
+/// Refuses a command that was not admitted. EXEC will be refused too then, and EXEC itself ends
+/// the transaction.
 #[cold]
-fn refuse(
-    server: &Server,
+fn reject(
     worker: &Worker,
-    session: &Session,
+    session: &mut Session,
+    entry: Option<&Entry>,
     out: &mut Output,
     refusal: &Refusal,
 ) {
-    server.refuse(refusal, &mut Reply::new(out, session.resp));
+    let server = worker.server;
+    let mut reply = Reply::new(out, session.resp);
+    match (&mut session.pending, entry) {
+        (Some(pending), Some(entry)) if pending.is_queueing() && entry.spec.name == "EXEC" => {
+            let why = refusal.line().unwrap_or_default();
+            let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
+            server.refuse(&Refusal::owned(text), &mut reply);
+            session.end_transaction(server);
+        }
+        (pending, _) => {
+            server.refuse(refusal, &mut reply);
+            if let Some(pending) = pending {
+                pending.spoil();
+            }
+        }
+    }
     let _ = worker.tick();
 }
+
+/// Keeps a command for EXEC.
+fn queue(
+    worker: &Worker,
+    session: &mut Session,
+    entry: &'static Entry,
+    location: Option<Location>,
+    args: Args<'_>,
+    out: &mut Output,
+) {
+    if entry.spec.flags.has(Flags::NO_MULTI) {
+        return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
+    }
+    if let Some(pending) = &mut session.pending {
+        pending.push(entry, args, location);
+    }
+    session.show_pending();
+    Reply::new(out, session.resp).simple("QUEUED");
+}
+
+const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");

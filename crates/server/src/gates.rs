@@ -46,12 +46,21 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
         return Verdict::Refused(WATCHES);
     }
     let pause = &worker.server.pause;
-    if pause.may_hold(flags)
+    if pause.may_hold(effective_flags(session, entry))
         && let Some(stage) = pause.hold(worker.now_ms())
     {
         return Verdict::Postponed(stage);
     }
     Verdict::Admitted
+}
+
+/// EXEC does what its commands do.
+#[inline]
+fn effective_flags(session: &Session, entry: &Entry) -> Flags {
+    match &session.pending {
+        Some(pending) if entry.spec.name == "EXEC" => entry.spec.flags.and(pending.flags()),
+        _ => entry.spec.flags,
+    }
 }
 
 /// What a connection that watches all others may not do.

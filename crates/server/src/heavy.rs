@@ -16,18 +16,20 @@ use base::time::Clock;
 use keyspace::{
     Acquisition, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions,
 };
-use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
 use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
+use crate::control::ControlWork;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
+use crate::unit::{Place, Program, Unit};
 
 /// The most heavy-work threads.
 const MAX_THREADS: usize = 32;
@@ -114,8 +116,50 @@ impl Transaction {
         drop(pass);
         // What a reply needs no lock for is begun here, off the worker.
         output.pull(FIRST_PIECE);
-        let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed };
+        let (entry, micros) = (work.entry, watch.micros());
+        let ran = Ran { entry, args, micros, failed, program: None };
         Elsewhere { output, seen, ran, waits }
+    }
+}
+
+/// A program that moves here, with what it holds beside its locks.
+pub(crate) struct Errand {
+    /// None if it has the world.
+    pub(crate) pass: Option<HeavyPass>,
+    pub(crate) hold: Hold,
+    pub(crate) unit: Unit,
+    pub(crate) program: Box<dyn Program>,
+    /// What it has replied so far.
+    pub(crate) output: Output,
+    pub(crate) entry: &'static Entry,
+}
+
+impl Errand {
+    /// Runs the program to its end, as often as it needs more locks.
+    fn run(self, lane: usize, args: OwnedArgs) -> Elsewhere {
+        let Self { mut pass, hold, mut unit, mut program, mut output, entry } = self;
+        let server = unit.server;
+        let watch = Watch::start(server.keyspace.clock());
+        unit.move_to_heavy(lane);
+        let mut round = 0;
+        let seen = loop {
+            match unit.carry_out(&mut *program, &mut Place::Heavy, &mut output) {
+                Ok(seen) => break seen,
+                Err(Refusal::Widen) => {
+                    output.clear();
+                    program.restart(&mut Place::Heavy);
+                    unit = Unit::begin(server, again(unit.into_tx(), round, &mut pass));
+                    round += 1;
+                }
+                Err(_) => unreachable!("heavy threads carry any load"),
+            }
+        };
+        drop(unit);
+        drop(hold);
+        drop(pass);
+        let (micros, failed) = (watch.micros(), program.has_failed());
+        let ran = Ran { entry, args, micros, failed, program: Some(program) };
+        Elsewhere { output, seen, ran, waits: None }
     }
 }
 
@@ -165,13 +209,22 @@ impl Heavy {
         receiver
     }
 
-    /// Runs a control command's work here, outside any turnstile; the closure gets the lane that it
-    /// may come in at.
-    pub(crate) fn run(
+    /// Runs a program here.
+    pub(crate) fn run_errand(
         &self,
-        call: Call,
-        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+        errand: Errand,
+        args: OwnedArgs,
     ) -> oneshot::Receiver<Elsewhere> {
+        let (sender, receiver) = oneshot::channel();
+        self.submit(Box::new(move |lane| {
+            // A session that is gone needs no reply.
+            let _ = sender.send(errand.run(lane, args));
+        }));
+        receiver
+    }
+
+    /// Runs a control command's work here, outside any turnstile.
+    pub(crate) fn run(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
         self.submit(Box::new(move |lane| {
             let Call { server, entry, args, resp } = call;
@@ -183,7 +236,7 @@ impl Heavy {
                 output = Output::new();
                 server.refuse(&refusal, &mut Reply::new(&mut output, resp));
             }
-            let ran = Ran { entry, args, micros: watch.micros(), failed };
+            let ran = Ran { entry, args, micros: watch.micros(), failed, program: None };
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = server.journal.end();
             let _ = sender.send(Elsewhere { output, seen, ran, waits: None });

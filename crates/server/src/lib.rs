@@ -39,6 +39,7 @@ mod startup;
 mod stats;
 mod syslog;
 mod table;
+mod unit;
 mod worker;
 
 pub use server::{APUS_VERSION, REDIS_VERSION};

@@ -12,6 +12,7 @@ use proto::Args;
 
 use crate::control::{self, ControlHandler};
 use crate::data;
+use crate::unit::{self, Prepare};
 
 /// A command as it is found: declaration, handler, id.
 pub(crate) struct Entry {
@@ -30,6 +31,7 @@ pub(crate) struct Entry {
 pub(crate) enum Run {
     Data(Handler),
     Control(ControlHandler),
+    Unit(Prepare),
 }
 
 /// All commands of the server.
@@ -51,6 +53,7 @@ impl CommandTable {
         for family in control::FAMILIES {
             entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
         }
+        entries.extend(unit::COMMANDS.iter().map(|it| builder.entry(it, Run::Unit, None)));
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::{LockWord, ParkingLot};
 use crate::entry::EntryTable;
 use crate::waiting::WaitingKeys;
+use crate::watch::WatchedKeys;
 
 /// Which partition: an index below [`crate::PARTITIONS`].
 pub type PartitionIndex = u16;
@@ -33,6 +34,7 @@ pub(crate) struct Content {
 struct Rare {
     others: Vec<EntryTable>,
     waiting: WaitingKeys,
+    watched: WatchedKeys,
 }
 
 /// One part of the hash space.
@@ -92,6 +94,16 @@ impl Content {
     /// The queues of those who wait for keys here.
     pub(crate) fn waiting_mut(&mut self) -> &mut WaitingKeys {
         &mut self.rare.get_or_insert_default().waiting
+    }
+
+    /// Which keys here are watched, if any are.
+    pub(crate) fn watched(&self) -> Option<&WatchedKeys> {
+        self.rare.as_ref().map(|rare| &rare.watched).filter(|watched| !watched.is_empty())
+    }
+
+    /// The watched keys here.
+    pub(crate) fn watched_mut(&mut self) -> &mut WatchedKeys {
+        &mut self.rare.get_or_insert_default().watched
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) struct Door<'a> {
     pub(super) undo: Option<&'a mut UndoLog>,
     pub(super) logical: usize,
     pub(super) ready: &'a mut Vec<NamedKey>,
+    pub(super) altered: Option<&'a mut Vec<NamedKey>>,
 }
 
 /// When an entry expires, and the first of its members.
@@ -186,13 +187,20 @@ impl Door<'_> {
             let table = self.content.table(self.physical).expect("a place is in a table");
             note_ready(self.content, self.logical, table.entry(place).key(), false, self.ready);
         }
+        if let Some(altered) = &mut self.altered {
+            let table = self.content.table(self.physical).expect("a place is in a table");
+            note(self.logical, table.entry(place).key(), altered);
+        }
     }
 
-    /// Notes a key that came, changed or went, if anybody waits for that.
+    /// Notes a key that came or went, for those who wait for that or heed it.
     #[inline]
     fn rouse(&mut self, entry: EntryRef<'_>, gone: bool) {
         if self.content.waiting().is_some() {
             note_ready(self.content, self.logical, entry.key(), gone, self.ready);
+        }
+        if let Some(altered) = &mut self.altered {
+            note(self.logical, entry.key(), altered);
         }
     }
 
@@ -252,5 +260,13 @@ fn note_ready(
     let heeded = content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone));
     if heeded && !ready.iter().any(|(of, name)| *of == database && **name == *key) {
         ready.push((database, key.into()));
+    }
+}
+
+/// Notes a key, once for steps that follow each other.
+#[cold]
+fn note(database: usize, key: &[u8], keys: &mut Vec<NamedKey>) {
+    if !keys.last().is_some_and(|(of, name)| *of == database && **name == *key) {
+        keys.push((database, key.into()));
     }
 }

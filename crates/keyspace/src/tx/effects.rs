@@ -120,6 +120,13 @@ impl Effects {
         self.recorded
     }
 
+    /// Whether there is anything to tell those who follow the data.
+    #[must_use]
+    pub fn has_followers(&self) -> bool {
+        let expired = !self.expired.is_empty() || !self.expired_members.is_empty();
+        !self.events.is_empty() || self.recorded && (self.changes > 0 || expired)
+    }
+
     /// What the journal gets.
     #[must_use]
     pub fn propagation(&self) -> &Propagation {

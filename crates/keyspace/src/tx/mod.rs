@@ -12,6 +12,7 @@
 //! - an expired key is absent for every method here, and removed as an effect of its own;
 //! - every change passes `Door::before_change`.
 
+mod altered;
 mod container;
 mod door;
 mod effects;
@@ -44,6 +45,7 @@ use crate::keyspace::{Keyspace, Location};
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
+use altered::Altered;
 use door::Door;
 use undo::UndoLog;
 
@@ -102,6 +104,8 @@ pub struct Tx {
     visited: Lsn,
     /// Keys that somebody waits for and that came, changed or went.
     ready: Vec<NamedKey>,
+    /// Keys that were altered, where somebody heeds that.
+    altered: Altered,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
 }
@@ -153,6 +157,7 @@ impl Tx {
             beyond: RefCell::default(),
             visited: 0,
             ready: Vec::new(),
+            altered: Altered::begin(keyspace),
             hint: (0, 0, Location { partition: 0, position: 0 }),
         }
     }
@@ -259,6 +264,9 @@ impl Tx {
             self.collect_stale(&stale);
         }
         self.report_missed();
+        if self.has_altered() {
+            self.settle_altered();
+        }
     }
 
     /// What a command changed, for a transaction of several, each of which propagates in its own
@@ -387,6 +395,7 @@ impl Tx {
             undo: self.undo.as_mut(),
             logical: self.options.database,
             ready: &mut self.ready,
+            altered: self.altered.notes(),
         };
         Some((door, &self.access))
     }

@@ -38,6 +38,13 @@ impl UndoLog {
 }
 
 impl Tx {
+    /// Undoes everything and keeps the locks: the transaction begins again where it is.
+    pub fn start_over(&mut self) {
+        self.roll_back();
+        self.undo = Some(UndoLog::default());
+        self.ready.clear();
+    }
+
     /// Puts back everything the transaction changed, and forgets its effects.
     pub(super) fn roll_back(&mut self) {
         let log = self.undo.take().expect("only undoable transactions meet undeclared keys");
@@ -53,6 +60,7 @@ impl Tx {
         self.counted = Counted::default();
         self.stale.borrow_mut().clear();
         self.missed.borrow_mut().clear();
+        self.altered.forget();
     }
 
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {

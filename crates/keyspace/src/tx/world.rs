@@ -17,6 +17,7 @@ impl Tx {
         self.require_world()?;
         self.rouse_database(self.options.database, true);
         let database = self.physical;
+        self.alter_database(self.options.database, &[database]);
         let removed = self.keyspace.len(self.options.database);
         if removed == 0 {
             return Ok(0);
@@ -57,6 +58,9 @@ impl Tx {
     /// Exchanges two logical databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) -> Result<(), Refusal> {
         self.require_world()?;
+        let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
+        self.alter_database(one, &physical);
+        self.alter_database(other, &physical);
         self.keyspace.swap(one, other);
         self.physical = self.keyspace.physical(self.options.database);
         self.rouse_database(one, false);

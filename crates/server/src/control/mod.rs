@@ -16,9 +16,8 @@ pub(crate) mod server;
 
 use commands::Command;
 use keyspace::Refusal;
-use proto::{Args, OwnedArgs, Reply};
+use proto::{Args, Reply};
 
-use crate::heavy::Call;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
@@ -33,18 +32,10 @@ pub(crate) struct Context<'a> {
     pub(crate) entry: &'static Entry,
 }
 
-impl Context<'_> {
-    /// Leaves the work to a heavy-work thread, where it may wait; the reply comes from there.
-    pub(crate) fn run_elsewhere(
-        &self,
-        args: Args<'_>,
-        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-    ) -> Next {
-        let (server, entry, resp) = (self.server, self.entry, self.session.resp);
-        let call = Call { server, entry, args: OwnedArgs::from(args), resp };
-        Next::Wait(Stage::Elsewhere(server.heavy.run(call, work)))
-    }
-}
+/// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
+/// that it may come in at.
+pub(crate) type ControlWork =
+    Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
 
 /// What comes after a control command.
 pub(crate) enum Next {
@@ -54,6 +45,26 @@ pub(crate) enum Next {
     Close,
     /// The reply comes later: the session waits.
     Wait(Stage),
+    /// The reply comes from a heavy-work thread.
+    Elsewhere(ControlWork),
+    /// As `Elsewhere`, with locks of its own: not for where some are held.
+    Visit(ControlWork),
+}
+
+impl Next {
+    /// Leaves work to a heavy-work thread.
+    pub(crate) fn elsewhere(
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+    ) -> Self {
+        Self::Elsewhere(Box::new(work))
+    }
+
+    /// Leaves work to a heavy-work thread that takes locks there.
+    pub(crate) fn visit(
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+    ) -> Self {
+        Self::Visit(Box::new(work))
+    }
 }
 
 /// What runs a control command.
@@ -72,4 +83,5 @@ pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
     module::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,
+    crate::unit::CONTROL_COMMANDS,
 ];

@@ -223,6 +223,9 @@ impl Future for Serve {
         {
             this.leave_queues(*blocked);
         }
+        if let Poll::Ready(Exit::Closed) = &driven {
+            this.session.end_transaction(this.worker.server);
+        }
         driven.map(|exit| this.worker.session_over(this.session.client.id, exit))
     }
 }

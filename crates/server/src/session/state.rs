@@ -10,6 +10,8 @@ use proto::Resp;
 
 use crate::clients::{Client, client_flags};
 use crate::control::fieldsets::Fieldsets;
+use crate::server::Server;
+use crate::unit::Pending;
 
 /// The state of one client's session.
 #[derive(Clone)]
@@ -22,6 +24,8 @@ pub(crate) struct Session {
     /// To be closed once the replies due have left.
     pub(crate) closing: bool,
     pub(crate) reply_mode: ReplyMode,
+    /// What waits for EXEC, and what is watched.
+    pub(crate) pending: Option<Box<Pending>>,
     /// `CLIENT NO-TOUCH`.
     pub(crate) no_touch: bool,
     /// What HIMPORT PREPARE has named.
@@ -53,6 +57,7 @@ impl Session {
             authenticated,
             closing: false,
             reply_mode: ReplyMode::On,
+            pending: None,
             no_touch: false,
             fieldsets: Fieldsets::default(),
             seen: 0,
@@ -88,6 +93,25 @@ impl Session {
     pub(crate) fn authenticate(&mut self, is_known: bool) {
         self.authenticated = is_known;
         self.client.live.authenticated.store(is_known, Ordering::Relaxed);
+    }
+
+    /// Forgets what was queued and what is watched.
+    pub(crate) fn end_transaction(&mut self, server: &'static Server) {
+        if let Some(pending) = self.pending.take() {
+            pending.end(server);
+            self.show_pending();
+        }
+    }
+
+    /// Shows in CLIENT LIST what is queued and watched.
+    pub(crate) fn show_pending(&self) {
+        Pending::show(self.pending.as_deref(), &self.client.live);
+    }
+
+    /// Whether commands are queued for EXEC.
+    #[inline]
+    pub(crate) fn is_queueing(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_queueing())
     }
 
     /// Whether what the present command writes reaches the client.

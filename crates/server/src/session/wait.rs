@@ -10,17 +10,18 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
-use keyspace::{Acquisition, EmptyReply, Lsn};
+use keyspace::{Acquisition, Lsn};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
-use crate::blocking::{Place, Served, Waiting};
+use crate::blocking::{self, Place, Served, Waiting};
 use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::execute::{self, Grant, Round};
 use crate::table::Entry;
+use crate::unit::Program;
 
 /// What the session awaits.
 pub(crate) enum Stage {
@@ -68,6 +69,8 @@ pub(crate) struct Ran {
     pub(crate) args: OwnedArgs,
     pub(crate) micros: u64,
     pub(crate) failed: bool,
+    /// The program that it was, if it was one, with what its own commands have to be booked for.
+    pub(crate) program: Option<Box<dyn Program>>,
 }
 
 /// A blocking command that waits.
@@ -90,10 +93,7 @@ impl Blocked {
     pub(crate) fn on_keys(waiting: Waiting, entry: &'static Entry) -> Self {
         let Waiting { place, left, on_timeout } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
-        let on_timeout: fn(&mut Reply<'_>) = match on_timeout {
-            EmptyReply::Null => |reply| reply.null(),
-            EmptyReply::NullArray => |reply| reply.null_array(),
-        };
+        let on_timeout = blocking::empty_reply(on_timeout);
         Self { until, on_timeout, keys: Some((place, entry)) }
     }
 }
@@ -220,8 +220,11 @@ impl Serve {
         }
     }
 
-    fn book(&self, ran: &Ran, reply_bytes: u64) {
+    fn book(&mut self, ran: &Ran, reply_bytes: u64) {
         let worker = &*self.worker;
+        if let Some(program) = &ran.program {
+            program.book(worker, &mut self.session);
+        }
         let (session, args) = (&self.session, ran.args.as_args());
         execute::account(worker, session, ran.entry, args, ran.micros, reply_bytes);
         if ran.failed {

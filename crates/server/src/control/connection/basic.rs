@@ -95,7 +95,7 @@ pub(super) const QUIT: ControlCommand = Command {
         summary: "Closes the connection.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE),
         deprecated: Some(("7.2.0", "just closing the connection")),
         ..Spec::BASE
     },
@@ -116,7 +116,7 @@ pub(super) const RESET: ControlCommand = Command {
         summary: "Resets the connection.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -127,6 +127,7 @@ pub(super) const RESET: ControlCommand = Command {
 fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (server, session) = (context.server, &mut *context.session);
     server.watchers.remove(&session.client);
+    session.end_transaction(server);
     session.select(0);
     session.speak(Resp::Two);
     session.authenticate(server.config.get(REQUIREPASS).is_empty());

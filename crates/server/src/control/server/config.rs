@@ -76,9 +76,9 @@ const SET: ControlCommand = Command {
     run: set,
 };
 
-fn set(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn set(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (server, is_local) = (context.server, context.session.is_local);
-    Ok(context.run_elsewhere(args, move |_, args, reply| {
+    Ok(Next::elsewhere(move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
         let changed = effects::change_config(server, &pairs, is_local);
         changed.map_err(|error| Refusal::owned(error.line()))?;
@@ -101,9 +101,9 @@ const REWRITE: ControlCommand = Command {
     run: rewrite,
 };
 
-fn rewrite(context: &mut Context<'_>, args: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(context.run_elsewhere(args, move |_, _, reply| {
+    Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.config_turn.lock().expect("no critical section here panics");
         if let Err(error) = server.config.rewrite(None) {
             log_warning!(server.log, "CONFIG REWRITE failed: {error}");

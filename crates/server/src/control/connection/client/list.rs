@@ -86,7 +86,7 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let viewer = Viewer::of(context);
     if context.server.clients.len() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
-        return Ok(context.run_elsewhere(args, work));
+        return Ok(Next::elsewhere(work));
     }
     list_all(viewer, args, reply)?;
     Ok(Next::Done)
@@ -110,6 +110,7 @@ pub(super) fn flags_of(client: &Client) -> String {
     let has = |flag| client.has_flag(flag);
     let letters = [
         ('O', has(client_flags::MONITOR)),
+        ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),
         ('c', has(client_flags::CLOSING)),
         ('U', client.peer == Peer::Unix),
@@ -157,7 +158,7 @@ impl<'a> Lister<'a> {
         let _ = writeln!(
             line,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
-             ssub=0 multi=-1 watch=0 qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem=0 \
+             ssub=0 multi={} watch={} qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem={} \
              rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
              resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
              tot-cmds={}",
@@ -170,8 +171,11 @@ impl<'a> Lister<'a> {
             (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
             flags_of(client),
             live.database.load(Ordering::Relaxed),
+            live.queued.load(Ordering::Relaxed),
+            live.watched.load(Ordering::Relaxed),
+            number(&live.queued_bytes),
             u8::from(output > 0),
-            fixed + query + output + arguments as u64,
+            fixed + query + output + arguments as u64 + number(&live.queued_bytes),
             if output > 0 { "rw" } else { "r" },
             self.commands.get(&command).copied().unwrap_or("NULL"),
             text(names.user.as_deref().unwrap_or(DEFAULT_USER)),

@@ -24,11 +24,11 @@ const STEP: usize = 256;
 
 pub(super) fn of_everything(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let keyspace = context.server.keyspace;
-    Ok(context.run_elsewhere(args, move |lane, _, reply| {
+    Ok(Next::visit(move |lane, _, reply| {
         let mut sum = Signature::default();
         for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
             add_database(keyspace, lane, database, &mut sum);
@@ -56,11 +56,11 @@ fn add_database(keyspace: &'static Keyspace, lane: usize, database: usize, sum: 
 
 pub(super) fn of_values(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (keyspace, database) = (context.server.keyspace, context.session.database);
-    Ok(context.run_elsewhere(args, move |lane, args, reply| {
+    Ok(Next::visit(move |lane, args, reply| {
         let keys = args.skip(2);
         reply.array(keys.len());
         visiting(keyspace, lane, database, |tx| {

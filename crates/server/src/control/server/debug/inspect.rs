@@ -18,10 +18,10 @@ const PAYLOAD_FRAME: usize = 11;
 
 pub(super) fn object(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, args, |tx, entry, reply| {
+    Ok(look(context, |tx, entry, reply| {
         let length = persist::dump::dump(entry).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
@@ -37,10 +37,10 @@ pub(super) fn object(
 
 pub(super) fn sdslen(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, args, |_, entry, reply| {
+    Ok(look(context, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
             Some(Text::Large(blob)) => blob.len(),
@@ -61,11 +61,11 @@ pub(super) fn sdslen(
 /// Writes the elements of a listpack to the log, one a line; Redis writes to where it was started.
 pub(super) fn listpack(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let log = &context.server.log;
-    Ok(look(context, args, |_, entry, reply| {
+    Ok(look(context, |_, entry, reply| {
         if !entry.encoding_name().starts_with("listpack") {
             return Err(Refusal::error("ERR Not a listpack encoded object."));
         }
@@ -85,10 +85,10 @@ pub(super) fn listpack(
 /// No kind of value that there is yet has a hash table of its own.
 pub(super) fn table_of_key(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, args, |_, _, _| {
+    Ok(look(context, |_, _, _| {
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
@@ -98,11 +98,10 @@ pub(super) fn table_of_key(
 /// Looks at the entry of the key that the third argument names.
 fn look(
     context: &Context<'_>,
-    args: Args<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
 ) -> Next {
     let (keyspace, database) = (context.server.keyspace, context.session.database);
-    context.run_elsewhere(args, move |lane, args, reply| {
+    Next::visit(move |lane, args, reply| {
         visiting(keyspace, lane, database, |tx| {
             tx.visit_keys([&args[2]]);
             let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
@@ -124,7 +123,7 @@ pub(super) fn table_of_database(
         Some(word) => word.eq_ignore_ascii_case(b"full"),
         None => false,
     };
-    Ok(context.run_elsewhere(args, move |lane, _, reply| {
+    Ok(Next::visit(move |lane, _, reply| {
         let shapes = Shapes::of(keyspace, lane, database);
         reply.verbatim("txt", shapes.report(keyspace, database, full).as_bytes());
         Ok(())

@@ -25,7 +25,7 @@ pub(super) fn populate(
     if size.is_some_and(|size| size > server.config.get(PROTO_MAX_BULK_LEN)) {
         return Err(TOO_LONG);
     }
-    Ok(context.run_elsewhere(args, move |lane, args, reply| {
+    Ok(Next::visit(move |lane, args, reply| {
         let mut value = Vec::new();
         value.try_reserve(size.unwrap_or(0)).map_err(|_| OUT_OF_MEMORY)?;
         let mut key = Vec::new();

@@ -48,7 +48,7 @@ pub(super) fn sleep(
         let mut output = Output::new();
         Reply::new(&mut output, resp).ok();
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let ran = Ran { entry, args, micros, failed: false };
+        let ran = Ran { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
         let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
     });
@@ -62,7 +62,7 @@ pub(super) fn stop_world(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
-    Ok(context.run_elsewhere(args, move |_, _, reply| {
+    Ok(Next::visit(move |_, _, reply| {
         busy::stop_world(keyspace, time);
         reply.ok();
         Ok(())
@@ -126,11 +126,11 @@ pub(super) fn change_replication_id(
 /// CONFIG REWRITE with all options, also those at their default.
 pub(super) fn rewrite_all(
     context: &mut Context<'_>,
-    args: Args<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(context.run_elsewhere(args, move |_, _, reply| {
+    Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.config_turn.lock().expect("no critical section here panics");
         let failed = |error| {
             let error = format!("{error}");
@@ -160,12 +160,12 @@ const TRIALS: usize = 100_000;
 
 /// Matches random patterns with random texts; the test is that it ends.
 pub(super) fn test_patterns(
-    context: &mut Context<'_>,
-    args: Args<'_>,
+    _: &mut Context<'_>,
+    _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     const LETTERS: &[u8] = b"ab*?[]^-\\";
-    Ok(context.run_elsewhere(args, |_, _, reply| {
+    Ok(Next::elsewhere(|_, _, reply| {
         let mut random = Random::from_entropy();
         let mut text = |longest: u64| -> Vec<u8> {
             let length = random.below(longest);

@@ -1,0 +1,124 @@
+//! Which keys a transaction alters, for those who heed it: watches, and caches of clients.
+//!
+//! Invariant: nobody is told of a key that a command opened and left as it was; with nobody who
+//! heeds, nothing is gathered.
+
+use std::sync::Arc;
+
+use super::{NamedKey, Tx};
+use crate::keyspace::{Keyspace, Location, PARTITIONS};
+use crate::lock::partition::{Content, PartitionIndex};
+use crate::watch::Watch;
+
+/// The keys that a transaction altered so far.
+#[derive(Default)]
+pub(super) struct Altered {
+    /// Whether anybody heeds.
+    is_heeded: bool,
+    keys: Vec<NamedKey>,
+    /// How many of them are those of commands that are over.
+    settled: usize,
+    /// Keys and members that had expired when the last command was over.
+    expired: u64,
+}
+
+impl Altered {
+    #[inline]
+    pub(super) fn begin(keyspace: &Keyspace) -> Self {
+        Self { is_heeded: keyspace.changes_are_heeded(), ..Self::default() }
+    }
+
+    /// Where a door notes keys, if it is to.
+    #[inline]
+    pub(super) fn notes(&mut self) -> Option<&mut Vec<NamedKey>> {
+        self.is_heeded.then_some(&mut self.keys)
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self { is_heeded: self.is_heeded, ..Self::default() };
+    }
+}
+
+impl Tx {
+    /// Whether keys were altered that somebody heeds.
+    #[inline]
+    #[must_use]
+    pub fn has_altered(&self) -> bool {
+        !self.altered.keys.is_empty()
+    }
+
+    /// The keys that the transaction's commands altered, with their logical databases.
+    #[must_use]
+    pub fn altered(&self) -> &[(usize, Box<[u8]>)] {
+        &self.altered.keys
+    }
+
+    /// Enters a watch at a key of the present database, whose lock is held.
+    pub fn watch(&mut self, key: &[u8], watch: &Arc<Watch>) {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let content =
+            self.grant.content_mut(partition).expect("the locks of watched keys are held");
+        content.watched_mut().add(database, key, watch);
+    }
+
+    /// Takes a watch off a key of a database.
+    pub fn unwatch(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+        let partition = self.locate(key).partition;
+        let content =
+            self.grant.content_mut(partition).expect("the locks of watched keys are held");
+        if content.watched().is_some() {
+            content.watched_mut().remove(database, key, watch);
+        }
+    }
+
+    /// Whether a key of a database is still there though its time is over.
+    #[must_use]
+    pub fn has_lapsed(&self, database: usize, key: &[u8]) -> bool {
+        let Location { partition, position } = self.keyspace.locate(key);
+        let content = self.grant.content(partition);
+        let table = content.and_then(|it| it.table(self.keyspace.physical(database)));
+        let found = table.and_then(|table| table.find(position, key));
+        found.is_some_and(|found| self.is_over(found.entry))
+    }
+
+    /// Breaks the watches of all keys that were altered.
+    pub fn break_watches(&mut self) {
+        for (database, key) in &self.altered.keys {
+            let partition = self.keyspace.locate(key).partition;
+            if let Some(watched) = self.grant.content(partition).and_then(Content::watched) {
+                watched.break_up(*database, key);
+            }
+        }
+    }
+
+    /// A command is over: if it changed nothing, the keys it opened are not altered.
+    #[cold]
+    pub(super) fn settle_altered(&mut self) {
+        let expired = self.counted.expired.get() + self.counted.expired_members.get();
+        let altered = &mut self.altered;
+        if self.effects.changes() == 0 && expired == altered.expired {
+            altered.keys.truncate(altered.settled);
+        }
+        (altered.settled, altered.expired) = (altered.keys.len(), expired);
+    }
+
+    /// Notes the watched keys of a database that are in any of these physical ones, before it is
+    /// flushed or swapped.
+    pub(super) fn alter_database(&mut self, database: usize, physical: &[usize]) {
+        if !self.altered.is_heeded {
+            return;
+        }
+        for index in 0..PARTITIONS as PartitionIndex {
+            let Some(content) = self.grant.content(index) else { continue };
+            let Some(watched) = content.watched() else { continue };
+            let is_there = |key: &&[u8]| {
+                let position = self.keyspace.locate(key).position;
+                let tables = physical.iter().filter_map(|&it| content.table(it));
+                tables.into_iter().any(|table| table.find(position, key).is_some())
+            };
+            let altered = watched.keys(database).filter(is_there);
+            let named = altered.map(|key| -> NamedKey { (database, key.into()) });
+            self.altered.keys.extend(named);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Who watches which key: the clients between WATCH and EXEC.
+//!
+//! A watch is one flag per client, entered at each of its keys in their partitions, under their
+//! locks. Whoever changes such a key breaks the watch in its own commit, before the lock is free.
+//!
+//! Invariant: a watch that is whole while its keys' locks are held is of keys that nobody changed
+//! since they were entered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::keyspace::Keyspace;
+
+/// What a client watches with: whole until one of its keys changes.
+pub struct Watch {
+    broken: AtomicBool,
+    _heed: Heed,
+}
+
+/// Somebody who wants to know which keys change, as long as it lives.
+pub struct Heed {
+    heedful: &'static AtomicU32,
+}
+
+/// The watched keys of a partition, by logical database and name.
+#[derive(Default)]
+pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<Arc<Watch>>>);
+
+/// A key of a logical database.
+type NamedKey = (usize, Box<[u8]>);
+
+impl Watch {
+    /// A watch that nothing has broken yet.
+    #[must_use]
+    pub fn new(keyspace: &'static Keyspace) -> Arc<Self> {
+        Arc::new(Self { broken: AtomicBool::new(false), _heed: keyspace.heed_changes() })
+    }
+
+    /// Whether a watched key changed.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    fn break_up(&self) {
+        self.broken.store(true, Ordering::Release);
+    }
+}
+
+impl Heed {
+    /// One more is counted.
+    pub(crate) fn begin(heedful: &'static AtomicU32) -> Self {
+        heedful.fetch_add(1, Ordering::Relaxed);
+        Self { heedful }
+    }
+}
+
+impl Drop for Heed {
+    fn drop(&mut self) {
+        self.heedful.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl WatchedKeys {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Enters a watch at a key, once.
+    pub(crate) fn add(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+        let watches = self.0.entry((database, key.into())).or_default();
+        if !watches.iter().any(|other| Arc::ptr_eq(other, watch)) {
+            watches.push(Arc::clone(watch));
+        }
+    }
+
+    /// Takes a watch off a key.
+    pub(crate) fn remove(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+        let name = (database, key.into());
+        let Some(watches) = self.0.get_mut(&name) else { return };
+        watches.retain(|other| !Arc::ptr_eq(other, watch));
+        if watches.is_empty() {
+            self.0.remove(&name);
+        }
+    }
+
+    /// Breaks all watches of a key.
+    pub(crate) fn break_up(&self, database: usize, key: &[u8]) {
+        let watches = self.0.get(&(database, Box::from(key)));
+        watches.into_iter().flatten().for_each(|watch| watch.break_up());
+    }
+
+    /// The watched keys of a database.
+    pub(crate) fn keys(&self, database: usize) -> impl Iterator<Item = &[u8]> {
+        self.0.keys().filter(move |(of, _)| *of == database).map(|(_, key)| &**key)
+    }
+}

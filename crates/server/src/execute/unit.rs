@@ -1,0 +1,137 @@
+//! One request that is a unit: its locks, its runs, and where they go on.
+//!
+//! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
+
+use keyspace::{Acquisition, HeavyPass, Refusal, Tx, TxOptions};
+use proto::Mark;
+
+use super::{Request, Round, Step};
+use crate::busy::Hold;
+use crate::heavy::Errand;
+use crate::session::Stage;
+use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit};
+
+/// The locks of a request, if they have come.
+type Granted = Option<(Acquisition, Round)>;
+
+impl Request<'_> {
+    /// Runs a program, or leaves it until its locks are there.
+    pub(super) fn run_unit(&mut self, prepare: Prepare, grant: Granted) -> Step {
+        let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
+        let asked = Asked { server, entry, resp, session: Some(&mut *self.session) };
+        let mut program = match prepare(asked, self.args) {
+            Ok(program) => program,
+            Err(refusal) => {
+                self.refuse(&refusal);
+                return Step::Done;
+            }
+        };
+        let needs = program.needs();
+        let (acquisition, mut round) = match grant {
+            Some(granted) => granted,
+            None => {
+                let mut acquisition = self.acquisition(&needs);
+                let is_there =
+                    !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt();
+                if !is_there {
+                    return self.park(acquisition, Round::default());
+                }
+                (acquisition, Round::default())
+            }
+        };
+        let tx = Tx::begin(
+            acquisition,
+            TxOptions {
+                lane: self.worker.lane,
+                database: self.session.database,
+                now: round.now.unwrap_or_else(|| self.worker.now_ms()),
+                sees_expired: self.sees_expired(),
+                touches: !self.session.no_touch,
+                undoable: needs.undoable,
+                heavy: false,
+            },
+        );
+        let mark = self.out.mark();
+        let mut unit = Unit::begin(server, tx);
+        loop {
+            let mut place = Place::Worker(self.worker, &mut *self.session);
+            match unit.carry_out(&mut *program, &mut place, self.out) {
+                Ok(seen) => {
+                    program.leave(self.session);
+                    self.session.see(seen);
+                    program.book(self.worker, self.session);
+                    if program.has_failed() {
+                        self.note_failure();
+                    }
+                    return Step::Done;
+                }
+                Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
+                Err(_) if !unit.hurries() => unreachable!("who takes its time is never heavy"),
+                Err(_) => match self.move_away(unit, program, mark, &needs, &mut round) {
+                    Ok(step) => return step,
+                    Err((stays, its_program)) => (unit, program) = (*stays, its_program),
+                },
+            }
+        }
+    }
+
+    fn acquisition(&self, needs: &Needs) -> Acquisition {
+        let keyspace = self.worker.server.keyspace;
+        if needs.world {
+            return Acquisition::of_world(keyspace);
+        }
+        Acquisition::of_partitions(keyspace, needs.partitions.clone())
+    }
+
+    /// Undoes it all, and waits for the locks that it turned out to need.
+    #[cold]
+    fn widen(&mut self, unit: Unit, program: &mut dyn Program, mark: Mark, round: &Round) -> Step {
+        self.out.truncate(mark);
+        program.restart(&mut Place::Worker(self.worker, &mut *self.session));
+        self.session.select(unit.home());
+        let tx = unit.into_tx();
+        let now = Some(tx.now());
+        let acquisition = tx.widen(round.number);
+        self.park(acquisition, Round { number: round.number + 1, now, pass: None })
+    }
+
+    /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
+    /// waits; if it cannot wait any more or cannot move, it comes back to go on here.
+    #[cold]
+    fn move_away(
+        &mut self,
+        mut unit: Unit,
+        mut program: Box<dyn Program>,
+        mark: Mark,
+        needs: &Needs,
+        round: &mut Round,
+    ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
+        let server = unit.server;
+        let mut pass = None;
+        if !program.may_move() {
+            unit.take_time();
+            return Err((Box::new(unit), program));
+        }
+        // Who has the world needs no leave, and would wait for itself.
+        if !unit.tx.has_world() {
+            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::request(server.keyspace));
+            if !asked.is_admitted() && unit.is_fresh() {
+                let (number, now) = (round.number, Some(unit.tx.now()));
+                self.out.truncate(mark);
+                drop(unit);
+                let round = Round { number, now, pass: Some(asked) };
+                return Ok(self.park(self.acquisition(needs), round));
+            }
+            if !asked.is_admitted() {
+                unit.take_time();
+                return Err((Box::new(unit), program));
+            }
+            pass = Some(asked);
+        }
+        program.leave(self.session);
+        let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions.clone());
+        let output = self.out.split_off(mark);
+        let errand = Errand { pass, hold, unit, program, output, entry: self.entry };
+        Ok(Step::Wait(Stage::Elsewhere(server.heavy.run_errand(errand, self.args.into()))))
+    }
+}

@@ -1,0 +1,233 @@
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//!
+//! Invariant: none of them is ever queued but UNWATCH, which then does nothing.
+
+use commands::Access;
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::keys::all_from;
+use keyspace::Refusal;
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
+
+use super::pending::Watching;
+use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
+use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+use crate::session::Session;
+
+/// Those that run as a unit.
+pub(crate) const COMMANDS: &[&UnitCommand] = &[&DISCARD, &EXEC, &UNWATCH, &WATCH];
+
+/// Those that only change their session.
+pub(crate) const CONTROL_COMMANDS: &[&ControlCommand] = &[&MULTI];
+
+/// What all have in common.
+const COMMON: Spec = Spec {
+    since: "1.2.0",
+    group: Group::Transactions,
+    flags: Flags::NOSCRIPT
+        .and(Flags::LOADING)
+        .and(Flags::STALE)
+        .and(Flags::FAST)
+        .and(Flags::ALLOW_BUSY),
+    ..Spec::BASE
+};
+
+const NESTED: Refusal = Refusal::error("ERR MULTI calls can not be nested");
+const DISCARD_WITHOUT_MULTI: Refusal = Refusal::error("ERR DISCARD without MULTI");
+const WATCH_INSIDE_MULTI: Refusal = Refusal::error("ERR WATCH inside MULTI is not allowed");
+
+const MULTI: ControlCommand = Command {
+    spec: Spec {
+        name: "MULTI",
+        summary: "Starts a transaction.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: multi,
+};
+
+fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let session = &mut *context.session;
+    let pending = session.pending.get_or_insert_default();
+    if pending.is_queueing() {
+        return Err(NESTED);
+    }
+    pending.begin();
+    session.show_pending();
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const EXEC: UnitCommand = Command {
+    spec: Spec {
+        name: "EXEC",
+        summary: "Executes all commands in a transaction.",
+        complexity: "Depends on commands in the transaction",
+        arity: exactly(1),
+        // Its commands are told to who watches before it is.
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::SKIP_SLOWLOG)
+            .and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: exec::prepare,
+};
+
+const DISCARD: UnitCommand = Command {
+    spec: Spec {
+        name: "DISCARD",
+        since: "2.0.0",
+        summary: "Discards a transaction.",
+        complexity: "O(N), when N is the number of queued commands",
+        arity: exactly(1),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |asked, _| {
+        let session = asked.session.ok_or(DISCARD_WITHOUT_MULTI)?;
+        let pending = session.pending.as_ref().filter(|pending| pending.is_queueing());
+        let watching = pending.ok_or(DISCARD_WITHOUT_MULTI)?.watching.clone();
+        Ok(Box::new(Forget { server: asked.server, watching, resp: asked.resp }))
+    },
+};
+
+const UNWATCH: UnitCommand = Command {
+    spec: Spec {
+        name: "UNWATCH",
+        since: "2.2.0",
+        summary: "Forgets about watched keys of a transaction.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |asked, _| {
+        let pending = asked.session.and_then(|session| session.pending.as_ref());
+        // Within EXEC all that was watched is forgotten anyway, once it is over.
+        let pending = pending.filter(|pending| !pending.is_queueing());
+        let watching = pending.and_then(|pending| pending.watching.clone());
+        Ok(Box::new(Forget { server: asked.server, watching, resp: asked.resp }))
+    },
+};
+
+/// The end of a watch and of what was queued.
+struct Forget {
+    server: &'static Server,
+    watching: Option<Watching>,
+    resp: Resp,
+}
+
+impl Program for Forget {
+    fn needs(&self) -> Needs {
+        let watched = self.watching.iter().flat_map(|watching| &watching.keys);
+        let keyspace = self.server.keyspace;
+        let partitions = watched.map(|(_, key)| keyspace.locate(key).partition).collect();
+        Needs { partitions, ..Needs::default() }
+    }
+
+    fn run(&mut self, _: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
+        Reply::new(out, self.resp).ok();
+        Ok(())
+    }
+
+    fn restart(&mut self, _: &mut Place<'_>) {}
+
+    fn committed(&mut self, unit: &mut Unit) {
+        if let Some(watching) = self.watching.take() {
+            watching.end(&mut unit.tx);
+        }
+    }
+
+    fn leave(&mut self, session: &mut Session) {
+        session.pending = None;
+        session.show_pending();
+    }
+}
+
+const WATCH: UnitCommand = Command {
+    spec: Spec {
+        name: "WATCH",
+        since: "2.2.0",
+        syntax: "key [key ...]",
+        summary: "Monitors changes to keys to determine the execution of a transaction.",
+        complexity: "O(1) for every key.",
+        arity: at_least(2),
+        flags: COMMON.flags.and(Flags::IMMEDIATE),
+        keys: &[all_from(1, Access::RO)],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: prepare_watch,
+};
+
+/// A watch that begins, or gets more keys.
+struct Watch {
+    server: &'static Server,
+    watching: Watching,
+    database: usize,
+    args: OwnedArgs,
+    resp: Resp,
+}
+
+fn prepare_watch(asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let Asked { server, resp, session, .. } = asked;
+    let session = session.ok_or(WATCH_INSIDE_MULTI)?;
+    let database = session.database;
+    let pending = session.pending.get_or_insert_default();
+    if pending.is_queueing() {
+        return Err(WATCH_INSIDE_MULTI);
+    }
+    // Others see that somebody heeds what they change before the first key is looked at.
+    let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
+    let watching = Watching { watch: watching.watch.clone(), keys: Vec::new() };
+    Ok(Box::new(Watch { server, watching, database, args: OwnedArgs::from(args), resp }))
+}
+
+impl Program for Watch {
+    fn needs(&self) -> Needs {
+        let keys = self.args.as_args().skip(1);
+        let partition = |key| self.server.keyspace.locate(key).partition;
+        Needs { partitions: keys.iter().map(partition).collect(), ..Needs::default() }
+    }
+
+    fn run(&mut self, unit: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
+        Reply::new(out, self.resp).ok();
+        // A key whose time is over would break the watch when it is removed.
+        for key in self.args.as_args().skip(1).iter() {
+            unit.tx.expire_if_due(key)?;
+        }
+        unit.settle(self.args.as_args());
+        Ok(())
+    }
+
+    fn restart(&mut self, _: &mut Place<'_>) {}
+
+    fn committed(&mut self, unit: &mut Unit) {
+        if self.watching.watch.is_broken() {
+            return;
+        }
+        for key in self.args.as_args().skip(1).iter() {
+            unit.tx.watch(key, &self.watching.watch);
+            self.watching.keys.push((self.database, key.into()));
+        }
+    }
+
+    fn leave(&mut self, session: &mut Session) {
+        let pending = session.pending.get_or_insert_default();
+        if let Some(watching) = &mut pending.watching {
+            for key in self.watching.keys.drain(..) {
+                if !watching.keys.contains(&key) {
+                    watching.keys.push(key);
+                }
+            }
+        }
+        session.show_pending();
+    }
+}

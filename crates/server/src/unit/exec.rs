@@ -1,0 +1,270 @@
+//! EXEC: the commands that a session queued, as one unit.
+//!
+//! Invariant: watched keys are locked with the commands' own, and stay watched until the unit is
+//! committed; so of two transactions that each change what the other watches, one is refused.
+
+use std::sync::Arc;
+
+use commands::Flags;
+use keyspace::Refusal;
+use proto::{Args, Output, Reply, Resp};
+
+use super::pending::{Queue, Queued, Watching};
+use super::{Asked, Needs, Place, Program, Unit};
+use crate::control::{Context, Next};
+use crate::execute;
+use crate::server::Server;
+use crate::session::{Session, Stage};
+use crate::table::Run;
+use crate::worker::Worker;
+
+const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
+const SPOILT: Refusal =
+    Refusal::error("EXECABORT Transaction discarded because of previous errors.");
+const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
+
+/// Queues longer than this are not for a worker, whatever they do.
+const WORKER_QUEUE: usize = 500;
+
+/// A transaction under way.
+struct Exec {
+    server: &'static Server,
+    queue: Arc<Queue>,
+    watching: Option<Watching>,
+    resp: Resp,
+    /// What the commands did that ran already; the next one comes after them.
+    ran: Vec<Ran>,
+    has_begun: bool,
+    /// A nested program that could not go on where it was.
+    nested: Option<Box<dyn Program>>,
+    closes: bool,
+}
+
+/// What a command of the queue cost.
+struct Ran {
+    micros: u64,
+    reply_bytes: u64,
+    failed: bool,
+}
+
+pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let Asked { server, resp, session, .. } = asked;
+    let session = session.ok_or(WITHOUT_MULTI)?;
+    let pending = session.pending.as_mut().ok_or(WITHOUT_MULTI)?;
+    let queue = Arc::clone(pending.queue.as_ref().ok_or(WITHOUT_MULTI)?);
+    if queue.is_spoilt {
+        session.end_transaction(server);
+        return Err(SPOILT);
+    }
+    let watching = pending.watching.clone();
+    let (ran, nested) = (Vec::with_capacity(queue.commands.len()), None);
+    let (has_begun, closes) = (false, false);
+    Ok(Box::new(Exec { server, queue, watching, resp, ran, has_begun, nested, closes }))
+}
+
+impl Program for Exec {
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        for Queued { entry, args, location } in &self.queue.commands {
+            match location {
+                Some(location) => needs.partitions.push(location.partition),
+                None => needs.add(self.server, entry, args.as_args()),
+            }
+        }
+        let keyspace = self.server.keyspace;
+        let watched = self.watching.iter().flat_map(|watching| &watching.keys);
+        needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition));
+        needs
+    }
+
+    fn run(
+        &mut self,
+        unit: &mut Unit,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        if !self.has_begun {
+            if !self.is_watch_whole(unit) {
+                // Nothing runs, and nothing is booked.
+                self.queue = Arc::default();
+                Reply::new(out, self.resp).null_array();
+                return Ok(());
+            }
+            if unit.hurries() && self.may_move() && self.queue.commands.len() > WORKER_QUEUE {
+                return Err(Refusal::Heavy);
+            }
+            self.has_begun = true;
+            Reply::new(out, self.resp).array(self.queue.commands.len());
+        }
+        let queue = Arc::clone(&self.queue);
+        while let Some(queued) = queue.commands.get(self.ran.len()) {
+            let (clock, length) = (self.server.keyspace.clock(), out.len());
+            let started = clock.monotonic_us();
+            let failed = self.step(queued, unit, place, out)?;
+            let micros = u64::try_from(clock.monotonic_us() - started).unwrap_or(0);
+            let reply_bytes = (out.len() - length) as u64;
+            self.ran.push(Ran { micros, reply_bytes, failed });
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, place: &mut Place<'_>) {
+        self.ran.clear();
+        self.nested = None;
+        self.has_begun = false;
+        if let Place::Worker(_, session) = place {
+            session.speak(self.resp);
+        }
+    }
+
+    fn committed(&mut self, unit: &mut Unit) {
+        if let Some(watching) = self.watching.take() {
+            watching.end(&mut unit.tx);
+        }
+    }
+
+    fn leave(&mut self, session: &mut Session) {
+        // The watch ends under the locks of its keys, when all is done.
+        session.pending = None;
+        session.show_pending();
+    }
+
+    fn may_move(&self) -> bool {
+        let left = self.queue.commands.get(self.ran.len()..).unwrap_or_default();
+        left.iter().all(|queued| {
+            let needs_session = queued.entry.spec.flags.has(Flags::USES_FIELDSET);
+            !matches!(queued.entry.run, Run::Control(_)) && !needs_session
+        })
+    }
+
+    fn book(&self, worker: &Worker, session: &mut Session) {
+        for (queued, ran) in self.queue.commands.iter().zip(&self.ran) {
+            let (entry, args) = (queued.entry, queued.args.as_args());
+            execute::account(worker, session, entry, args, ran.micros, ran.reply_bytes);
+            if ran.failed {
+                worker.server.stats.failed(worker.lane, entry.id);
+            }
+        }
+        if self.closes {
+            session.close();
+        }
+    }
+}
+
+impl Exec {
+    fn is_watch_whole(&self, unit: &Unit) -> bool {
+        let Some(watching) = &self.watching else { return true };
+        let lapsed = |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key);
+        !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
+    }
+
+    /// Runs one command; whether it failed.
+    fn step(
+        &mut self,
+        queued: &Queued,
+        unit: &mut Unit,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        loop {
+            let args = queued.args.as_args();
+            let result = match queued.entry.run {
+                Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
+                    let Place::Worker(_, session) = place else { unreachable!("it may not move") };
+                    match session.fieldsets.expand(args) {
+                        Ok(args) => {
+                            unit.call(queued.entry, handler, args.as_args(), self.resp, out)
+                        }
+                        Err(refusal) => return Ok(self.refuse(&refusal, out)),
+                    }
+                }
+                Run::Data(handler) => {
+                    if let Some(location) = queued.location {
+                        unit.tx.hint(&args[1], location);
+                    }
+                    unit.call(queued.entry, handler, args, self.resp, out)
+                }
+                Run::Control(_) => return Ok(self.control(queued, unit, place, out)),
+                Run::Unit(_) => self.run_nested(queued, unit, place, out),
+            };
+            match result {
+                Err(Refusal::Heavy) if unit.hurries() && !self.may_move() => unit.take_time(),
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs a control command, which only a worker can; whether it failed.
+    fn control(
+        &mut self,
+        queued: &Queued,
+        unit: &mut Unit,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let (Run::Control(handler), Place::Worker(worker, session)) = (queued.entry.run, place)
+        else {
+            unreachable!("it may not move");
+        };
+        let (server, entry, args) = (self.server, queued.entry, queued.args.as_args());
+        let mark = out.mark();
+        let mut reply = Reply::new(out, session.resp);
+        let mut context = Context { server, worker, session, entry };
+        let refusal = match handler(&mut context, args, &mut reply) {
+            Ok(Next::Done) => None,
+            Ok(Next::Close) => {
+                self.closes = true;
+                None
+            }
+            // Nobody waits here: the wait is over at once.
+            Ok(Next::Wait(Stage::Blocked(blocked))) => {
+                (blocked.on_timeout)(&mut reply);
+                None
+            }
+            Ok(Next::Elsewhere(work)) => work(worker.lane, args, &mut reply).err(),
+            Ok(Next::Wait(_) | Next::Visit(_)) => Some(WAITS),
+            Err(refusal) => Some(refusal),
+        };
+        self.resp = session.resp;
+        unit.tx.switch_database(session.database);
+        let Some(refusal) = refusal else { return false };
+        out.truncate(mark);
+        self.refuse(&refusal, out)
+    }
+
+    /// Runs a command that is a unit of its own, such as a script; whether it failed.
+    fn run_nested(
+        &mut self,
+        queued: &Queued,
+        unit: &mut Unit,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let Run::Unit(prepare) = queued.entry.run else { unreachable!("it was looked at") };
+        let mut program = match self.nested.take() {
+            Some(program) => program,
+            None => {
+                let session = match place {
+                    Place::Worker(_, session) => Some(&mut **session),
+                    Place::Heavy => None,
+                };
+                let (server, entry, resp) = (self.server, queued.entry, self.resp);
+                match prepare(Asked { server, entry, resp, session }, queued.args.as_args()) {
+                    Ok(program) => program,
+                    Err(refusal) => return Ok(self.refuse(&refusal, out)),
+                }
+            }
+        };
+        let result = program.run(unit, place, out);
+        if let Err(refusal) = result {
+            self.nested = Some(program);
+            return Err(refusal);
+        }
+        Ok(program.has_failed())
+    }
+
+    fn refuse(&self, refusal: &Refusal, out: &mut Output) -> bool {
+        self.server.refuse(refusal, &mut Reply::new(out, self.resp));
+        true
+    }
+}

@@ -1,0 +1,260 @@
+//! Units: several commands that run as one transaction, as EXEC and scripts have it.
+//!
+//! A program names what it locks, runs its commands one after the other on a `Unit`, and may be
+//! begun again: when it turns out to need more locks, all it did is undone.
+//!
+//! Invariants: a unit's changes leave in one record, with its locks still held; until then nobody
+//! is told anything of them.
+
+mod commands;
+mod exec;
+mod pending;
+
+use keyspace::{Effects, Lsn, PartitionSet, Refusal, Tx};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
+
+use ::commands::declare::Command;
+use ::commands::{Flags, Handler, Plan};
+
+pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
+pub(crate) use pending::Pending;
+
+use crate::blocking;
+use crate::commit;
+use crate::journal::Deed;
+use crate::server::Server;
+use crate::session::Session;
+use crate::table::{Entry, Run};
+use crate::worker::Worker;
+
+/// A command that runs as a unit.
+pub(crate) type UnitCommand = Command<Prepare>;
+
+/// Makes the program of a request, which looks at nothing that a lock guards.
+pub(crate) type Prepare = fn(Asked<'_>, Args<'_>) -> Result<Box<dyn Program>, Refusal>;
+
+/// Who asks for a program.
+pub(crate) struct Asked<'a> {
+    pub(crate) server: &'static Server,
+    #[expect(dead_code, reason = "the forms of EVAL share their program")]
+    pub(crate) entry: &'static Entry,
+    pub(crate) resp: Resp,
+    /// Not there within a unit that left its session's worker.
+    pub(crate) session: Option<&'a mut Session>,
+}
+
+/// What runs as one transaction.
+pub(crate) trait Program: Send {
+    /// What it locks.
+    fn needs(&self) -> Needs;
+
+    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is; after `Heavy` it is run
+    /// again and goes on.
+    fn run(
+        &mut self,
+        unit: &mut Unit,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal>;
+
+    /// All it did was undone: it begins anew.
+    fn restart(&mut self, place: &mut Place<'_>);
+
+    /// What it did is final; its locks are still held.
+    fn committed(&mut self, _: &mut Unit) {}
+
+    /// It runs for good now and needs nothing of its session any more.
+    fn leave(&mut self, _: &mut Session) {}
+
+    /// Whether it can go on without its session and its worker.
+    fn may_move(&self) -> bool {
+        true
+    }
+
+    /// Whether it failed, for the statistics of its command.
+    fn has_failed(&self) -> bool {
+        false
+    }
+
+    /// Books its commands, and ends its session if one of them did that. At its session's worker.
+    fn book(&self, _: &Worker, _: &mut Session) {}
+}
+
+/// Where a program runs.
+pub(crate) enum Place<'a> {
+    /// At its session's worker.
+    Worker(&'a Worker, &'a mut Session),
+    /// On a heavy-work thread.
+    Heavy,
+}
+
+/// What a program locks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    pub(crate) partitions: PartitionSet,
+    pub(crate) world: bool,
+    /// Whether it may meet keys that nobody declared.
+    pub(crate) undoable: bool,
+}
+
+impl Needs {
+    /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
+    /// refused in its own words.
+    pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
+        if matches!(entry.run, Run::Control(_)) {
+            return;
+        }
+        self.undoable |= matches!(entry.run, Run::Unit(_))
+            || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
+        match entry.spec.plan {
+            Plan::World | Plan::Visits => self.world = true,
+            Plan::Keys => {
+                let before = self.partitions.len();
+                let visited = entry.spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| {
+                        self.partitions.push(server.keyspace.locate(&args[index]).partition);
+                    })
+                });
+                if visited.is_err() {
+                    self.partitions.truncate(before);
+                }
+            }
+        }
+    }
+}
+
+/// A running unit: its transaction, and what its commands did so far.
+pub(crate) struct Unit {
+    pub(crate) server: &'static Server,
+    pub(crate) tx: Tx,
+    /// The logical database it began in.
+    home: usize,
+    done: Vec<Done>,
+    changes: u64,
+    /// Whether long work is refused, for the sake of a worker's other clients.
+    hurries: bool,
+}
+
+/// A command of a unit, for those who follow the data.
+struct Done {
+    effects: Effects,
+    database: usize,
+    args: OwnedArgs,
+}
+
+impl Unit {
+    pub(crate) fn begin(server: &'static Server, tx: Tx) -> Self {
+        let (home, hurries) = (tx.database(), !tx.options().heavy);
+        Self { server, tx, home, done: Vec::new(), changes: 0, hurries }
+    }
+
+    /// Runs a data command; whether it failed. An error says that the unit cannot go on here: the
+    /// command did nothing.
+    pub(crate) fn call(
+        &mut self,
+        entry: &'static Entry,
+        handler: Handler,
+        args: Args<'_>,
+        resp: Resp,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let mark = out.mark();
+        let reply = &mut Reply::new(out, resp);
+        let mut run = |tx: &mut Tx| ::commands::run(entry.spec, handler, tx, args, reply);
+        let result = if self.hurries { run(&mut self.tx) } else { self.tx.unhurried(run) };
+        let failed = match result {
+            Ok(()) => {
+                // More comes behind it.
+                out.finish();
+                false
+            }
+            Err(refusal @ (Refusal::Heavy | Refusal::Widen)) => {
+                out.truncate(mark);
+                return Err(refusal);
+            }
+            // Within a unit nobody waits: the others could not do what is waited for.
+            Err(Refusal::Wait(wait)) => {
+                out.truncate(mark);
+                blocking::empty_reply(wait.on_timeout)(&mut Reply::new(out, resp));
+                false
+            }
+            Err(refusal) => {
+                out.truncate(mark);
+                self.server.refuse(&refusal, &mut Reply::new(out, resp));
+                true
+            }
+        };
+        self.settle(args);
+        Ok(failed)
+    }
+
+    /// A command is over: keeps what it changed for those who follow the data.
+    pub(crate) fn settle(&mut self, args: Args<'_>) {
+        self.tx.settle();
+        let effects = self.tx.take_effects();
+        self.changes += effects.changes();
+        if effects.has_followers() {
+            let database = self.tx.database();
+            self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
+        }
+    }
+
+    /// Runs a program to its end and commits it; the LSN that its reply must wait for.
+    pub(crate) fn carry_out(
+        &mut self,
+        program: &mut dyn Program,
+        place: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<Lsn, Refusal> {
+        program.run(self, place, out)?;
+        let deeds = self.done.iter().map(|done| Deed {
+            effects: &done.effects,
+            database: done.database,
+            args: done.args.as_args(),
+        });
+        let seen = commit::commit_unit(self.server, &mut self.tx, deeds.collect(), self.changes)?;
+        program.committed(self);
+        Ok(seen)
+    }
+
+    /// Does long work here all the same.
+    pub(crate) fn take_time(&mut self) {
+        self.hurries = false;
+    }
+
+    /// Whether long work is refused here.
+    pub(crate) fn hurries(&self) -> bool {
+        self.hurries
+    }
+
+    /// Whether nothing was done yet that giving the locks back would show.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.changes == 0 && self.done.is_empty()
+    }
+
+    /// The logical database it began in.
+    pub(crate) fn home(&self) -> usize {
+        self.home
+    }
+
+    /// Undoes all of it and keeps the locks.
+    #[expect(dead_code, reason = "a script that is too long for a worker begins again elsewhere")]
+    pub(crate) fn start_over(&mut self) {
+        self.tx.start_over();
+        self.tx.switch_database(self.home);
+        self.done.clear();
+        self.changes = 0;
+    }
+
+    /// Goes on with the lane of a heavy-work thread.
+    pub(crate) fn move_to_heavy(&mut self, lane: usize) {
+        self.tx.move_to_heavy(lane);
+        self.hurries = false;
+    }
+
+    /// Its transaction, in the database it began in.
+    pub(crate) fn into_tx(mut self) -> Tx {
+        self.tx.switch_database(self.home);
+        self.tx
+    }
+}
