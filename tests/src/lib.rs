@@ -14,6 +14,7 @@ pub mod generator;
 mod process;
 pub mod render;
 pub mod script;
+pub mod serializable;
 pub mod server;
 
 pub use client::{Arrival, Client};
