@@ -42,6 +42,19 @@ pub fn jedis(server: &Server) {
     run("jedis", command.arg("-cp").arg(libraries).arg(script), server);
 }
 
+/// Has clients work on the same keys at once, and checks what they saw with Porcupine.
+pub fn linearizable(server: &Server, operations: usize, seed: u64) {
+    let arguments = [u64::from(server.port()), operations as u64, seed].map(|it| it.to_string());
+    let output = Command::new(recorded("linearizable")).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("linearizable: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{text}{errors}", output.status);
+    if !server.is_oracle() {
+        report("porcupine", text.lines().last().unwrap_or_default());
+    }
+}
+
 /// Runs a session, which ends with a line `N passed, N failed`, and reports it. Its arguments are
 /// the port, the Unix socket or `-`, and `newest` where the server knows Redis 8.10's commands.
 fn run(name: &str, command: &mut Command, server: &Server) {

@@ -48,6 +48,7 @@ fn paths(folder: &Path) -> Result<Map<String, Value>, String> {
     paths.insert("go_session".to_owned(), text(&folder.join("go/session")));
     paths.insert("go_suite".to_owned(), text(&folder.join("go-suite/suite")));
     paths.insert("exporter".to_owned(), text(&folder.join("exporter/redis_exporter")));
+    paths.insert("linearizable".to_owned(), text(&folder.join("porcupine/linearizable")));
     paths.insert("java_libraries".to_owned(), text(&folder.join("maven/lib")));
     Ok(paths)
 }

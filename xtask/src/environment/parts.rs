@@ -72,6 +72,19 @@ pub(super) const PARTS: &[Part] = &[
         install: install_exporter,
     },
     Part {
+        name: "porcupine",
+        pins: &[
+            "tests/clients/porcupine/go.mod",
+            "tests/clients/porcupine/go.sum",
+            "tests/clients/porcupine/connection.go",
+            "tests/clients/porcupine/main.go",
+            "tests/clients/porcupine/models.go",
+        ],
+        extra: "",
+        is_there: || true,
+        install: install_porcupine,
+    },
+    Part {
         name: "maven",
         pins: &["tests/clients/maven/pom.xml"],
         extra: "",
@@ -167,6 +180,11 @@ fn install_go_suite(folder: &Path) -> Result<(), String> {
 fn install_exporter(folder: &Path) -> Result<(), String> {
     let package = "github.com/oliver006/redis_exporter";
     go("tests/clients/exporter", &["build", "-o"], &folder.join("redis_exporter"), package)
+}
+
+/// Our program that checks histories with Porcupine.
+fn install_porcupine(folder: &Path) -> Result<(), String> {
+    go("tests/clients/porcupine", &["build", "-o"], &folder.join("linearizable"), ".")
 }
 
 /// Builds a package in a project of the repository.
