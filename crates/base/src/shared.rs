@@ -17,12 +17,12 @@ pub trait SharedBytes: Send + Sync {
     }
 }
 
-impl SharedBytes for Box<[u8]> {
+impl<T: AsRef<[u8]> + Send + Sync> SharedBytes for T {
     fn len(&self) -> usize {
-        <[u8]>::len(self)
+        self.as_ref().len()
     }
 
     fn chunk_at(&self, offset: usize) -> &[u8] {
-        self.get(offset..).unwrap_or_default()
+        self.as_ref().get(offset..).unwrap_or_default()
     }
 }

@@ -202,14 +202,18 @@ flags! {
     SENTINEL = 22, "sentinel";
     USES_FIELDSET = 23, "uses_fieldset";
     IMMEDIATE = 24, "immediate";
+    SUBSCRIBED = 25, "subscribed";
 }
 
 impl Flags {
-    /// What is nobody's business: COMMAND INFO does not print these.
+    /// What is nobody's business: COMMAND INFO does not print these. `SUBSCRIBED` commands are
+    /// those that a subscriber may send in RESP2.
     const INTERNAL: Self = Self::PROTECTED
+        .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
         .and(Self::USES_FIELDSET)
-        .and(Self::IMMEDIATE);
+        .and(Self::IMMEDIATE)
+        .and(Self::SUBSCRIBED);
 
     /// Both sets together.
     #[must_use]
@@ -266,9 +270,9 @@ impl Group {
             Self::Geo => Some("@geo"),
             Self::Array => Some("@array"),
             Self::Connection => Some("@connection"),
-            Self::Server | Self::Cluster => None,
+            // That a command is of `@pubsub` its flag says.
+            Self::Server | Self::Cluster | Self::PubSub => None,
             Self::Transactions => Some("@transaction"),
-            Self::PubSub => Some("@pubsub"),
             Self::Scripting => Some("@scripting"),
         }
     }

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
+use std::sync::Arc;
 
 use base::SharedBytes;
 
@@ -271,6 +272,15 @@ impl Output {
         }
     }
 
+    /// Appends shared bytes but for the first ones, pinned if that is worth it.
+    pub(crate) fn push_rest(&mut self, bytes: &Arc<[u8]>, skipped: usize) {
+        if bytes.len() - skipped < PIN_FLOOR {
+            self.plain.extend_from_slice(&bytes[skipped..]);
+        } else {
+            self.push_shared(Box::new(Rest { bytes: Box::new(Arc::clone(bytes)), skipped }));
+        }
+    }
+
     /// Inserts plain bytes at `mark`, before all that came after it.
     pub(crate) fn insert(&mut self, mark: Mark, bytes: &[u8]) {
         let index = self.index_of(mark.at);
@@ -357,7 +367,7 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-/// Shared bytes of which the first were sent already.
+/// Shared bytes but for the first ones.
 struct Rest {
     bytes: Box<dyn SharedBytes>,
     skipped: usize,

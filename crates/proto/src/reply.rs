@@ -2,6 +2,8 @@
 //!
 //! Invariant: whatever text a caller passes, a simple string or an error stays one line.
 
+use std::sync::Arc;
+
 use base::SharedBytes;
 use base::number::{format_f64, format_i64};
 
@@ -140,6 +142,16 @@ impl<'a> Reply<'a> {
     /// Begins a message that answers no request: in RESP2 an array.
     pub fn push(&mut self, count: usize) {
         self.header(self.choose(b'*', b'>'), count);
+    }
+
+    /// A message for many, each of whom shares its bytes. They are those of RESP2; in RESP3 an
+    /// array is a push.
+    pub fn message(&mut self, bytes: &Arc<[u8]>) {
+        let is_push = self.resp == Resp::Three && bytes.first() == Some(&b'*');
+        if is_push {
+            self.raw(b">");
+        }
+        self.out.push_rest(bytes, usize::from(is_push));
     }
 
     /// Begins an attribute of `count` pairs for the value that follows. RESP2 has none: then
@@ -302,6 +314,8 @@ fn push_integer_line(out: &mut Vec<u8>, kind: u8, number: i64) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
     use proptest::{prop_assert_eq, proptest};
 
@@ -327,7 +341,7 @@ mod tests {
     #[test]
     fn both_versions() {
         type Write = fn(&mut Reply<'_>);
-        let table: [(Write, &str, &str); 25] = [
+        let table: [(Write, &str, &str); 27] = [
             (|reply| reply.ok(), "+OK|", "+OK|"),
             (|reply| reply.simple("PONG"), "+PONG|", "+PONG|"),
             (|reply| reply.error("ERR no"), "-ERR no|", "-ERR no|"),
@@ -353,6 +367,8 @@ mod tests {
             (|reply| reply.map(7), "*14|", "%7|"),
             (|reply| reply.set(2), "*2|", "~2|"),
             (|reply| reply.push(2), "*2|", ">2|"),
+            (|reply| reply.message(&b"*1\r\n:1\r\n"[..].into()), "*1|:1|", ">1|:1|"),
+            (|reply| reply.message(&b"+line\r\n"[..].into()), "+line|", "+line|"),
             (|reply| reply.double(1.5), "$3|1.5|", ",1.5|"),
             (|reply| reply.double(f64::NEG_INFINITY), "$4|-inf|", ",-inf|"),
             (|reply| reply.boolean(true), ":1|", "#t|"),
@@ -406,6 +422,18 @@ mod tests {
                 assert_eq!(parser.next_reply(), Ok(Some(expected)));
             }
             assert_eq!(parser.next_reply(), Ok(None));
+        }
+    }
+
+    #[test]
+    fn long_messages_are_shared() {
+        let bytes = [&b"*"[..], &[b'x'; 10_000]].concat();
+        let shared = Arc::from(&bytes[..]);
+        for (resp, first) in [(Resp::Two, b'*'), (Resp::Three, b'>')] {
+            let mut output = Output::new();
+            Reply::new(&mut output, resp).message(&shared);
+            assert_eq!(Arc::strong_count(&shared), 2);
+            assert_eq!(self::bytes(&mut output), [&[first], &bytes[1..]].concat());
         }
     }
 

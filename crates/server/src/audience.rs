@@ -4,10 +4,11 @@
 //! Invariants: a client stands in the roll of the worker it lives at, or in that of those in
 //! transit; messages to an audience have one order, which each member sees.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::clients::Client;
+use crate::clients::{Bundle, Client, ClientId};
 use crate::mailbox::{Mailboxes, Rounds};
 
 /// Some clients, by worker.
@@ -19,7 +20,7 @@ pub(crate) struct Audience {
 
 /// The members that live at one worker.
 #[derive(Default)]
-pub(crate) struct Roll(Mutex<Vec<Member>>);
+pub(crate) struct Roll(Mutex<BTreeMap<ClientId, Member>>);
 
 struct Member {
     client: Arc<Client>,
@@ -31,7 +32,13 @@ impl Audience {
     /// Whether there is nobody: one load.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.size.load(Ordering::Relaxed) == 0
+        self.len() == 0
+    }
+
+    /// How many there are.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// Takes a client in that is no member yet. Messages from here on are for it, too.
@@ -41,39 +48,57 @@ impl Audience {
         self.size.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lets a member go; messages that have not reached it yet never do.
-    pub(crate) fn leave(&self, client: &Client) {
-        if strike_off(&mut self.rolls(), client) {
+    /// Lets a member go. Messages that `settle` does not hand out to it never reach it.
+    pub(crate) fn leave(&self, client: &Client, settle: impl FnOnce()) {
+        let mut rolls = self.rolls();
+        settle();
+        if strike_off(&mut rolls, client) {
             self.size.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Follows a member to another worker. `settle` hands out the letters that are under way to the
-    /// present one: behind it they would not find the member any more, and before it others could
-    /// still come, were the audience not locked.
-    pub(crate) fn relocate(
+    /// Leaves a message for all members; the caller rings when its batch is over. Returns how many
+    /// members there are.
+    pub(crate) fn publish(
         &self,
         mailboxes: &Mailboxes,
-        client: &Arc<Client>,
-        lane: usize,
-        settle: impl FnOnce(),
-    ) {
-        let mut rolls = self.rolls();
-        settle();
-        if strike_off(&mut rolls, client) {
-            enlist(&mut rolls, mailboxes, lane, client);
-        }
-    }
-
-    /// Leaves a message for all members; the caller rings when its batch is over.
-    pub(crate) fn publish(&self, mailboxes: &Mailboxes, rounds: &Rounds, bytes: &Arc<[u8]>) {
-        for (lane, roll) in self.rolls().iter() {
+        rounds: &Rounds,
+        bytes: &Arc<[u8]>,
+    ) -> usize {
+        let rolls = self.rolls();
+        for (lane, roll) in rolls.iter() {
             mailboxes.leave_message(*lane, rounds, roll, bytes);
         }
+        self.len()
     }
 
     fn rolls(&self) -> MutexGuard<'_, Vec<(usize, Arc<Roll>)>> {
         self.rolls.lock().expect("no critical section here panics")
+    }
+}
+
+/// Follows a member of all these audiences to another worker. `settle` hands out the letters that
+/// are under way to the present one: behind it they would not find the member any more, and before
+/// it others could still come, were the audiences not locked. All of them are, since messages of
+/// two audiences have an order, too, where one publisher sent both.
+pub(crate) fn relocate(
+    mut audiences: Vec<&Audience>,
+    mailboxes: &Mailboxes,
+    client: &Arc<Client>,
+    lane: usize,
+    settle: impl FnOnce(),
+) {
+    if audiences.is_empty() {
+        return;
+    }
+    // Only who moves holds more than one of them, and all who move lock them in one order.
+    audiences.sort_unstable_by_key(|&audience| std::ptr::from_ref(audience).addr());
+    let mut locked: Vec<_> = audiences.into_iter().map(Audience::rolls).collect();
+    settle();
+    for rolls in &mut locked {
+        if strike_off(rolls, client) {
+            enlist(rolls, mailboxes, lane, client);
+        }
     }
 }
 
@@ -85,17 +110,16 @@ fn enlist(
 ) {
     let member = Member { client: Arc::clone(client), joined_after: mailboxes.last_number(lane) };
     if let Some((_, roll)) = rolls.iter().find(|(own, _)| *own == lane) {
-        roll.members().push(member);
+        roll.members().insert(client.id, member);
     } else {
-        rolls.push((lane, Arc::new(Roll(Mutex::new(vec![member])))));
+        rolls.push((lane, Arc::new(Roll(Mutex::new(BTreeMap::from([(client.id, member)]))))));
     }
 }
 
 /// Takes a client off its roll, and the roll out if it is empty then; whether it was there.
 fn strike_off(rolls: &mut Vec<(usize, Arc<Roll>)>, client: &Client) -> bool {
-    let strike = |members: &mut Vec<Member>| {
-        let place = members.iter().position(|member| member.client.id == client.id)?;
-        members.swap_remove(place);
+    let strike = |members: &mut BTreeMap<ClientId, Member>| {
+        members.remove(&client.id)?;
         Some(members.is_empty())
     };
     let found = (0..rolls.len()).find_map(|at| Some((at, strike(&mut rolls[at].1.members())?)));
@@ -106,16 +130,27 @@ fn strike_off(rolls: &mut Vec<(usize, Arc<Roll>)>, client: &Client) -> bool {
 }
 
 impl Roll {
-    /// Gives a message to the members that it is for; how many there are.
-    pub(crate) fn deliver(&self, number: u64, bytes: &Arc<[u8]>) -> usize {
-        let members = self.members();
-        for member in members.iter().filter(|member| member.joined_after < number) {
-            member.client.deliver(bytes);
+    /// Gives messages with rising numbers to the members that they are for; how many there are.
+    pub(crate) fn deliver(&self, messages: &[(u64, Arc<[u8]>)]) -> usize {
+        let later_than = |number: u64| -> Bundle {
+            let later = messages.iter().filter(|(own, _)| *own > number);
+            later.map(|(_, bytes)| Arc::clone(bytes)).collect()
+        };
+        let (whole, members) = (later_than(0), self.members());
+        for member in members.values() {
+            if messages.first().is_some_and(|(first, _)| *first > member.joined_after) {
+                member.client.deliver(&whole);
+                continue;
+            }
+            let part = later_than(member.joined_after);
+            if !part.is_empty() {
+                member.client.deliver(&part);
+            }
         }
         members.len()
     }
 
-    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+    fn members(&self) -> MutexGuard<'_, BTreeMap<ClientId, Member>> {
         self.0.lock().expect("no critical section here panics")
     }
 }

@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::UnixMillis;
+use smallvec::SmallVec;
+
+use crate::pubsub::SubscriptionKind;
 
 /// An id that no other client of this process ever has.
 pub(crate) type ClientId = u64;
@@ -40,9 +43,15 @@ pub(crate) struct Client {
 /// Messages for a client that its session has not taken yet.
 #[derive(Default)]
 struct Deliveries {
-    messages: Vec<Arc<[u8]>>,
+    bundles: Bundles,
     bytes: usize,
 }
+
+/// Messages in order that several clients get together.
+pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
+
+/// Bundles in order; mostly it is one.
+pub(crate) type Bundles = SmallVec<[Bundle; 1]>;
 
 /// Figures that the owner keeps for `CLIENT LIST`.
 #[derive(Default)]
@@ -66,6 +75,8 @@ pub(crate) struct LiveFigures {
     pub(crate) queued_bytes: AtomicU64,
     /// Keys that it watches.
     pub(crate) watched: AtomicU32,
+    /// How many subscriptions it has, of each kind.
+    pub(crate) subscriptions: [AtomicU32; SubscriptionKind::COUNT],
 }
 
 /// One end of a connection.
@@ -124,6 +135,8 @@ pub(crate) mod client_flags {
     pub(crate) const REDIRECT: u32 = 1 << 7;
     /// Its command is under way: on another thread, or waiting for its locks.
     pub(crate) const WORKING: u32 = 1 << 8;
+    /// It has subscribed to something.
+    pub(crate) const SUBSCRIBER: u32 = 1 << 9;
 }
 
 /// All clients of the process.
@@ -192,9 +205,10 @@ impl Clients {
 }
 
 impl Client {
-    /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`).
-    pub(crate) fn ask(&self, signal: Signal) {
-        self.signals.fetch_or(signal as u32, Ordering::Release);
+    /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`); whether
+    /// that is new.
+    pub(crate) fn ask(&self, signal: Signal) -> bool {
+        self.signals.fetch_or(signal as u32, Ordering::Release) & signal as u32 == 0
     }
 
     /// Has the session look at its signals, wherever it lives.
@@ -231,20 +245,22 @@ impl Client {
         self.signals.load(Ordering::Acquire) & signal as u32 != 0
     }
 
-    /// Gives the client a message, such as a MONITOR line, and wakes the session.
-    pub(crate) fn deliver(&self, message: &Arc<[u8]>) {
+    /// Gives the client messages, such as MONITOR lines, and wakes the session.
+    pub(crate) fn deliver(&self, bundle: &Bundle) {
         {
             let mut deliveries = self.deliveries();
-            deliveries.messages.push(Arc::clone(message));
-            deliveries.bytes += message.len();
+            deliveries.bundles.push(Arc::clone(bundle));
+            deliveries.bytes += bundle.iter().map(|message| message.len()).sum::<usize>();
         }
-        self.ask(Signal::Deliver);
-        self.wake();
+        // Until the session has looked, one wake is enough.
+        if self.ask(Signal::Deliver) {
+            self.wake();
+        }
     }
 
     /// Takes the messages that were given, in order.
-    pub(crate) fn take_deliveries(&self) -> Vec<Arc<[u8]>> {
-        std::mem::take(&mut *self.deliveries()).messages
+    pub(crate) fn take_deliveries(&self) -> Bundles {
+        std::mem::take(&mut *self.deliveries()).bundles
     }
 
     /// Bytes of messages given to the client and not taken yet.

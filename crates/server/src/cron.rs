@@ -55,9 +55,10 @@ fn close_idle_clients(server: &Server) {
     server.mailboxes.ring(&rounds);
 }
 
-/// Who waits, watches or is held up is not idle, nor is one whose command takes long.
+/// Who waits, watches, listens or is held up is not idle, nor is one whose command takes long.
 fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
     let waits = client_flags::MONITOR
+        | client_flags::SUBSCRIBER
         | client_flags::BLOCKED
         | client_flags::PAUSED
         | client_flags::WORKING;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
-use commands::{Flags, Handler, Plan};
+use commands::{Flags, Group, Handler, Plan};
 use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
@@ -15,7 +15,7 @@ use crate::blocking::Waiting;
 use crate::busy::{BUSY, Hold};
 use crate::clients::client_flags;
 use crate::command_log::Deed;
-use crate::control::Next;
+use crate::control::{Context, Next};
 use crate::gates::{self, Verdict};
 use crate::heavy::{Call, Transaction};
 use crate::server::Server;
@@ -103,7 +103,7 @@ pub(crate) fn execute(
         Ok(known) => known,
         Err(refusal) => {
             reject(worker, session, None, out, &refusal);
-            return after(session, out, mark, Step::Done);
+            return after(session, None, out, mark, Step::Done);
         }
     };
     let (verdict, grant) = match grant {
@@ -116,14 +116,14 @@ pub(crate) fn execute(
         Verdict::Refused(refusal) => {
             server.stats.rejected(worker.lane, entry.id);
             reject(worker, session, Some(entry), out, &refusal);
-            return after(session, out, mark, Step::Done);
+            return after(session, None, out, mark, Step::Done);
         }
         Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
         queue(worker, session, entry, location, args, out);
-        return after(session, out, mark, Step::Done);
+        return after(session, None, out, mark, Step::Done);
     }
     let mut request = Request { worker, session, entry, location, args, out };
     let step = match entry.run {
@@ -133,8 +133,8 @@ pub(crate) fn execute(
         Run::Data(handler) => request.run_data(handler, grant),
         Run::Control(handler) => {
             let mut reply = Reply::new(request.out, request.session.resp);
-            let mut context =
-                crate::control::Context { server, worker, session: request.session, entry };
+            let session = &mut *request.session;
+            let mut context = Context { server, worker, session, entry, unit: None };
             let next = handler(&mut context, args, &mut reply);
             request.finish_control(next)
         }
@@ -154,7 +154,7 @@ pub(crate) fn execute(
             account(worker, session, entry, args, micros, reply_bytes);
         }
     }
-    after(session, out, mark, step)
+    after(session, Some(entry), out, mark, step)
 }
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
@@ -189,15 +189,25 @@ pub(crate) fn account(
     }
 }
 
-/// Leaves the reply out where the client wants none.
-fn after(session: &mut Session, out: &mut Output, mark: proto::Mark, step: Step) -> Step {
+/// Leaves the reply out where the client wants none. What tells of subscriptions is no reply.
+fn after(
+    session: &mut Session,
+    ran: Option<&Entry>,
+    out: &mut Output,
+    mark: proto::Mark,
+    step: Step,
+) -> Step {
     if matches!(step, Step::Done | Step::Close) {
-        if !session.replies() {
+        if !session.replies() && !ran.is_some_and(answers_with_messages) {
             out.truncate(mark);
         }
         session.command_done();
     }
     step
+}
+
+fn answers_with_messages(entry: &Entry) -> bool {
+    entry.spec.group == Group::PubSub && entry.spec.flags.has(Flags::SUBSCRIBED)
 }
 
 impl Request<'_> {

@@ -42,6 +42,9 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker) {
         return Verdict::Refused(NO_AUTH);
     }
+    if session.is_confined() && !flags.has(Flags::SUBSCRIBED) {
+        return Verdict::Refused(confined(entry));
+    }
     if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
         return Verdict::Refused(WATCHES);
     }
@@ -61,6 +64,16 @@ fn effective_flags(session: &Session, entry: &Entry) -> Flags {
         Some(pending) if entry.spec.name == "EXEC" => entry.spec.flags.and(pending.flags()),
         _ => entry.spec.flags,
     }
+}
+
+/// In RESP2 a subscriber could not tell most replies from messages.
+#[cold]
+fn confined(entry: &Entry) -> Refusal {
+    Refusal::owned(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        entry.full_name
+    ))
 }
 
 /// What a connection that watches all others may not do.

@@ -29,6 +29,7 @@ mod mailbox;
 mod monitor;
 mod output_limit;
 mod pause;
+mod pubsub;
 mod reception;
 mod secrets;
 mod server;

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
+use smallvec::SmallVec;
+
 use crate::audience::Roll;
 use crate::clients::{Client, Signal};
 use crate::crew::MAX_WORKERS;
@@ -61,6 +63,14 @@ pub(crate) enum Letter {
 #[derive(Default)]
 pub(crate) struct Rounds(Cell<u128>);
 
+impl Rounds {
+    /// Whether a worker got any.
+    #[inline]
+    pub(crate) fn include(&self, lane: usize) -> bool {
+        self.0.get() & 1 << lane != 0
+    }
+}
+
 const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "rounds have a bit for each worker");
 
 impl Mailboxes {
@@ -82,7 +92,7 @@ impl Mailboxes {
 
     /// Asks something of a client.
     pub(crate) fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) {
-        client.ask(signal);
+        let _ = client.ask(signal);
         // The client may move meanwhile: whoever hands the letter out wakes it where it is.
         self.leave(client.lane(), rounds, |_| Letter::Wake(Arc::clone(client)));
     }
@@ -96,7 +106,7 @@ impl Mailboxes {
             rounds.0.set(rounds.0.get() | 1 << lane);
         } else {
             drop(tray);
-            letter.hand_out();
+            hand_out(VecDeque::from([letter]));
         }
     }
 
@@ -138,7 +148,7 @@ impl Mailboxes {
             tray.is_open = false;
             std::mem::take(&mut tray.letters)
         };
-        left.iter().for_each(|letter| _ = letter.hand_out());
+        hand_out(left);
     }
 
     /// Takes all letters of a worker, in order; if there are none, this waker is woken when there
@@ -167,17 +177,32 @@ impl Mailboxes {
     }
 }
 
-impl Letter {
-    /// Gives the letter to its clients and wakes them; how many there were.
-    pub(crate) fn hand_out(&self) -> usize {
-        match self {
-            Self::Message { number, roll, bytes } => roll.deliver(*number, bytes),
-            Self::Wake(client) => {
-                client.wake();
-                1
-            }
+/// Gives letters to their clients and wakes them.
+fn hand_out(mut letters: VecDeque<Letter>) {
+    while hand_out_next(&mut letters).is_some() {}
+}
+
+/// Does so with the first letter, and with those right behind it that are for the same members: to
+/// them they are one bundle. For how many clients that was.
+pub(crate) fn hand_out_next(letters: &mut VecDeque<Letter>) -> Option<usize> {
+    /// Of so many, so that the members have their turns in between.
+    const BUNDLE_MAX: usize = 256;
+    let (number, roll, bytes) = match letters.pop_front()? {
+        Letter::Message { number, roll, bytes } => (number, roll, bytes),
+        Letter::Wake(client) => {
+            client.wake();
+            return Some(1);
         }
+    };
+    let mut messages = SmallVec::<[_; 8]>::from_iter([(number, bytes)]);
+    while messages.len() < BUNDLE_MAX
+        && let Some(Letter::Message { number, roll: next, bytes }) = letters.front()
+        && Arc::ptr_eq(next, &roll)
+    {
+        messages.push((*number, Arc::clone(bytes)));
+        letters.pop_front();
     }
+    Some(roll.deliver(&messages))
 }
 
 #[cfg(test)]
@@ -186,8 +211,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
-    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds};
-    use crate::audience::Audience;
+    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out};
+    use crate::audience::{Audience, relocate};
     use crate::clients::{Client, Clients, Peer, Signal};
 
     #[derive(Default)]
@@ -243,8 +268,9 @@ mod tests {
 
         fn empty(&self, lane: usize) -> usize {
             let letters = self.mailboxes.collect(lane);
-            letters.iter().for_each(|letter| _ = letter.hand_out());
-            letters.len()
+            let count = letters.len();
+            hand_out(letters);
+            count
         }
 
         fn rung(&self) -> [usize; LANES] {
@@ -253,8 +279,9 @@ mod tests {
     }
 
     fn read(client: &Client) -> String {
-        let pieces = client.take_deliveries();
-        pieces.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect()
+        let bundles = client.take_deliveries();
+        let messages = bundles.iter().flat_map(|bundle| bundle.iter());
+        messages.map(|bytes| String::from_utf8_lossy(bytes)).collect()
     }
 
     #[test]
@@ -272,7 +299,7 @@ mod tests {
             assert_eq!(rig.mailboxes.figures(lane), MailFigures { letters: 1, wakes: 1 });
             assert_eq!(rig.empty(lane), 1);
         }
-        assert_eq!(Arc::strong_count(&message), 1 + clients.len(), "shared, not copied");
+        assert_eq!(Arc::strong_count(&message), 1 + LANES, "bundled and shared, not copied");
         assert_eq!(clients[0].delivery_bytes(), 5);
         assert!(clients.iter().all(|client| read(client) == "hello"));
     }
@@ -302,11 +329,28 @@ mod tests {
         rig.publish(&rounds, "a");
         let late = rig.join(0);
         rig.publish(&rounds, "b");
-        rig.audience.leave(&early);
+        rig.audience.leave(&early, || ());
         assert_eq!(rig.empty(0), 2);
         assert_eq!((read(&early), read(&late)), (String::new(), "b".to_owned()));
-        rig.audience.leave(&late);
+        rig.audience.leave(&late, || ());
         assert!(rig.audience.is_empty());
+    }
+
+    #[test]
+    fn messages_that_follow_each_other_are_one_bundle_of_which_each_gets_its_part() {
+        let rig = Rig::new();
+        let (rounds, early) = (Rounds::default(), rig.join(0));
+        rig.publish(&rounds, "a");
+        rig.publish(&rounds, "b");
+        let late = rig.join(0);
+        rig.publish(&rounds, "c");
+        rig.mailboxes.signal(&early, Signal::Served, &rounds);
+        rig.publish(&rounds, "d");
+        rig.empty(0);
+        let sizes = |client: &Client| {
+            client.take_deliveries().iter().map(|bundle| bundle.len()).collect::<Vec<_>>()
+        };
+        assert_eq!((sizes(&early), sizes(&late)), (vec![3, 1], vec![1, 1]));
     }
 
     #[test]
@@ -315,11 +359,11 @@ mod tests {
         let (rounds, client) = (Rounds::default(), rig.join(0));
         rig.publish(&rounds, "a");
         let settle = || assert_eq!(rig.empty(0), 1, "the worker that it leaves");
-        rig.audience.relocate(&rig.mailboxes, &client, IN_TRANSIT, settle);
+        relocate(vec![&rig.audience], &rig.mailboxes, &client, IN_TRANSIT, settle);
         assert_eq!(read(&client), "a");
         rig.publish(&rounds, "b");
         assert_eq!(read(&client), "b", "in transit there is nobody to leave letters with");
-        rig.audience.relocate(&rig.mailboxes, &client, 1, || ());
+        relocate(vec![&rig.audience], &rig.mailboxes, &client, 1, || ());
         rig.publish(&rounds, "c");
         assert_eq!((rig.empty(1), read(&client).as_str()), (1, "c"));
         rig.mailboxes.close(1);

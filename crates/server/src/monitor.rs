@@ -42,23 +42,15 @@ impl Watchers {
     /// yet it is told no more, as a line would look like a reply.
     pub(crate) fn remove(&self, client: &Client) {
         if client.has_flag(client_flags::MONITOR) {
-            self.0.leave(client);
+            self.0.leave(client, || ());
             client.set_flag(client_flags::MONITOR, false);
             client.take_deliveries();
         }
     }
 
-    /// Follows a client that may be a watcher to another worker: see [`Audience::relocate`].
-    pub(crate) fn relocate(
-        &self,
-        mailboxes: &Mailboxes,
-        client: &Arc<Client>,
-        lane: usize,
-        settle: impl FnOnce(),
-    ) {
-        if client.has_flag(client_flags::MONITOR) {
-            self.0.relocate(mailboxes, client, lane, settle);
-        }
+    /// The audience that a client belongs to, if it is a watcher.
+    pub(crate) fn audience_of(&self, client: &Client) -> Option<&Audience> {
+        client.has_flag(client_flags::MONITOR).then_some(&self.0)
     }
 
     /// Tells all watchers of a command.

@@ -2,8 +2,9 @@
 //!
 //! A session whose replies pile up is not read from any more, so an ordinary client holds little
 //! more than one reply. The limits are for what is left: one reply of many megabytes, and what
-//! others owe a client. Who watches is an ordinary client, as in Redis; but where those have no
-//! limit, which is the default, it is judged as a subscriber: others fill its buffer.
+//! others owe a client. Subscribers have limits of their own. Who watches is an ordinary client, as
+//! in Redis; but where those have no limit, which is the default, it is judged as a subscriber:
+//! others fill its buffer.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says, as looked at by its session and by the slow clock.
@@ -15,32 +16,34 @@ use base::time::UnixMillis;
 use crate::clients::{Client, client_flags};
 use crate::config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
 use crate::config::{OutputBufferLimit, OutputBufferLimits};
+use crate::control::connection::describe;
 use crate::log::log_warning;
 use crate::server::Server;
 
 /// Whether a client with this many unsent bytes is to be closed; says so in the log.
 pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: UnixMillis) -> bool {
-    let watches = client.has_flag(client_flags::MONITOR);
-    let limit = limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), watches);
+    let flags = client.live.flags.load(Ordering::Relaxed);
+    let limit = limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags);
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);
     since.store(began, Ordering::Relaxed);
     if exceeded {
         server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-        let (id, peer) = (client.id, client.peer);
+        let client = describe(server, client, now);
         log_warning!(
             server.log,
-            "Client id={id} addr={peer} omem={unsent} scheduled to be closed ASAP for overcoming \
-             of output buffer limits."
+            "Client {client} scheduled to be closed ASAP for overcoming of output buffer limits."
         );
     }
     exceeded
 }
 
-fn limit_of(limits: OutputBufferLimits, watches: bool) -> OutputBufferLimit {
+fn limit_of(limits: OutputBufferLimits, flags: u32) -> OutputBufferLimit {
     let OutputBufferLimits { normal, pubsub, .. } = limits;
-    if watches && normal.hard == 0 && normal.soft == 0 { pubsub } else { normal }
+    let watches = flags & client_flags::MONITOR != 0;
+    let subscribes = flags & client_flags::SUBSCRIBER != 0;
+    if subscribes || watches && normal.hard == 0 && normal.soft == 0 { pubsub } else { normal }
 }
 
 /// Whether the limit is exceeded, and since when the soft one is (0 for not at all).
@@ -64,19 +67,22 @@ fn judge(
 #[cfg(test)]
 mod tests {
     use super::{judge, limit_of};
+    use crate::clients::client_flags;
     use crate::config::{OutputBufferLimit, OutputBufferLimits};
 
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
 
     #[test]
     fn who_watches_is_an_ordinary_client_unless_those_have_no_limit() {
+        const MONITOR: u32 = client_flags::MONITOR;
         let none = OutputBufferLimit { hard: 0, soft: 0, soft_seconds: 0 };
         let pubsub = OutputBufferLimit { hard: 7, ..LIMIT };
         let limits = |normal| OutputBufferLimits { normal, replica: none, pubsub };
-        let hard = |normal, watches| limit_of(limits(normal), watches).hard;
-        assert_eq!((hard(none, false), hard(none, true)), (0, 7));
-        assert_eq!((hard(LIMIT, false), hard(LIMIT, true)), (100, 100));
-        assert_eq!(hard(OutputBufferLimit { soft: 5, ..none }, true), 0);
+        let hard = |normal, flags| limit_of(limits(normal), flags).hard;
+        assert_eq!((hard(none, 0), hard(none, MONITOR)), (0, 7));
+        assert_eq!((hard(LIMIT, 0), hard(LIMIT, MONITOR)), (100, 100));
+        assert_eq!(hard(OutputBufferLimit { soft: 5, ..none }, MONITOR), 0);
+        assert_eq!(hard(LIMIT, client_flags::SUBSCRIBER), 7);
     }
 
     #[test]

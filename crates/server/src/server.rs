@@ -26,6 +26,7 @@ use crate::log::{Log, log_notice, log_warning};
 use crate::mailbox::Mailboxes;
 use crate::monitor::Watchers;
 use crate::pause::Pause;
+use crate::pubsub::PubSub;
 use crate::reception::ReceptionDesk;
 use crate::session::Session;
 use crate::stats::Stats;
@@ -54,6 +55,7 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     /// Who watches with MONITOR.
     pub(crate) watchers: Watchers,
+    pub(crate) pubsub: PubSub,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -102,6 +104,7 @@ impl Server {
             journal: Journal::new(),
             log,
             watchers: Watchers::default(),
+            pubsub: PubSub::default(),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),

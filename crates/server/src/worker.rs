@@ -19,11 +19,12 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
+use crate::audience::relocate;
 use crate::clients::{Client, ClientId, Signal};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
 use crate::expiry::Sweep;
-use crate::mailbox::{Letter, Rounds};
+use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::server::Server;
 use crate::session::{Exit, Moving, Serve, Window};
 
@@ -152,10 +153,9 @@ impl Worker {
         while self.hand_out_letter().is_some() {}
     }
 
-    /// Hands out the next letter; for how many clients it was.
+    /// Hands out the next letters that belong together; for how many clients they were.
     fn hand_out_letter(&self) -> Option<usize> {
-        let letter = self.letters.borrow_mut().pop_front();
-        letter.map(|letter| letter.hand_out())
+        hand_out_next(&mut self.letters.borrow_mut())
     }
 
     /// Ends the books of a session, or hands it to another worker.
@@ -266,7 +266,8 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let client = std::sync::Arc::clone(&moving.session.client);
     client.set_lane(worker.lane);
     // Who is in transit is handed every letter at once: none is under way.
-    worker.server.watchers.relocate(&worker.server.mailboxes, &client, worker.lane, || ());
+    let audiences = moving.session.audiences(worker.server);
+    relocate(audiences, &worker.server.mailboxes, &client, worker.lane, || ());
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
         worker.session_over(client.id, Exit::Closed);
         return;

@@ -16,7 +16,7 @@ use crate::server::Server;
 const VERSION: &str = "8.10";
 
 /// The files of redis-py's suite which are about what exists yet, sync and asyncio.
-const PYTHON_FILES: [&str; 16] = [
+const PYTHON_FILES: [&str; 18] = [
     "test_commands.py",
     "test_client.py",
     "test_connection.py",
@@ -24,6 +24,7 @@ const PYTHON_FILES: [&str; 16] = [
     "test_encoding.py",
     "test_monitor.py",
     "test_pipeline.py",
+    "test_pubsub.py",
     "test_retry.py",
     "test_asyncio/test_client.py",
     "test_asyncio/test_commands.py",
@@ -32,6 +33,7 @@ const PYTHON_FILES: [&str; 16] = [
     "test_asyncio/test_encoding.py",
     "test_asyncio/test_monitor.py",
     "test_asyncio/test_pipeline.py",
+    "test_asyncio/test_pubsub.py",
     "test_asyncio/test_retry.py",
 ];
 

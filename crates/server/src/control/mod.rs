@@ -11,6 +11,7 @@ pub(crate) mod connection;
 pub(crate) mod fieldsets;
 pub(crate) mod help;
 pub(crate) mod module;
+pub(crate) mod pubsub;
 pub(crate) mod replication;
 pub(crate) mod server;
 
@@ -21,6 +22,7 @@ use proto::{Args, Reply};
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
+use crate::unit::Unit;
 use crate::worker::Worker;
 
 /// What a control command works on.
@@ -30,6 +32,8 @@ pub(crate) struct Context<'a> {
     pub(crate) session: &'a mut Session,
     /// The command itself, as it was found.
     pub(crate) entry: &'static Entry,
+    /// The unit that it is part of, if it is of one.
+    pub(crate) unit: Option<&'a mut Unit>,
 }
 
 /// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
@@ -81,6 +85,7 @@ pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
     connection::COMMANDS,
     fieldsets::COMMANDS,
     module::COMMANDS,
+    pubsub::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,
     crate::unit::CONTROL_COMMANDS,

@@ -176,6 +176,7 @@ impl Serve {
         let mut window = worker.window.take();
         window.begin(self.parser.take());
         let started = worker.ticked_us();
+        self.receive_messages(&mut output);
         let mut batch = Batch { worker: &worker, window, data, grant, commands: 0 };
         let end = loop {
             if let Some(end) = batch.next(self, &mut output) {
@@ -192,6 +193,18 @@ impl Serve {
         self.hold(&output);
         self.keep_output(output);
         (consumed, end)
+    }
+}
+
+impl Serve {
+    /// Has a subscriber's messages that are under way stand before what is executed next.
+    #[inline]
+    fn receive_messages(&mut self, output: &mut Output) {
+        if self.session.is_subscriber() && !output.is_streaming() {
+            self.worker.hand_out_letters();
+            let mut reply = Reply::new(output, self.session.resp);
+            self.session.pass_on(self.worker.server, &mut reply);
+        }
     }
 }
 
@@ -218,6 +231,10 @@ impl Batch<'_> {
         self.commands += 1;
         let grant = self.grant.take();
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
+        // Messages that the command itself brought about come right behind its reply.
+        if serve.session.is_subscriber() && self.worker.rounds.include(self.worker.lane) {
+            serve.receive_messages(output);
+        }
         let end = match step {
             // What comes next is appended when the stream is sent.
             Step::Done => output.is_streaming().then_some(End::Drained),

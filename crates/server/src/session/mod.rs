@@ -31,6 +31,7 @@ pub(crate) use state::{ReplyMode, Session};
 pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::Window;
 
+use crate::audience::relocate;
 use crate::clients::{Signal, client_flags};
 use crate::mailbox::IN_TRANSIT;
 use crate::output_limit;
@@ -152,7 +153,7 @@ impl Serve {
         if self.session.client.take(Signal::CloseAfterReply) {
             self.session.close();
         }
-        if self.session.client.take(Signal::Deliver) {
+        if self.session.client.is_asked(Signal::Deliver) {
             self.deliver();
         }
         if self.session.client.take(Signal::Move) {
@@ -165,9 +166,7 @@ impl Serve {
     fn deliver(&mut self) {
         let mut output = self.output();
         let mut reply = proto::Reply::new(&mut output, self.session.resp);
-        self.session.client.take_deliveries().iter().for_each(|bytes| reply.raw(bytes));
-        // What others tell may come from any write so far.
-        self.session.see(self.worker.server.journal.end());
+        self.session.pass_on(self.worker.server, &mut reply);
         self.hold(&output);
         self.keep_output(output);
     }
@@ -176,14 +175,15 @@ impl Serve {
     fn depart(&mut self) -> Exit {
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.hand_out_letters();
-        server.watchers.relocate(&server.mailboxes, client, IN_TRANSIT, settle);
+        let audiences = self.session.audiences(server);
+        relocate(audiences, &server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };
         // Its new worker sees for itself whether a pause still holds it.
         self.session.client.set_flag(client_flags::PAUSED, false);
         Exit::Moved(Box::new(Moving {
             stream,
-            session: self.session.clone(),
+            session: self.session.take(),
             stage: std::mem::replace(&mut self.stage, Stage::Requests).packed(),
             input: std::mem::take(&mut self.input),
             executed: self.executed,

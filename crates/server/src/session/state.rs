@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use keyspace::Lsn;
-use proto::Resp;
+use proto::{Reply, Resp};
 
-use crate::clients::{Client, client_flags};
+use crate::audience::Audience;
+use crate::clients::{Client, Signal, client_flags};
 use crate::control::fieldsets::Fieldsets;
+use crate::pubsub::Subscriptions;
 use crate::server::Server;
 use crate::unit::Pending;
 
 /// The state of one client's session.
-#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     /// The logical database.
@@ -30,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) no_touch: bool,
     /// What HIMPORT PREPARE has named.
     pub(crate) fieldsets: Fieldsets,
+    /// What it has subscribed to, if to anything.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// The highest LSN that replies not yet held back have seen.
     pub(super) seen: Lsn,
     /// Whether the connection came by the Unix socket or the loopback interface.
@@ -50,19 +53,30 @@ pub(crate) enum ReplyMode {
 impl Session {
     pub(crate) fn new(client: Arc<Client>, authenticated: bool, is_local: bool) -> Self {
         client.live.authenticated.store(authenticated, Ordering::Relaxed);
+        Self { authenticated, is_local, ..Self::blank(client) }
+    }
+
+    fn blank(client: Arc<Client>) -> Self {
         Self {
             client,
             database: 0,
             resp: Resp::Two,
-            authenticated,
+            authenticated: false,
             closing: false,
             reply_mode: ReplyMode::On,
             pending: None,
             no_touch: false,
             fieldsets: Fieldsets::default(),
+            subscriptions: None,
             seen: 0,
-            is_local,
+            is_local: false,
         }
+    }
+
+    /// All of it, to be taken along; what stays is good for nothing but its client's name.
+    pub(super) fn take(&mut self) -> Self {
+        let blank = Self::blank(Arc::clone(&self.client));
+        std::mem::replace(self, blank)
     }
 
     /// Notes what a reply has seen: it leaves once the journal is safe up to there.
@@ -112,6 +126,45 @@ impl Session {
     #[inline]
     pub(crate) fn is_queueing(&self) -> bool {
         self.pending.as_ref().is_some_and(|pending| pending.is_queueing())
+    }
+
+    /// Whether it has subscribed to anything.
+    #[inline]
+    pub(crate) fn is_subscriber(&self) -> bool {
+        self.subscriptions.is_some()
+    }
+
+    /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
+    #[inline]
+    pub(crate) fn is_confined(&self) -> bool {
+        self.is_subscriber() && self.resp == Resp::Two
+    }
+
+    /// All audiences that it belongs to.
+    pub(crate) fn audiences<'a>(&'a self, server: &'a Server) -> Vec<&'a Audience> {
+        let subscribed = self.subscriptions.iter().flat_map(|all| all.audiences());
+        subscribed.chain(server.watchers.audience_of(&self.client)).collect()
+    }
+
+    /// Ends all subscriptions; messages under way are dropped.
+    pub(crate) fn unsubscribe_all(&mut self) {
+        if self.subscriptions.take().is_some() {
+            self.client.take_deliveries();
+        }
+    }
+
+    /// Passes on what others left for the client.
+    pub(crate) fn pass_on(&mut self, server: &Server, reply: &mut Reply<'_>) {
+        self.client.take(Signal::Deliver);
+        let bundles = self.client.take_deliveries();
+        if bundles.is_empty() {
+            return;
+        }
+        for message in bundles.iter().flat_map(|bundle| bundle.iter()) {
+            reply.message(message);
+        }
+        // What others tell may come from any write so far.
+        self.see(server.journal.end());
     }
 
     /// Whether what the present command writes reaches the client.

@@ -209,7 +209,7 @@ impl Exec {
         let (server, entry, args) = (self.server, queued.entry, queued.args.as_args());
         let mark = out.mark();
         let mut reply = Reply::new(out, session.resp);
-        let mut context = Context { server, worker, session, entry };
+        let mut context = Context { server, worker, session, entry, unit: Some(&mut *unit) };
         let refusal = match handler(&mut context, args, &mut reply) {
             Ok(Next::Done) => None,
             Ok(Next::Close) => {

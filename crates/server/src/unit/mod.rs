@@ -22,6 +22,8 @@ pub(crate) use pending::Pending;
 use crate::blocking;
 use crate::commit;
 use crate::journal::Deed;
+use crate::mailbox::Rounds;
+use crate::pubsub::Publication;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::{Entry, Run};
@@ -88,6 +90,16 @@ pub(crate) enum Place<'a> {
     Heavy,
 }
 
+impl Place<'_> {
+    /// Where letters are noted that somebody announces later.
+    fn rounds(&self) -> Option<&Rounds> {
+        match self {
+            Self::Worker(worker, _) => Some(&worker.rounds),
+            Self::Heavy => None,
+        }
+    }
+}
+
 /// What a program locks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
@@ -130,6 +142,8 @@ pub(crate) struct Unit {
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
+    /// Messages that leave when all is final.
+    publications: Vec<Publication>,
     changes: u64,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
@@ -145,7 +159,15 @@ struct Done {
 impl Unit {
     pub(crate) fn begin(server: &'static Server, tx: Tx) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
-        Self { server, tx, home, done: Vec::new(), changes: 0, hurries }
+        let (done, publications) = (Vec::new(), Vec::new());
+        Self { server, tx, home, done, publications, changes: 0, hurries }
+    }
+
+    /// Publishes a message with what the unit changes; for how many subscriptions it is now.
+    pub(crate) fn publish(&mut self, publication: Publication) -> usize {
+        let receivers = publication.count_receivers(self.server);
+        self.publications.push(publication);
+        receivers
     }
 
     /// Runs a data command; whether it failed. An error says that the unit cannot go on here: the
@@ -214,6 +236,11 @@ impl Unit {
         });
         let seen = commit::commit_unit(self.server, &mut self.tx, deeds.collect(), self.changes)?;
         program.committed(self);
+        let rounds = Rounds::default();
+        for publication in self.publications.drain(..) {
+            publication.leave(self.server, place.rounds().unwrap_or(&rounds));
+        }
+        self.server.mailboxes.ring(&rounds);
         Ok(seen)
     }
 
@@ -243,6 +270,7 @@ impl Unit {
         self.tx.start_over();
         self.tx.switch_database(self.home);
         self.done.clear();
+        self.publications.clear();
         self.changes = 0;
     }
 

@@ -22,7 +22,7 @@ pub(super) const PING: ControlCommand = Command {
         summary: "Returns the server's liveliness response.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::FAST,
+        flags: Flags::FAST.and(Flags::SUBSCRIBED),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..Spec::BASE
     },
@@ -31,6 +31,13 @@ pub(super) const PING: ControlCommand = Command {
 };
 
 fn ping(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    // A subscriber that speaks RESP2 could not tell a plain reply from a message.
+    if context.session.is_confined() && args.len() <= 2 {
+        reply.array(2);
+        reply.bulk(b"pong");
+        reply.bulk(args.get(1).unwrap_or_default());
+        return Ok(Next::Done);
+    }
     match args.len() {
         1 => reply.simple("PONG"),
         2 => reply.bulk(&args[1]),
@@ -95,7 +102,7 @@ pub(super) const QUIT: ControlCommand = Command {
         summary: "Closes the connection.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: AT_ANY_TIME.and(Flags::IMMEDIATE),
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED),
         deprecated: Some(("7.2.0", "just closing the connection")),
         ..Spec::BASE
     },
@@ -116,7 +123,7 @@ pub(super) const RESET: ControlCommand = Command {
         summary: "Resets the connection.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: AT_ANY_TIME.and(Flags::IMMEDIATE),
+        flags: AT_ANY_TIME.and(Flags::IMMEDIATE).and(Flags::SUBSCRIBED),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -128,6 +135,7 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     let (server, session) = (context.server, &mut *context.session);
     server.watchers.remove(&session.client);
     session.end_transaction(server);
+    session.unsubscribe_all();
     session.select(0);
     session.speak(Resp::Two);
     session.authenticate(server.config.get(REQUIREPASS).is_empty());

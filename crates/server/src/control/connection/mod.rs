@@ -11,6 +11,7 @@ use commands::declare::Flags;
 
 use super::ControlCommand;
 
+pub(crate) use client::describe;
 pub(crate) use login::DEFAULT_USER;
 
 /// All commands of the family.

@@ -160,8 +160,7 @@ impl<'a> Condition<'a> {
         let Viewer { server, now, .. } = viewer;
         match self {
             Self::Ids(ids) => ids.contains(&(client.id as i64)),
-            // Neither replicas nor subscribers exist yet.
-            Self::Kind(kind) => *kind == Kind::Normal,
+            Self::Kind(kind) => *kind == Kind::of(client),
             Self::User(name) => client.names().user.as_deref().unwrap_or(DEFAULT_USER) == *name,
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
             Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
@@ -187,6 +186,11 @@ impl<'a> Condition<'a> {
 }
 
 impl Kind {
+    /// Replicas do not exist yet.
+    fn of(client: &Client) -> Self {
+        if client.has_flag(client_flags::SUBSCRIBER) { Self::PubSub } else { Self::Normal }
+    }
+
     fn parse(word: &[u8]) -> Result<Self, Refusal> {
         Ok(match word {
             word if is(word, "NORMAL") => Self::Normal,

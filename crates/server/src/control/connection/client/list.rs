@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
+use base::time::UnixMillis;
 use commands::declare::{Command, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -17,6 +18,7 @@ use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
 use crate::control::connection::DEFAULT_USER;
 use crate::control::{Context, ControlCommand, Next};
+use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
 use crate::session::Serve;
 use crate::table::Entry;
@@ -110,6 +112,7 @@ pub(super) fn flags_of(client: &Client) -> String {
     let has = |flag| client.has_flag(flag);
     let letters = [
         ('O', has(client_flags::MONITOR)),
+        ('P', has(client_flags::SUBSCRIBER)),
         ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),
         ('c', has(client_flags::CLOSING)),
@@ -146,48 +149,78 @@ impl<'a> Lister<'a> {
 
     fn write(&self, line: &mut Vec<u8>, client: &Client) {
         let Viewer { server, id, now } = self.viewer;
-        let live = &client.live;
-        let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let command = live.last_command.load(Ordering::Relaxed) as usize;
-        let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
-        let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
+        let command = client.live.last_command.load(Ordering::Relaxed) as usize;
+        let command = self.commands.get(&command).copied().unwrap_or(NO_COMMAND);
         let arguments = if client.id == id { self.args.total_bytes() } else { 0 };
-        let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
-        let names = client.names();
-        // Writing to a Vec cannot fail.
-        let _ = writeln!(
-            line,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
-             ssub=0 multi={} watch={} qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem={} \
-             rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={} user={} redir=-1 \
-             resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
-             tot-cmds={}",
-            client.id,
-            address(server, client.peer),
-            address(server, client.local),
-            client.descriptor,
-            text(&names.name),
-            (now - client.created).max(0) / 1000,
-            (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
-            flags_of(client),
-            live.database.load(Ordering::Relaxed),
-            live.queued.load(Ordering::Relaxed),
-            live.watched.load(Ordering::Relaxed),
-            number(&live.queued_bytes),
-            u8::from(output > 0),
-            fixed + query + output + arguments as u64 + number(&live.queued_bytes),
-            if output > 0 { "rw" } else { "r" },
-            self.commands.get(&command).copied().unwrap_or("NULL"),
-            text(names.user.as_deref().unwrap_or(DEFAULT_USER)),
-            live.resp.load(Ordering::Relaxed),
-            text(&names.library),
-            text(&names.library_version),
-            live.worker.load(Ordering::Relaxed),
-            number(&live.net_in),
-            number(&live.net_out),
-            number(&live.commands),
-        );
+        write_line(line, server, client, now, command, arguments);
+        line.push(b'\n');
     }
+}
+
+/// What `cmd=` says of a client that sent no command.
+const NO_COMMAND: &str = "NULL";
+
+/// A client's line, for the log.
+pub(crate) fn describe(server: &Server, client: &Client, now: UnixMillis) -> String {
+    let last = client.live.last_command.load(Ordering::Relaxed) as usize;
+    let mut entries = server.table.entries().iter().flat_map(Entry::family);
+    let command = entries.find(|entry| entry.id == last);
+    let command = command.map_or(NO_COMMAND, |entry| entry.full_name.as_str());
+    let mut line = Vec::new();
+    write_line(&mut line, server, client, now, command, 0);
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+fn write_line(
+    line: &mut Vec<u8>,
+    server: &Server,
+    client: &Client,
+    now: UnixMillis,
+    command: &str,
+    arguments: usize,
+) {
+    let live = &client.live;
+    let number = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    let subscriptions = |kind| live.subscriptions[kind as usize].load(Ordering::Relaxed);
+    let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
+    let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
+    let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
+    let names = client.names();
+    // Writing to a Vec cannot fail.
+    let _ = write!(
+        line,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+         ssub={} multi={} watch={} qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem={} \
+         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={command} user={} \
+         redir=-1 resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
+         tot-cmds={}",
+        client.id,
+        address(server, client.peer),
+        address(server, client.local),
+        client.descriptor,
+        text(&names.name),
+        (now - client.created).max(0) / 1000,
+        (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
+        flags_of(client),
+        live.database.load(Ordering::Relaxed),
+        subscriptions(SubscriptionKind::Channel),
+        subscriptions(SubscriptionKind::Pattern),
+        subscriptions(SubscriptionKind::ShardChannel),
+        live.queued.load(Ordering::Relaxed),
+        live.watched.load(Ordering::Relaxed),
+        number(&live.queued_bytes),
+        u8::from(output > 0),
+        fixed + query + output + arguments as u64 + number(&live.queued_bytes),
+        if output > 0 { "rw" } else { "r" },
+        text(names.user.as_deref().unwrap_or(DEFAULT_USER)),
+        live.resp.load(Ordering::Relaxed),
+        text(&names.library),
+        text(&names.library_version),
+        live.worker.load(Ordering::Relaxed),
+        number(&live.net_in),
+        number(&live.net_out),
+        number(&live.commands),
+    );
 }
 
 /// Names are printable: they were checked when they came.

@@ -16,6 +16,8 @@ use proto::{Args, Reply};
 use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
 
+pub(crate) use list::describe;
+
 /// What a client does to itself.
 const OF_ITSELF: Spec = Spec {
     group: Group::Connection,

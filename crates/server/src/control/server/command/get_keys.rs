@@ -49,7 +49,7 @@ fn keys<'a>(
 ) -> Result<(Args<'a>, Vec<(usize, Access)>), Refusal> {
     let request = args.skip(2);
     let entry = context.server.table.resolve(request).map_err(|_| INVALID_COMMAND)?;
-    if entry.spec.keys.is_empty() {
+    if entry.spec.keys.iter().all(|spec| spec.access.has(Access::NOT_KEY)) {
         return Err(NO_KEYS);
     }
     if !entry.spec.arity.admits(request.len()) {
@@ -66,7 +66,8 @@ fn find(entry: &Entry, request: Args<'_>) -> Result<Vec<(usize, Access)>, Refusa
     let mut keys = Vec::new();
     // As many as the request has at most: they arrived, so this is bounded.
     keys.try_reserve(request.len()).map_err(|_: TryReserveError| INVALID_ARGUMENTS)?;
-    for spec in entry.spec.keys {
+    // Shard channels are placed as keys are, and are none.
+    for spec in entry.spec.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
         let access = access(spec.access, request);
         spec.visit(request, |index| keys.push((index, access)))?;
     }

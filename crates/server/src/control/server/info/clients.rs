@@ -2,6 +2,7 @@
 //!
 //! Invariant: it reads what the owners of the connections left; it disturbs none.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Report;
@@ -21,10 +22,11 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let output = most(|client| client.live.output_bytes.load(Ordering::Relaxed));
     report.field("client_recent_max_output_buffer", output.unwrap_or(0));
     report.field("blocked_clients", blocked);
+    report.field("tracking_clients", 0);
+    let subscribes = |client: &&Arc<Client>| client.has_flag(client_flags::SUBSCRIBER);
+    report.field("pubsub_clients", clients.iter().filter(subscribes).count());
     report.fields(
         &[
-            "tracking_clients",
-            "pubsub_clients",
             "watching_clients",
             "clients_in_timeout_table",
             "total_watched_keys",

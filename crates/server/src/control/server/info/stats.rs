@@ -9,13 +9,11 @@ use ::keyspace::Count;
 use super::Report;
 use crate::counters::Totals;
 use crate::cron::Rates;
+use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
 
-/// What nothing here moves yet, or ever: publishing, forks, defragmentation, tracking.
+/// What nothing here moves yet, or ever: forks, defragmentation, tracking.
 const NOT_YET: &[&str] = &[
-    "pubsub_channels",
-    "pubsub_patterns",
-    "pubsubshard_channels",
     "latest_fork_usec",
     "total_forks",
     "migrate_cached_sockets",
@@ -47,6 +45,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.fields(&["sync_full", "sync_partial_ok", "sync_partial_err"], 0);
     report.field("expired_subkeys", server.keyspace.counters().total(Count::ExpiredMembers));
     write_keys(server, report);
+    for (name, kind) in [
+        ("pubsub_channels", SubscriptionKind::Channel),
+        ("pubsub_patterns", SubscriptionKind::Pattern),
+        ("pubsubshard_channels", SubscriptionKind::ShardChannel),
+    ] {
+        report.field(name, server.pubsub.registry(kind).len());
+    }
     report.fields(NOT_YET, 0);
     report.field("total_error_replies", get(&stats.error_replies));
     report.field("dump_payload_sanitizations", 0);

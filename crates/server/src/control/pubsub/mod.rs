@@ -1,0 +1,22 @@
+//! The pub/sub family: SUBSCRIBE, PUBLISH, PUBSUB and their kin.
+//!
+//! Invariant: every command declared in these files stands in `COMMANDS`.
+
+mod inspect;
+mod publish;
+mod subscribe;
+
+use super::ControlCommand;
+
+/// All commands of the family.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[
+    &subscribe::PSUBSCRIBE,
+    &publish::PUBLISH,
+    &inspect::PUBSUB,
+    &subscribe::PUNSUBSCRIBE,
+    &publish::SPUBLISH,
+    &subscribe::SSUBSCRIBE,
+    &subscribe::SUBSCRIBE,
+    &subscribe::SUNSUBSCRIBE,
+    &subscribe::UNSUBSCRIBE,
+];

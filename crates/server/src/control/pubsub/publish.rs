@@ -1,0 +1,73 @@
+//! PUBLISH and SPUBLISH.
+//!
+//! Invariant: the message is under way to every subscriber when the count is replied; within a
+//! unit it leaves with the unit's changes.
+
+use commands::declare::{Command, Flags, Group, Spec, exactly};
+use commands::{Access, keys};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, ControlCommand, Next};
+use crate::pubsub::{self, Publication, Space};
+
+/// What both have in common.
+const BASE: Spec = Spec {
+    since: "2.0.0",
+    group: Group::PubSub,
+    arity: exactly(3),
+    flags: Flags::PUBSUB
+        .and(Flags::LOADING)
+        .and(Flags::STALE)
+        .and(Flags::FAST)
+        .and(Flags::MAY_REPLICATE),
+    ..Spec::BASE
+};
+
+pub(super) const PUBLISH: ControlCommand = Command {
+    spec: Spec {
+        name: "PUBLISH",
+        syntax: "channel message",
+        summary: "Posts a message to a channel.",
+        complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
+            and M is the total number of subscribed patterns (by any client).",
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| publish(context, Space::Global, args, reply),
+};
+
+pub(super) const SPUBLISH: ControlCommand = Command {
+    spec: Spec {
+        name: "SPUBLISH",
+        since: "7.0.0",
+        syntax: "shardchannel message",
+        summary: "Post a message to a shard channel",
+        complexity: "O(N) where N is the number of clients subscribed to the receiving shard \
+            channel.",
+        keys: &[keys::first(Access::NOT_KEY)],
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| publish(context, Space::Shard, args, reply),
+};
+
+fn publish(
+    context: &mut Context<'_>,
+    space: Space,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (channel, message) = (&args[1], &args[2]);
+    let receivers = match &mut context.unit {
+        Some(unit) => {
+            unit.publish(Publication { space, channel: channel.into(), message: message.into() })
+        }
+        None => {
+            let rounds = &context.worker.rounds;
+            pubsub::publish(context.server, rounds, space, channel, message)
+        }
+    };
+    reply.integer(receivers as i64);
+    Ok(Next::Done)
+}

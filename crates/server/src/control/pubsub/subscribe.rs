@@ -1,0 +1,206 @@
+//! The commands by which a client begins and ends to listen.
+//!
+//! Invariant: each name given is answered by one message, which says how many subscriptions there
+//! are then; what was published before it stands before it.
+
+use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::{Access, KeySpec, keys};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, ControlCommand, Next};
+use crate::pubsub::{SubscriptionKind, Subscriptions};
+use crate::session::Session;
+
+/// What all of them have in common.
+const BASE: Spec = Spec {
+    since: "2.0.0",
+    group: Group::PubSub,
+    flags: Flags::PUBSUB
+        .and(Flags::NOSCRIPT)
+        .and(Flags::LOADING)
+        .and(Flags::STALE)
+        .and(Flags::SUBSCRIBED),
+    ..Spec::BASE
+};
+
+/// Shard channels are placed as keys are.
+const SHARD_CHANNELS: &[KeySpec] = &[keys::all_from(1, Access::NOT_KEY)];
+
+pub(super) const SUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "SUBSCRIBE",
+        syntax: "channel [channel ...]",
+        summary: "Listens for messages published to channels.",
+        complexity: "O(N) where N is the number of channels to subscribe to.",
+        arity: at_least(2),
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| begin(context, SubscriptionKind::Channel, args, reply),
+};
+
+pub(super) const PSUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "PSUBSCRIBE",
+        syntax: "pattern [pattern ...]",
+        summary: "Listens for messages published to channels that match one or more patterns.",
+        complexity: "O(N) where N is the number of patterns to subscribe to.",
+        arity: at_least(2),
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| begin(context, SubscriptionKind::Pattern, args, reply),
+};
+
+pub(super) const SSUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "SSUBSCRIBE",
+        since: "7.0.0",
+        syntax: "shardchannel [shardchannel ...]",
+        summary: "Listens for messages published to shard channels.",
+        complexity: "O(N) where N is the number of shard channels to subscribe to.",
+        arity: at_least(2),
+        keys: SHARD_CHANNELS,
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| begin(context, SubscriptionKind::ShardChannel, args, reply),
+};
+
+fn begin(
+    context: &mut Context<'_>,
+    kind: SubscriptionKind,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (server, session) = (context.server, &mut *context.session);
+    let Session { subscriptions, client, .. } = session;
+    let all = subscriptions.get_or_insert_with(|| Box::new(Subscriptions::new(server, client)));
+    for name in args.skip(1).iter() {
+        all.add(kind, name);
+        tell(reply, begun(kind), Some(name), counted(all, kind));
+    }
+    Ok(Next::Done)
+}
+
+pub(super) const UNSUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "UNSUBSCRIBE",
+        syntax: "[channel [channel ...]]",
+        summary: "Stops listening to messages posted to channels.",
+        complexity: "O(N) where N is the number of channels to unsubscribe.",
+        arity: at_least(1),
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| end(context, SubscriptionKind::Channel, args, reply),
+};
+
+pub(super) const PUNSUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "PUNSUBSCRIBE",
+        syntax: "[pattern [pattern ...]]",
+        summary: "Stops listening to messages published to channels that match one or more \
+            patterns.",
+        complexity: "O(N) where N is the number of patterns to unsubscribe.",
+        arity: at_least(1),
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| end(context, SubscriptionKind::Pattern, args, reply),
+};
+
+pub(super) const SUNSUBSCRIBE: ControlCommand = Command {
+    spec: Spec {
+        name: "SUNSUBSCRIBE",
+        since: "7.0.0",
+        syntax: "[shardchannel [shardchannel ...]]",
+        summary: "Stops listening to messages posted to shard channels.",
+        complexity: "O(N) where N is the number of shard channels to unsubscribe.",
+        arity: at_least(1),
+        keys: SHARD_CHANNELS,
+        ..BASE
+    },
+    subcommands: &[],
+    run: |context, args, reply| end(context, SubscriptionKind::ShardChannel, args, reply),
+};
+
+fn end(
+    context: &mut Context<'_>,
+    kind: SubscriptionKind,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    for name in args.skip(1).iter() {
+        end_one(context, kind, name, reply);
+    }
+    if args.len() > 1 {
+        return Ok(Next::Done);
+    }
+    let all = context.session.subscriptions.as_ref();
+    let names = all.map(|all| all.names(kind)).unwrap_or_default();
+    for name in &names {
+        end_one(context, kind, name, reply);
+    }
+    if names.is_empty() {
+        tell(reply, ended(kind), None, left(context.session, kind));
+    }
+    Ok(Next::Done)
+}
+
+fn end_one(context: &mut Context<'_>, kind: SubscriptionKind, name: &[u8], reply: &mut Reply<'_>) {
+    let (worker, session) = (context.worker, &mut *context.session);
+    if let Some(all) = &mut session.subscriptions {
+        all.remove(kind, name, || worker.hand_out_letters());
+        if all.is_empty() {
+            session.subscriptions = None;
+        }
+        // The reply of a unit may still be taken back.
+        if context.unit.is_none() {
+            session.pass_on(context.server, reply);
+        }
+    }
+    tell(reply, ended(kind), Some(name), left(session, kind));
+}
+
+/// What is left to a session of the subscriptions that are counted with a kind.
+fn left(session: &Session, kind: SubscriptionKind) -> usize {
+    session.subscriptions.as_ref().map_or(0, |all| counted(all, kind))
+}
+
+/// Channels and patterns are counted together.
+fn counted(all: &Subscriptions, kind: SubscriptionKind) -> usize {
+    match kind {
+        SubscriptionKind::ShardChannel => all.count(kind),
+        SubscriptionKind::Channel | SubscriptionKind::Pattern => {
+            all.count(SubscriptionKind::Channel) + all.count(SubscriptionKind::Pattern)
+        }
+    }
+}
+
+fn tell(reply: &mut Reply<'_>, word: &str, name: Option<&[u8]>, count: usize) {
+    reply.push(3);
+    reply.bulk(word.as_bytes());
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    }
+    reply.integer(count as i64);
+}
+
+fn begun(kind: SubscriptionKind) -> &'static str {
+    match kind {
+        SubscriptionKind::Channel => "subscribe",
+        SubscriptionKind::Pattern => "psubscribe",
+        SubscriptionKind::ShardChannel => "ssubscribe",
+    }
+}
+
+fn ended(kind: SubscriptionKind) -> &'static str {
+    match kind {
+        SubscriptionKind::Channel => "unsubscribe",
+        SubscriptionKind::Pattern => "punsubscribe",
+        SubscriptionKind::ShardChannel => "sunsubscribe",
+    }
+}

@@ -1,0 +1,92 @@
+//! What one client has subscribed to.
+//!
+//! Invariants: each subscription is a place in its channel's audience, left at the latest when this
+//! is dropped; the client's record counts them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::SubscriptionKind;
+use super::registry::Named;
+use crate::audience::Audience;
+use crate::clients::{Client, client_flags};
+use crate::server::Server;
+
+/// The subscriptions of a client.
+pub(crate) struct Subscriptions {
+    server: &'static Server,
+    client: Arc<Client>,
+    /// By kind.
+    sets: [BTreeSet<Named>; SubscriptionKind::COUNT],
+}
+
+impl Subscriptions {
+    /// None yet.
+    pub(crate) fn new(server: &'static Server, client: &Arc<Client>) -> Self {
+        Self { server, client: Arc::clone(client), sets: Default::default() }
+    }
+
+    /// How many there are of a kind.
+    pub(crate) fn count(&self, kind: SubscriptionKind) -> usize {
+        self.sets[kind as usize].len()
+    }
+
+    /// Whether there are none at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sets.iter().all(BTreeSet::is_empty)
+    }
+
+    /// The names of a kind.
+    pub(crate) fn names(&self, kind: SubscriptionKind) -> Vec<Box<[u8]>> {
+        self.sets[kind as usize].iter().map(|named| named.0.name.clone()).collect()
+    }
+
+    /// The audiences that the client belongs to.
+    pub(crate) fn audiences(&self) -> impl Iterator<Item = &Audience> {
+        self.sets.iter().flatten().map(|named| &named.0.audience)
+    }
+
+    /// Subscribes; `false` if the client had already.
+    pub(crate) fn add(&mut self, kind: SubscriptionKind, name: &[u8]) -> bool {
+        if self.sets[kind as usize].contains(name) {
+            return false;
+        }
+        let registry = self.server.pubsub.registry(kind);
+        let named = registry.join(name, &self.server.mailboxes, &self.client);
+        self.sets[kind as usize].insert(named);
+        self.note(kind);
+        true
+    }
+
+    /// Ends a subscription; `false` if there is none. `settle` hands out what is under way to the
+    /// client.
+    pub(crate) fn remove(
+        &mut self,
+        kind: SubscriptionKind,
+        name: &[u8],
+        settle: impl FnOnce(),
+    ) -> bool {
+        let Some(named) = self.sets[kind as usize].take(name) else { return false };
+        self.server.pubsub.registry(kind).leave(&named, &self.client, settle);
+        self.note(kind);
+        true
+    }
+
+    fn note(&self, kind: SubscriptionKind) {
+        let count = u32::try_from(self.count(kind)).unwrap_or(u32::MAX);
+        self.client.live.subscriptions[kind as usize].store(count, Ordering::Relaxed);
+        self.client.set_flag(client_flags::SUBSCRIBER, !self.is_empty());
+    }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        for kind in SubscriptionKind::ALL {
+            for named in std::mem::take(&mut self.sets[kind as usize]) {
+                self.server.pubsub.registry(kind).leave(&named, &self.client, || ());
+            }
+            self.note(kind);
+        }
+    }
+}
