@@ -77,9 +77,14 @@ pub fn format_f64(number: f64) -> ShortText {
 /// Writes a double with up to 17 digits, as `%.17g` of C does: without zeros at the end, and with
 /// an exponent of two digits or more where it is below -4 or above 16.
 pub fn format_f64_long(number: f64) -> ShortText {
+    format_f64_digits(number, 17)
+}
+
+/// Writes a double with up to `digits` digits, of which there are 1 to 17, as `%g` of C does.
+pub fn format_f64_digits(number: f64, digits: usize) -> ShortText {
     let mut text = ShortText::default();
     let done = match number.is_finite() {
-        true => layout_f64_long(number, &mut text),
+        true => layout_f64_digits(number, digits.clamp(1, 17), &mut text),
         false => layout_f64(number, &mut text),
     };
     done.expect("17 digits, a point, two signs and an exponent take 24 of the 32 bytes");
@@ -213,18 +218,18 @@ fn layout_digits(digits: &str, last: i32, text: &mut ShortText) -> fmt::Result {
     }
 }
 
-fn layout_f64_long(number: f64, text: &mut ShortText) -> fmt::Result {
+fn layout_f64_digits(number: f64, count: usize, text: &mut ShortText) -> fmt::Result {
     let mut digits = ShortText::default();
-    write!(digits, "{:.16e}", number.abs())?;
+    write!(digits, "{:.*e}", count - 1, number.abs())?;
     let (digits, exponent) = digits.as_str().split_once('e').ok_or(fmt::Error)?;
-    let (lead, tail) = digits.split_once('.').ok_or(fmt::Error)?;
+    let (lead, tail) = digits.split_once('.').unwrap_or((digits, ""));
     let (tail, exponent): (_, i32) =
         (tail.trim_end_matches('0'), exponent.parse().map_err(|_| fmt::Error)?);
     if number.is_sign_negative() {
         text.write_char('-')?;
     }
     match exponent {
-        0..=16 => {
+        0.. if (exponent as usize) < count => {
             let (width, at) = (exponent as usize, tail.len().min(exponent as usize));
             let (whole, fraction) = tail.split_at(at);
             let point = if fraction.is_empty() { "" } else { "." };
@@ -254,7 +259,26 @@ mod tests {
     use proptest::prelude::any;
     use proptest::{prop_assert_eq, proptest};
 
-    use super::{format_f64, format_f64_long, format_i64, parse_f64, parse_i64, parse_u64};
+    use super::{
+        format_f64, format_f64_digits, format_f64_long, format_i64, parse_f64, parse_i64, parse_u64,
+    };
+
+    #[test]
+    fn fewer_digits() {
+        for (number, digits, expected) in [
+            (0.1, 14, "0.1"),
+            (1.0 / 3.0, 14, "0.33333333333333"),
+            (1e14, 14, "1e+14"),
+            (123_456_789_012_345.0, 14, "1.2345678901234e+14"),
+            (99_999_999_999_999.0, 14, "99999999999999"),
+            (-2.5, 1, "-2"),
+            (0.000_012, 3, "1.2e-05"),
+            (10.0, 1, "1e+01"),
+            (f64::NEG_INFINITY, 14, "-inf"),
+        ] {
+            assert_eq!(format_f64_digits(number, digits).as_str(), expected);
+        }
+    }
 
     #[test]
     fn integers() {
