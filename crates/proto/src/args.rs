@@ -163,6 +163,39 @@ impl std::fmt::Debug for OwnedArgs {
     }
 }
 
+/// Arguments that are put together one by one, in memory that is used again.
+#[derive(Default)]
+pub struct ArgsBuffer {
+    bytes: Vec<u8>,
+    spans: Vec<Span>,
+}
+
+impl ArgsBuffer {
+    /// Forgets the arguments and keeps the memory, unless it is much.
+    pub fn clear(&mut self) {
+        const KEPT: usize = 64 << 10;
+        self.bytes.clear();
+        self.spans.clear();
+        self.bytes.shrink_to(KEPT);
+        self.spans.shrink_to(KEPT / size_of::<Span>());
+    }
+
+    /// Adds an argument; `false` if the command would exceed 4 GiB.
+    #[must_use]
+    pub fn push(&mut self, argument: &[u8]) -> bool {
+        let start = self.bytes.len();
+        let Some(span) = Span::new(start..start + argument.len()) else { return false };
+        self.bytes.extend_from_slice(argument);
+        self.spans.push(span);
+        true
+    }
+
+    /// The arguments so far.
+    pub fn as_args(&self) -> Args<'_> {
+        Args::new(&self.bytes, &self.spans)
+    }
+}
+
 /// Appends a command as a client would send it: an array of bulk strings.
 pub fn encode_command<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     push_header(out, b'*', arguments.len());
@@ -175,7 +208,7 @@ pub fn encode_command<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>, ou
 
 #[cfg(test)]
 mod tests {
-    use super::{OwnedArgs, encode_command};
+    use super::{ArgsBuffer, OwnedArgs, encode_command};
 
     fn owned(words: &[&str]) -> OwnedArgs {
         words.iter().map(|word| word.as_bytes()).collect()
@@ -197,6 +230,18 @@ mod tests {
         assert_eq!(&args.slice(1..9)[0], b"key");
         assert!(args.slice(7..9).is_empty());
         assert_eq!(format!("{:?}", OwnedArgs::from(args.slice(0..2))), r#"["\"set\"", "\"key\""]"#);
+    }
+
+    #[test]
+    fn one_by_one() {
+        let mut buffer = ArgsBuffer::default();
+        for round in ["first", "second"] {
+            buffer.clear();
+            assert!(buffer.as_args().is_empty());
+            assert!(buffer.push(b"echo") && buffer.push(round.as_bytes()) && buffer.push(b""));
+            let expected = owned(&["echo", round, ""]);
+            assert!(buffer.as_args().iter().eq(expected.as_args().iter()));
+        }
     }
 
     #[test]

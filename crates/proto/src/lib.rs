@@ -11,7 +11,7 @@ pub mod request;
 pub mod source;
 pub mod value;
 
-pub use args::{Args, OwnedArgs};
+pub use args::{Args, ArgsBuffer, OwnedArgs};
 pub use output::{Mark, Output};
 pub use reply::{Reply, Resp};
 pub use request::{Limits, Progress, ProtocolError, RequestParser};
