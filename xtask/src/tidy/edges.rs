@@ -12,7 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("structs", &["base"]),
     ("keyspace", &["base", "structs"]),
     ("commands", &["base", "proto", "structs", "keyspace"]),
-    ("script", &["base", "proto", "commands"]),
+    ("script", &["base", "proto"]),
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
     ("cluster", &["base", "proto"]),

@@ -1,0 +1,26 @@
+//! Lua scripts and libraries of functions, with the interface that Redis gives them.
+//!
+//! Knows commands only as something that a [`Host`] can call. Invariants: an interpreter belongs to
+//! one thread; nothing that one run can reach and change outlives it, except the variables of a
+//! library, which are its own; a [`Stop`] ends a run whatever the script does.
+#![forbid(unsafe_code)]
+
+mod call;
+mod error;
+mod host;
+mod interpreter;
+mod library;
+mod modules;
+mod program;
+mod replies;
+mod room;
+mod shebang;
+#[cfg(test)]
+mod tests;
+
+pub use error::{Fault, ScriptError};
+pub use host::{Host, LogLevel, Replication, Stop};
+pub use interpreter::{Input, Interpreter, Limits, Version};
+pub use library::{Library, Registration};
+pub use program::{Program, Sha1};
+pub use shebang::Flags;
