@@ -33,8 +33,6 @@ mod testing;
 pub mod text;
 pub mod waiting;
 
-use std::sync::atomic::Ordering;
-
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
@@ -58,7 +56,7 @@ pub fn run(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<(), Refusal> {
-    if tx.keyspace().settings().members_expire.load(Ordering::Relaxed)
+    if tx.keyspace().settings().members_expire()
         && matches!(spec.group, Group::SortedSet | Group::Geo)
     {
         refresh_ranks(spec, tx, args)?;

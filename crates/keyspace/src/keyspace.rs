@@ -116,6 +116,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether members of any container ever had deadlines.
+    #[inline]
+    pub fn members_expire(&self) -> bool {
+        self.members_expire.load(Ordering::Relaxed)
+    }
+
     /// Whether expired keys stay until somebody else decides that they go.
     pub fn suspends_expiry(&self) -> bool {
         self.expiry_suspended.load(Ordering::Relaxed)

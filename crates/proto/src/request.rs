@@ -369,6 +369,17 @@ impl RequestParser {
 /// took. All other forms, and pieces of numbers, are for the careful path.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<(usize, usize)> {
+    // Most are of one digit or two.
+    match *bytes {
+        [digit @ b'0'..=b'9', b'\r', b'\n', ..] => Some((usize::from(digit - b'0'), 3)),
+        [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Some((10 * usize::from(tens - b'0') + usize::from(ones - b'0'), 4))
+        }
+        _ => longer_number(bytes),
+    }
+}
+
+fn longer_number(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut number = 0_usize;
     for (index, byte) in bytes.iter().take(9).enumerate() {
         let digit = byte.wrapping_sub(b'0');

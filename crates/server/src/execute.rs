@@ -65,15 +65,39 @@ pub(crate) struct Known {
 }
 
 impl Known {
+    /// As `of`, for a request that comes behind another: many are about the same, and what is
+    /// known of the one is true of the other.
+    #[inline]
+    pub(crate) fn of_next(
+        server: &'static Server,
+        args: Args<'_>,
+        before: Option<(Args<'_>, Self)>,
+    ) -> Result<Self, Refusal> {
+        let Some((others, known)) = before else { return Self::of(server, args) };
+        let is_same = others[0] == args[0] && known.entry.subcommands.is_empty();
+        if !is_same {
+            return Self::of(server, args);
+        }
+        let (entry, location) = (known.entry, known.location);
+        if location.is_some() && others.get(1) == args.get(1) {
+            return Ok(known);
+        }
+        Ok(Self::of_entry(server, entry, args))
+    }
+
     /// Looks a request's command up, and its key if it has just one.
     #[inline]
     pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, Refusal> {
-        let entry = server.table.resolve(args)?;
+        Ok(Self::of_entry(server, server.table.resolve(args)?, args))
+    }
+
+    #[inline]
+    fn of_entry(server: &Server, entry: &'static Entry, args: Args<'_>) -> Self {
         let location = match (entry.spec.keys, args.get(1)) {
             ([only], Some(key)) if only.is_first() => Some(server.keyspace.locate(key)),
             _ => None,
         };
-        Ok(Self { entry, location })
+        Self { entry, location }
     }
 }
 

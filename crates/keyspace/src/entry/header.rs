@@ -45,6 +45,17 @@ const LENGTH_MASK: u64 = NARROW_LIMIT as u64 - 1;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header(u64);
 
+/// A bit for each pair of kind and encoding, by the header's first bits.
+const FORMS_WITH_MEMBER_DEADLINES: u128 = {
+    const fn form(kind: Kind, encoding: Encoding) -> u128 {
+        1 << (kind as u64 | encoding.number() << ENCODING_SHIFT)
+    }
+    form(Kind::Hash, Encoding::Packed(Packing::TimedListpack))
+        | form(Kind::Hash, Encoding::Object)
+        | form(Kind::Set, Encoding::Object)
+        | form(Kind::SortedSet, Encoding::Object)
+};
+
 impl Encoding {
     /// Every encoding, by number.
     const ALL: [Self; 8] = [
@@ -68,7 +79,7 @@ impl Encoding {
         }
     }
 
-    fn number(self) -> u64 {
+    const fn number(self) -> u64 {
         match self {
             Self::Integer => 0,
             Self::Embedded => 1,
@@ -103,6 +114,12 @@ impl Header {
     #[inline]
     pub(super) fn encoding(self) -> Encoding {
         Encoding::ALL[(self.0 >> ENCODING_SHIFT & 0xf) as usize]
+    }
+
+    /// Whether the value is of a form whose members may have deadlines: most are not.
+    #[inline]
+    pub(super) fn may_have_member_deadlines(self) -> bool {
+        FORMS_WITH_MEMBER_DEADLINES >> (self.0 & 0x7f) & 1 != 0
     }
 
     pub(super) fn with_encoding(self, encoding: Encoding) -> Self {

@@ -102,6 +102,9 @@ impl<'a> EntryRef<'a> {
     #[must_use]
     #[inline]
     pub fn member_deadline(self) -> Option<UnixMillis> {
+        if !self.header().may_have_member_deadlines() {
+            return None;
+        }
         self.stored()?.earliest_deadline(self.kind())
     }
 

@@ -103,7 +103,7 @@ impl Tx {
         members_expire: bool,
     ) -> Result<(R, Outcome), Refusal> {
         let (options, location) = (self.options, self.locate(key));
-        let suspended = self.keyspace.settings().suspends_expiry();
+        let settings = self.keyspace.settings();
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition));
         };
@@ -121,8 +121,10 @@ impl Tx {
             self.expire_if_due(key)?;
             return self.edit_with(key, edit, members_expire);
         }
-        let members_due = entry.member_deadline().is_some_and(|deadline| deadline <= options.now);
-        if members_due && members_expire && !suspended && entry.kind() == C::KIND {
+        let may_be_due = members_expire && settings.members_expire();
+        let is_due = |deadline| deadline <= options.now;
+        let members_due = may_be_due && entry.member_deadline().is_some_and(is_due);
+        if members_due && !settings.suspends_expiry() && entry.kind() == C::KIND {
             let cost = entry.memory() as u64 * EXPIRY_NS_PER_BYTE;
             if self.effects.changes() == 0 {
                 self.charge(cost)?;
@@ -152,11 +154,15 @@ impl Tx {
             self.discard(entry);
             return Ok((result, Outcome::Removed));
         };
-        if let NewStored::Packed(packed) = &stored
-            && door.overwrite_packed(place, packed.borrow())
-        {
-            door.entry(place).set_access_clock(clock);
-            return Ok((result, Outcome::Kept));
+        if let NewStored::Packed(packed) = &stored {
+            let is_as_it_was = door.entry(place).stored().is_some_and(|old| match old {
+                Stored::Packed(old) => old == packed.borrow(),
+                Stored::Large(_) => false,
+            });
+            if is_as_it_was || door.overwrite_packed(place, packed.borrow()) {
+                door.entry(place).set_access_clock(clock);
+                return Ok((result, Outcome::Kept));
+            }
         }
         let mut entry = EntryBox::container(key, C::KIND, stored, deadline);
         entry.set_access_clock(clock);

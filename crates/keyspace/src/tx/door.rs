@@ -44,6 +44,14 @@ impl Deadlines {
     fn of(entry: EntryRef<'_>) -> Self {
         Self { own: entry.deadline(), members: entry.member_deadline() }
     }
+
+    /// As `of`, before an edit: where no member ever had a deadline, none has to be looked for.
+    #[inline]
+    fn before(entry: EntryRef<'_>, keyspace: &Keyspace) -> Self {
+        let looks = keyspace.settings().members_expire();
+        let members = if looks { entry.member_deadline() } else { None };
+        Self { own: entry.deadline(), members }
+    }
 }
 
 impl Door<'_> {
@@ -129,7 +137,7 @@ impl Door<'_> {
         edit: impl FnOnce(&mut Object) -> R,
     ) -> Option<R> {
         self.before_change(place);
-        let deadlines = Deadlines::of(self.entry(place));
+        let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         let object = self.content.table_mut(self.physical).object_mut(place)?;
         let before = object.memory() as i64;
         let result = edit(object);
@@ -149,7 +157,7 @@ impl Door<'_> {
     /// nothing was changed.
     pub(super) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {
         self.before_change(place);
-        let deadlines = Deadlines::of(self.entry(place));
+        let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
         if done {

@@ -265,14 +265,18 @@ impl Batch<'_> {
             return;
         }
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
+        let mut before = None;
         for (args, known) in self.window.requests(self.data) {
-            let Ok(found) = Known::of(server, args) else { continue };
+            let Ok(found) = Known::of_next(server, args, before) else { continue };
             *known = Some(found);
+            before = Some((args, found));
             if locations.len() >= keys_max {
                 break;
             }
             if let Some(location) = found.location {
-                locations.push(location);
+                if locations.last() != Some(&location) {
+                    locations.push(location);
+                }
                 continue;
             }
             for spec in found.entry.spec.keys {

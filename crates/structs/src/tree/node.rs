@@ -272,6 +272,11 @@ impl<L: Leaf> Inner<L> {
     #[inline]
     pub(super) fn child_by_rank(&self, mut rank: u64) -> (usize, u64) {
         let last = self.children.len() - 1;
+        // What grows or is taken at its end asks for the last child, again and again.
+        let before_last = self.summary.count() - self.summaries[last].count();
+        if rank >= before_last {
+            return (last, rank - before_last);
+        }
         for (index, summary) in self.summaries[..last].iter().enumerate() {
             if rank < summary.count() {
                 return (index, rank);
