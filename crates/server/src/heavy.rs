@@ -37,6 +37,9 @@ const MAX_THREADS: usize = 32;
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
 
+/// How much sooner than these threads a worker that wakes gets its core, as `nice` counts it.
+const NICENESS: i32 = 10;
+
 /// The first lane of the heavy-work threads.
 const FIRST_LANE: usize = MAX_WORKERS;
 
@@ -297,6 +300,9 @@ impl Shared {
     fn work(&self, lane: usize) {
         // A worker that is bound to a core would bind its threads, too.
         self.cores.release();
+        // Where both want one core, who has many clients goes first. A system that refuses this
+        // treats all threads alike.
+        let _ = rustix::process::setpriority_process(None, NICENESS);
         let mut queue = self.lock();
         while !queue.ending {
             if let Some(job) = queue.jobs.pop_front() {

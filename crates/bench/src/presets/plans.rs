@@ -113,7 +113,8 @@ const UNIFORM: &str = "uniform keys";
 fn garnet_hotkey(series: &mut Series) -> Result<(), String> {
     let many = series.count(100_000);
     let line = |keys: u64, pipeline: u32, more: &str| {
-        format!("-t 2 -c 25 --key-minimum 1 --key-maximum {keys} --pipeline {pipeline} {more}")
+        let keys = format!("--key-minimum 1 --key-maximum {keys} --distinct-client-seed");
+        format!("-t 2 -c 25 {keys} --pipeline {pipeline} {more}")
     };
     let time = Until::Time(Duration::from_secs(10));
     let filled = series.options(&line(many, 1, ""), &[], time)?;
@@ -168,7 +169,7 @@ fn garnet(series: &mut Series) -> Result<(), String> {
             for batch in BATCHES {
                 let line = format!(
                     "--ratio 0:1 -t 1 -c {connections} --pipeline {batch} -d 8 \
-                     --key-minimum 1 --key-maximum {keys}"
+                     --key-minimum 1 --key-maximum {keys} --distinct-client-seed"
                 );
                 let until = Until::Time(Duration::from_secs(5));
                 let options = series.options(&line, &[], until)?;

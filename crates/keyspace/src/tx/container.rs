@@ -8,8 +8,10 @@ use structs::hash::Hash;
 use structs::object::{Container, Expiring, Kind, NewStored, Object, Stored};
 use structs::set::Set;
 use structs::sorted_set::SortedSet;
+use structs::table::Place;
 
 use super::Tx;
+use super::door::Door;
 use super::effects::EventClass;
 use super::write::Lifetime;
 use crate::entry::{EntryBox, EntryRef};
@@ -154,19 +156,13 @@ impl Tx {
             self.discard(entry);
             return Ok((result, Outcome::Removed));
         };
-        if let NewStored::Packed(packed) = &stored {
-            let is_as_it_was = door.entry(place).stored().is_some_and(|old| match old {
-                Stored::Packed(old) => old == packed.borrow(),
-                Stored::Large(_) => false,
-            });
-            if is_as_it_was || door.overwrite_packed(place, packed.borrow()) {
-                door.entry(place).set_access_clock(clock);
-                return Ok((result, Outcome::Kept));
-            }
+        if write_back(&mut door, place, &stored) {
+            door.entry(place).set_access_clock(clock);
+        } else {
+            let mut entry = EntryBox::container(key, C::KIND, stored, deadline);
+            entry.set_access_clock(clock);
+            door.replace(place, entry);
         }
-        let mut entry = EntryBox::container(key, C::KIND, stored, deadline);
-        entry.set_access_clock(clock);
-        door.replace(place, entry);
         Ok((result, Outcome::Kept))
     }
 
@@ -206,6 +202,17 @@ fn small_of<C: Container>(entry: EntryRef<'_>) -> Result<Option<C>, Refusal> {
         Stored::Packed(packed) => Ok(Some(C::from_packed(packed.to_owned()))),
         Stored::Large(_) => Ok(None),
     }
+}
+
+/// Writes a small form over the old one, if it fits there and is not as it was; `false` if it needs
+/// another block.
+fn write_back(door: &mut Door<'_>, place: Place, stored: &NewStored) -> bool {
+    let NewStored::Packed(packed) = stored else { return false };
+    let is_as_it_was = match door.entry(place).stored() {
+        Some(Stored::Packed(old)) => old == packed.borrow(),
+        _ => false,
+    };
+    is_as_it_was || door.overwrite_packed(place, packed.borrow())
 }
 
 /// Edits a large value where it lies. Gives the container back if its place is no longer there:

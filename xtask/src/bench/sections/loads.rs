@@ -40,9 +40,10 @@ impl Workload {
     }
 }
 
-/// The words of keys and values.
+/// The words of keys and values. Without seeds of their own all connections ask for the same keys
+/// at the same time, which then lie in the caches, however many they are.
 pub(super) fn keys() -> String {
-    "-d 256 --key-minimum 1 --key-maximum 100000".to_owned()
+    "-d 256 --key-minimum 1 --key-maximum 100000 --distinct-client-seed".to_owned()
 }
 
 /// Figures of CPU time, then figures of throughput, for so many servers.

@@ -17,7 +17,8 @@ const SETTINGS: [(&str, &str); 2] = [("off", "0"), ("on", "16")];
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     let generator = bench.generator(bench.cores.generator());
     let counts = [bench.plan.scaled(MANY), FEW.min(bench.plan.scaled(MANY))];
-    let keys = counts.map(|count| format!("-d 64 --key-minimum 1 --key-maximum {count}"));
+    let keys = counts
+        .map(|count| format!("-d 64 --key-minimum 1 --key-maximum {count} --distinct-client-seed"));
     let mut servers = Vec::new();
     for keys in &keys {
         let server = bench.ours().start(&bench.cores.server(), Workers::Exactly(1), &[])?;
