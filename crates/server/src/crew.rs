@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::mpsc;
 
+use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::Moving;
 use crate::worker::{self, Message};
@@ -115,7 +116,8 @@ impl Roster {
             }
             worker::run(server, lane, &runtime, receiver);
         };
-        let thread = std::thread::Builder::new().name(format!("worker-{lane}"));
+        let thread =
+            std::thread::Builder::new().name(format!("worker-{lane}")).stack_size(STACK_BYTES);
         self.threads[lane] = Some(thread.spawn(work)?);
         self.inboxes.push(sender);
         Ok(())

@@ -26,6 +26,7 @@ use crate::control::ControlWork;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
+use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
@@ -278,7 +279,8 @@ impl Heavy {
         queue.threads += 1;
         drop(queue);
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name(format!("heavy-{lane}"));
+        let thread =
+            std::thread::Builder::new().name(format!("heavy-{lane}")).stack_size(STACK_BYTES);
         if thread.spawn(move || shared.work(lane)).is_err() {
             self.shared.note_missing_thread();
         }

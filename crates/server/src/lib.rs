@@ -31,6 +31,7 @@ mod output_limit;
 mod pause;
 mod pubsub;
 mod reception;
+mod scripts;
 mod secrets;
 mod server;
 mod session;

@@ -28,12 +28,15 @@ use crate::monitor::Watchers;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::reception::ReceptionDesk;
+use crate::scripts::Scripts;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::table::CommandTable;
 
 /// The version of Redis that we say we are: the newest whose list of commands is complete.
 pub const REDIS_VERSION: &str = "8.2.0";
+/// The same as scripts read it, a byte for each part.
+pub(crate) const REDIS_VERSION_NUMBER: u32 = 0x0008_0200;
 
 /// Our own version.
 pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -56,6 +59,7 @@ pub(crate) struct Server {
     /// Who watches with MONITOR.
     pub(crate) watchers: Watchers,
     pub(crate) pubsub: PubSub,
+    pub(crate) scripts: Scripts,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -105,6 +109,7 @@ impl Server {
             log,
             watchers: Watchers::default(),
             pubsub: PubSub::default(),
+            scripts: Scripts::default(),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),

@@ -12,6 +12,7 @@ use proto::Args;
 
 use crate::control::{self, ControlHandler};
 use crate::data;
+use crate::scripts;
 use crate::unit::{self, Prepare};
 
 /// A command as it is found: declaration, handler, id.
@@ -53,7 +54,8 @@ impl CommandTable {
         for family in control::FAMILIES {
             entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
         }
-        entries.extend(unit::COMMANDS.iter().map(|it| builder.entry(it, Run::Unit, None)));
+        let units = unit::COMMANDS.iter().chain(scripts::COMMANDS);
+        entries.extend(units.map(|it| builder.entry(it, Run::Unit, None)));
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);

@@ -20,6 +20,10 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("cluster", "there is no cluster"),
     ("debug", "differs by server"),
     ("client|list", "shows every connection of the test"),
+    ("eval", "scripts are written, not drawn: tests/tests/scripts.rs"),
+    ("eval_ro", "as EVAL"),
+    ("evalsha", "as EVAL"),
+    ("evalsha_ro", "as EVAL"),
     ("failover", "there is no replica"),
     ("hello", "changes the protocol of the duel"),
     ("latency", "differs by load"),
@@ -36,6 +40,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("replicaof", "makes a replica of the server"),
     ("reset", "changes the protocol of the duel"),
     ("save", "writes files"),
+    ("script", "as EVAL"),
     ("shutdown", "ends the server"),
     ("slaveof", "makes a replica of the server"),
     (

@@ -88,5 +88,6 @@ pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
     pubsub::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,
+    crate::scripts::CONTROL_COMMANDS,
     crate::unit::CONTROL_COMMANDS,
 ];

@@ -38,7 +38,6 @@ pub(crate) type Prepare = fn(Asked<'_>, Args<'_>) -> Result<Box<dyn Program>, Re
 /// Who asks for a program.
 pub(crate) struct Asked<'a> {
     pub(crate) server: &'static Server,
-    #[expect(dead_code, reason = "the forms of EVAL share their program")]
     pub(crate) entry: &'static Entry,
     pub(crate) resp: Resp,
     /// Not there within a unit that left its session's worker.
@@ -265,7 +264,6 @@ impl Unit {
     }
 
     /// Undoes all of it and keeps the locks.
-    #[expect(dead_code, reason = "a script that is too long for a worker begins again elsewhere")]
     pub(crate) fn start_over(&mut self) {
         self.tx.start_over();
         self.tx.switch_database(self.home);

@@ -33,19 +33,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
     report.fields(&["used_memory_lua", "used_memory_vm_eval"], 0);
     report.field("used_memory_lua_human", human(0));
-    report.fields(
-        &[
-            "used_memory_scripts_eval",
-            "number_of_cached_scripts",
-            "number_of_functions",
-            "number_of_libraries",
-            "used_memory_vm_functions",
-        ],
-        0,
-    );
+    let (scripts, bytes) = server.scripts.cache.size();
+    report.field("used_memory_scripts_eval", bytes);
+    report.field("number_of_cached_scripts", scripts);
+    report.fields(&["number_of_functions", "number_of_libraries", "used_memory_vm_functions"], 0);
     sized(report, "used_memory_vm_total", 0);
     report.field("used_memory_functions", 0);
-    sized(report, "used_memory_scripts", 0);
+    sized(report, "used_memory_scripts", bytes);
     sized(report, "maxmemory", usize::try_from(server.config.get(MAXMEMORY)).unwrap_or(usize::MAX));
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));

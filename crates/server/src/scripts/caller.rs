@@ -1,0 +1,191 @@
+//! The commands that a script calls, on the unit that it runs in.
+//!
+//! Invariant: whether a command may be called is decided before it runs; what it changes is the
+//! unit's.
+
+use std::sync::Arc;
+
+use commands::arguments::database;
+use commands::{Flags, errors};
+use keyspace::Refusal;
+use proto::{Args, Output, Reply, Resp};
+use script::{Host, LogLevel, Replication, Stop};
+
+use super::running::Running;
+use crate::config::LogLevel as ServerLevel;
+use crate::config::settings::DATABASES;
+use crate::pubsub::{Publication, Space};
+use crate::server::Server;
+use crate::table::{Entry, Run};
+use crate::unit::Unit;
+
+const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
+const WRONG_ARITY: Refusal =
+    Refusal::error("ERR Wrong number of args calling Redis command from script");
+const NOT_ALLOWED: Refusal = Refusal::error("ERR This Redis command is not allowed from script");
+const READ_ONLY: Refusal =
+    Refusal::error("ERR Write commands are not allowed from read-only scripts.");
+
+/// A script that runs longer is begun again on a heavy-work thread.
+const WORKER_TIME_US: i64 = 500;
+
+/// The host of one run.
+pub(super) struct Caller {
+    pub(super) server: &'static Server,
+    pub(super) unit: Unit,
+    pub(super) is_read_only: bool,
+    /// Whether all the unit did may be undone for the script's sake.
+    pub(super) may_restart: bool,
+    /// On the monotonic clock, in microseconds.
+    pub(super) began_us: i64,
+    pub(super) has_written: bool,
+    pub(super) running: Option<Arc<Running>>,
+}
+
+impl Host for Caller {
+    fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
+        let entry = match self.admit(args) {
+            Ok(entry) => entry,
+            Err(refusal) => {
+                self.server.refuse(&refusal, &mut Reply::new(reply, resp));
+                return Ok(());
+            }
+        };
+        if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
+            self.has_written = true;
+            if let Some(running) = &self.running {
+                running.note_write();
+            }
+        }
+        self.execute(entry, args, resp, reply)
+    }
+
+    fn log(&mut self, level: LogLevel, text: &[u8]) {
+        let level = match level {
+            LogLevel::Debug => ServerLevel::Debug,
+            LogLevel::Verbose => ServerLevel::Verbose,
+            LogLevel::Notice => ServerLevel::Notice,
+            LogLevel::Warning => ServerLevel::Warning,
+        };
+        self.server.log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
+    }
+
+    // There is nothing yet that a write would go to, beside the data.
+    fn set_replication(&mut self, _: Replication) {}
+
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        self.server.table.resolve(args).is_ok().then_some(true)
+    }
+
+    fn check_time(&mut self) -> Result<(), Stop> {
+        let now = self.server.keyspace.clock().monotonic_us();
+        let running = self.running.get_or_insert_with(|| {
+            self.server.scripts.underway.enter(self.began_us, self.has_written)
+        });
+        if running.is_killed() {
+            return Err(Stop::Killed);
+        }
+        let is_long = now - self.began_us > WORKER_TIME_US;
+        if is_long && self.unit.hurries() && self.may_restart {
+            return Err(Stop::Heavy);
+        }
+        Ok(())
+    }
+}
+
+impl Caller {
+    /// The command, if the script may call it.
+    fn admit(&self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
+        let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
+        let flags = entry.spec.flags;
+        if !entry.spec.arity.admits(args.len()) {
+            return Err(WRONG_ARITY);
+        }
+        let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit(_));
+        if flags.has(Flags::NOSCRIPT) || needs_session {
+            return Err(NOT_ALLOWED);
+        }
+        let writes = flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
+        if self.is_read_only && writes {
+            return Err(READ_ONLY);
+        }
+        Ok(entry)
+    }
+
+    fn execute(
+        &mut self,
+        entry: &'static Entry,
+        args: Args<'_>,
+        resp: Resp,
+        reply: &mut Output,
+    ) -> Result<(), Stop> {
+        let Run::Data(handler) = entry.run else {
+            self.control(entry, args, &mut Reply::new(reply, resp));
+            return Ok(());
+        };
+        loop {
+            match self.unit.call(entry, handler, args, resp, reply) {
+                Ok(failed) => {
+                    if failed {
+                        let lane = self.unit.tx.options().lane;
+                        self.server.stats.failed(lane, entry.id);
+                    }
+                    return Ok(());
+                }
+                Err(Refusal::Widen) => return Err(Stop::Widen),
+                Err(_) if self.may_restart => return Err(Stop::Heavy),
+                Err(_) => self.unit.take_time(),
+            }
+        }
+    }
+
+    /// The commands beside the data that need no session: a script may run where there is none.
+    fn control(&mut self, entry: &Entry, args: Args<'_>, reply: &mut Reply<'_>) {
+        let result = match entry.spec.name {
+            "PING" if args.len() == 1 => {
+                reply.simple("PONG");
+                Ok(())
+            }
+            "PING" if args.len() > 2 => Err(errors::wrong_arity(&entry.full_name)),
+            "ECHO" | "PING" => {
+                reply.bulk(&args[1]);
+                Ok(())
+            }
+            "TIME" => {
+                // One moment for the whole run, whichever thread it is made on.
+                let now = self.unit.tx.now();
+                reply.array(2);
+                reply.bulk_integer(now.div_euclid(1000));
+                reply.bulk_integer(now.rem_euclid(1000) * 1000);
+                Ok(())
+            }
+            "SELECT" => self.select(&args[1], reply),
+            "PUBLISH" => self.publish(Space::Global, args, reply),
+            "SPUBLISH" => self.publish(Space::Shard, args, reply),
+            _ => Err(NOT_ALLOWED),
+        };
+        if let Err(refusal) = result {
+            self.server.refuse(&refusal, reply);
+        }
+    }
+
+    /// For the rest of the script only.
+    fn select(&mut self, index: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        let count = self.server.config.get(DATABASES) as usize;
+        self.unit.tx.switch_database(database(index, count)?);
+        reply.ok();
+        Ok(())
+    }
+
+    fn publish(
+        &mut self,
+        space: Space,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Refusal> {
+        let (channel, message) = (args[1].into(), args[2].into());
+        let receivers = self.unit.publish(Publication { space, channel, message });
+        reply.integer(receivers as i64);
+        Ok(())
+    }
+}

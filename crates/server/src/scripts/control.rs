@@ -1,0 +1,208 @@
+//! SCRIPT: the cache, and the end of scripts that take too long.
+//!
+//! Invariant: what SCRIPT LOAD accepts can be compiled.
+
+use commands::arguments::is;
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+use script::{Program, Sha1};
+
+use super::eval::refusal;
+use super::run::with_interpreter;
+use crate::config::settings::BUSY_REPLY_THRESHOLD;
+use crate::control::help::{self, container};
+use crate::control::{Context, ControlCommand, Next};
+
+/// All commands of the family.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
+
+const FLUSH_MODE: Refusal = Refusal::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
+const DEBUG_MODE: Refusal = Refusal::error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
+const NO_DEBUGGER: Refusal =
+    Refusal::error("ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only");
+const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script.");
+
+/// What the subcommands have in common.
+const COMMON: Spec = Spec {
+    since: "2.6.0",
+    group: Group::Scripting,
+    complexity: "O(1)",
+    flags: Flags::NOSCRIPT,
+    ..Spec::BASE
+};
+
+const SCRIPT: ControlCommand = Command {
+    spec: Spec {
+        name: "SCRIPT",
+        since: "2.6.0",
+        group: Group::Scripting,
+        summary: "A container for Lua scripts management commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..Spec::BASE
+    },
+    subcommands: &[DEBUG, EXISTS, FLUSH, KILL, LOAD, SHOW, HELP],
+    run: container,
+};
+
+const DEBUG: ControlCommand = Command {
+    spec: Spec {
+        name: "DEBUG",
+        since: "3.2.0",
+        syntax: "<YES | SYNC | NO>",
+        summary: "Sets the debug mode of server-side Lua scripts.",
+        arity: exactly(3),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |_, args, reply| {
+        if is(&args[2], "NO") {
+            reply.ok();
+            return Ok(Next::Done);
+        }
+        let is_known = is(&args[2], "YES") || is(&args[2], "SYNC");
+        Err(if is_known { NO_DEBUGGER } else { DEBUG_MODE })
+    },
+};
+
+const EXISTS: ControlCommand = Command {
+    spec: Spec {
+        name: "EXISTS",
+        syntax: "sha1 [sha1 ...]",
+        summary: "Determines whether server-side Lua scripts exist in the script cache.",
+        complexity: "O(N) with N being the number of scripts to check (so checking a single \
+                     script is an O(1) operation).",
+        arity: at_least(3),
+        tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        let digests = args.skip(2);
+        reply.array(digests.len());
+        for digest in digests.iter() {
+            let script = Sha1::parse(digest).and_then(|it| context.server.scripts.cache.get(it));
+            reply.integer(i64::from(script.is_some()));
+        }
+        Ok(Next::Done)
+    },
+};
+
+const FLUSH: ControlCommand = Command {
+    spec: Spec {
+        name: "FLUSH",
+        syntax: "[ASYNC | SYNC]",
+        summary: "Removes all server-side Lua scripts from the script cache.",
+        complexity: "O(N) with N being the number of scripts in cache",
+        arity: at_least(2),
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        history: &[("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers.")],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: flush,
+};
+
+fn flush(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let is_fine = match args.get(2) {
+        None => true,
+        Some(mode) => args.len() == 3 && (is(mode, "SYNC") || is(mode, "ASYNC")),
+    };
+    if !is_fine {
+        return Err(FLUSH_MODE);
+    }
+    context.server.scripts.cache.flush();
+    reply.ok();
+    Ok(Next::Done)
+}
+
+const KILL: ControlCommand = Command {
+    spec: Spec {
+        name: "KILL",
+        summary: "Terminates a server-side Lua script during execution.",
+        arity: exactly(2),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY),
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        let server = context.server;
+        let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
+        let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
+        let now = server.keyspace.clock().monotonic_us();
+        server.scripts.underway.kill(now.saturating_sub(micros))?;
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+const LOAD: ControlCommand = Command {
+    spec: Spec {
+        name: "LOAD",
+        syntax: "script",
+        summary: "Loads a server-side Lua script to the script cache.",
+        complexity: "O(N) with N being the length in bytes of the script body.",
+        arity: exactly(3),
+        flags: Flags::NOSCRIPT.and(Flags::STALE),
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        let program = Program::parse(&args[2]).map_err(refusal)?;
+        with_interpreter(|interpreter| interpreter.check(&program)).map_err(refusal)?;
+        reply.bulk(program.sha1().hex().as_bytes());
+        context.server.scripts.cache.load(program);
+        Ok(Next::Done)
+    },
+};
+
+const SHOW: ControlCommand = Command {
+    spec: Spec {
+        name: "SHOW",
+        since: "8.0.0",
+        syntax: "sha1",
+        summary: "Shows a server-side Lua script of the script cache.",
+        arity: exactly(3),
+        flags: Flags::NOSCRIPT.and(Flags::STALE),
+        origin: "valkey",
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        let digest = Sha1::parse(&args[2]).ok_or(NO_SCRIPT)?;
+        let program = context.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
+        reply.bulk(program.source());
+        Ok(Next::Done)
+    },
+};
+
+const HELP: ControlCommand = help::subcommand(Group::Scripting, "5.0.0", |_, _, reply| {
+    help::help(
+        reply,
+        "SCRIPT",
+        &[
+            "DEBUG (YES|SYNC|NO)",
+            "    Set the debug mode for subsequent scripts executed.",
+            "EXISTS <sha1> [<sha1> ...]",
+            "    Return information about the existence of the scripts in the script cache.",
+            "FLUSH [ASYNC|SYNC]",
+            "    Flush the Lua scripts cache. Very dangerous on replicas.",
+            "    When called without the optional mode argument, the behavior is determined by the",
+            "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+            "    * ASYNC: Asynchronously flush the scripts cache.",
+            "    * SYNC: Synchronously flush the scripts cache.",
+            "KILL",
+            "    Kill the currently executing Lua script.",
+            "LOAD <script>",
+            "    Load a script into the scripts cache without executing it.",
+        ],
+    );
+    Ok(Next::Done)
+});

@@ -1,0 +1,154 @@
+//! EVAL, EVALSHA and their forms that only read.
+//!
+//! Invariant: what is wrong with a request is said before anything is locked.
+
+use std::sync::Arc;
+
+use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::{Access, keys};
+use keyspace::{PartitionSet, Refusal};
+use proto::{Args, OwnedArgs};
+use script::{ScriptError, Sha1};
+
+use super::run::{Call, with_interpreter};
+use crate::unit::{Asked, Program, UnitCommand};
+
+/// All of them.
+pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
+
+const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script. Please use EVAL.");
+const NOT_READ_ONLY: Refusal =
+    Refusal::error("ERR Can not execute a script with write flag using *_ro command.");
+const NOT_A_NUMBER: Refusal = Refusal::error("ERR value is not an integer or out of range");
+const TOO_MANY_KEYS: Refusal =
+    Refusal::error("ERR Number of keys can't be greater than number of args");
+const NEGATIVE_KEYS: Refusal = Refusal::error("ERR Number of keys can't be negative");
+
+/// What all have in common.
+const COMMON: Spec = Spec {
+    since: "2.6.0",
+    group: Group::Scripting,
+    syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
+    complexity: "Depends on the script that is executed.",
+    arity: at_least(3),
+    flags: Flags::NOSCRIPT
+        .and(Flags::STALE)
+        .and(Flags::SKIP_MONITOR)
+        .and(Flags::MAY_REPLICATE)
+        .and(Flags::NO_MANDATORY_KEYS)
+        .and(Flags::MOVABLEKEYS),
+    keys: &[keys::counted(2, 1, Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+    ..Spec::BASE
+};
+
+/// What the forms that only read have in common.
+const READ_ONLY: Spec = Spec {
+    since: "7.0.0",
+    flags: Flags::READONLY
+        .and(Flags::NOSCRIPT)
+        .and(Flags::STALE)
+        .and(Flags::SKIP_MONITOR)
+        .and(Flags::NO_MANDATORY_KEYS)
+        .and(Flags::MOVABLEKEYS),
+    keys: &[keys::counted(2, 1, Access::RO.and(Access::ACCESS))],
+    ..COMMON
+};
+
+const EVAL: UnitCommand = Command {
+    spec: Spec { name: "EVAL", summary: "Executes a server-side Lua script.", ..COMMON },
+    subcommands: &[],
+    run: |asked, args| evaluate(&asked, args),
+};
+
+const EVALSHA: UnitCommand = Command {
+    spec: Spec {
+        name: "EVALSHA",
+        syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+        summary: "Executes a server-side Lua script by SHA1 digest.",
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |asked, args| evaluate_digest(&asked, args),
+};
+
+const EVAL_RO: UnitCommand = Command {
+    spec: Spec {
+        name: "EVAL_RO",
+        summary: "Executes a read-only server-side Lua script.",
+        ..READ_ONLY
+    },
+    subcommands: &[],
+    run: |asked, args| evaluate(&asked, args),
+};
+
+const EVALSHA_RO: UnitCommand = Command {
+    spec: Spec {
+        name: "EVALSHA_RO",
+        syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
+        summary: "Executes a read-only server-side Lua script by SHA1 digest.",
+        ..READ_ONLY
+    },
+    subcommands: &[],
+    run: |asked, args| evaluate_digest(&asked, args),
+};
+
+fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let keys = count_keys(args)?;
+    let cache = &asked.server.scripts.cache;
+    let digest = Sha1::of(&args[1]);
+    if let Some(program) = cache.get(digest) {
+        return prepare(asked, args, keys, program);
+    }
+    let program = cache.evaluate(&args[1]).map_err(refusal)?;
+    // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
+    if let Err(error) = with_interpreter(|interpreter| interpreter.check(&program)) {
+        cache.forget(digest);
+        return Err(refusal(error));
+    }
+    prepare(asked, args, keys, program)
+}
+
+fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let keys = count_keys(args)?;
+    let digest = Sha1::parse(&args[1]).ok_or(NO_SCRIPT)?;
+    let program = asked.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
+    prepare(asked, args, keys, program)
+}
+
+fn prepare(
+    asked: &Asked<'_>,
+    args: Args<'_>,
+    keys: usize,
+    program: Arc<script::Program>,
+) -> Result<Box<dyn Program>, Refusal> {
+    let flags = program.flags();
+    let asks_to_read = asked.entry.spec.flags.has(Flags::READONLY);
+    if asks_to_read && !flags.no_writes && !flags.is_compatible {
+        return Err(NOT_READ_ONLY);
+    }
+    let keyspace = asked.server.keyspace;
+    let named = args.slice(3..3 + keys);
+    let partitions: PartitionSet = named.iter().map(|key| keyspace.locate(key).partition).collect();
+    Ok(Box::new(Call {
+        server: asked.server,
+        program,
+        args: OwnedArgs::from(args),
+        keys,
+        resp: asked.resp,
+        is_read_only: asks_to_read || flags.no_writes,
+        partitions,
+        seed: None,
+        has_failed: false,
+    }))
+}
+
+/// How many keys a request says it has.
+fn count_keys(args: Args<'_>) -> Result<usize, Refusal> {
+    let keys = base::number::parse_i64(&args[2]).ok_or(NOT_A_NUMBER)?;
+    let keys = usize::try_from(keys).map_err(|_| NEGATIVE_KEYS)?;
+    if keys > args.len() - 3 { Err(TOO_MANY_KEYS) } else { Ok(keys) }
+}
+
+pub(super) fn refusal(error: ScriptError) -> Refusal {
+    Refusal::owned(error.text)
+}

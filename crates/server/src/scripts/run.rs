@@ -1,0 +1,126 @@
+//! A script as a program: it runs on the unit's transaction, from the beginning each time.
+//!
+//! Invariants: a run that does not end the script has undone all that it did; the unit is with the
+//! script while it runs, and comes back whatever becomes of it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use keyspace::{PartitionSet, Refusal};
+use proto::{Output, OwnedArgs, Reply, Resp};
+use script::{Fault, Input, Interpreter, Limits, Stop, Version};
+
+use super::caller::Caller;
+use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
+use crate::unit::{Needs, Place, Program, Unit};
+
+/// The most that one run may take, in bytes.
+const MEMORY_MAX: usize = 1 << 30;
+
+thread_local! {
+    /// Not there while it runs.
+    static INTERPRETER: RefCell<Option<Box<Interpreter<Caller>>>> = const { RefCell::new(None) };
+}
+
+/// Lends the thread's interpreter.
+pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter<Caller>) -> T) -> T {
+    let there = INTERPRETER.with_borrow_mut(Option::take);
+    let mut interpreter = there.unwrap_or_else(|| {
+        let text = REDIS_VERSION.to_owned();
+        Box::new(Interpreter::new(&Version { text, number: REDIS_VERSION_NUMBER }))
+    });
+    let result = work(&mut interpreter);
+    INTERPRETER.set(Some(interpreter));
+    result
+}
+
+/// A call of a script.
+pub(super) struct Call {
+    pub(super) server: &'static Server,
+    pub(super) program: Arc<script::Program>,
+    /// All of the request.
+    pub(super) args: OwnedArgs,
+    /// How many of the arguments behind the third are keys.
+    pub(super) keys: usize,
+    pub(super) resp: Resp,
+    pub(super) is_read_only: bool,
+    pub(super) partitions: PartitionSet,
+    /// Where the sequence of random numbers stood when it first ran.
+    pub(super) seed: Option<u64>,
+    pub(super) has_failed: bool,
+}
+
+impl Program for Call {
+    fn needs(&self) -> Needs {
+        Needs { partitions: self.partitions.clone(), world: false, undoable: true }
+    }
+
+    fn run(&mut self, unit: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
+        let began_us = self.server.keyspace.clock().monotonic_us();
+        // Where others did something before, that cannot be undone for this script alone.
+        let may_restart = unit.hurries() && unit.is_fresh();
+        let database = unit.tx.database();
+        let vacancy = vacant(self.server, unit);
+        let caller = Caller {
+            server: self.server,
+            unit: std::mem::replace(unit, vacancy),
+            is_read_only: self.is_read_only,
+            may_restart,
+            began_us,
+            has_written: false,
+            running: None,
+        };
+        let (caller, result) = self.interpret(caller, out);
+        if let Some(running) = &caller.running {
+            self.server.scripts.underway.leave(running);
+        }
+        *unit = caller.unit;
+        unit.tx.switch_database(database);
+        match result {
+            Ok(()) => Ok(()),
+            Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
+            Err(Fault::Stop(_)) => {
+                unit.start_over();
+                Err(Refusal::Heavy)
+            }
+            Err(Fault::Error(error)) => {
+                self.has_failed = true;
+                let mut reply = Reply::new(out, self.resp);
+                if error.is_new {
+                    self.server.refuse(&Refusal::owned(error.text), &mut reply);
+                } else {
+                    reply.error(&error.text);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn restart(&mut self, _: &mut Place<'_>) {
+        self.has_failed = false;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+}
+
+impl Call {
+    fn interpret(&mut self, caller: Caller, out: &mut Output) -> (Caller, Result<(), Fault>) {
+        let words = self.args.as_args();
+        let keys = words.slice(3..3 + self.keys);
+        let arguments = words.skip(3 + self.keys);
+        let mut reply = Reply::new(out, self.resp);
+        with_interpreter(|interpreter| {
+            let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
+            let input = Input { keys, arguments, seed };
+            let limits = Limits { memory: MEMORY_MAX };
+            interpreter.run(&self.program, input, caller, limits, &mut reply)
+        })
+    }
+}
+
+/// What stands in a unit's place while a script has it: a transaction that holds nothing.
+fn vacant(server: &'static Server, unit: &Unit) -> Unit {
+    Unit::begin(server, unit.tx.vacancy())
+}

@@ -1,0 +1,79 @@
+//! The scripts under way that SCRIPT KILL may end.
+//!
+//! Invariant: a script stands here from its first look at the time until it is over; who takes a
+//! moment only is never here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use keyspace::Refusal;
+
+const NOT_BUSY: Refusal = Refusal::error("NOTBUSY No scripts in execution right now.");
+const UNKILLABLE: Refusal = Refusal::error(
+    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+     either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+     NOSAVE command.",
+);
+
+/// All that are long enough to be here.
+#[derive(Default)]
+pub(crate) struct Underway {
+    scripts: Mutex<Vec<Arc<Running>>>,
+}
+
+/// One of them.
+pub(crate) struct Running {
+    /// On the monotonic clock, in microseconds.
+    since_us: i64,
+    is_killed: AtomicBool,
+    has_written: AtomicBool,
+}
+
+impl Underway {
+    /// A script that has been running for a while.
+    pub(crate) fn enter(&self, since_us: i64, has_written: bool) -> Arc<Running> {
+        let running = Arc::new(Running {
+            since_us,
+            is_killed: AtomicBool::new(false),
+            has_written: AtomicBool::new(has_written),
+        });
+        self.lock().push(Arc::clone(&running));
+        running
+    }
+
+    /// It is over.
+    pub(crate) fn leave(&self, running: &Arc<Running>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, running));
+    }
+
+    /// Ends those that began before a moment and have written nothing.
+    pub(crate) fn kill(&self, before_us: i64) -> Result<(), Refusal> {
+        let scripts = self.lock();
+        let long: Vec<_> = scripts.iter().filter(|one| one.since_us <= before_us).collect();
+        if long.is_empty() {
+            return Err(NOT_BUSY);
+        }
+        let mut killed = 0;
+        for running in long.iter().filter(|one| !one.has_written.load(Ordering::Relaxed)) {
+            running.is_killed.store(true, Ordering::Relaxed);
+            killed += 1;
+        }
+        if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
+        self.scripts.lock().expect("no critical section here panics")
+    }
+}
+
+impl Running {
+    /// Whether it is to end.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Relaxed)
+    }
+
+    /// It has written: from here on it runs to its end.
+    pub(crate) fn note_write(&self) {
+        self.has_written.store(true, Ordering::Relaxed);
+    }
+}
