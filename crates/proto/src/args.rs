@@ -140,14 +140,22 @@ impl OwnedArgs {
 
 impl From<Args<'_>> for OwnedArgs {
     fn from(args: Args<'_>) -> OwnedArgs {
-        args.iter().collect()
+        let mut bytes = Vec::with_capacity(args.total_bytes());
+        let spans = args.iter().map(|argument| {
+            let start = bytes.len();
+            bytes.extend_from_slice(argument);
+            Span::new(start..bytes.len()).expect("commands stay below 4 GiB")
+        });
+        let spans = spans.collect();
+        OwnedArgs { bytes: bytes.into(), spans }
     }
 }
 
 impl<'a> FromIterator<&'a [u8]> for OwnedArgs {
     fn from_iter<I: IntoIterator<Item = &'a [u8]>>(arguments: I) -> OwnedArgs {
+        let arguments = arguments.into_iter();
         let mut bytes = Vec::new();
-        let mut spans = Vec::new();
+        let mut spans = Vec::with_capacity(arguments.size_hint().0);
         for argument in arguments {
             let start = bytes.len();
             bytes.extend_from_slice(argument);
@@ -164,7 +172,7 @@ impl std::fmt::Debug for OwnedArgs {
 }
 
 /// Arguments that are put together one by one, in memory that is used again.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct ArgsBuffer {
     bytes: Vec<u8>,
     spans: Vec<Span>,
@@ -190,9 +198,33 @@ impl ArgsBuffer {
         true
     }
 
+    /// Adds the arguments of a whole command behind all others: their positions here; `None` if
+    /// all would exceed 4 GiB.
+    pub fn append(&mut self, args: Args<'_>) -> Option<Range<usize>> {
+        let (first, base) = (args.spans.first()?.start, self.bytes.len());
+        // What stands between them comes along: one copy is quicker than many.
+        let extent = args.extent();
+        u32::try_from(base + extent).ok()?;
+        let start = first as usize;
+        self.bytes.extend_from_slice(&args.bytes[start..start + extent]);
+        let rebased = |position: u32| position - first + base as u32;
+        let positions = self.spans.len()..self.spans.len() + args.len();
+        self.spans.extend(
+            args.spans
+                .iter()
+                .map(|span| Span { start: rebased(span.start), end: rebased(span.end) }),
+        );
+        Some(positions)
+    }
+
     /// The arguments so far.
     pub fn as_args(&self) -> Args<'_> {
         Args::new(&self.bytes, &self.spans)
+    }
+
+    /// The bytes of memory held.
+    pub fn memory(&self) -> usize {
+        self.bytes.capacity() + self.spans.capacity() * size_of::<Span>()
     }
 }
 
@@ -242,6 +274,18 @@ mod tests {
             let expected = owned(&["echo", round, ""]);
             assert!(buffer.as_args().iter().eq(expected.as_args().iter()));
         }
+    }
+
+    #[test]
+    fn command_behind_command() {
+        let (first, second) = (owned(&["set", "key", ""]), owned(&["x", "incr", "other"]));
+        let mut buffer = ArgsBuffer::default();
+        assert_eq!(buffer.append(first.as_args()), Some(0..3));
+        assert_eq!(buffer.append(second.as_args().skip(1)), Some(3..5));
+        assert_eq!(buffer.append(first.as_args().skip(3)), None, "no command is empty");
+        let all = buffer.as_args();
+        assert!(all.slice(0..3).iter().eq(first.as_args().iter()));
+        assert!(all.slice(3..5).iter().eq(second.as_args().skip(1).iter()));
     }
 
     #[test]

@@ -542,7 +542,7 @@ fn queue(
         pending.push(entry, args, location);
     }
     session.show_pending();
-    Reply::new(out, session.resp).simple("QUEUED");
+    Reply::new(out, session.resp).raw(b"+QUEUED\r\n");
 }
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");

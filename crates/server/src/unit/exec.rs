@@ -57,7 +57,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         return Err(SPOILT);
     }
     let watching = pending.watching.clone();
-    let (ran, nested) = (Vec::with_capacity(queue.commands.len()), None);
+    let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes) = (false, false);
     Ok(Box::new(Exec { server, queue, watching, resp, ran, has_begun, nested, closes }))
 }
@@ -65,10 +65,10 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
 impl Program for Exec {
     fn needs(&self) -> Needs {
         let mut needs = Needs::default();
-        for Queued { entry, args, location } in &self.queue.commands {
+        for Queued { entry, args, location } in self.queue.iter_from(0) {
             match location {
                 Some(location) => needs.partitions.push(location.partition),
-                None => needs.add(self.server, entry, args.as_args()),
+                None => needs.add(self.server, entry, args),
             }
         }
         let keyspace = self.server.keyspace;
@@ -90,18 +90,20 @@ impl Program for Exec {
                 Reply::new(out, self.resp).null_array();
                 return Ok(());
             }
-            if unit.hurries() && self.may_move() && self.queue.commands.len() > WORKER_QUEUE {
+            if unit.hurries() && self.may_move() && self.queue.len() > WORKER_QUEUE {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
-            Reply::new(out, self.resp).array(self.queue.commands.len());
+            Reply::new(out, self.resp).array(self.queue.len());
         }
         let queue = Arc::clone(&self.queue);
-        while let Some(queued) = queue.commands.get(self.ran.len()) {
-            let (clock, length) = (self.server.keyspace.clock(), out.len());
-            let started = clock.monotonic_us();
+        let clock = self.server.keyspace.clock();
+        let mut started = clock.monotonic_us();
+        while let Some(queued) = queue.get(self.ran.len()) {
+            let length = out.len();
             let failed = self.step(queued, unit, place, out)?;
-            let micros = u64::try_from(clock.monotonic_us() - started).unwrap_or(0);
+            let ended = clock.monotonic_us();
+            let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let reply_bytes = (out.len() - length) as u64;
             self.ran.push(Ran { micros, reply_bytes, failed });
         }
@@ -130,16 +132,15 @@ impl Program for Exec {
     }
 
     fn may_move(&self) -> bool {
-        let left = self.queue.commands.get(self.ran.len()..).unwrap_or_default();
-        left.iter().all(|queued| {
+        self.queue.iter_from(self.ran.len()).all(|queued| {
             let needs_session = queued.entry.spec.flags.has(Flags::USES_FIELDSET);
             !matches!(queued.entry.run, Run::Control(_)) && !needs_session
         })
     }
 
     fn book(&self, worker: &Worker, session: &mut Session) {
-        for (queued, ran) in self.queue.commands.iter().zip(&self.ran) {
-            let (entry, args) = (queued.entry, queued.args.as_args());
+        for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
+            let Queued { entry, args, .. } = queued;
             execute::account(worker, session, entry, args, ran.micros, ran.reply_bytes);
             if ran.failed {
                 worker.server.stats.failed(worker.lane, entry.id);
@@ -161,13 +162,13 @@ impl Exec {
     /// Runs one command; whether it failed.
     fn step(
         &mut self,
-        queued: &Queued,
+        queued: Queued<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         loop {
-            let args = queued.args.as_args();
+            let args = queued.args;
             let result = match queued.entry.run {
                 Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
                     let Place::Worker(_, session) = place else { unreachable!("it may not move") };
@@ -197,7 +198,7 @@ impl Exec {
     /// Runs a control command, which only a worker can; whether it failed.
     fn control(
         &mut self,
-        queued: &Queued,
+        queued: Queued<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
@@ -206,7 +207,7 @@ impl Exec {
         else {
             unreachable!("it may not move");
         };
-        let (server, entry, args) = (self.server, queued.entry, queued.args.as_args());
+        let (server, entry, args) = (self.server, queued.entry, queued.args);
         let mark = out.mark();
         let mut reply = Reply::new(out, session.resp);
         let mut context = Context { server, worker, session, entry, unit: Some(&mut *unit) };
@@ -235,7 +236,7 @@ impl Exec {
     /// Runs a command that is a unit of its own, such as a script; whether it failed.
     fn run_nested(
         &mut self,
-        queued: &Queued,
+        queued: Queued<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
@@ -249,7 +250,7 @@ impl Exec {
                     Place::Heavy => None,
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
-                match prepare(Asked { server, entry, resp, session }, queued.args.as_args()) {
+                match prepare(Asked { server, entry, resp, session }, queued.args) {
                     Ok(program) => program,
                     Err(refusal) => return Ok(self.refuse(&refusal, out)),
                 }

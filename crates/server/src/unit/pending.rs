@@ -2,12 +2,13 @@
 //!
 //! Invariant: a watch's registrations are taken off its keys when it ends, however it ends.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use keyspace::{Keyspace, Location, Tx, TxOptions, Watch};
-use proto::{Args, OwnedArgs};
+use proto::{Args, ArgsBuffer};
 
 use crate::clients::LiveFigures;
 use crate::heavy::Admission;
@@ -25,22 +26,67 @@ pub(crate) struct Pending {
 /// Commands that wait for EXEC.
 #[derive(Clone, Default)]
 pub(crate) struct Queue {
-    pub(super) commands: Vec<Queued>,
+    commands: Vec<Slot>,
+    /// The arguments of all commands, one behind the other; more than one only beyond 4 GiB.
+    arguments: Vec<ArgsBuffer>,
     /// The flags of all of them together.
     flags: Flags,
-    /// Bytes of memory in their arguments.
-    memory: usize,
     /// Whether one was refused, so that EXEC will be.
     pub(super) is_spoilt: bool,
 }
 
-/// A command that waits for EXEC.
+/// Where a command is that waits for EXEC.
 #[derive(Clone)]
-pub(crate) struct Queued {
+struct Slot {
+    entry: &'static Entry,
+    /// Which of the buffers its arguments are in, and where they are there.
+    buffer: usize,
+    positions: Range<usize>,
+    /// Where its one key belongs, if it has just one, at index 1.
+    location: Option<Location>,
+}
+
+/// A command of a queue, to be run.
+#[derive(Clone, Copy)]
+pub(super) struct Queued<'a> {
     pub(super) entry: &'static Entry,
-    pub(super) args: OwnedArgs,
+    pub(super) args: Args<'a>,
     /// Where its one key belongs, if it has just one, at index 1.
     pub(super) location: Option<Location>,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<Queued<'_>> {
+        let Slot { entry, buffer, positions, location } = self.commands.get(index)?;
+        let args = self.arguments[*buffer].as_args().slice(positions.clone());
+        Some(Queued { entry, args, location: *location })
+    }
+
+    /// The commands from one on.
+    pub(super) fn iter_from(&self, index: usize) -> impl Iterator<Item = Queued<'_>> {
+        (index..self.len()).filter_map(|index| self.get(index))
+    }
+
+    fn push(&mut self, entry: &'static Entry, args: Args<'_>, location: Option<Location>) {
+        self.flags = self.flags.and(entry.spec.flags);
+        let last = self.arguments.last_mut();
+        let positions = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
+            self.arguments.push(ArgsBuffer::default());
+            let fresh = self.arguments.last_mut().expect("it was just added");
+            fresh.append(args).expect("a command has arguments and stays below 4 GiB")
+        });
+        let buffer = self.arguments.len() - 1;
+        self.commands.push(Slot { entry, buffer, positions, location });
+    }
+
+    fn memory(&self) -> usize {
+        let arguments: usize = self.arguments.iter().map(ArgsBuffer::memory).sum();
+        arguments + self.commands.capacity() * size_of::<Slot>()
+    }
 }
 
 /// A client's watch and its keys, by logical database.
@@ -81,11 +127,7 @@ impl Pending {
         location: Option<Location>,
     ) {
         let Some(queue) = &mut self.queue else { return };
-        let queue = Arc::make_mut(queue);
-        let args = OwnedArgs::from(args);
-        queue.flags = queue.flags.and(entry.spec.flags);
-        queue.memory += args.memory() + size_of::<Queued>();
-        queue.commands.push(Queued { entry, args, location });
+        Arc::make_mut(queue).push(entry, args, location);
     }
 
     /// A command was refused while others are queued: EXEC will be, too.
@@ -99,10 +141,10 @@ impl Pending {
     /// Shows it in CLIENT LIST.
     pub(crate) fn show(pending: Option<&Self>, live: &LiveFigures) {
         let queue = pending.and_then(|it| it.queue.as_ref());
-        let queued = queue.map_or(-1, |queue| queue.commands.len() as i32);
+        let queued = queue.map_or(-1, |queue| queue.len() as i32);
         let watching = pending.and_then(|it| it.watching.as_ref());
         live.queued.store(queued, Ordering::Relaxed);
-        live.queued_bytes.store(queue.map_or(0, |queue| queue.memory as u64), Ordering::Relaxed);
+        live.queued_bytes.store(queue.map_or(0, |queue| queue.memory() as u64), Ordering::Relaxed);
         live.watched.store(watching.map_or(0, |it| it.keys.len() as u32), Ordering::Relaxed);
     }
 }
