@@ -23,10 +23,19 @@ pub fn redis_py(server: &Server) {
 
 /// Runs the session of ioredis.
 pub fn ioredis(server: &Server) {
-    let script = repository().join("tests/clients/npm/session.js");
+    node("ioredis", "session.js", server);
+}
+
+/// Runs a day of libraries that live on scripts: BullMQ, Redlock, a rate limiter.
+pub fn script_users(server: &Server) {
+    node("script-users", "users.js", server);
+}
+
+fn node(name: &str, script: &str, server: &Server) {
+    let script = repository().join("tests/clients/npm").join(script);
     let libraries = recorded("npm").join("node_modules");
     let mut command = Command::new(recorded("node"));
-    run("ioredis", command.arg(script).env("NODE_PATH", libraries), server);
+    run(name, command.arg(script).env("NODE_PATH", libraries), server);
 }
 
 /// Runs the session of go-redis in both protocols.

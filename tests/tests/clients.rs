@@ -33,6 +33,12 @@ fn ioredis_sessions() {
     servers().iter().for_each(clients::ioredis);
 }
 
+/// Scripts that reach keys nobody declared, from many connections at once.
+#[test]
+fn libraries_that_live_on_scripts() {
+    servers().iter().for_each(clients::script_users);
+}
+
 #[test]
 fn go_redis_sessions() {
     servers().iter().for_each(clients::go_redis);
