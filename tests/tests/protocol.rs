@@ -208,6 +208,18 @@ fn h08_small_replies_fill_buffers_exactly() {
     }
 }
 
+/// What is known of a request from the one before it is not its subcommand.
+#[test]
+fn neighbours_may_be_different_subcommands() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let lines = ["SET k 1", "OBJECT REFCOUNT k", "OBJECT ENCODING k", "COMMAND", "COMMAND COUNT"];
+    let commands: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
+    let replies = client.pipeline(&commands);
+    assert_eq!(replies[1..3], [Value::Integer(1), Value::Bulk(b"int".to_vec())]);
+    assert!(matches!(replies[3..], [Value::Array(_), Value::Integer(_)]));
+}
+
 /// A request may come in any pieces.
 #[test]
 fn requests_come_byte_by_byte() {

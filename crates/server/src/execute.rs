@@ -74,7 +74,7 @@ impl Known {
         before: Option<(Args<'_>, Self)>,
     ) -> Result<Self, Refusal> {
         let Some((others, known)) = before else { return Self::of(server, args) };
-        let is_same = others[0] == args[0] && known.entry.subcommands.is_empty();
+        let is_same = others[0] == args[0] && known.entry.is_meant_by(&args[0]);
         if !is_same {
             return Self::of(server, args);
         }

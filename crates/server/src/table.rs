@@ -120,6 +120,13 @@ impl CommandTable {
 }
 
 impl Entry {
+    /// Whether every request that begins with this word means it, of which one did.
+    #[inline]
+    pub(crate) fn is_meant_by(&self, word: &[u8]) -> bool {
+        // The name of a subcommand is longer than its container's, which the word is.
+        self.subcommands.is_empty() && self.full_name.len() == word.len()
+    }
+
     /// The subcommand of a container.
     pub(crate) fn subcommand(&self, name: &[u8]) -> Option<&Self> {
         self.subcommands.iter().find(|entry| entry.spec.name.as_bytes().eq_ignore_ascii_case(name))
