@@ -83,7 +83,7 @@ fn a_refused_command_spoils_the_transaction() {
         > SET a 1
         QUEUED
         > EXEC now
-        ~ (error) EXECABORT Transaction discarded because of: ERR wrong number of arg*'exec'*
+        ~ (error) EXECABORT Transaction discarded because of: wrong number of arg*'exec'*
         > EXEC
         (error) ERR EXEC without MULTI
         > MULTI

@@ -72,6 +72,8 @@ pub struct Keyspace {
     awaited: AtomicU32,
     /// Clients that want to know which keys change.
     heedful: AtomicU32,
+    /// Keys that clients watch.
+    watched: AtomicU32,
     settings: Settings,
 }
 
@@ -162,6 +164,7 @@ impl Keyspace {
             walks: Walks::default(),
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
             settings: Settings::default(),
         }))
     }
@@ -297,6 +300,20 @@ impl Keyspace {
     #[must_use]
     pub fn heed_changes(&'static self) -> Heed {
         Heed::begin(&self.heedful)
+    }
+
+    /// How many keys clients watch.
+    #[must_use]
+    pub fn watched_keys(&self) -> u32 {
+        self.watched.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_watched(&self, is_more: bool) {
+        if is_more {
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.watched.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Whether anybody wants to know which keys change. Who holds a lock sees those who said so

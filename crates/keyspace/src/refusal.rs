@@ -32,8 +32,9 @@ pub struct Wait {
     pub deadline: Option<UnixMillis>,
     /// Whether it wants to know when a key goes away, too.
     pub heeds_deletion: bool,
-    /// What it replies when it gives up.
-    pub on_timeout: EmptyReply,
+    /// What it replies where nobody may wait, as within a transaction. Who waits in vain gets a
+    /// null array.
+    pub at_once: EmptyReply,
 }
 
 /// A key that a client waits for, and the request that is run when it is ready: the same command

@@ -67,22 +67,26 @@ impl WatchedKeys {
         self.0.is_empty()
     }
 
-    /// Enters a watch at a key, once.
-    pub(crate) fn add(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+    /// Enters a watch at a key, once; whether nobody watched the key before.
+    pub(crate) fn add(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
         let watches = self.0.entry((database, key.into())).or_default();
+        let is_new = watches.is_empty();
         if !watches.iter().any(|other| Arc::ptr_eq(other, watch)) {
             watches.push(Arc::clone(watch));
         }
+        is_new
     }
 
-    /// Takes a watch off a key.
-    pub(crate) fn remove(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
+    /// Takes a watch off a key; whether nobody watches the key any more.
+    pub(crate) fn remove(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
         let name = (database, key.into());
-        let Some(watches) = self.0.get_mut(&name) else { return };
+        let Some(watches) = self.0.get_mut(&name) else { return false };
         watches.retain(|other| !Arc::ptr_eq(other, watch));
-        if watches.is_empty() {
+        let is_last = watches.is_empty();
+        if is_last {
             self.0.remove(&name);
         }
+        is_last
     }
 
     /// Breaks all watches of a key.

@@ -130,6 +130,7 @@ pub(crate) fn execute(
             return after(session, None, out, mark, Step::Done);
         }
     };
+    session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let (verdict, grant) = match grant {
         None => (gates::admit(worker, session, entry, args), None),
         Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
@@ -144,7 +145,6 @@ pub(crate) fn execute(
         }
         Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
-    session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
         queue(worker, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
@@ -497,8 +497,8 @@ impl Work {
     }
 }
 
-/// Refuses a command that was not admitted. EXEC will be refused too then, and EXEC itself ends
-/// the transaction.
+/// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
+/// in words of its own, and ends the transaction if there is one.
 #[cold]
 fn reject(
     worker: &Worker,
@@ -509,18 +509,16 @@ fn reject(
 ) {
     let server = worker.server;
     let mut reply = Reply::new(out, session.resp);
-    match (&mut session.pending, entry) {
-        (Some(pending), Some(entry)) if pending.is_queueing() && entry.spec.name == "EXEC" => {
-            let why = refusal.line().unwrap_or_default();
-            let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
-            server.refuse(&Refusal::owned(text), &mut reply);
-            session.end_transaction(server);
-        }
-        (pending, _) => {
-            server.refuse(refusal, &mut reply);
-            if let Some(pending) = pending {
-                pending.spoil();
-            }
+    if entry.is_some_and(|entry| entry.spec.name == "EXEC") {
+        let line = refusal.line().unwrap_or_default();
+        let why = line.strip_prefix(b"ERR ").unwrap_or(line);
+        let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
+        server.refuse(&Refusal::owned(text), &mut reply);
+        session.end_transaction(server);
+    } else {
+        server.refuse(refusal, &mut reply);
+        if let Some(pending) = &mut session.pending {
+            pending.spoil();
         }
     }
     let _ = worker.tick();

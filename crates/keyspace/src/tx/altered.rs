@@ -58,7 +58,9 @@ impl Tx {
         let (database, partition) = (self.options.database, self.locate(key).partition);
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
-        content.watched_mut().add(database, key, watch);
+        if content.watched_mut().add(database, key, watch) {
+            self.keyspace.count_watched(true);
+        }
     }
 
     /// Takes a watch off a key of a database.
@@ -66,8 +68,8 @@ impl Tx {
         let partition = self.locate(key).partition;
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
-        if content.watched().is_some() {
-            content.watched_mut().remove(database, key, watch);
+        if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
+            self.keyspace.count_watched(false);
         }
     }
 

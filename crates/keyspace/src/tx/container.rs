@@ -212,6 +212,9 @@ fn write_back(door: &mut Door<'_>, place: Place, stored: &NewStored) -> bool {
         Some(Stored::Packed(old)) => old == packed.borrow(),
         _ => false,
     };
+    if is_as_it_was {
+        door.rewritten(place);
+    }
     is_as_it_was || door.overwrite_packed(place, packed.borrow())
 }
 

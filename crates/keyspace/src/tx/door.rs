@@ -195,6 +195,12 @@ impl Door<'_> {
             let table = self.content.table(self.physical).expect("a place is in a table");
             note_ready(self.content, self.logical, table.entry(place).key(), false, self.ready);
         }
+        self.rewritten(place);
+    }
+
+    /// Notes an entry that is written again as it was, which is a change to who heeds.
+    #[inline]
+    pub(super) fn rewritten(&mut self, place: Place) {
         if let Some(altered) = &mut self.altered {
             let table = self.content.table(self.physical).expect("a place is in a table");
             note(self.logical, table.entry(place).key(), altered);

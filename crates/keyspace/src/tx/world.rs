@@ -58,6 +58,10 @@ impl Tx {
     /// Exchanges two logical databases.
     pub fn swap_databases(&mut self, one: usize, other: usize) -> Result<(), Refusal> {
         self.require_world()?;
+        self.effects.add_changes(1);
+        if one == other {
+            return Ok(());
+        }
         let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
         self.alter_database(one, &physical);
         self.alter_database(other, &physical);
@@ -65,7 +69,6 @@ impl Tx {
         self.physical = self.keyspace.physical(self.options.database);
         self.rouse_database(one, false);
         self.rouse_database(other, false);
-        self.effects.add_changes(1);
         Ok(())
     }
 

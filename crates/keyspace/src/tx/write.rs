@@ -114,6 +114,8 @@ impl Tx {
                 let moved = door.entry(place).duplicate(key, deadline);
                 door.replace(place, moved);
             }
+        } else {
+            door.rewritten(place);
         }
         self.effects.add_changes(1);
         Ok(true)

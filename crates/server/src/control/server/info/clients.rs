@@ -25,14 +25,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("tracking_clients", 0);
     let subscribes = |client: &&Arc<Client>| client.has_flag(client_flags::SUBSCRIBER);
     report.field("pubsub_clients", clients.iter().filter(subscribes).count());
-    report.fields(
-        &[
-            "watching_clients",
-            "clients_in_timeout_table",
-            "total_watched_keys",
-            "total_blocking_keys",
-            "total_blocking_keys_on_nokey",
-        ],
-        0,
-    );
+    let watches = |client: &&Arc<Client>| client.live.watched.load(Ordering::Relaxed) > 0;
+    report.field("watching_clients", clients.iter().filter(watches).count());
+    report.field("clients_in_timeout_table", 0);
+    report.field("total_watched_keys", server.keyspace.watched_keys());
+    report.fields(&["total_blocking_keys", "total_blocking_keys_on_nokey"], 0);
 }
