@@ -36,11 +36,18 @@ pub fn awaited<'a>(key: &[u8], request: impl IntoIterator<Item = &'a [u8]>) -> A
     Awaited { key: key.into(), request: request.into_iter().map(Box::from).collect() }
 }
 
-/// The refusal of who waits for keys, and gets a null array when it gives up.
+/// The refusal of who waits for keys.
 #[must_use]
 pub fn wait(awaited: Vec<Awaited>, deadline: Option<UnixMillis>) -> Refusal {
-    let on_timeout = EmptyReply::NullArray;
-    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, on_timeout }))
+    let at_once = EmptyReply::NullArray;
+    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, at_once }))
+}
+
+/// The refusal of who waits for one element of one key.
+#[must_use]
+pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
+    let (awaited, at_once) = (vec![awaited], EmptyReply::Null);
+    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, at_once }))
 }
 
 #[cfg(test)]

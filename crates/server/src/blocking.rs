@@ -56,7 +56,6 @@ pub(crate) struct Waiting {
     pub(crate) place: Place,
     /// How long it lasts at most; for ever if `None`.
     pub(crate) left: Option<Duration>,
-    pub(crate) on_timeout: EmptyReply,
 }
 
 /// What one transaction did for those who waited.
@@ -115,7 +114,7 @@ impl Waiting {
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
-        Self { place: Place { waiter }, left, on_timeout: wait.on_timeout }
+        Self { place: Place { waiter }, left }
     }
 }
 
@@ -322,11 +321,11 @@ impl Services {
     }
 }
 
-/// What writes the reply that says "nothing".
-pub(crate) fn empty_reply(empty: EmptyReply) -> fn(&mut Reply<'_>) {
+/// Says that there is nothing.
+pub(crate) fn reply_empty(empty: EmptyReply, reply: &mut Reply<'_>) {
     match empty {
-        EmptyReply::Null => |reply| reply.null(),
-        EmptyReply::NullArray => |reply| reply.null_array(),
+        EmptyReply::Null => reply.null(),
+        EmptyReply::NullArray => reply.null_array(),
     }
 }
 

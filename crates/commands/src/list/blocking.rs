@@ -14,7 +14,7 @@ use super::{peek_len, pop_into_reply, side};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, counted, range};
-use crate::waiting::{ENDLESS, awaited, deadline, wait};
+use crate::waiting::{ENDLESS, awaited, deadline, wait, wait_for_element};
 
 /// What the two that pop have in common.
 const BLOCKING_POP: Spec = Spec {
@@ -129,7 +129,7 @@ pub(super) const BLMOVE: DataCommand = Command {
             return Ok(());
         }
         let again = args.slice(0..5).iter().chain([ENDLESS]);
-        Err(wait(vec![awaited(request.source, again)], deadline))
+        Err(wait_for_element(awaited(request.source, again), deadline))
     },
 };
 
@@ -155,7 +155,7 @@ pub(super) const BRPOPLPUSH: DataCommand = Command {
             return Ok(());
         }
         let again = args.slice(0..3).iter().chain([ENDLESS]);
-        Err(wait(vec![awaited(request.source, again)], deadline))
+        Err(wait_for_element(awaited(request.source, again), deadline))
     },
 };
 

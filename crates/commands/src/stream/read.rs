@@ -328,7 +328,7 @@ impl<'a> Request<'a> {
             awaited: awaited.collect(),
             deadline,
             heeds_deletion: self.reader.is_some(),
-            on_timeout: EmptyReply::NullArray,
+            at_once: EmptyReply::NullArray,
         })))
     }
 }

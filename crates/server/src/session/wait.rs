@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
-use crate::blocking::{self, Place, Served, Waiting};
+use crate::blocking::{Place, Served, Waiting};
 use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::execute::{self, Grant, Round};
@@ -91,9 +91,9 @@ impl Blocked {
 
     /// A wait for keys.
     pub(crate) fn on_keys(waiting: Waiting, entry: &'static Entry) -> Self {
-        let Waiting { place, left, on_timeout } = waiting;
+        let Waiting { place, left } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
-        let on_timeout = blocking::empty_reply(on_timeout);
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
         Self { until, on_timeout, keys: Some((place, entry)) }
     }
 }

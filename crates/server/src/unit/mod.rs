@@ -196,7 +196,7 @@ impl Unit {
             // Within a unit nobody waits: the others could not do what is waited for.
             Err(Refusal::Wait(wait)) => {
                 out.truncate(mark);
-                blocking::empty_reply(wait.on_timeout)(&mut Reply::new(out, resp));
+                blocking::reply_empty(wait.at_once, &mut Reply::new(out, resp));
                 false
             }
             Err(refusal) => {

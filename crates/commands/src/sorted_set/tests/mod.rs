@@ -349,7 +349,7 @@ fn pops_wait() {
     );
     let wait = session.waits().expect("nothing was there");
     assert_eq!(wait.deadline, Some(START + 1500));
-    assert_eq!(wait.on_timeout, EmptyReply::NullArray);
+    assert_eq!(wait.at_once, EmptyReply::NullArray);
     let request = wait.awaited[1].request.join(&b' ');
     assert_eq!(request, b"BZMPOP 0 1 other MAX COUNT 3");
     assert_eq!(session.call("BZPOPMAX none other 0"), "+waits for 2 keys");
