@@ -2,9 +2,11 @@
 //! Invariant: a difference is told with the seed and the last commands, so that it can be
 //! produced again.
 
+mod pair;
+
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::mem::discriminant;
+use std::mem::{discriminant, swap};
 
 use base::quote::split_arguments;
 use proto::value::Value;
@@ -12,6 +14,7 @@ use proto::value::Value;
 use crate::client::{Arrival, Client, PIPELINE_PIECE, encode, line};
 use crate::process::PATIENCE;
 use crate::render::render;
+use pair::{Answered, Pair};
 
 /// How many commands a report of a difference ends with.
 const REMEMBERED: usize = 50;
@@ -51,10 +54,32 @@ pub enum Rule {
     StreamTimes,
 }
 
-/// Two connections that get the same commands; the first is the server under test.
+/// Who sends a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speaker {
+    /// The first connection to each server.
+    #[default]
+    First,
+    /// The second one.
+    Second,
+}
+
+/// A command and who sends it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The sender.
+    pub speaker: Speaker,
+    /// The command.
+    pub command: Command,
+}
+
+/// Two servers that get the same commands; the first is the server under test.
 pub struct Duel {
-    ours: Client,
-    theirs: Client,
+    /// The connections of who speaks now.
+    pair: Pair,
+    /// Those of the other speaker, if there are two.
+    other: Option<Pair>,
+    speaker: Speaker,
     seed: u64,
     rule: fn(&Command) -> Rule,
     exceptions: &'static [Exception],
@@ -85,8 +110,9 @@ impl Duel {
         let history = VecDeque::with_capacity(REMEMBERED);
         let rule = |_: &Command| Rule::Exact;
         Self {
-            ours,
-            theirs,
+            pair: Pair::new(ours, theirs),
+            other: None,
+            speaker: Speaker::First,
             seed,
             rule,
             exceptions: &[],
@@ -95,6 +121,11 @@ impl Duel {
             has_parted: false,
             sample: None,
         }
+    }
+
+    /// A second connection to each server.
+    pub fn join(&mut self, ours: Client, theirs: Client) {
+        self.other = Some(Pair::new(ours, theirs));
     }
 
     /// How replies are compared, by command.
@@ -147,6 +178,39 @@ impl Duel {
         result.unwrap_or_else(|found| panic!("{}", self.report(&found)))
     }
 
+    /// Sends the commands of both speakers in their order; our replies, or the first difference.
+    pub fn try_run_steps(&mut self, steps: &[Step]) -> Result<Vec<Value>, Difference> {
+        let mut replies = Vec::with_capacity(steps.len());
+        for run in steps.chunk_by(|one, next| one.speaker == next.speaker) {
+            self.speak(run[0].speaker);
+            let commands: Vec<Command> = run.iter().map(|step| step.command.clone()).collect();
+            let result = self.try_run_all(&commands).map_err(|difference| {
+                let position = replies.len() + difference.position;
+                Difference { position, ..difference }
+            });
+            replies.extend(result?);
+        }
+        self.speak(Speaker::First);
+        Ok(replies)
+    }
+
+    fn speak(&mut self, speaker: Speaker) {
+        if self.speaker != speaker {
+            let other = self.other.as_mut().expect("a second speaker has joined");
+            swap(&mut self.pair, other);
+            self.speaker = speaker;
+        }
+    }
+
+    /// Where two speak: ends their transactions and takes them to the first database.
+    pub fn leave_transactions(&mut self) {
+        if self.other.is_some() {
+            self.speak(Speaker::First);
+            self.pair.leave_transaction();
+        }
+        self.other.iter_mut().for_each(Pair::leave_transaction);
+    }
+
     /// Sends all commands to both in pipelines; our replies, or the first difference.
     pub fn try_run_all(&mut self, commands: &[Command]) -> Result<Vec<Value>, Difference> {
         self.try_run_ruled(commands, self.rule)
@@ -162,21 +226,49 @@ impl Duel {
         let mut difference = None;
         for piece in commands.chunks(PIPELINE_PIECE) {
             let bytes: Vec<u8> = piece.iter().flat_map(|command| encode(command)).collect();
-            self.ours.send_raw(&bytes);
-            self.theirs.send_raw(&bytes);
+            self.pair.ours.send_raw(&bytes);
+            self.pair.theirs.send_raw(&bytes);
             for (number, command) in piece.iter().enumerate() {
                 let sent = (piece, number);
-                let ours = reply_of(&mut self.ours, "ours", sent, difference.as_ref());
-                let theirs = reply_of(&mut self.theirs, "theirs", sent, difference.as_ref());
-                if difference.is_none() && !self.agree(command, &ours, &theirs, rule) {
-                    let (position, command) = (replies.len(), command.clone());
-                    difference = Some(Difference { position, command, ours, theirs });
-                    continue;
+                let ours = reply_of(&mut self.pair.ours, "ours", sent, difference.as_ref());
+                let theirs = reply_of(&mut self.pair.theirs, "theirs", sent, difference.as_ref());
+                if difference.is_none() {
+                    let found = self.compare(command, &ours, &theirs, rule);
+                    difference = found.map(|found| Difference { position: replies.len(), ..found });
                 }
                 replies.push(ours);
             }
         }
         difference.map_or(Ok(replies), Err)
+    }
+
+    /// Compares two replies, those of EXEC one by one; what differs has no position yet.
+    fn compare(
+        &mut self,
+        command: &Command,
+        ours: &Value,
+        theirs: &Value,
+        rule: fn(&Command) -> Rule,
+    ) -> Option<Difference> {
+        let answered = self.pair.note(command, ours, theirs);
+        let mut differs = |command: &Command, ours: &Value, theirs: &Value| {
+            if self.agree(command, ours, theirs, rule) {
+                return None;
+            }
+            let (command, ours, theirs) = (command.clone(), ours.clone(), theirs.clone());
+            Some(Difference { position: 0, command, ours, theirs })
+        };
+        match (answered, ours, theirs) {
+            (Answered::Queued, _, _) => {
+                self.sample = None;
+                None
+            }
+            (Answered::All(queue), Value::Array(ours), Value::Array(theirs)) => {
+                let mut replies = queue.iter().zip(ours.iter().zip(theirs));
+                replies.find_map(|(command, (ours, theirs))| differs(command, ours, theirs))
+            }
+            _ => differs(command, ours, theirs),
+        }
     }
 
     fn agree(

@@ -11,15 +11,17 @@ use std::io::Write;
 use base::random::Random;
 use proto::value::Value;
 use tests::client::line;
-use tests::differential::{Command, Difference, Exception};
+use tests::differential::{Command, Difference, Exception, Speaker, Step};
 use tests::generator::{
-    Declared, Drawn, Generator, Has, Hits, REDIS70, REDIS82, VALKEY91, compare_states, prologue,
-    rule, shared,
+    Declared, Drawn, Generator, Has, Hits, Outcome, REDIS70, REDIS82, Transactions, VALKEY91,
+    compare_states, prologue, rule, shared,
 };
 use tests::{Client, Duel, Oracle, Server};
 
 /// How many requests all oracles are asked, both protocols together.
 const REQUESTS: usize = 1_000_000;
+/// How many requests in and between transactions.
+const IN_TRANSACTIONS: usize = 300_000;
 /// A run with so many for one oracle and protocol meets every exception.
 const LONG: usize = 1_500_000;
 /// Requests between two empty worlds.
@@ -31,26 +33,50 @@ const TOLD: usize = 6;
 
 #[test]
 fn as_redis70() {
-    duel(Oracle::Redis70, REDIS70);
+    duel(Oracle::Redis70, REDIS70, Way::OneByOne);
 }
 
 #[test]
 fn as_redis82() {
-    duel(Oracle::Redis82, REDIS82);
+    duel(Oracle::Redis82, REDIS82, Way::OneByOne);
 }
 
 #[test]
 fn as_valkey91() {
-    duel(Oracle::Valkey91, VALKEY91);
+    duel(Oracle::Valkey91, VALKEY91, Way::OneByOne);
 }
 
-fn duel(oracle: Oracle, exceptions: &'static [Exception]) {
+#[test]
+fn transactions_as_redis70() {
+    duel(Oracle::Redis70, REDIS70, Way::InTransactions);
+}
+
+#[test]
+fn transactions_as_redis82() {
+    duel(Oracle::Redis82, REDIS82, Way::InTransactions);
+}
+
+#[test]
+fn transactions_as_valkey91() {
+    duel(Oracle::Valkey91, VALKEY91, Way::InTransactions);
+}
+
+/// How requests come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Each by itself, from one connection.
+    OneByOne,
+    /// In and between the transactions of two connections.
+    InTransactions,
+}
+
+fn duel(oracle: Oracle, exceptions: &'static [Exception], way: Way) {
     let (ours, theirs) = (Server::start(&[]), oracle.start(&[]));
     let declared = shared(&mut ours.client(), &mut theirs.client());
     drop((ours, theirs));
-    let (requests, seeds) = plan();
+    let (requests, seeds) = plan(way);
     tell(&format!("{oracle:?}: {requests} requests of each of the seeds {seeds:?}"));
-    let plan = Plan { oracle, exceptions, declared: &declared, requests, seeds: &seeds };
+    let plan = Plan { oracle, exceptions, way, declared: &declared, requests, seeds: &seeds };
     let halves = std::thread::scope(|scope| {
         let run = |protocol| {
             let plan = &plan;
@@ -62,8 +88,12 @@ fn duel(oracle: Oracle, exceptions: &'static [Exception]) {
     let mut hits = Hits::new(&declared);
     let mut reports = Vec::new();
     let mut excused = BTreeMap::new();
+    let mut outcomes: BTreeMap<Outcome, u64> = BTreeMap::new();
     for half in halves {
         hits.add(&half.hits);
+        half.outcomes.iter().for_each(|(outcome, count)| {
+            *outcomes.entry(*outcome).or_default() += count;
+        });
         reports.extend(half.reports);
         for (reason, count) in half.excused {
             *excused.entry(reason).or_insert(0) += count;
@@ -74,6 +104,13 @@ fn duel(oracle: Oracle, exceptions: &'static [Exception]) {
     }
     tell(&format!("{oracle:?}: seeds {seeds:?}, {} requests (sent/accepted)\n{hits}", hits.sent()));
     assert!(reports.is_empty(), "{}", reports.join("\n\n"));
+    if way == Way::InTransactions {
+        tell(&format!("{oracle:?}: {outcomes:?}"));
+        let nested = Outcome::NESTED.iter().filter(|_| plan.nests());
+        let mut wanted = Outcome::USUAL.iter().chain(nested);
+        assert!(wanted.all(|outcome| outcomes.contains_key(outcome)), "{outcomes:?}");
+        return;
+    }
     assert!(hits.missing().is_empty(), "never sent or never accepted: {:?}", hits.missing());
     // What is rare is not met by every short run.
     let unused: Vec<_> = excused.iter().filter(|(_, count)| **count == 0).collect();
@@ -82,7 +119,7 @@ fn duel(oracle: Oracle, exceptions: &'static [Exception]) {
 }
 
 /// How many requests for one protocol and seed of one oracle, and the seeds.
-fn plan() -> (usize, Vec<u64>) {
+fn plan(way: Way) -> (usize, Vec<u64>) {
     let mut entropy = Random::from_entropy();
     let asked = std::env::var("APUS_DUEL_REQUESTS").ok();
     let asked = asked.map(|number| number.parse().expect("APUS_DUEL_REQUESTS is a number"));
@@ -90,17 +127,26 @@ fn plan() -> (usize, Vec<u64>) {
         Some(_) => (0..4).map(|_| entropy.next_u64()).collect(),
         None => SEEDS.to_vec(),
     };
-    (asked.unwrap_or(REQUESTS) / Oracle::ALL.len() / 2 / seeds.len(), seeds)
+    let usual = if way == Way::OneByOne { REQUESTS } else { IN_TRANSACTIONS };
+    (asked.unwrap_or(usual) / Oracle::ALL.len() / 2 / seeds.len(), seeds)
 }
 
 /// What both halves of a duel have in common.
 struct Plan<'a> {
     oracle: Oracle,
     exceptions: &'static [Exception],
+    way: Way,
     declared: &'a [Declared],
     /// How many for one seed.
     requests: usize,
     seeds: &'a [u64],
+}
+
+impl Plan<'_> {
+    /// Valkey 9 gives up a transaction over MULTI or WATCH within it; Redis goes on.
+    fn nests(&self) -> bool {
+        self.oracle != Oracle::Valkey91
+    }
 }
 
 /// Prints whether or not the test passes.
@@ -115,6 +161,7 @@ struct Half<'a> {
     has: Has,
     payloads: Vec<Vec<u8>>,
     hits: Hits,
+    outcomes: BTreeMap<Outcome, u64>,
     reports: Vec<String>,
     /// The commands whose difference is among the reports.
     told: HashSet<Vec<u8>>,
@@ -135,6 +182,7 @@ impl<'a> Half<'a> {
             },
             payloads: payloads(&mut theirs.client()),
             hits: Hits::new(plan.declared),
+            outcomes: BTreeMap::new(),
             reports: Vec::new(),
             told: HashSet::new(),
             excused: Vec::new(),
@@ -146,6 +194,9 @@ impl<'a> Half<'a> {
             };
             let duel = Duel::new(connect(&ours), connect(&theirs), *seed);
             let mut duel = duel.ruled(rule).except(plan.exceptions);
+            if plan.way == Way::InTransactions {
+                duel.join(connect(&ours), connect(&theirs));
+            }
             half.fight(&mut duel, *seed);
             half.excused.extend(duel.excused());
         }
@@ -154,21 +205,22 @@ impl<'a> Half<'a> {
 
     fn fight(&mut self, duel: &mut Duel, seed: u64) {
         let payloads = self.payloads.clone();
-        let mut generator = Generator::new(seed, self.plan.declared, &payloads);
+        let generator = Generator::new(seed, self.plan.declared, &payloads);
+        let mut drawer = match self.plan.way {
+            Way::OneByOne => Drawer::OneByOne(generator),
+            Way::InTransactions => {
+                Drawer::InTransactions(Transactions::new(generator, self.plan.nests()))
+            }
+        };
         for number in 0..self.plan.requests.div_ceil(EPISODE) {
-            let drawn: Vec<Drawn> = (0..EPISODE).map(|_| generator.draw()).collect();
-            let commands: Vec<Command> = drawn.iter().map(|drawn| drawn.command.clone()).collect();
+            let drawn = drawer.draw_all();
+            let steps: Vec<Step> = drawn.iter().map(|drawn| drawn.step.clone()).collect();
             let episode = Episode { number, has: self.has };
-            match episode.run(duel, &commands) {
-                Ok(replies) => {
-                    for (drawn, reply) in drawn.iter().zip(replies) {
-                        let accepted = !matches!(reply, Value::Error(_));
-                        self.hits.note(&drawn.name, &drawn.tokens, accepted);
-                    }
-                }
+            match episode.run(duel, &steps) {
+                Ok(replies) => self.note(&drawn, &replies),
                 Err(found) if self.is_told(&found.difference.command) => {}
                 Err(found) => {
-                    let told = episode.shrink(duel, commands, *found);
+                    let told = episode.shrink(duel, steps, *found);
                     let protocol = self.protocol;
                     let place = format!("seed {seed}, RESP{protocol}, episode {number}");
                     self.reports.push(format!("{place}: {told}"));
@@ -176,6 +228,19 @@ impl<'a> Half<'a> {
             }
             if self.reports.len() >= TOLD {
                 return;
+            }
+        }
+    }
+
+    /// Counts what an episode without a difference had.
+    fn note(&mut self, drawn: &[Drawn], replies: &[Value]) {
+        for (drawn, reply) in drawn.iter().zip(replies) {
+            match Outcome::of(&drawn.step, reply) {
+                Some(outcome) => *self.outcomes.entry(outcome).or_default() += 1,
+                None => {
+                    let accepted = !matches!(reply, Value::Error(_));
+                    self.hits.note(&drawn.name, &drawn.tokens, accepted);
+                }
             }
         }
     }
@@ -189,6 +254,25 @@ impl<'a> Half<'a> {
         let is_container = containers.contains(&words[0].as_slice());
         let name = words[..if is_container { words.len() } else { 1 }].join(&b' ');
         !self.told.insert(name)
+    }
+}
+
+/// Draws in one of the ways.
+enum Drawer<'a> {
+    OneByOne(Generator<'a>),
+    InTransactions(Transactions<'a>),
+}
+
+impl Drawer<'_> {
+    /// The requests of an episode.
+    fn draw_all(&mut self) -> Vec<Drawn> {
+        match self {
+            Self::OneByOne(generator) => (0..EPISODE).map(|_| generator.draw()).collect(),
+            Self::InTransactions(transactions) => {
+                transactions.begin();
+                (0..EPISODE).map(|_| transactions.draw()).collect()
+            }
+        }
     }
 }
 
@@ -212,32 +296,34 @@ struct Found {
 
 impl Episode {
     /// Runs requests, and compares what they left behind.
-    fn run(self, duel: &mut Duel, commands: &[Command]) -> Result<Vec<Value>, Box<Found>> {
+    fn run(self, duel: &mut Duel, steps: &[Step]) -> Result<Vec<Value>, Box<Found>> {
+        duel.leave_transactions();
         duel.run_all(prologue(self.number, self.has.small_sets));
-        let replies = duel.try_run_all(commands).map_err(|difference| {
+        let replies = duel.try_run_steps(steps).map_err(|difference| {
             let requests = difference.position + 1;
             Box::new(Found { requests, database: None, difference })
         })?;
+        duel.leave_transactions();
         compare_states(duel, self.has).map_err(|(database, difference)| {
-            let (requests, database) = (commands.len(), Some(database));
+            let (requests, database) = (steps.len(), Some(database));
             Box::new(Found { requests, database, difference })
         })?;
         Ok(replies)
     }
 
     /// The difference with as few requests before it as can be found.
-    fn shrink(self, duel: &mut Duel, mut commands: Vec<Command>, mut found: Found) -> String {
-        commands.truncate(found.requests);
-        let mut piece = commands.len() / 2;
+    fn shrink(self, duel: &mut Duel, mut steps: Vec<Step>, mut found: Found) -> String {
+        steps.truncate(found.requests);
+        let mut piece = steps.len() / 2;
         while piece > 0 {
             let mut end = found.removable();
             while end > 0 {
                 let begin = end.saturating_sub(piece);
-                let mut fewer = commands.clone();
+                let mut fewer = steps.clone();
                 fewer.drain(begin..end);
                 if let Err(again) = self.run(duel, &fewer) {
                     fewer.truncate(again.requests);
-                    (commands, found) = (fewer, *again);
+                    (steps, found) = (fewer, *again);
                     end = begin.min(found.removable());
                 } else {
                     end = begin;
@@ -245,7 +331,7 @@ impl Episode {
             }
             piece /= 2;
         }
-        let lines: Vec<String> = commands.iter().map(|command| line(command)).collect();
+        let lines: Vec<String> = steps.iter().map(told).collect();
         let what = match found.database {
             None => "the replies to the last of these differ".to_owned(),
             Some(database) => {
@@ -255,6 +341,12 @@ impl Episode {
         };
         format!("{what}\n{}\n{}", lines.join("\n"), found.difference)
     }
+}
+
+/// A step in a line; who speaks second speaks further in.
+fn told(step: &Step) -> String {
+    let indent = if step.speaker == Speaker::First { "" } else { "    " };
+    format!("{indent}{}", line(&step.command))
 }
 
 impl Found {

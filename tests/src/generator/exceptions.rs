@@ -28,6 +28,7 @@ pub const REDIS70: &[Exception] = &[
     TWO_STORES,
     MET_CONSUMERS,
     TOLD_TWICE,
+    LEAST_RANK,
 ];
 
 /// For Redis 8.2.
@@ -341,6 +342,13 @@ const MUCH_TO_CLAIM: Exception = Exception {
     reason: "XAUTOCLAIM reserves room for its COUNT, and says so where it cannot; here room grows",
     applies: |command, _, theirs| {
         is(command, "XAUTOCLAIM") && is_error(theirs, "ERR Insufficient memory")
+    },
+};
+
+const LEAST_RANK: Exception = Exception {
+    reason: "until Redis 7.2 the least integer was a rank of LPOS like any other",
+    applies: |command, ours, _| {
+        is(command, "LPOS") && is_error(ours, "ERR value is out of range, value must between")
     },
 };
 

@@ -451,7 +451,7 @@ pub(super) fn settle_spop(command: &mut Command) -> bool {
 
 /// What reads all that a command chose from by chance.
 pub(super) fn follower(drawn: &Drawn) -> Option<Drawn> {
-    let key = drawn.command.get(1)?;
+    let key = drawn.step.command.get(1)?;
     match drawn.name.as_str() {
         "srandmember" => Some(Drawn::plain(&[b"SMEMBERS", key])),
         "hrandfield" => Some(Drawn::plain(&[b"HGETALL", key])),

@@ -11,6 +11,7 @@ mod families;
 mod hits;
 mod rules;
 mod state;
+mod transactions;
 mod values;
 
 use std::collections::VecDeque;
@@ -22,8 +23,9 @@ pub use exceptions::{REDIS70, REDIS82, VALKEY91};
 pub use hits::Hits;
 pub use rules::{EXCLUDED, prologue, rule};
 pub use state::{Has, compare_states};
+pub use transactions::{Outcome, Transactions};
 
-use crate::differential::Command;
+use crate::differential::{Command, Speaker, Step};
 use families::Place;
 
 /// One request in so many is spoilt in some way.
@@ -44,8 +46,8 @@ pub struct Generator<'a> {
 
 /// A request and what it was drawn from.
 pub struct Drawn {
-    /// The request.
-    pub command: Command,
+    /// The request, and who sends it.
+    pub step: Step,
     /// The name of its declaration.
     pub name: String,
     /// The numbers of the option words in it.
@@ -57,7 +59,11 @@ impl Drawn {
     fn plain(words: &[&[u8]]) -> Self {
         let command: Command = words.iter().map(|word| word.to_vec()).collect();
         let name = String::from_utf8_lossy(words[0]).to_ascii_lowercase();
-        Self { command, name, tokens: Vec::new() }
+        Self::of(command, name, Vec::new())
+    }
+
+    fn of(command: Command, name: String, tokens: Vec<usize>) -> Self {
+        Self { step: Step { speaker: Speaker::First, command }, name, tokens }
     }
 }
 
@@ -82,7 +88,7 @@ impl<'a> Generator<'a> {
             return follower;
         }
         let mut drawn = self.draw_one();
-        if drawn.name == "spop" && families::settle_spop(&mut drawn.command) {
+        if drawn.name == "spop" && families::settle_spop(&mut drawn.step.command) {
             // What it takes by chance is then known.
             let lone = Drawn::plain(&[b"SADD", families::LONE, b"member"]);
             self.followers.push_back(drawn);
@@ -90,6 +96,11 @@ impl<'a> Generator<'a> {
         }
         self.followers.extend(families::follower(&drawn));
         drawn
+    }
+
+    /// Whether the next request belongs to the last one.
+    fn is_followed(&self) -> bool {
+        !self.followers.is_empty()
     }
 
     fn draw_one(&mut self) -> Drawn {
@@ -100,7 +111,7 @@ impl<'a> Generator<'a> {
         let mut request = Request::new(declared);
         if declared.name.starts_with("command|getkeys") {
             let whose = self.draw_one();
-            request.command.extend(whose.command);
+            request.command.extend(whose.step.command);
         } else {
             for argument in &declared.arguments {
                 self.draw_argument(declared, argument, &mut request);
@@ -111,7 +122,7 @@ impl<'a> Generator<'a> {
             self.spoil(declared, &mut request.command);
         }
         families::settle(&mut self.random, &mut request.command, is_spoilt);
-        Drawn { command: request.command, name: declared.name.clone(), tokens: request.tokens }
+        Drawn::of(request.command, declared.name.clone(), request.tokens)
     }
 
     fn draw_argument(&mut self, declared: &Declared, argument: &Argument, request: &mut Request) {

@@ -19,6 +19,8 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("client|tracking", "sends messages"),
     ("cluster", "there is no cluster"),
     ("debug", "differs by server"),
+    ("discard", TRANSACTIONS),
+    ("exec", TRANSACTIONS),
     ("client|list", "shows every connection of the test"),
     ("eval", "scripts are written, not drawn: tests/tests/scripts.rs"),
     ("eval_ro", "as EVAL"),
@@ -32,9 +34,11 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("migrate", "opens connections"),
     ("module", "loads code"),
     ("monitor", "sends messages"),
+    ("multi", TRANSACTIONS),
     ("pfselftest", "takes Redis seconds to say OK"),
     ("psubscribe", "sends messages"),
     ("psync", "makes a replica of the connection"),
+    ("punsubscribe", "sends as many messages as it has arguments"),
     ("quit", "ends the connection"),
     ("replconf", "makes a replica of the connection"),
     ("replicaof", "makes a replica of the server"),
@@ -50,10 +54,16 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("sort_ro", "makes a sorted set a skiplist by name in Redis; tests/tests/sort.rs draws it"),
     ("ssubscribe", "sends messages"),
     ("subscribe", "sends messages"),
+    ("sunsubscribe", "as PUNSUBSCRIBE"),
     ("sync", "makes a replica of the connection"),
+    ("unsubscribe", "as PUNSUBSCRIBE"),
+    ("unwatch", TRANSACTIONS),
     ("wait", "waits for its timeout"),
     ("waitaof", "waits for its timeout"),
+    ("watch", TRANSACTIONS),
 ];
+
+const TRANSACTIONS: &str = "drawn with the sense that they have, by `Transactions`";
 
 /// Option words that only lead to errors here: `command`, or `command TOKEN`.
 const ALWAYS_REFUSED: &[(&str, &str)] = &[

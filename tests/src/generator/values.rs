@@ -267,10 +267,14 @@ fn setting(random: &mut Random) -> (&'static str, &'static [&'static [u8]]) {
 }
 
 /// Any key, whatever it mostly holds.
-fn key(random: &mut Random) -> Vec<u8> {
+pub(super) fn key(random: &mut Random) -> Vec<u8> {
+    pick(random, &all_keys())
+}
+
+/// Every key that is drawn as one.
+pub(super) fn all_keys() -> Vec<&'static [u8]> {
     let pools = families::POOLS.iter().map(|(_, keys)| *keys);
-    let all: Vec<&[u8]> = pools.chain([KEYS]).flatten().copied().collect();
-    pick(random, &all)
+    pools.chain([KEYS]).flatten().copied().collect()
 }
 
 /// One of few, so that what is looked for is often there.
