@@ -1,11 +1,16 @@
 //! Transactions of many clients over the same few lists are strictly serializable: as if they had
-//! run one by one, each between its request and its reply. Here the check is shown to be right.
+//! run one by one, each between its request and its reply.
+//!
+//! `APUS_TRANSACTIONS=10000000` runs so many, of fresh seeds.
 
 use std::time::{Duration, Instant};
 
+use base::random::Random;
 use tests::serializable::{Fault, Plan, check, run};
 use tests::{Oracle, Server};
 
+/// How many transactions Apus is asked for.
+const TRANSACTIONS: usize = 100_000;
 /// How many a real server is asked for, to see that the check finds nothing where nothing is.
 const OF_ORACLES: usize = 4_000;
 /// How many are checked at once.
@@ -14,6 +19,11 @@ const ROUND: usize = 50_000;
 const SHAPES: [(usize, usize); 5] = [(2, 1), (4, 2), (8, 3), (16, 8), (16, 2)];
 /// How long a fault may stay unseen: its chance to show is good in every round.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+fn asked() -> Option<usize> {
+    let asked = std::env::var("APUS_TRANSACTIONS").ok();
+    asked.map(|number| number.parse().expect("APUS_TRANSACTIONS is a number"))
+}
 
 #[track_caller]
 fn assert_serializable(server: &Server, transactions: usize, seed: u64) {
@@ -30,6 +40,13 @@ fn assert_serializable(server: &Server, transactions: usize, seed: u64) {
             assert!(findings.is_empty(), "{plan:?}\n{findings}");
         }
     }
+}
+
+#[test]
+fn transactions_are_strictly_serializable() {
+    let server = Server::start(&["--worker-threads", "4"]);
+    let seed = if asked().is_some() { Random::from_entropy().next_u64() } else { 1 };
+    assert_serializable(&server, asked().unwrap_or(TRANSACTIONS), seed);
 }
 
 #[test]
