@@ -349,8 +349,6 @@ fn helpers_of_clients_are_answered() {
         OK
         > CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none
         (error) ERR Maintenance notifications are not supported
-        > CLIENT TRACKING ON
-        (error) ERR Client tracking is not supported yet
         > CLIENT HELP
           1) CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:
         ...

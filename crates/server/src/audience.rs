@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::clients::{Bundle, Client, ClientId};
+use crate::clients::{Bundle, Client, ClientId, Delivery};
 use crate::mailbox::{Mailboxes, Rounds};
 
 /// Some clients, by worker.
@@ -139,12 +139,12 @@ impl Roll {
         let (whole, members) = (later_than(0), self.members());
         for member in members.values() {
             if messages.first().is_some_and(|(first, _)| *first > member.joined_after) {
-                member.client.deliver(&whole);
+                member.client.deliver(Delivery::Messages(Arc::clone(&whole)));
                 continue;
             }
             let part = later_than(member.joined_after);
             if !part.is_empty() {
-                member.client.deliver(&part);
+                member.client.deliver(Delivery::Messages(part));
             }
         }
         members.len()

@@ -16,9 +16,10 @@ use keyspace::{
     Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Kind, Lsn, Queue, Refusal, Tx, TxOptions,
     Wait, Waiter,
 };
-use proto::{Output, OwnedArgs, Reply, Resp};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
-use crate::clients::{Client, Signal};
+use crate::clients::{Client, ClientId, Signal};
+use crate::execute::Work;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::server::Server;
@@ -30,6 +31,8 @@ struct Blocked {
     client: Arc<Client>,
     entry: &'static Entry,
     resp: Resp,
+    /// Whose copies of what it reads are tracked.
+    reader: Option<ClientId>,
     database: usize,
     /// For each key the request that serves the client once it is ready.
     requests: Vec<(Box<[u8]>, OwnedArgs)>,
@@ -77,6 +80,13 @@ struct Service {
 }
 
 impl Blocked {
+    /// The request that serves its client once a key is ready.
+    fn request(&self, key: &[u8]) -> Args<'_> {
+        let request = self.requests.iter().find(|(awaited, _)| **awaited == *key);
+        let (_, args) = request.expect("a waiter stands in the queues of its own keys");
+        args.as_args()
+    }
+
     /// Whether a value of this type may be what its client waits for.
     fn heeds(&self, kind: Option<Kind>) -> bool {
         match self.entry.spec.group {
@@ -90,13 +100,8 @@ impl Blocked {
 
 impl Waiting {
     /// Stands a client in the queues of its keys, whose locks the transaction holds.
-    pub(crate) fn begin(
-        tx: &mut Tx,
-        client: &Arc<Client>,
-        entry: &'static Entry,
-        resp: Resp,
-        wait: &Wait,
-    ) -> Self {
+    pub(crate) fn begin(tx: &mut Tx, client: &Arc<Client>, work: Work, wait: &Wait) -> Self {
+        let Work { entry, resp, reader, .. } = work;
         let requests = wait.awaited.iter().map(|awaited| {
             (awaited.key.clone(), awaited.request.iter().map(AsRef::as_ref).collect())
         });
@@ -104,6 +109,7 @@ impl Waiting {
             client: Arc::clone(client),
             entry,
             resp,
+            reader,
             database: tx.database(),
             requests: requests.collect(),
             outcome: Mutex::default(),
@@ -251,13 +257,11 @@ fn serve_waiter(
 ) -> Result<Option<Service>, Refusal> {
     let blocked = blocked(waiter);
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let request = blocked.requests.iter().find(|(awaited, _)| **awaited == *key);
-    let (_, args) = request.expect("a waiter stands in the queues of its own keys");
+    let args = blocked.request(key);
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     let mark = output.mark();
-    let result =
-        tx.unhurried(|tx| handler(tx, args.as_args(), &mut Reply::new(&mut output, blocked.resp)));
+    let result = tx.unhurried(|tx| handler(tx, args, &mut Reply::new(&mut output, blocked.resp)));
     let failed = match result {
         Ok(()) => false,
         Err(Refusal::Wait(_)) => {
@@ -301,17 +305,20 @@ impl Services {
     pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_>> {
         self.done.iter().map(|service| {
             let blocked = blocked(&service.waiter);
-            let request = blocked.requests.iter().find(|(key, _)| *key == service.key);
-            let (_, args) = request.expect("it was served by this request");
-            Deed { effects: &service.effects, database: blocked.database, args: args.as_args() }
+            let args = blocked.request(&service.key);
+            Deed { effects: &service.effects, database: blocked.database, args }
         })
     }
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
     pub(crate) fn hand_over(self, server: &Server, seen: Lsn) {
         for service in self.done {
-            let Service { waiter, output, failed, .. } = service;
+            let Service { waiter, key, output, failed, .. } = service;
             let blocked = blocked(&waiter);
+            if let Some(reader) = blocked.reader {
+                let (spec, args) = (blocked.entry.spec, blocked.request(&key));
+                server.tracking.remember(server.keyspace, reader, spec, args);
+            }
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, failed });
             waiter.conclude();

@@ -17,6 +17,7 @@ use base::time::UnixMillis;
 use smallvec::SmallVec;
 
 use crate::pubsub::SubscriptionKind;
+use crate::tracking::Notice;
 
 /// An id that no other client of this process ever has.
 pub(crate) type ClientId = u64;
@@ -43,15 +44,18 @@ pub(crate) struct Client {
 /// Messages for a client that its session has not taken yet.
 #[derive(Default)]
 struct Deliveries {
-    bundles: Bundles,
+    waiting: SmallVec<[Delivery; 1]>,
     bytes: usize,
 }
 
 /// Messages in order that several clients get together.
 pub(crate) type Bundle = Arc<[Arc<[u8]>]>;
 
-/// Bundles in order; mostly it is one.
-pub(crate) type Bundles = SmallVec<[Bundle; 1]>;
+/// What a client is given at once.
+pub(crate) enum Delivery {
+    Messages(Bundle),
+    Notices(Vec<Notice>),
+}
 
 /// Figures that the owner keeps for `CLIENT LIST`.
 #[derive(Default)]
@@ -75,6 +79,8 @@ pub(crate) struct LiveFigures {
     pub(crate) queued_bytes: AtomicU64,
     /// Keys that it watches.
     pub(crate) watched: AtomicU32,
+    /// Who is told of old copies instead of it; 0 for itself, -1 if nobody is.
+    pub(crate) redirect: AtomicI64,
     /// How many subscriptions it has, of each kind.
     pub(crate) subscriptions: [AtomicU32; SubscriptionKind::COUNT],
 }
@@ -137,6 +143,12 @@ pub(crate) mod client_flags {
     pub(crate) const WORKING: u32 = 1 << 8;
     /// It has subscribed to something.
     pub(crate) const SUBSCRIBER: u32 = 1 << 9;
+    /// What it reads is remembered, or it wants to hear of all keys with a prefix.
+    pub(crate) const TRACKING: u32 = 1 << 10;
+    /// It is tracked in broadcast mode.
+    pub(crate) const BROADCAST: u32 = 1 << 11;
+    /// Who was to be told of old copies instead of it is gone.
+    pub(crate) const BROKEN_REDIRECT: u32 = 1 << 12;
 }
 
 /// All clients of the process.
@@ -172,6 +184,7 @@ impl Clients {
         client.live.last_command.store(NO_COMMAND, Ordering::Relaxed);
         client.live.resp.store(2, Ordering::Relaxed);
         client.live.queued.store(-1, Ordering::Relaxed);
+        client.live.redirect.store(-1, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
         self.table().insert(client.id, Arc::clone(&client));
         client
@@ -201,6 +214,21 @@ impl Clients {
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<ClientId, Arc<Client>>> {
         self.by_id.lock().expect("no critical section here panics")
+    }
+}
+
+impl Delivery {
+    #[cfg(test)]
+    pub(crate) fn messages(&self) -> &[Arc<[u8]>] {
+        let Self::Messages(bundle) = self else { return &[] };
+        bundle
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Messages(bundle) => bundle.iter().map(|message| message.len()).sum(),
+            Self::Notices(notices) => notices.iter().map(Notice::size).sum(),
+        }
     }
 }
 
@@ -246,11 +274,11 @@ impl Client {
     }
 
     /// Gives the client messages, such as MONITOR lines, and wakes the session.
-    pub(crate) fn deliver(&self, bundle: &Bundle) {
+    pub(crate) fn deliver(&self, delivery: Delivery) {
         {
             let mut deliveries = self.deliveries();
-            deliveries.bundles.push(Arc::clone(bundle));
-            deliveries.bytes += bundle.iter().map(|message| message.len()).sum::<usize>();
+            deliveries.bytes += delivery.size();
+            deliveries.waiting.push(delivery);
         }
         // Until the session has looked, one wake is enough.
         if self.ask(Signal::Deliver) {
@@ -259,8 +287,8 @@ impl Client {
     }
 
     /// Takes the messages that were given, in order.
-    pub(crate) fn take_deliveries(&self) -> Bundles {
-        std::mem::take(&mut *self.deliveries()).bundles
+    pub(crate) fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
+        std::mem::take(&mut *self.deliveries()).waiting
     }
 
     /// Bytes of messages given to the client and not taken yet.

@@ -12,6 +12,7 @@ use proto::Args;
 use crate::blocking;
 use crate::journal::{self, Deed, Journal};
 use crate::server::Server;
+use crate::tracking::Reading;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
@@ -22,7 +23,7 @@ pub(crate) fn commit(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn
     if tx.has_ready() || tx.has_altered() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
-        return commit_unit(server, tx, vec![deed], own.changes());
+        return commit_unit(server, tx, vec![deed], own.changes(), &[]);
     }
     tx.book(tx.effects().changes());
     Ok(publish(&server.journal, tx, args))
@@ -49,13 +50,14 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
-/// settled, and for all that they brought about.
+/// settled, and for all that they brought about. `readings` is what they read for caches.
 #[cold]
 pub(crate) fn commit_unit(
     server: &Server,
     tx: &mut Tx,
     own: Vec<Deed<'_>>,
     changes: u64,
+    readings: &[Reading],
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
     tx.book(changes + services.changes());
@@ -65,15 +67,18 @@ pub(crate) fn commit_unit(
         deeds.extend(services.deeds());
         seen = append(&server.journal, tx, &journal::record(&deeds));
     }
-    announce(tx);
+    announce(server, tx, readings);
     services.hand_over(server, seen);
     Ok(seen)
 }
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before.
-fn announce(tx: &mut Tx) {
+fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) {
     if tx.has_altered() {
         tx.break_watches();
+    }
+    if tx.has_altered() || !readings.is_empty() {
+        server.tracking.settle(server, tx, readings);
     }
 }

@@ -36,6 +36,7 @@ pub(crate) async fn run(server: &'static Server) {
             server.note_memory(server.keyspace.memory());
             close_idle_clients(server);
         }
+        server.tracking.fit_table(server);
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
     }
 }

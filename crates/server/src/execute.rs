@@ -13,7 +13,7 @@ use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::blocking::Waiting;
 use crate::busy::{BUSY, Hold};
-use crate::clients::client_flags;
+use crate::clients::{ClientId, client_flags};
 use crate::command_log::Deed;
 use crate::control::{Context, Next};
 use crate::gates::{self, Verdict};
@@ -225,7 +225,7 @@ fn after(
         if !session.replies() && !ran.is_some_and(answers_with_messages) {
             out.truncate(mark);
         }
-        session.command_done();
+        session.command_done(ran);
     }
     step
 }
@@ -253,13 +253,16 @@ impl Request<'_> {
                 touches: !self.session.no_touch,
                 undoable: self.may_widen(),
                 heavy: false,
+                origin: self.session.client.id,
             },
         );
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
         }
         let server = self.worker.server;
-        let work = Work { server, entry: self.entry, handler, resp: self.session.resp };
+        let (entry, resp) = (self.entry, self.session.resp);
+        let reader = self.session.reader_of(entry);
+        let work = Work { server, entry, handler, resp, reader };
         if self.looks_heavy() {
             return self.hand_over(tx, work, round);
         }
@@ -274,7 +277,7 @@ impl Request<'_> {
                 Step::Done
             }
             Outcome::Heavy => self.hand_over(tx, work, round),
-            Outcome::Wait(wait) => self.block(&mut tx, &wait),
+            Outcome::Wait(wait) => self.block(&mut tx, work, &wait),
             Outcome::Widen => {
                 let now = Some(tx.now());
                 let acquisition = tx.widen(round.number);
@@ -300,8 +303,8 @@ impl Request<'_> {
 
     /// Stands the client in the queues of the keys it waits for, under their locks.
     #[cold]
-    fn block(&self, tx: &mut Tx, wait: &Wait) -> Step {
-        let waiting = Waiting::begin(tx, &self.session.client, self.entry, self.session.resp, wait);
+    fn block(&self, tx: &mut Tx, work: Work, wait: &Wait) -> Step {
+        let waiting = Waiting::begin(tx, &self.session.client, work, wait);
         Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(waiting, self.entry))))
     }
 
@@ -434,6 +437,8 @@ pub(crate) struct Work {
     pub(crate) entry: &'static Entry,
     pub(crate) handler: Handler,
     pub(crate) resp: Resp,
+    /// Whose copies of what it reads are tracked.
+    pub(crate) reader: Option<ClientId>,
 }
 
 /// How a handler's run ended.
@@ -488,7 +493,13 @@ impl Work {
             }
         };
         match crate::commit::commit(self.server, tx, args) {
-            Ok(seen) => outcome.having_seen(seen),
+            Ok(seen) => {
+                if let Some(reader) = self.reader {
+                    let Self { server, entry, .. } = self;
+                    server.tracking.remember(server.keyspace, reader, entry.spec, args);
+                }
+                outcome.having_seen(seen)
+            }
             Err(_) => {
                 out.truncate(mark);
                 Outcome::Widen

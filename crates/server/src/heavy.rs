@@ -104,8 +104,7 @@ impl Transaction {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
-                    let (entry, resp) = (work.entry, work.resp);
-                    waits = Some(Waiting::begin(&mut tx, &client, entry, resp, &wait));
+                    waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
                 }
                 Outcome::Widen => {
                     tx = again(tx, round, &mut pass);
@@ -152,7 +151,9 @@ impl Errand {
                 Err(Refusal::Widen) => {
                     output.clear();
                     program.restart(&mut Place::Heavy);
-                    unit = Unit::begin(server, again(unit.into_tx(), round, &mut pass));
+                    let reader = unit.reader();
+                    let tx = again(unit.into_tx(), round, &mut pass);
+                    unit = Unit::begin(server, tx, reader);
                     round += 1;
                 }
                 Err(_) => unreachable!("heavy threads carry any load"),

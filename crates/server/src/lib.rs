@@ -41,6 +41,7 @@ mod startup;
 mod stats;
 mod syslog;
 mod table;
+mod tracking;
 mod unit;
 mod worker;
 

@@ -17,8 +17,9 @@ use std::task::{Poll, Waker};
 use smallvec::SmallVec;
 
 use crate::audience::Roll;
-use crate::clients::{Client, Signal};
+use crate::clients::{Client, Delivery, Signal};
 use crate::crew::MAX_WORKERS;
+use crate::tracking::Notice;
 
 /// The mailbox of clients that are between two workers; never open.
 pub(crate) const IN_TRANSIT: usize = MAX_WORKERS;
@@ -55,6 +56,8 @@ pub(crate) struct MailFigures {
 pub(crate) enum Letter {
     /// Bytes for those of an audience who had joined when it came: its number says who.
     Message { number: u64, roll: Arc<Roll>, bytes: Arc<[u8]> },
+    /// Notices for one client.
+    Notices(Arc<Client>, Vec<Notice>),
     /// A client was asked something, and is to see to it.
     Wake(Arc<Client>),
 }
@@ -88,6 +91,17 @@ impl Mailboxes {
     ) {
         let (roll, bytes) = (Arc::clone(roll), Arc::clone(bytes));
         self.leave(lane, rounds, |number| Letter::Message { number, roll, bytes });
+    }
+
+    /// Leaves notices for a client.
+    pub(crate) fn leave_notices(
+        &self,
+        client: &Arc<Client>,
+        notices: Vec<Notice>,
+        rounds: &Rounds,
+    ) {
+        // As with signals, whoever hands them out finds the client wherever it is.
+        self.leave(client.lane(), rounds, |_| Letter::Notices(Arc::clone(client), notices));
     }
 
     /// Asks something of a client.
@@ -189,6 +203,10 @@ pub(crate) fn hand_out_next(letters: &mut VecDeque<Letter>) -> Option<usize> {
     const BUNDLE_MAX: usize = 256;
     let (number, roll, bytes) = match letters.pop_front()? {
         Letter::Message { number, roll, bytes } => (number, roll, bytes),
+        Letter::Notices(client, notices) => {
+            client.deliver(Delivery::Notices(notices));
+            return Some(1);
+        }
         Letter::Wake(client) => {
             client.wake();
             return Some(1);
@@ -279,8 +297,8 @@ mod tests {
     }
 
     fn read(client: &Client) -> String {
-        let bundles = client.take_deliveries();
-        let messages = bundles.iter().flat_map(|bundle| bundle.iter());
+        let deliveries = client.take_deliveries();
+        let messages = deliveries.iter().flat_map(|delivery| delivery.messages());
         messages.map(|bytes| String::from_utf8_lossy(bytes)).collect()
     }
 
@@ -348,7 +366,7 @@ mod tests {
         rig.publish(&rounds, "d");
         rig.empty(0);
         let sizes = |client: &Client| {
-            client.take_deliveries().iter().map(|bundle| bundle.len()).collect::<Vec<_>>()
+            client.take_deliveries().iter().map(|it| it.messages().len()).collect::<Vec<_>>()
         };
         assert_eq!((sizes(&early), sizes(&late)), (vec![3, 1], vec![1, 1]));
     }

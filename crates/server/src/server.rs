@@ -32,6 +32,7 @@ use crate::scripts::Scripts;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::table::CommandTable;
+use crate::tracking::Tracking;
 
 /// The version of Redis that we say we are: the newest whose list of commands is complete.
 pub const REDIS_VERSION: &str = "8.2.0";
@@ -60,6 +61,7 @@ pub(crate) struct Server {
     pub(crate) watchers: Watchers,
     pub(crate) pubsub: PubSub,
     pub(crate) scripts: Scripts,
+    pub(crate) tracking: Tracking,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -110,6 +112,7 @@ impl Server {
             watchers: Watchers::default(),
             pubsub: PubSub::default(),
             scripts: Scripts::default(),
+            tracking: Tracking::default(),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),

@@ -16,6 +16,8 @@ pub(super) struct Altered {
     /// Whether anybody heeds.
     is_heeded: bool,
     keys: Vec<NamedKey>,
+    /// Whether whole databases were flushed or swapped.
+    databases: bool,
     /// How many of them are those of commands that are over.
     settled: usize,
     /// Keys and members that had expired when the last command was over.
@@ -40,11 +42,18 @@ impl Altered {
 }
 
 impl Tx {
-    /// Whether keys were altered that somebody heeds.
+    /// Whether anything was altered that somebody may heed.
     #[inline]
     #[must_use]
     pub fn has_altered(&self) -> bool {
-        !self.altered.keys.is_empty()
+        !self.altered.keys.is_empty() || self.altered.databases
+    }
+
+    /// Whether whole databases were flushed or swapped, where anybody heeds changes. Of their keys
+    /// only those that are watched are among the altered ones.
+    #[must_use]
+    pub fn has_altered_databases(&self) -> bool {
+        self.altered.databases
     }
 
     /// The keys that the transaction's commands altered, with their logical databases.
@@ -104,12 +113,13 @@ impl Tx {
         (altered.settled, altered.expired) = (altered.keys.len(), expired);
     }
 
-    /// Notes the watched keys of a database that are in any of these physical ones, before it is
-    /// flushed or swapped.
+    /// Notes a database before it is flushed or swapped, and its watched keys that are in any of
+    /// these physical ones.
     pub(super) fn alter_database(&mut self, database: usize, physical: &[usize]) {
         if !self.altered.is_heeded {
             return;
         }
+        self.altered.databases = true;
         for index in 0..PARTITIONS as PartitionIndex {
             let Some(content) = self.grant.content(index) else { continue };
             let Some(watched) = content.watched() else { continue };

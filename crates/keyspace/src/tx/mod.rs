@@ -66,6 +66,8 @@ pub struct TxOptions {
     pub undoable: bool,
     /// Whether it runs where nobody waits for the thread.
     pub heavy: bool,
+    /// Whose it is, by a number that means nothing here; 0 if nobody asked for it.
+    pub origin: u64,
 }
 
 impl TxOptions {
@@ -80,6 +82,7 @@ impl TxOptions {
             touches: false,
             undoable: false,
             heavy: false,
+            origin: 0,
         }
     }
 }

@@ -143,6 +143,7 @@ settings! {
     TCP_KEEPALIVE: u32 = "tcp-keepalive";
     TIMEOUT: u32 = "timeout";
     TLS_PORT: u16 = "tls-port";
+    TRACKING_TABLE_MAX_KEYS: usize = "tracking-table-max-keys";
     UNIXSOCKET: Arc<[u8]> = "unixsocket";
     UNIXSOCKETPERM: u32 = "unixsocketperm";
     WORKER_THREADS: usize = "worker-threads";

@@ -49,10 +49,11 @@ impl Request<'_> {
                 touches: !self.session.no_touch,
                 undoable: needs.undoable,
                 heavy: false,
+                origin: self.session.client.id,
             },
         );
         let mark = self.out.mark();
-        let mut unit = Unit::begin(server, tx);
+        let mut unit = Unit::begin(server, tx, self.session.reader());
         loop {
             let mut place = Place::Worker(self.worker, &mut *self.session);
             match unit.carry_out(&mut *program, &mut place, self.out) {

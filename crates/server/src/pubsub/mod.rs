@@ -159,8 +159,8 @@ mod tests {
 
     fn read(client: &Client) -> Vec<String> {
         let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
-        let bundles = client.take_deliveries();
-        let messages = bundles.iter().flat_map(|bundle| bundle.iter());
+        let deliveries = client.take_deliveries();
+        let messages = deliveries.iter().flat_map(|delivery| delivery.messages());
         messages.map(|bytes| text(bytes).replace("\r\n", " ")).collect()
     }
 

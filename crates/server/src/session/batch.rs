@@ -197,10 +197,10 @@ impl Serve {
 }
 
 impl Serve {
-    /// Has a subscriber's messages that are under way stand before what is executed next.
+    /// Has messages that are under way stand before what is executed next.
     #[inline]
     fn receive_messages(&mut self, output: &mut Output) {
-        if self.session.is_subscriber() && !output.is_streaming() {
+        if self.session.is_listener() && !output.is_streaming() {
             self.worker.hand_out_letters();
             let mut reply = Reply::new(output, self.session.resp);
             self.session.pass_on(self.worker.server, &mut reply);
@@ -232,7 +232,9 @@ impl Batch<'_> {
         let grant = self.grant.take();
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
         // Messages that the command itself brought about come right behind its reply.
-        if serve.session.is_subscriber() && self.worker.rounds.include(self.worker.lane) {
+        let session = &serve.session;
+        let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.lane);
+        if has_own || session.tracked.is_some() {
             serve.receive_messages(output);
         }
         let end = match step {

@@ -107,6 +107,8 @@ impl Serve {
             }
             match self.step(cx) {
                 Turn::Again => {}
+                // The reply that it had to wait for may have left meanwhile.
+                Turn::Wait if self.may_deliver() => {}
                 Turn::Wait => return Poll::Pending,
                 Turn::End => return Poll::Ready(Exit::Closed),
             }
@@ -153,7 +155,7 @@ impl Serve {
         if self.session.client.take(Signal::CloseAfterReply) {
             self.session.close();
         }
-        if self.session.client.is_asked(Signal::Deliver) {
+        if self.may_deliver() {
             self.deliver();
         }
         if self.session.client.take(Signal::Move) {
@@ -162,11 +164,22 @@ impl Serve {
         None
     }
 
+    /// Whether others left something that may be passed on: not into the middle of a reply, nor
+    /// before one that is made elsewhere, which may have read what is old by now.
+    fn may_deliver(&self) -> bool {
+        self.session.client.is_asked(Signal::Deliver)
+            && !matches!(self.stage, Stage::Elsewhere(_))
+            && !self.output.as_ref().is_some_and(|output| output.is_streaming())
+    }
+
     /// Passes on what other sessions left for the client.
     fn deliver(&mut self) {
+        let deliveries = self.session.take_deliveries();
+        // Whoever served the client did so before others could tell it that this is old.
+        self.take_outcome();
         let mut output = self.output();
         let mut reply = proto::Reply::new(&mut output, self.session.resp);
-        self.session.pass_on(self.worker.server, &mut reply);
+        self.session.pass(self.worker.server, &deliveries, &mut reply);
         self.hold(&output);
         self.keep_output(output);
     }

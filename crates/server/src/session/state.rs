@@ -5,14 +5,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use commands::Flags;
 use keyspace::Lsn;
 use proto::{Reply, Resp};
+use smallvec::SmallVec;
 
 use crate::audience::Audience;
-use crate::clients::{Client, Signal, client_flags};
+use crate::clients::{Client, ClientId, Delivery, Signal, client_flags};
 use crate::control::fieldsets::Fieldsets;
 use crate::pubsub::Subscriptions;
 use crate::server::Server;
+use crate::table::Entry;
+use crate::tracking::Tracked;
 use crate::unit::Pending;
 
 /// The state of one client's session.
@@ -33,6 +37,10 @@ pub(crate) struct Session {
     pub(crate) fieldsets: Fieldsets,
     /// What it has subscribed to, if to anything.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// Its place among those whose copies are tracked, if it has one.
+    pub(crate) tracked: Option<Tracked>,
+    /// Whether CLIENT CACHING came right before the present command.
+    pub(crate) has_caching: bool,
     /// The highest LSN that replies not yet held back have seen.
     pub(super) seen: Lsn,
     /// Whether the connection came by the Unix socket or the loopback interface.
@@ -68,6 +76,8 @@ impl Session {
             no_touch: false,
             fieldsets: Fieldsets::default(),
             subscriptions: None,
+            tracked: None,
+            has_caching: false,
             seen: 0,
             is_local: false,
         }
@@ -134,6 +144,12 @@ impl Session {
         self.subscriptions.is_some()
     }
 
+    /// Whether others may have messages for it that have a place among its replies.
+    #[inline]
+    pub(crate) fn is_listener(&self) -> bool {
+        self.is_subscriber() || self.tracked.is_some()
+    }
+
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
     #[inline]
     pub(crate) fn is_confined(&self) -> bool {
@@ -155,13 +171,28 @@ impl Session {
 
     /// Passes on what others left for the client.
     pub(crate) fn pass_on(&mut self, server: &Server, reply: &mut Reply<'_>) {
+        let deliveries = self.take_deliveries();
+        self.pass(server, &deliveries, reply);
+    }
+
+    /// Takes what others left for the client.
+    pub(super) fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
         self.client.take(Signal::Deliver);
-        let bundles = self.client.take_deliveries();
-        if bundles.is_empty() {
+        self.client.take_deliveries()
+    }
+
+    /// Passes on what was taken.
+    pub(super) fn pass(&mut self, server: &Server, deliveries: &[Delivery], reply: &mut Reply<'_>) {
+        if deliveries.is_empty() {
             return;
         }
-        for message in bundles.iter().flat_map(|bundle| bundle.iter()) {
-            reply.message(message);
+        for delivery in deliveries {
+            match delivery {
+                Delivery::Messages(bundle) => bundle.iter().for_each(|it| reply.message(it)),
+                Delivery::Notices(notices) => {
+                    notices.iter().for_each(|notice| notice.write(reply, self.is_subscriber()));
+                }
+            }
         }
         // What others tell may come from any write so far.
         self.see(server.journal.end());
@@ -172,8 +203,26 @@ impl Session {
         matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
     }
 
-    /// Called after each command: moves SKIP on.
-    pub(crate) fn command_done(&mut self) {
+    /// Whose copies of what it reads are tracked now: its own or nobody's.
+    #[inline]
+    pub(crate) fn reader(&self) -> Option<ClientId> {
+        let tracked = self.tracked.as_ref()?;
+        tracked.tracker.options.remembers(self.has_caching).then_some(self.client.id)
+    }
+
+    /// As `reader`, for one command.
+    #[inline]
+    pub(crate) fn reader_of(&self, entry: &Entry) -> Option<ClientId> {
+        self.reader().filter(|_| entry.spec.flags.has(Flags::READONLY))
+    }
+
+    /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
+    /// unless the command to which it is to apply is still to come.
+    pub(crate) fn command_done(&mut self, ran: Option<&Entry>) {
+        let is_client = |entry: &Entry| entry.full_name.starts_with("client|");
+        if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
+            self.has_caching = false;
+        }
         self.reply_mode = match self.reply_mode {
             ReplyMode::SkipNext => ReplyMode::Skipping,
             ReplyMode::Skipping => ReplyMode::On,

@@ -211,7 +211,7 @@ impl Serve {
                 if self.session.replies() {
                     output.append(done.output);
                 }
-                self.session.command_done();
+                self.session.command_done(Some(done.ran.entry));
                 self.session.see(done.seen);
                 self.hold(&output);
                 self.keep_output(output);
@@ -285,6 +285,17 @@ impl Serve {
         self.end_wait(blocked, served.output)
     }
 
+    /// Has the reply of a client that was served stand before what comes now.
+    pub(super) fn take_outcome(&mut self) {
+        let Stage::Blocked(blocked) = &self.stage else { return };
+        let Some((place, _)) = &blocked.keys else { return };
+        if let Some(served) = place.outcome()
+            && let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests)
+        {
+            self.take_served(*blocked, served);
+        }
+    }
+
     /// The client does not wait for keys any more.
     pub(super) fn leave_queues(&self, blocked: Blocked) {
         if let Some((place, _)) = blocked.keys {
@@ -306,7 +317,7 @@ impl Serve {
         if self.session.replies() {
             output.append(reply);
         }
-        self.session.command_done();
+        self.session.command_done(None);
         self.hold(&output);
         self.keep_output(output);
         Turn::Again

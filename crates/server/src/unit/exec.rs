@@ -227,6 +227,7 @@ impl Exec {
             Err(refusal) => Some(refusal),
         };
         self.resp = session.resp;
+        unit.read_for(session.reader());
         unit.tx.switch_database(session.database);
         let Some(refusal) = refusal else { return false };
         out.truncate(mark);

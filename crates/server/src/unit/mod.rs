@@ -20,6 +20,7 @@ pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::Pending;
 
 use crate::blocking;
+use crate::clients::ClientId;
 use crate::commit;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
@@ -27,6 +28,7 @@ use crate::pubsub::Publication;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::{Entry, Run};
+use crate::tracking::Reading;
 use crate::worker::Worker;
 
 /// A command that runs as a unit.
@@ -144,6 +146,9 @@ pub(crate) struct Unit {
     /// Messages that leave when all is final.
     publications: Vec<Publication>,
     changes: u64,
+    /// Whose copies of what it reads are tracked.
+    reader: Option<ClientId>,
+    readings: Vec<Reading>,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
 }
@@ -156,10 +161,11 @@ struct Done {
 }
 
 impl Unit {
-    pub(crate) fn begin(server: &'static Server, tx: Tx) -> Self {
+    pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
-        Self { server, tx, home, done, publications, changes: 0, hurries }
+        let readings = Vec::new();
+        Self { server, tx, home, done, publications, changes: 0, reader, readings, hurries }
     }
 
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
@@ -206,7 +212,21 @@ impl Unit {
             }
         };
         self.settle(args);
+        if let Some(reader) = self.reader
+            && entry.spec.flags.has(Flags::READONLY)
+        {
+            self.readings.push(Reading::new(reader, &self.tx, entry.spec, args));
+        }
         Ok(failed)
+    }
+
+    /// Whose copies of what its commands read are tracked, from here on.
+    pub(crate) fn read_for(&mut self, reader: Option<ClientId>) {
+        self.reader = reader;
+    }
+
+    pub(crate) fn reader(&self) -> Option<ClientId> {
+        self.reader
     }
 
     /// A command is over: keeps what it changed for those who follow the data.
@@ -233,7 +253,9 @@ impl Unit {
             database: done.database,
             args: done.args.as_args(),
         });
-        let seen = commit::commit_unit(self.server, &mut self.tx, deeds.collect(), self.changes)?;
+        let (tx, readings) = (&mut self.tx, &self.readings);
+        let deeds = deeds.collect();
+        let seen = commit::commit_unit(self.server, tx, deeds, self.changes, readings)?;
         program.committed(self);
         let rounds = Rounds::default();
         for publication in self.publications.drain(..) {
@@ -269,6 +291,7 @@ impl Unit {
         self.tx.switch_database(self.home);
         self.done.clear();
         self.publications.clear();
+        self.readings.clear();
         self.changes = 0;
     }
 

@@ -68,7 +68,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned(0, i64::MAX),
         default: "1000000",
         doc: "How many keys the table of client-side caches may remember.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "hello-server-name",

@@ -136,6 +136,8 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     server.watchers.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
+    session.tracked = None;
+    session.has_caching = false;
     session.select(0);
     session.speak(Resp::Two);
     session.authenticate(server.config.get(REQUIREPASS).is_empty());

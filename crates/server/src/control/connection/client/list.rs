@@ -115,6 +115,9 @@ pub(super) fn flags_of(client: &Client) -> String {
         ('P', has(client_flags::SUBSCRIBER)),
         ('x', client.live.queued.load(Ordering::Relaxed) >= 0),
         ('b', has(client_flags::BLOCKED) || has(client_flags::PAUSED)),
+        ('t', has(client_flags::TRACKING)),
+        ('R', has(client_flags::BROKEN_REDIRECT)),
+        ('B', has(client_flags::BROADCAST)),
         ('c', has(client_flags::CLOSING)),
         ('U', client.peer == Peer::Unix),
         ('e', has(client_flags::NO_EVICT)),
@@ -192,7 +195,7 @@ fn write_line(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={} watch={} qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem={} \
          rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={command} user={} \
-         redir=-1 resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
+         redir={} resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
          tot-cmds={}",
         client.id,
         address(server, client.peer),
@@ -213,6 +216,7 @@ fn write_line(
         fixed + query + output + arguments as u64 + number(&live.queued_bytes),
         if output > 0 { "rw" } else { "r" },
         text(names.user.as_deref().unwrap_or(DEFAULT_USER)),
+        live.redirect.load(Ordering::Relaxed),
         live.resp.load(Ordering::Relaxed),
         text(&names.library),
         text(&names.library_version),

@@ -1,6 +1,8 @@
-//! CLIENT subcommands about client-side caching, which is off for every client.
+//! CLIENT subcommands about client-side caching.
 //!
-//! Invariant: no client is promised invalidations that never come.
+//! Invariant: they only say what the client wants; `tracking` sees to it.
+
+use std::sync::atomic::Ordering;
 
 use commands::arguments::{Options, is};
 use commands::declare::{Command, Spec, at_least, exactly};
@@ -9,7 +11,36 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::OF_ITSELF;
+use crate::clients::{ClientId, client_flags};
 use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+use crate::tracking::{Mode, Tracked, TrackingOptions};
+
+const NO_TARGET: Refusal = Refusal::error("ERR The client ID you want redirect to does not exist");
+const TWO_TARGETS: Refusal =
+    Refusal::error("ERR A client can only redirect to a single other client");
+const PREFIX_WITHOUT_BROADCAST: Refusal =
+    Refusal::error("ERR PREFIX option requires BCAST mode to be enabled");
+const OTHER_BROADCAST: Refusal = Refusal::error(
+    "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then \
+     re-enabling it with a different mode.",
+);
+const CHOICE_OF_BROADCAST: Refusal =
+    Refusal::error("ERR OPTIN and OPTOUT are not compatible with BCAST");
+const TWO_CHOICES: Refusal =
+    Refusal::error("ERR You can't specify both OPTIN mode and OPTOUT mode");
+const OTHER_CHOICE: Refusal = Refusal::error(
+    "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then \
+     re-enabling it with a different mode.",
+);
+const CACHING_WITHOUT_CHOICE: Refusal = Refusal::error(
+    "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
+     OPTOUT mode enabled",
+);
+const YES_WITHOUT_OPTIN: Refusal =
+    Refusal::error("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.");
+const NO_WITHOUT_OPTOUT: Refusal =
+    Refusal::error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.");
 
 pub(super) const TRACKING: ControlCommand = Command {
     spec: Spec {
@@ -31,30 +62,132 @@ fn tracking(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mut options = Options::from(args, 3);
-    while let Some(word) = options.word() {
-        if is(word, "REDIRECT") {
-            let id = options.integer()?;
-            let id = u64::try_from(id).ok();
-            if id.and_then(|id| context.server.clients.find(id)).is_none() {
-                return Err(Refusal::error(
-                    "ERR The client ID you want redirect to does not exist",
-                ));
+    let (server, session) = (context.server, &mut *context.session);
+    let asked = Asked::parse(server, args)?;
+    match &args[2] {
+        word if is(word, "ON") => {
+            let present = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+            let options = asked.options(present)?;
+            if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
+                session.has_caching = false;
             }
-        } else if is(word, "PREFIX") {
-            options.value()?;
-        } else if !["BCAST", "OPTIN", "OPTOUT", "NOLOOP"].iter().any(|known| is(word, known)) {
-            return Err(SYNTAX);
+            session.tracked = Some(Tracked::begin(server, &session.client, options));
         }
-    }
-    if is(&args[2], "ON") {
-        return Err(Refusal::error("ERR Client tracking is not supported yet"));
-    }
-    if !is(&args[2], "OFF") {
-        return Err(SYNTAX);
+        word if is(word, "OFF") => {
+            session.tracked = None;
+            session.has_caching = false;
+        }
+        _ => return Err(SYNTAX),
     }
     reply.ok();
     Ok(Next::Done)
+}
+
+/// The options of a request.
+#[derive(Default)]
+struct Asked<'a> {
+    redirect: Option<ClientId>,
+    broadcast: bool,
+    opt_in: bool,
+    opt_out: bool,
+    no_loop: bool,
+    prefixes: Vec<&'a [u8]>,
+}
+
+impl<'a> Asked<'a> {
+    fn parse(server: &Server, args: Args<'a>) -> Result<Self, Refusal> {
+        let mut asked = Self::default();
+        let mut options = Options::from(args, 3);
+        while let Some(word) = options.word() {
+            match word {
+                word if is(word, "REDIRECT") => {
+                    let id = options.integer()?;
+                    if asked.redirect.is_some() {
+                        return Err(TWO_TARGETS);
+                    }
+                    let id = u64::try_from(id).ok();
+                    let target = id.and_then(|id| server.clients.find(id)).ok_or(NO_TARGET)?;
+                    asked.redirect = Some(target.id);
+                }
+                word if is(word, "PREFIX") => asked.prefixes.push(options.value()?),
+                word if is(word, "BCAST") => asked.broadcast = true,
+                word if is(word, "OPTIN") => asked.opt_in = true,
+                word if is(word, "OPTOUT") => asked.opt_out = true,
+                word if is(word, "NOLOOP") => asked.no_loop = true,
+                _ => return Err(SYNTAX),
+            }
+        }
+        Ok(asked)
+    }
+
+    /// What it comes to for a client that is tracked in the present way, or not at all.
+    fn options(self, present: Option<&TrackingOptions>) -> Result<TrackingOptions, Refusal> {
+        if !self.broadcast && !self.prefixes.is_empty() {
+            return Err(PREFIX_WITHOUT_BROADCAST);
+        }
+        let present_mode = present.map(|present| present.mode);
+        if present_mode.is_some_and(|mode| (mode == Mode::Broadcast) != self.broadcast) {
+            return Err(OTHER_BROADCAST);
+        }
+        if self.broadcast && (self.opt_in || self.opt_out) {
+            return Err(CHOICE_OF_BROADCAST);
+        }
+        let mode = match self {
+            Self { opt_in: true, opt_out: true, .. } => return Err(TWO_CHOICES),
+            Self { opt_in: true, .. } if present_mode == Some(Mode::OptOut) => {
+                return Err(OTHER_CHOICE);
+            }
+            Self { opt_out: true, .. } if present_mode == Some(Mode::OptIn) => {
+                return Err(OTHER_CHOICE);
+            }
+            Self { opt_in: true, .. } => Mode::OptIn,
+            Self { opt_out: true, .. } => Mode::OptOut,
+            Self { broadcast: true, .. } => Mode::Broadcast,
+            _ => Mode::Everything,
+        };
+        let prefixes = match mode {
+            Mode::Broadcast => all_prefixes(&self.prefixes, present)?,
+            _ => Vec::new(),
+        };
+        Ok(TrackingOptions { mode, no_loop: self.no_loop, redirect: self.redirect, prefixes })
+    }
+}
+
+/// The prefixes that a client has, and those that it names now; of no prefix at all, the empty one.
+fn all_prefixes(
+    named: &[&[u8]],
+    present: Option<&TrackingOptions>,
+) -> Result<Vec<Box<[u8]>>, Refusal> {
+    let present = present.map(|present| &*present.prefixes).unwrap_or_default();
+    let overlap = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
+    for (index, prefix) in named.iter().enumerate() {
+        if let Some(other) = present.iter().find(|other| overlap(prefix, other)) {
+            return Err(overlapping(prefix, "an existing prefix", other));
+        }
+        if let Some(other) = named[index + 1..].iter().find(|other| overlap(prefix, other)) {
+            return Err(overlapping(prefix, "another provided prefix", other));
+        }
+    }
+    let mut all: Vec<Box<[u8]>> = present.to_vec();
+    all.extend(named.iter().map(|&prefix| Box::from(prefix)));
+    if all.is_empty() {
+        all.push(Box::default());
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+fn overlapping(prefix: &[u8], with: &str, other: &[u8]) -> Refusal {
+    let parts: [&[u8]; 7] = [
+        b"ERR Prefix '",
+        prefix,
+        b"' overlaps with ",
+        with.as_bytes(),
+        b" '",
+        other,
+        b"'. Prefixes for a single client must not overlap.",
+    ];
+    Refusal::owned(parts.concat())
 }
 
 pub(super) const CACHING: ControlCommand = Command {
@@ -71,11 +204,21 @@ pub(super) const CACHING: ControlCommand = Command {
     run: caching,
 };
 
-fn caching(_: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
-    Err(Refusal::error(
-        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
-         OPTOUT mode enabled",
-    ))
+fn caching(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let session = &mut *context.session;
+    let mode = session.tracked.as_ref().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
+    match &args[2] {
+        word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
+        word if is(word, "NO") && mode != Mode::OptOut => return Err(NO_WITHOUT_OPTOUT),
+        word if is(word, "YES") || is(word, "NO") => session.has_caching = true,
+        _ => return Err(SYNTAX),
+    }
+    reply.ok();
+    Ok(Next::Done)
 }
 
 pub(super) const GETREDIR: ControlCommand = Command {
@@ -92,8 +235,12 @@ pub(super) const GETREDIR: ControlCommand = Command {
     run: getredir,
 };
 
-fn getredir(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.integer(-1);
+fn getredir(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    reply.integer(context.session.client.live.redirect.load(Ordering::Relaxed));
     Ok(Next::Done)
 }
 
@@ -111,14 +258,35 @@ pub(super) const TRACKINGINFO: ControlCommand = Command {
     run: trackinginfo,
 };
 
-fn trackinginfo(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn trackinginfo(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let session = &*context.session;
+    let options = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+    let is_mode = |mode| options.is_some_and(|options| options.mode == mode);
+    let flags = [
+        ("off", options.is_none()),
+        ("on", options.is_some()),
+        ("bcast", is_mode(Mode::Broadcast)),
+        ("optin", is_mode(Mode::OptIn)),
+        ("caching-yes", is_mode(Mode::OptIn) && session.has_caching),
+        ("optout", is_mode(Mode::OptOut)),
+        ("caching-no", is_mode(Mode::OptOut) && session.has_caching),
+        ("noloop", options.is_some_and(|options| options.no_loop)),
+        ("broken_redirect", session.client.has_flag(client_flags::BROKEN_REDIRECT)),
+    ];
+    let shown = || flags.iter().filter(|(_, is_so)| *is_so);
     reply.map(3);
     reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
+    reply.set(shown().count());
+    shown().for_each(|(name, _)| reply.bulk(name.as_bytes()));
     reply.bulk(b"redirect");
-    reply.integer(-1);
+    reply.integer(session.client.live.redirect.load(Ordering::Relaxed));
     reply.bulk(b"prefixes");
-    reply.array(0);
+    let prefixes = options.map(|options| &*options.prefixes).unwrap_or_default();
+    reply.array(prefixes.len());
+    prefixes.iter().for_each(|prefix| reply.bulk(prefix));
     Ok(Next::Done)
 }

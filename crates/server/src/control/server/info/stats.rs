@@ -11,8 +11,9 @@ use crate::counters::Totals;
 use crate::cron::Rates;
 use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
+use crate::tracking::TrackingFigures;
 
-/// What nothing here moves yet, or ever: forks, defragmentation, tracking.
+/// What nothing here moves yet, or ever: forks, defragmentation.
 const NOT_YET: &[&str] = &[
     "latest_fork_usec",
     "total_forks",
@@ -24,10 +25,6 @@ const NOT_YET: &[&str] = &[
     "active_defrag_key_misses",
     "total_active_defrag_time",
     "current_active_defrag_time",
-    "tracking_total_keys",
-    "tracking_total_items",
-    "tracking_total_prefixes",
-    "unexpected_error_replies",
 ];
 
 pub(super) fn write(server: &Server, report: &mut Report) {
@@ -53,6 +50,11 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         report.field(name, server.pubsub.registry(kind).len());
     }
     report.fields(NOT_YET, 0);
+    let TrackingFigures { keys, items, prefixes, .. } = server.tracking.figures();
+    report.field("tracking_total_keys", keys);
+    report.field("tracking_total_items", items);
+    report.field("tracking_total_prefixes", prefixes);
+    report.field("unexpected_error_replies", 0);
     report.field("total_error_replies", get(&stats.error_replies));
     report.field("dump_payload_sanitizations", 0);
     report.field("total_reads_processed", totals.reads);

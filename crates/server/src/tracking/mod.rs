@@ -1,0 +1,267 @@
+//! CLIENT TRACKING: clients keep copies of what they read, and are told when those are old.
+//!
+//! What a tracked client reads is entered in the table, under the locks of its keys; whoever alters
+//! such a key takes it out and leaves a notice, under the same locks. In broadcast mode a client
+//! names prefixes instead, and nothing is entered. As in Redis, databases are not told apart.
+//!
+//! Invariants: a client is tracked if and only if its session has a [`Tracked`]; the notice of a
+//! change that came after a read is left after that read was entered, and reaches the client behind
+//! the reply.
+
+mod notice;
+mod options;
+mod post;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use commands::Spec;
+use keyspace::{Heed, Keyspace, Tx};
+use proto::Args;
+
+pub(crate) use notice::Notice;
+pub(crate) use options::{Mode, TrackingOptions};
+
+use crate::clients::{Client, ClientId, client_flags};
+use crate::config::settings::TRACKING_TABLE_MAX_KEYS;
+use crate::server::Server;
+use post::Post;
+use table::Table;
+
+/// All that is tracked.
+#[derive(Default)]
+pub(crate) struct Tracking {
+    /// How many clients there are on the roster.
+    size: AtomicUsize,
+    roster: RwLock<Roster>,
+    table: Table,
+}
+
+/// Who is tracked.
+#[derive(Default)]
+struct Roster {
+    trackers: BTreeMap<ClientId, Arc<Tracker>>,
+    /// Who wants to hear of all keys with a prefix.
+    prefixes: BTreeMap<Box<[u8]>, BTreeSet<ClientId>>,
+}
+
+/// A tracked client and what it asked for.
+pub(crate) struct Tracker {
+    client: Arc<Client>,
+    pub(crate) options: TrackingOptions,
+}
+
+/// A session's place on the roster.
+pub(crate) struct Tracked {
+    server: &'static Server,
+    pub(crate) tracker: Arc<Tracker>,
+    _heed: Heed,
+}
+
+/// What a command within a unit read.
+pub(crate) struct Reading {
+    /// How many keys the unit had altered by then.
+    altered: usize,
+    reader: ClientId,
+    keys: Vec<Box<[u8]>>,
+}
+
+/// What INFO tells.
+pub(crate) struct TrackingFigures {
+    pub(crate) clients: usize,
+    pub(crate) keys: usize,
+    /// Keys of the table, each once for every client that has read it.
+    pub(crate) items: usize,
+    pub(crate) prefixes: usize,
+}
+
+impl Tracked {
+    /// Enters a client, or what it wants now, if it was there.
+    pub(crate) fn begin(
+        server: &'static Server,
+        client: &Arc<Client>,
+        options: TrackingOptions,
+    ) -> Self {
+        // From here on changes are heeded; the client has not read anything yet.
+        let heed = server.keyspace.heed_changes();
+        let redirect = options.redirect.map_or(0, |target| target as i64);
+        client.live.redirect.store(redirect, Ordering::Relaxed);
+        client.set_flag(client_flags::TRACKING, true);
+        client.set_flag(client_flags::BROADCAST, options.mode == Mode::Broadcast);
+        client.set_flag(client_flags::BROKEN_REDIRECT, false);
+        let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
+        server.tracking.enter(&tracker);
+        Self { server, tracker, _heed: heed }
+    }
+}
+
+impl Drop for Tracked {
+    fn drop(&mut self) {
+        let client = &self.tracker.client;
+        // Its successor may be there already.
+        if self.server.tracking.leave(self.server.keyspace, &self.tracker) {
+            const FLAGS: [u32; 3] =
+                [client_flags::TRACKING, client_flags::BROADCAST, client_flags::BROKEN_REDIRECT];
+            FLAGS.iter().for_each(|flag| client.set_flag(*flag, false));
+            client.live.redirect.store(-1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Reading {
+    /// What a command with these arguments reads for a client, now that it ran.
+    pub(crate) fn new(reader: ClientId, tx: &Tx, spec: &Spec, args: Args<'_>) -> Self {
+        let mut keys = Vec::new();
+        visit_keys(spec, args, |key| keys.push(key.into()));
+        Self { altered: tx.altered().len(), reader, keys }
+    }
+}
+
+impl Tracking {
+    /// Whether anybody is tracked.
+    #[inline]
+    fn any(&self) -> bool {
+        self.size.load(Ordering::Relaxed) != 0
+    }
+
+    /// Enters what a client has read, whose locks are still held.
+    #[cold]
+    pub(crate) fn remember(
+        &self,
+        keyspace: &Keyspace,
+        reader: ClientId,
+        spec: &Spec,
+        args: Args<'_>,
+    ) {
+        visit_keys(spec, args, |key| self.table.add(keyspace.locate(key).partition, key, reader));
+    }
+
+    /// Leaves notices of all that a transaction altered and enters what its commands read, in
+    /// their order. Its locks are still held.
+    pub(crate) fn settle(&self, server: &Server, tx: &Tx, readings: &[Reading]) {
+        if !self.any() {
+            return;
+        }
+        let roster = self.roster();
+        let mut post = Post::new(tx.options().origin);
+        if tx.has_altered_databases() {
+            self.table.clear(server.keyspace);
+            roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
+        }
+        let (altered, mut from) = (tx.altered(), 0);
+        for Reading { altered: until, reader, keys } in readings {
+            self.invalidate(server.keyspace, &roster, &altered[from..*until], &mut post);
+            from = *until;
+            for key in keys {
+                self.table.add(server.keyspace.locate(key).partition, key, *reader);
+            }
+        }
+        self.invalidate(server.keyspace, &roster, &altered[from..], &mut post);
+        for (prefix, ids) in &roster.prefixes {
+            let keys = altered.iter().map(|(_, key)| &**key);
+            let matching: BTreeSet<_> = keys.filter(|key| key.starts_with(prefix)).collect();
+            let trackers = ids.iter().filter_map(|id| roster.trackers.get(id));
+            post.add_keys(trackers, &matching);
+        }
+        post.leave(server);
+    }
+
+    /// Takes altered keys out of the table, for those who had read them.
+    fn invalidate(
+        &self,
+        keyspace: &Keyspace,
+        roster: &Roster,
+        altered: &[(usize, Box<[u8]>)],
+        post: &mut Post,
+    ) {
+        for (_, key) in altered {
+            let readers = self.table.take(keyspace.locate(key).partition, key);
+            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            post.add_keys(trackers, &BTreeSet::from([&**key]));
+        }
+    }
+
+    /// Takes keys out of the table until it is as large as it may be; who had read them is told.
+    pub(crate) fn fit_table(&self, server: &Server) {
+        let max = server.config.get(TRACKING_TABLE_MAX_KEYS);
+        if !self.any() || max == 0 {
+            return;
+        }
+        let excess = self.table.figures().0.saturating_sub(max);
+        let (roster, mut post) = (self.roster(), Post::new(0));
+        for (key, readers) in self.table.take_any(excess) {
+            let trackers = readers.iter().filter_map(|id| roster.reader(*id));
+            post.add_keys(trackers, &BTreeSet::from([&*key]));
+        }
+        post.leave(server);
+    }
+
+    /// How much there is of everything.
+    pub(crate) fn figures(&self) -> TrackingFigures {
+        let (keys, items) = self.table.figures();
+        let roster = self.roster();
+        let (clients, prefixes) = (roster.trackers.len(), roster.prefixes.len());
+        TrackingFigures { clients, keys, items, prefixes }
+    }
+
+    fn enter(&self, tracker: &Arc<Tracker>) {
+        let mut roster = self.roster_mut();
+        roster.strike_off(tracker.client.id);
+        for prefix in &tracker.options.prefixes {
+            roster.prefixes.entry(prefix.clone()).or_default().insert(tracker.client.id);
+        }
+        roster.trackers.insert(tracker.client.id, Arc::clone(tracker));
+        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+    }
+
+    /// Strikes a client off; `false` if something newer stands in its place.
+    fn leave(&self, keyspace: &Keyspace, tracker: &Arc<Tracker>) -> bool {
+        let (mut roster, id) = (self.roster_mut(), tracker.client.id);
+        if !roster.trackers.get(&id).is_some_and(|present| Arc::ptr_eq(present, tracker)) {
+            return false;
+        }
+        roster.strike_off(id);
+        self.size.store(roster.trackers.len(), Ordering::Relaxed);
+        // Nobody can come before this is done, and without anybody no change is looked at.
+        if roster.trackers.is_empty() {
+            self.table.clear(keyspace);
+        }
+        true
+    }
+
+    fn roster(&self) -> RwLockReadGuard<'_, Roster> {
+        self.roster.read().expect("no critical section here panics")
+    }
+
+    fn roster_mut(&self) -> RwLockWriteGuard<'_, Roster> {
+        self.roster.write().expect("no critical section here panics")
+    }
+}
+
+impl Roster {
+    /// Who is told by name of what it has read.
+    fn reader(&self, id: ClientId) -> Option<&Arc<Tracker>> {
+        self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
+    }
+
+    fn strike_off(&mut self, id: ClientId) {
+        let Some(tracker) = self.trackers.remove(&id) else { return };
+        for prefix in &tracker.options.prefixes {
+            if let Some(ids) = self.prefixes.get_mut(prefix) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.prefixes.remove(prefix);
+                }
+            }
+        }
+    }
+}
+
+/// Visits the keys of a request. One whose key counts lie has read none.
+fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
+    for keys in spec.keys {
+        let _ = keys.visit(args, |index| visit(&args[index]));
+    }
+}

@@ -1,0 +1,82 @@
+//! The notices of one transaction, by the client that they concern.
+//!
+//! Invariant: a client gets one letter for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::Tracker;
+use super::notice::{Notice, SharedKeys};
+use crate::clients::{Client, ClientId, client_flags};
+use crate::mailbox::Rounds;
+use crate::server::Server;
+
+/// Notices to be left.
+pub(super) struct Post {
+    /// Who altered the keys.
+    origin: ClientId,
+    letters: BTreeMap<ClientId, (Arc<Tracker>, Vec<Option<SharedKeys>>)>,
+}
+
+impl Post {
+    pub(super) fn new(origin: ClientId) -> Self {
+        Self { origin, letters: BTreeMap::new() }
+    }
+
+    /// Tells some clients of keys, but for one that wants to hear nothing of its own changes.
+    pub(super) fn add_keys<'t>(
+        &mut self,
+        trackers: impl Iterator<Item = &'t Arc<Tracker>>,
+        keys: &BTreeSet<&[u8]>,
+    ) {
+        let mut shared = None;
+        for tracker in trackers {
+            let is_own = tracker.client.id == self.origin;
+            if keys.is_empty() || is_own && tracker.options.no_loop {
+                continue;
+            }
+            let keys = shared.get_or_insert_with(|| keys.iter().map(|&key| key.into()).collect());
+            self.letter(tracker).push(Some(Arc::clone(keys)));
+        }
+    }
+
+    /// Tells a client that no key is as it was.
+    pub(super) fn add_all_keys(&mut self, tracker: &Arc<Tracker>) {
+        self.letter(tracker).push(None);
+    }
+
+    fn letter(&mut self, tracker: &Arc<Tracker>) -> &mut Vec<Option<SharedKeys>> {
+        let letter = self.letters.entry(tracker.client.id);
+        &mut letter.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
+    }
+
+    /// Leaves all of it in the mailboxes, and rings.
+    pub(super) fn leave(self, server: &Server) {
+        let rounds = Rounds::default();
+        for (tracker, keys) in self.letters.into_values() {
+            let (receiver, notices) = address(server, &tracker, keys);
+            server.mailboxes.leave_notices(&receiver, notices, &rounds);
+        }
+        server.mailboxes.ring(&rounds);
+    }
+}
+
+/// Who is to be told, and what.
+fn address(
+    server: &Server,
+    tracker: &Tracker,
+    keys: Vec<Option<SharedKeys>>,
+) -> (Arc<Client>, Vec<Notice>) {
+    let itself = || Arc::clone(&tracker.client);
+    let invalid = |redirected| {
+        keys.iter().map(move |keys| Notice::Invalid { keys: keys.clone(), redirected })
+    };
+    let Some(target) = tracker.options.redirect else {
+        return (itself(), invalid(false).collect());
+    };
+    if let Some(client) = server.clients.find(target) {
+        return (client, invalid(true).collect());
+    }
+    tracker.client.set_flag(client_flags::BROKEN_REDIRECT, true);
+    (itself(), keys.iter().map(|_| Notice::RedirectionBroken(target)).collect())
+}

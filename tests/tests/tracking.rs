@@ -1,0 +1,833 @@
+//! CLIENT TRACKING: who keeps copies of what it reads is told when they are old, as by the real
+//! servers, and no copy is ever older than what it was told.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use proto::value::Value;
+use tests::client::field;
+use tests::render::{render, text};
+use tests::server::eventually;
+use tests::{Client, Oracle, Server, check, play};
+
+/// Ours, and every real one.
+fn everywhere(script: &str) {
+    play(&Server::start(&[]), script);
+    for oracle in Oracle::ALL {
+        play(&oracle.start(&[]), script);
+    }
+}
+
+/// Ours, and those real ones that put a client's own invalidations behind its reply.
+fn in_newer_ones(script: &str) {
+    play(&Server::start(&[]), script);
+    play(&Oracle::redis82(), script);
+    play(&Oracle::valkey91(), script);
+}
+
+const COPIES: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON
+    OK
+    alice> CLIENT TRACKINGINFO
+    1# "flags" => 1~ "on"
+    2# "redirect" => (integer) 0
+    3# "prefixes" => (empty array)
+    alice> CLIENT GETREDIR
+    (integer) 0
+    alice> MGET a b missing
+    1) (nil)
+    2) (nil)
+    3) (nil)
+    > MSET b 1 a 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "b"
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    # Who was told is told no more until it reads again.
+    > SET a 2
+    OK
+    alice> GET a
+    "2"
+    # Databases are not told apart.
+    > SELECT 3
+    OK
+    > SET a elsewhere
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    > SELECT 0
+    OK
+    # A change to the same is a change; none is none.
+    alice> MGET a b
+    ...
+    > SET a 2
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    > DEL a b nothing
+    (integer) 2
+    alice<
+    1> "invalidate"
+    2> 1) "b"
+    alice> EXISTS l
+    (integer) 0
+    > DEL l
+    (integer) 0
+    > LREM l 0 x
+    (integer) 0
+    > RPUSH l 1 2
+    (integer) 2
+    alice<
+    1> "invalidate"
+    2> 1) "l"
+    alice> LRANGE l 0 -1
+    ...
+    > LREM l 0 x
+    (integer) 0
+    > LPUSH l x
+    (integer) 3
+    alice<
+    1> "invalidate"
+    2> 1) "l"
+    # Commands that write are not remembered.
+    alice> GETEX l2
+    (nil)
+    > SET l2 1
+    OK
+    # What is moved about is altered at both ends.
+    alice> MGET l l2 l3
+    ...
+    > RENAME l2 l3
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "l2"
+    alice<
+    1> "invalidate"
+    2> 1) "l3"
+    alice> MGET l3 l4
+    ...
+    > COPY l3 l4
+    (integer) 1
+    alice<
+    1> "invalidate"
+    2> 1) "l4"
+    > EXPIRE l3 100
+    (integer) 1
+    alice<
+    1> "invalidate"
+    2> 1) "l3"
+    # A transaction's changes come once it is over, each key once.
+    alice> MGET a b
+    ...
+    > MULTI
+    OK
+    > SET a 1
+    QUEUED
+    > SET b 1
+    QUEUED
+    > SET a 2
+    QUEUED
+    alice<
+    (silence)
+    > EXEC
+    ...
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    alice<
+    1> "invalidate"
+    2> 1) "b"
+    # Nothing comes after the end.
+    alice> MGET a b
+    ...
+    alice> CLIENT TRACKING OFF
+    OK
+    > SET a 1
+    OK
+    alice> CLIENT TRACKING ON
+    OK
+    alice> GET b
+    "1"
+    alice> RESET
+    RESET
+    > SET b 1
+    OK
+    alice> CLIENT TRACKINGINFO
+    1) "flags"
+    2) 1) "off"
+    3) "redirect"
+    4) (integer) -1
+    5) "prefixes"
+    6) (empty array)
+    alice<
+    (silence)
+"#;
+
+#[test]
+fn who_read_a_key_is_told_once_when_it_changes() {
+    everywhere(COPIES);
+}
+
+const OWN: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON
+    OK
+    alice> MGET a b
+    ...
+    alice> SET a 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    alice> SET a 2
+    OK
+    # What is read in a transaction before it is changed there is old at its end.
+    alice> MULTI
+    OK
+    alice> GET a
+    QUEUED
+    alice> SET a 3
+    QUEUED
+    alice> GET a
+    QUEUED
+    alice> EXEC
+    1) "2"
+    2) OK
+    3) "3"
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    > SET a 4
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    alice> MULTI
+    OK
+    alice> GET a
+    QUEUED
+    alice> SET a 3
+    QUEUED
+    alice> EXEC
+    1) "4"
+    2) OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    > SET a 4
+    OK
+    # Nobody is told of his own changes who wants to hear nothing of them, and the key is forgotten.
+    alice> CLIENT TRACKING ON NOLOOP
+    OK
+    alice> GET a
+    "4"
+    alice> SET a 5
+    OK
+    > SET a 6
+    OK
+    alice> GET a
+    "6"
+    > SET a 7
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    # A flush is told to everyone.
+    alice> GET a
+    "7"
+    > FLUSHALL
+    OK
+    alice<
+    1> "invalidate"
+    2> (nil)
+    > SELECT 9
+    OK
+    > FLUSHDB
+    OK
+    alice<
+    1> "invalidate"
+    2> (nil)
+    alice<
+    (silence)
+"#;
+
+#[test]
+fn own_changes_are_told_behind_the_reply_unless_they_are_not_wanted() {
+    in_newer_ones(OWN);
+}
+
+const CHOICES: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON OPTIN
+    OK
+    alice> GET a
+    (nil)
+    > SET a 1
+    OK
+    alice> CLIENT CACHING YES
+    OK
+    alice> CLIENT TRACKINGINFO
+    1# "flags" => 1~ "on"
+       2~ "optin"
+       3~ "caching-yes"
+    2# "redirect" => (integer) 0
+    3# "prefixes" => (empty array)
+    alice> GET a
+    "1"
+    alice> GET b
+    (nil)
+    > MSET b 1 a 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    # It is for the next command, which may be refused.
+    alice> CLIENT CACHING YES
+    OK
+    alice> GET
+    ...
+    alice> GET a
+    "1"
+    > SET a 1
+    OK
+    # It is for a whole transaction, or for the rest of one.
+    alice> CLIENT CACHING YES
+    OK
+    alice> MULTI
+    OK
+    alice> GET a
+    QUEUED
+    alice> GET b
+    QUEUED
+    alice> EXEC
+    ...
+    alice> MULTI
+    OK
+    alice> GET c
+    QUEUED
+    alice> CLIENT CACHING YES
+    QUEUED
+    alice> GET d
+    QUEUED
+    alice> EXEC
+    ...
+    > MSET a 1 b 1 c 1 d 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    alice<
+    1> "invalidate"
+    2> 1) "b"
+    alice<
+    1> "invalidate"
+    2> 1) "d"
+    alice> CLIENT CACHING NO
+    (error) ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.
+    alice> CLIENT TRACKING ON OPTOUT
+    ...
+    alice> CLIENT TRACKING OFF
+    OK
+    alice> CLIENT TRACKING ON OPTOUT
+    OK
+    alice> CLIENT CACHING NO
+    OK
+    alice> GET a
+    "1"
+    alice> GET b
+    "1"
+    > MSET a 1 b 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "b"
+    alice<
+    (silence)
+"#;
+
+#[test]
+fn clients_may_choose_what_is_remembered() {
+    everywhere(CHOICES);
+}
+
+const PREFIXES: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON BCAST PREFIX user: PREFIX item:
+    OK
+    alice> CLIENT TRACKING ON BCAST PREFIX z:
+    OK
+    alice> CLIENT TRACKINGINFO
+    1# "flags" => 1~ "on"
+       2~ "bcast"
+    2# "redirect" => (integer) 0
+    3# "prefixes" => 1) "item:"
+       2) "user:"
+       3) "z:"
+    bob> HELLO 3
+    ...
+    bob> CLIENT TRACKING ON BCAST NOLOOP
+    OK
+    > MSET user:2 b user:1 a other x item:1 i user:2 c
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "item:1"
+    alice<
+    1> "invalidate"
+    2> 1) "user:1"
+       2) "user:2"
+    bob<
+    1> "invalidate"
+    2> 1) "item:1"
+       2) "other"
+       3) "user:1"
+       4) "user:2"
+    bob> SET z: 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "z:"
+    bob<
+    (silence)
+    alice> SET user:1 own
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "user:1"
+    bob<
+    ...
+    > DEL nothing
+    (integer) 0
+    alice> CLIENT TRACKING OFF
+    OK
+    > SET user:1 x
+    OK
+    alice<
+    (silence)
+"#;
+
+#[test]
+fn who_names_prefixes_is_told_of_all_their_keys() {
+    everywhere(PREFIXES);
+}
+
+const REFUSED: &str = r#"
+    > CLIENT CACHING YES
+    ~ (error) ERR CLIENT CACHING can be called only when the client is in tracking mode *
+    > CLIENT TRACKING
+    (error) ERR wrong number of arguments for 'client|tracking' command
+    > CLIENT TRACKING MAYBE
+    (error) ERR syntax error
+    > CLIENT TRACKING ON SOON
+    (error) ERR syntax error
+    > CLIENT TRACKING ON PREFIX
+    (error) ERR syntax error
+    > CLIENT TRACKING ON REDIRECT x
+    (error) ERR value is not an integer or out of range
+    > CLIENT TRACKING ON REDIRECT -1
+    (error) ERR The client ID you want redirect to does not exist
+    > CLIENT TRACKING OFF REDIRECT 123456
+    (error) ERR The client ID you want redirect to does not exist
+    > CLIENT TRACKING ON PREFIX a
+    (error) ERR PREFIX option requires BCAST mode to be enabled
+    > CLIENT TRACKING ON BCAST OPTIN OPTOUT
+    (error) ERR OPTIN and OPTOUT are not compatible with BCAST
+    > CLIENT TRACKING ON OPTIN OPTOUT
+    (error) ERR You can't specify both OPTIN mode and OPTOUT mode
+    > CLIENT TRACKING ON BCAST PREFIX ab PREFIX a
+    ~ (error) ERR Prefix 'ab' overlaps with another provided prefix 'a'. Prefixes for a single *
+    > CLIENT TRACKING ON BCAST PREFIX ab PREFIX b
+    OK
+    > CLIENT TRACKING ON BCAST PREFIX c PREFIX a
+    ~ (error) ERR Prefix 'a' overlaps with an existing prefix 'ab'. Prefixes for a single *
+    > CLIENT TRACKING ON
+    ~ (error) ERR You can't switch BCAST mode on/off before disabling tracking for this client*
+    > CLIENT CACHING YES
+    (error) ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.
+    > CLIENT TRACKING OFF PREFIX x OPTIN OPTOUT
+    OK
+    > CLIENT TRACKING ON OPTOUT
+    OK
+    > CLIENT CACHING MAYBE
+    (error) ERR syntax error
+    > CLIENT TRACKING ON OPTIN
+    ~ (error) ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client*
+    > CLIENT TRACKING ON NOLOOP
+    OK
+    > CLIENT TRACKINGINFO
+    1) "flags"
+    2) 1) "on"
+       2) "noloop"
+    3) "redirect"
+    4) (integer) 0
+    5) "prefixes"
+    6) (empty array)
+    > GET a
+    (nil)
+    > SET a 1
+    OK
+    <
+    (silence)
+"#;
+
+#[test]
+fn what_makes_no_sense_is_refused_as_redis_does() {
+    everywhere(REFUSED);
+}
+
+const WAITING: &str = r#"
+    alice> HELLO 3
+    ...
+    alice> CLIENT TRACKING ON
+    OK
+    alice> GET a
+    (nil)
+    alice> BLPOP queue 0
+    > SET a 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    > RPUSH queue x
+    (integer) 1
+    alice<
+    1) "queue"
+    2) "x"
+    # What serves somebody else alters the key as well.
+    alice> LRANGE queue2 0 -1
+    (empty array)
+    bob> BLPOP queue 0
+    > RPUSH queue y
+    (integer) 1
+    bob<
+    1) "queue"
+    2) "y"
+    bob> BLMOVE queue1 queue2 LEFT LEFT 0
+    > RPUSH queue1 z
+    (integer) 1
+    bob<
+    "z"
+    alice<
+    1> "invalidate"
+    2> 1) "queue2"
+    # Pushes come whether replies are wanted or not.
+    alice> GET a
+    "1"
+    alice> CLIENT REPLY OFF
+    > SET a 1
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+    alice> GET a
+    alice> CLIENT REPLY ON
+    OK
+    > SET a 2
+    OK
+    alice<
+    1> "invalidate"
+    2> 1) "a"
+"#;
+
+#[test]
+fn who_waits_or_wants_no_replies_is_told() {
+    everywhere(WAITING);
+}
+
+/// A client with this many bytes of protocol that has its invalidations sent to another.
+fn redirected(server: &Server, protocol: &str, target: &mut Client, options: &[&str]) -> Client {
+    let mut client = if protocol == "3" { server.client3() } else { server.client() };
+    let id = target.id();
+    let words = [&["CLIENT", "TRACKING", "ON", "REDIRECT", &id], options].concat();
+    assert_eq!(render(&client.call(&words)), "OK");
+    assert_eq!(render(&client.call(&["CLIENT", "GETREDIR"])), format!("(integer) {id}"));
+    client
+}
+
+/// What CLIENT LIST says of a client.
+fn listed(server: &Server, client: &mut Client, name: &str) -> String {
+    let id = client.id();
+    let list = server.client().call(&["CLIENT", "LIST", "ID", &id]);
+    field(&text(&list), name).to_owned()
+}
+
+#[test]
+fn another_client_may_be_told_instead() {
+    for server in [Server::start(&[]), Oracle::redis70(), Oracle::redis82(), Oracle::valkey91()] {
+        let (mut writer, mut target) = (server.client(), server.client());
+        let mut reader = redirected(&server, "2", &mut target, &[]);
+        let mut listener = server.client3();
+        let mut broadcast = redirected(&server, "2", &mut listener, &["BCAST"]);
+        assert_eq!(listed(&server, &mut reader, "flags"), "t");
+        assert_eq!(listed(&server, &mut broadcast, "flags"), "tB");
+        assert_eq!(listed(&server, &mut reader, "redir"), target.id());
+        // In RESP2 it has to listen.
+        reader.call(&["GET", "a"]);
+        writer.call(&["SET", "a", "1"]);
+        check(&mut listener, "<\n1> \"invalidate\"\n2> 1) \"a\"");
+        reader.call(&["MGET", "a", "b"]);
+        check(&mut target, "> SUBSCRIBE __redis__:invalidate\n...");
+        writer.call(&["SET", "a", "2"]);
+        check(&mut target, "<\n1) \"message\"\n2) \"__redis__:invalidate\"\n3) 1) \"a\"");
+        check(&mut listener, "<\n1> \"invalidate\"\n2> 1) \"a\"");
+        writer.call(&["FLUSHALL"]);
+        check(&mut target, "<\n1) \"message\"\n2) \"__redis__:invalidate\"\n3) (nil)");
+        check(&mut listener, "<\n1> \"invalidate\"\n2> (nil)");
+        reader.call(&["GET", "a"]);
+        check(&mut target, "> UNSUBSCRIBE\n...");
+        writer.call(&["SET", "a", "3"]);
+        check(&mut target, "> PING\nPONG");
+    }
+}
+
+#[test]
+fn who_was_redirected_to_nobody_is_told_so() {
+    for server in [Server::start(&[]), Oracle::redis70(), Oracle::redis82(), Oracle::valkey91()] {
+        for protocol in ["2", "3"] {
+            let (mut writer, mut target) = (server.client(), server.client());
+            let mut reader = redirected(&server, protocol, &mut target, &[]);
+            let id = target.id();
+            reader.call(&["MGET", "a", "b"]);
+            drop(target);
+            eventually("the other one is gone", || {
+                !text(&writer.call(&["CLIENT", "LIST"])).contains(&format!("id={id} "))
+            });
+            assert_eq!(listed(&server, &mut reader, "flags"), "t");
+            writer.call(&["SET", "a", "1"]);
+            if protocol == "3" {
+                let expected = format!("<\n1> \"tracking-redir-broken\"\n2> (integer) {id}");
+                check(&mut reader, &expected);
+            }
+            assert_eq!(listed(&server, &mut reader, "flags"), "tR");
+            let info = render(&reader.call(&["CLIENT", "TRACKINGINFO"]));
+            assert!(info.contains("broken_redirect") && info.contains(&id), "{info}");
+            check(&mut reader, "> CLIENT TRACKING ON\nOK");
+            assert_eq!(listed(&server, &mut reader, "flags"), "t");
+            assert_eq!(listed(&server, &mut reader, "redir"), "0");
+        }
+    }
+}
+
+/// What INFO says of tracking: clients, keys, items, prefixes.
+fn figures(client: &mut Client) -> [u64; 4] {
+    let info = text(&client.call(&["INFO", "everything"]));
+    ["clients", "total_keys", "total_items", "total_prefixes"].map(|name| {
+        let line = info.lines().find_map(|line| line.strip_prefix(&format!("tracking_{name}:")));
+        line.expect("INFO has all of them").trim().parse().expect("a number")
+    })
+}
+
+#[test]
+fn keys_that_expire_are_told_of_and_the_table_has_its_limit() {
+    for server in [Server::start(&[]), Oracle::redis82()] {
+        let (mut writer, mut one, mut other) =
+            (server.client(), server.client3(), server.client3());
+        assert_eq!(figures(&mut writer), [0; 4]);
+        check(&mut one, "> CLIENT TRACKING ON\nOK\n> SET brief x PX 20\nOK\n> EXISTS brief\n...");
+        check(&mut one, "<\n1> \"invalidate\"\n2> 1) \"brief\"");
+        check(&mut other, "> CLIENT TRACKING ON\nOK\n> MGET k0 k1\n...");
+        for number in 0..10 {
+            one.call(&["GET", &format!("k{number}")]);
+        }
+        assert_eq!(figures(&mut writer), [2, 10, 12, 0]);
+        writer.call(&["SET", "k0", "1"]);
+        check(&mut one, "<\n1> \"invalidate\"\n2> 1) \"k0\"");
+        assert_eq!(figures(&mut writer), [2, 9, 10, 0]);
+        writer.call(&["CONFIG", "SET", "tracking-table-max-keys", "3"]);
+        eventually("there is room", || figures(&mut writer)[1] == 3);
+        for _ in 0..5 {
+            assert!(render(&one.receive()).contains("invalidate"));
+        }
+        check(&mut one, "> CLIENT TRACKING OFF\nOK\n> CLIENT TRACKING ON BCAST PREFIX a\nOK");
+        assert_eq!(figures(&mut writer)[3], 1);
+        drop((one, other));
+        eventually("nobody is left", || {
+            let [clients, .., prefixes] = figures(&mut writer);
+            (clients, prefixes) == (0, 0)
+        });
+    }
+}
+
+#[test]
+fn swapped_databases_make_all_copies_old() {
+    // Redis and Valkey say nothing, and leave clients with the other database's values.
+    play(
+        &Server::start(&[]),
+        r#"
+        alice> HELLO 3
+        ...
+        alice> CLIENT TRACKING ON
+        OK
+        alice> GET a
+        (nil)
+        > SWAPDB 0 1
+        OK
+        alice<
+        1> "invalidate"
+        2> (nil)
+        "#,
+    );
+}
+
+#[test]
+fn nothing_is_told_in_the_middle_of_a_reply() {
+    const MEMBERS: usize = 300_000;
+    let server = Server::start(&[]);
+    let (mut writer, mut reader) = (server.client(), server.client3());
+    let members: Vec<_> = (0..MEMBERS).map(|number| format!("member:{number:030}")).collect();
+    for piece in members.chunks(10_000) {
+        let words = [&["SADD".to_owned(), "big".to_owned()], piece].concat();
+        writer.call(&words);
+    }
+    check(&mut reader, "> CLIENT TRACKING ON\nOK\n> GET a\n(nil)\n> SUBSCRIBE news\n...");
+    reader.send(&["SMEMBERS", "big"]);
+    // Until the reader reads, the reply is not all made.
+    for _ in 0..100 {
+        writer.call(&["PUBLISH", "news", "x"]);
+    }
+    writer.call(&["SET", "a", "1"]);
+    writer.call(&["SADD", "big", "one more"]);
+    let (mut told, mut replies) = (Vec::new(), 0);
+    while told.len() < 102 || replies < 1 {
+        match reader.receive() {
+            Value::Set(members) => {
+                assert_eq!(members.len(), MEMBERS);
+                replies += 1;
+            }
+            message => told.push((render(&message), replies)),
+        }
+    }
+    let big = told.iter().find(|(message, _)| message.contains("\"big\""));
+    assert_eq!(big.map(|(_, replies)| *replies), Some(1), "a read is told of before its reply");
+}
+
+const KEYS: usize = 24;
+const READERS: usize = 4;
+const WRITERS: usize = 2;
+const READS: usize = 12_500;
+const WRITES: usize = 25_000;
+
+/// A client with copies of its own.
+struct Cache {
+    client: Client,
+    copies: HashMap<String, u64>,
+    /// The newest value it has seen of each key.
+    newest: HashMap<String, u64>,
+    /// How many reads its copies answered, and how often one was old.
+    hits: usize,
+    told: usize,
+}
+
+impl Cache {
+    fn new(server: &Server) -> Self {
+        let mut client = server.client3();
+        check(&mut client, "> CLIENT TRACKING ON\nOK");
+        let (copies, newest) = (HashMap::new(), HashMap::new());
+        Self { client, copies, newest, hits: 0, told: 0 }
+    }
+
+    /// Reads some keys: those without a copy are asked for in one request.
+    fn read(&mut self, keys: &[String]) {
+        let missing: Vec<_> = keys.iter().filter(|key| !self.copies.contains_key(*key)).collect();
+        self.hits += keys.len() - missing.len();
+        if missing.is_empty() {
+            return;
+        }
+        let words = [vec!["MGET".to_owned()], missing.iter().copied().cloned().collect()].concat();
+        self.client.send(&words);
+        let Value::Array(values) = self.reply() else { panic!("MGET replies an array") };
+        for (key, value) in missing.into_iter().zip(&values) {
+            let value = text(value).parse().unwrap_or(0);
+            let newest = self.newest.entry(key.clone()).or_default();
+            assert!(value >= *newest, "{key}: {value} after {newest}");
+            *newest = value;
+            self.copies.insert(key.clone(), value);
+        }
+    }
+
+    /// The next reply; what comes before it says which copies are old.
+    fn reply(&mut self) -> Value {
+        loop {
+            match self.client.receive() {
+                Value::Push(message) => {
+                    let Value::Array(keys) = &message[1] else { panic!("{message:?}") };
+                    self.told += 1;
+                    keys.iter().for_each(|key| _ = self.copies.remove(&text(key)));
+                }
+                reply => return reply,
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_are_what_the_server_has_once_all_was_told() {
+    let server = Server::start(&["--worker-threads", "4"]);
+    let name = |number: usize| format!("key:{}", number % KEYS);
+    let done = AtomicBool::new(false);
+    let mut caches = thread::scope(|scope| {
+        let read = |seed: usize| {
+            let mut cache = Cache::new(&server);
+            let mut random = seed * 7919 + 1;
+            for turn in 0..READS {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let first = random >> 33;
+                // Some of them are so long that another thread does the work.
+                let count = if turn % 500 == 0 { 1500 } else { 1 + first % 3 };
+                let keys: Vec<_> = (first..first + count).map(name).collect();
+                cache.read(&keys);
+            }
+            // Until nothing is written any more there is something to be told.
+            while !done.load(Ordering::Acquire) {
+                cache.read(&[name(random)]);
+                random += 1;
+            }
+            cache
+        };
+        let write = |seed: usize| {
+            let mut client = server.client();
+            let mut random = seed * 104_729 + 3;
+            for turn in 0..WRITES {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (one, other) = (name(random >> 33), name(random >> 40));
+                if turn % 4 > 0 {
+                    client.call(&["INCR", &one]);
+                    continue;
+                }
+                let commands: [Vec<&str>; 4] =
+                    [vec!["MULTI"], vec!["INCR", &one], vec!["INCR", &other], vec!["EXEC"]];
+                client.pipeline(&commands);
+            }
+        };
+        let readers: Vec<_> = (0..READERS).map(|seed| scope.spawn(move || read(seed))).collect();
+        let writers: Vec<_> = (0..WRITERS).map(|seed| scope.spawn(move || write(seed))).collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("writers do not fail"));
+        done.store(true, Ordering::Release);
+        readers
+            .into_iter()
+            .map(|it| it.join().expect("no reader saw time go back"))
+            .collect::<Vec<_>>()
+    });
+    let mut judge = server.client();
+    for cache in &mut caches {
+        cache.client.send(&["PING"]);
+        assert_eq!(render(&cache.reply()), "PONG");
+        for (key, copy) in &cache.copies {
+            let value = text(&judge.call(&["GET", key]));
+            assert_eq!(value.parse::<u64>().unwrap_or(0), *copy, "{key} is old");
+        }
+        assert!(cache.hits > 0 && cache.told > 0 && !cache.copies.is_empty());
+    }
+}
