@@ -231,7 +231,7 @@ mod tests {
 
     use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out};
     use crate::audience::{Audience, relocate};
-    use crate::clients::{Client, Clients, Peer, Signal};
+    use crate::clients::{Client, Clients, Delivery, Peer, Signal};
 
     #[derive(Default)]
     struct Bell(AtomicUsize);
@@ -298,7 +298,7 @@ mod tests {
 
     fn read(client: &Client) -> String {
         let deliveries = client.take_deliveries();
-        let messages = deliveries.iter().flat_map(|delivery| delivery.messages());
+        let messages = deliveries.iter().flat_map(Delivery::messages);
         messages.map(|bytes| String::from_utf8_lossy(bytes)).collect()
     }
 

@@ -147,7 +147,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::{Space, SubscriptionKind, Subscriptions, count_receivers, publish};
-    use crate::clients::{Client, Peer};
+    use crate::clients::{Client, Delivery, Peer};
     use crate::mailbox::Rounds;
     use crate::server::Server;
 
@@ -160,7 +160,7 @@ mod tests {
     fn read(client: &Client) -> Vec<String> {
         let text = |bytes: &Arc<[u8]>| String::from_utf8(bytes.to_vec()).unwrap();
         let deliveries = client.take_deliveries();
-        let messages = deliveries.iter().flat_map(|delivery| delivery.messages());
+        let messages = deliveries.iter().flat_map(Delivery::messages);
         messages.map(|bytes| text(bytes).replace("\r\n", " ")).collect()
     }
 

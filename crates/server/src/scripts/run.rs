@@ -122,5 +122,5 @@ impl Call {
 
 /// What stands in a unit's place while a script has it: a transaction that holds nothing.
 fn vacant(server: &'static Server, unit: &Unit) -> Unit {
-    Unit::begin(server, unit.tx.vacancy())
+    Unit::begin(server, unit.tx.vacancy(), None)
 }

@@ -54,7 +54,7 @@ impl Post {
     pub(super) fn leave(self, server: &Server) {
         let rounds = Rounds::default();
         for (tracker, keys) in self.letters.into_values() {
-            let (receiver, notices) = address(server, &tracker, keys);
+            let (receiver, notices) = address(server, &tracker, &keys);
             server.mailboxes.leave_notices(&receiver, notices, &rounds);
         }
         server.mailboxes.ring(&rounds);
@@ -65,7 +65,7 @@ impl Post {
 fn address(
     server: &Server,
     tracker: &Tracker,
-    keys: Vec<Option<SharedKeys>>,
+    keys: &[Option<SharedKeys>],
 ) -> (Arc<Client>, Vec<Notice>) {
     let itself = || Arc::clone(&tracker.client);
     let invalid = |redirected| {
