@@ -285,7 +285,7 @@ fn a_script_that_only_reads_can_be_killed() {
         let mut other = server.client();
         eventually("the script is killed", || render(&other.call(&["SCRIPT", "KILL"])) == "OK");
         let error = render(&client.receive());
-        let expected = "(error) ERR Script killed by user with SCRIPT KILL. script: ";
+        let expected = "(error) ERR Script killed by user with SCRIPT KILL... script: ";
         assert!(error.starts_with(expected), "{error}");
         assert_eq!(render(&client.call(&["PING"])), "PONG");
     }

@@ -39,10 +39,15 @@ pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     let value_type = value.value_type();
     let mut payload = vec![value_type.byte()];
     value.write(&mut payload);
-    payload.extend_from_slice(&value_type.version().to_le_bytes());
-    let sum = crc64(0, &payload);
-    payload.extend_from_slice(&sum.to_le_bytes());
+    seal(&mut payload, value_type.version());
     payload
+}
+
+/// Ends a payload with its version and the checksum of it all.
+pub(crate) fn seal(payload: &mut Vec<u8>, version: u16) {
+    payload.extend_from_slice(&version.to_le_bytes());
+    let sum = crc64(0, payload);
+    payload.extend_from_slice(&sum.to_le_bytes());
 }
 
 /// An entry with the value of a payload.
@@ -63,7 +68,7 @@ pub fn restore(
 }
 
 /// What a payload seals, and its version.
-fn unseal(payload: &[u8]) -> Result<(&[u8], u16), RestoreError> {
+pub(crate) fn unseal(payload: &[u8]) -> Result<(&[u8], u16), RestoreError> {
     let (summed, sum) = payload.split_last_chunk::<8>().ok_or(RestoreError::Seal)?;
     let (content, version) = summed.split_last_chunk::<2>().ok_or(RestoreError::Seal)?;
     let version = u16::from_le_bytes(*version);

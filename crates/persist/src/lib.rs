@@ -9,5 +9,6 @@
 
 pub mod contents;
 pub mod dump;
+pub mod functions;
 pub mod lzf;
 pub mod rdb;

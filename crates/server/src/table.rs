@@ -54,7 +54,7 @@ impl CommandTable {
         for family in control::FAMILIES {
             entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
         }
-        let units = unit::COMMANDS.iter().chain(scripts::COMMANDS);
+        let units = unit::COMMANDS.iter().chain(scripts::COMMANDS.into_iter().flatten());
         entries.extend(units.map(|it| builder.entry(it, Run::Unit, None)));
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();

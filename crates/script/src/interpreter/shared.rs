@@ -94,7 +94,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn tick(&self, lua: &Lua) -> mlua::Result<()> {
         let answer = self.ask(Host::check_time);
         if self.stop.get() == Some(Stop::Killed) && self.failure.borrow().is_none() {
-            let text = b"ERR Script killed by user with SCRIPT KILL.".to_vec();
+            let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
             let place = crate::call::place_at(lua, 0);
             self.failure.replace(Some(Failure { text, place, is_new: true }));
         }

@@ -43,7 +43,7 @@ fn no_script_outlives_its_end() {
                 match (stop, outcome) {
                     (Stop::Killed, Err(Fault::Error(error))) => {
                         let text = String::from_utf8(error.text).unwrap();
-                        let killed = "ERR Script killed by user with SCRIPT KILL. script: ";
+                        let killed = "ERR Script killed by user with SCRIPT KILL... script: ";
                         assert!(text.starts_with(killed), "{text}");
                     }
                     (_, outcome) => assert_eq!(outcome, Err(Fault::Stop(stop)), "{script}"),

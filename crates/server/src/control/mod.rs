@@ -88,6 +88,7 @@ pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
     pubsub::COMMANDS,
     replication::COMMANDS,
     server::COMMANDS,
-    crate::scripts::CONTROL_COMMANDS,
+    crate::scripts::CONTROL_COMMANDS[0],
+    crate::scripts::CONTROL_COMMANDS[1],
     crate::unit::CONTROL_COMMANDS,
 ];

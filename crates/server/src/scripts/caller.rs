@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
-use super::running::Running;
+use super::running::{Running, What};
 use crate::config::LogLevel as ServerLevel;
 use crate::config::settings::DATABASES;
 use crate::pubsub::{Publication, Space};
@@ -29,7 +29,29 @@ const READ_ONLY: Refusal =
 /// A script that runs longer is begun again on a heavy-work thread.
 const WORKER_TIME_US: i64 = 500;
 
-/// The host of one run.
+/// How long a library may take to load.
+const LOADING_TIME_US: i64 = 500_000;
+
+/// Whoever an interpreter runs for.
+pub(super) enum Guest {
+    Caller(Box<Caller>),
+    Loader(Loader),
+}
+
+/// The host of a library that is loaded: it can call nothing.
+pub(super) struct Loader {
+    server: &'static Server,
+    /// On the monotonic clock, in microseconds.
+    deadline_us: i64,
+}
+
+impl Loader {
+    pub(super) fn begin(server: &'static Server) -> Self {
+        Self { server, deadline_us: server.keyspace.clock().monotonic_us() + LOADING_TIME_US }
+    }
+}
+
+/// The host of one call.
 pub(super) struct Caller {
     pub(super) server: &'static Server,
     pub(super) unit: Unit,
@@ -40,9 +62,57 @@ pub(super) struct Caller {
     pub(super) began_us: i64,
     pub(super) has_written: bool,
     pub(super) running: Option<Arc<Running>>,
+    /// For who asks what runs; given away when that is told.
+    pub(super) what: Option<What>,
 }
 
-impl Host for Caller {
+impl Host for Guest {
+    fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
+        if let Self::Caller(caller) = self {
+            return caller.call(args, resp, reply);
+        }
+        self.server().refuse(&NOT_ALLOWED, &mut Reply::new(reply, resp));
+        Ok(())
+    }
+
+    fn log(&mut self, level: LogLevel, text: &[u8]) {
+        let level = match level {
+            LogLevel::Debug => ServerLevel::Debug,
+            LogLevel::Verbose => ServerLevel::Verbose,
+            LogLevel::Notice => ServerLevel::Notice,
+            LogLevel::Warning => ServerLevel::Warning,
+        };
+        self.server().log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
+    }
+
+    // There is nothing yet that a write would go to, beside the data.
+    fn set_replication(&mut self, _: Replication) {}
+
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        self.server().table.resolve(args).is_ok().then_some(true)
+    }
+
+    fn check_time(&mut self) -> Result<(), Stop> {
+        match self {
+            Self::Caller(caller) => caller.check_time(),
+            Self::Loader(loader) => {
+                let now = loader.server.keyspace.clock().monotonic_us();
+                if now > loader.deadline_us { Err(Stop::Killed) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+impl Guest {
+    fn server(&self) -> &'static Server {
+        match self {
+            Self::Caller(caller) => caller.server,
+            Self::Loader(loader) => loader.server,
+        }
+    }
+}
+
+impl Caller {
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         let entry = match self.admit(args) {
             Ok(entry) => entry,
@@ -60,29 +130,13 @@ impl Host for Caller {
         self.execute(entry, args, resp, reply)
     }
 
-    fn log(&mut self, level: LogLevel, text: &[u8]) {
-        let level = match level {
-            LogLevel::Debug => ServerLevel::Debug,
-            LogLevel::Verbose => ServerLevel::Verbose,
-            LogLevel::Notice => ServerLevel::Notice,
-            LogLevel::Warning => ServerLevel::Warning,
-        };
-        self.server.log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
-    }
-
-    // There is nothing yet that a write would go to, beside the data.
-    fn set_replication(&mut self, _: Replication) {}
-
-    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        self.server.table.resolve(args).is_ok().then_some(true)
-    }
-
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
-        let running = self.running.get_or_insert_with(|| {
-            self.server.scripts.underway.enter(self.began_us, self.has_written)
-        });
-        if running.is_killed() {
+        if let Some(what) = self.what.take() {
+            let underway = &self.server.scripts.underway;
+            self.running = Some(underway.enter(self.began_us, self.has_written, what));
+        }
+        if self.running.as_ref().is_some_and(|running| running.is_killed()) {
             return Err(Stop::Killed);
         }
         let is_long = now - self.began_us > WORKER_TIME_US;
@@ -91,9 +145,7 @@ impl Host for Caller {
         }
         Ok(())
     }
-}
 
-impl Caller {
     /// The command, if the script may call it.
     fn admit(&self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;

@@ -9,8 +9,8 @@ use proto::{Args, Reply};
 use script::{Program, Sha1};
 
 use super::eval::refusal;
+use super::function::busy_since_us;
 use super::run::with_interpreter;
-use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
 
@@ -132,11 +132,8 @@ const KILL: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        let server = context.server;
-        let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
-        let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
-        let now = server.keyspace.clock().monotonic_us();
-        server.scripts.underway.kill(now.saturating_sub(micros))?;
+        let before_us = busy_since_us(context.server);
+        context.server.scripts.underway.kill(before_us, false)?;
         reply.ok();
         Ok(Next::Done)
     },

@@ -10,7 +10,7 @@ use keyspace::{PartitionSet, Refusal};
 use proto::{Args, OwnedArgs};
 use script::{ScriptError, Sha1};
 
-use super::run::{Call, with_interpreter};
+use super::run::{Call, Code, with_interpreter};
 use crate::unit::{Asked, Program, UnitCommand};
 
 /// All of them.
@@ -25,7 +25,7 @@ const TOO_MANY_KEYS: Refusal =
 const NEGATIVE_KEYS: Refusal = Refusal::error("ERR Number of keys can't be negative");
 
 /// What all have in common.
-const COMMON: Spec = Spec {
+pub(super) const COMMON: Spec = Spec {
     since: "2.6.0",
     group: Group::Scripting,
     syntax: "script numkeys [key [key ...]] [arg [arg ...]]",
@@ -42,7 +42,7 @@ const COMMON: Spec = Spec {
 };
 
 /// What the forms that only read have in common.
-const READ_ONLY: Spec = Spec {
+pub(super) const READ_ONLY: Spec = Spec {
     since: "7.0.0",
     flags: Flags::READONLY
         .and(Flags::NOSCRIPT)
@@ -93,11 +93,12 @@ const EVALSHA_RO: UnitCommand = Command {
 };
 
 fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args)?;
+    let keys = count_keys(args, NOT_A_NUMBER)?;
     let cache = &asked.server.scripts.cache;
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
-        return prepare(asked, args, keys, program);
+        let flags = program.flags();
+        return prepare(asked, args, keys, Code::Script(program), flags);
     }
     let program = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
@@ -105,23 +106,25 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
         cache.forget(digest);
         return Err(refusal(error));
     }
-    prepare(asked, args, keys, program)
+    let flags = program.flags();
+    prepare(asked, args, keys, Code::Script(program), flags)
 }
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args)?;
+    let keys = count_keys(args, NOT_A_NUMBER)?;
     let digest = Sha1::parse(&args[1]).ok_or(NO_SCRIPT)?;
     let program = asked.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
-    prepare(asked, args, keys, program)
+    let flags = program.flags();
+    prepare(asked, args, keys, Code::Script(program), flags)
 }
 
-fn prepare(
+pub(super) fn prepare(
     asked: &Asked<'_>,
     args: Args<'_>,
     keys: usize,
-    program: Arc<script::Program>,
+    code: Code,
+    flags: script::Flags,
 ) -> Result<Box<dyn Program>, Refusal> {
-    let flags = program.flags();
     let asks_to_read = asked.entry.spec.flags.has(Flags::READONLY);
     if asks_to_read && !flags.no_writes && !flags.is_compatible {
         return Err(NOT_READ_ONLY);
@@ -131,8 +134,8 @@ fn prepare(
     let partitions: PartitionSet = named.iter().map(|key| keyspace.locate(key).partition).collect();
     Ok(Box::new(Call {
         server: asked.server,
-        program,
-        args: OwnedArgs::from(args),
+        code,
+        args: Arc::new(OwnedArgs::from(args)),
         keys,
         resp: asked.resp,
         is_read_only: asks_to_read || flags.no_writes,
@@ -143,8 +146,8 @@ fn prepare(
 }
 
 /// How many keys a request says it has.
-fn count_keys(args: Args<'_>) -> Result<usize, Refusal> {
-    let keys = base::number::parse_i64(&args[2]).ok_or(NOT_A_NUMBER)?;
+pub(super) fn count_keys(args: Args<'_>, no_number: Refusal) -> Result<usize, Refusal> {
+    let keys = base::number::parse_i64(&args[2]).ok_or(no_number)?;
     let keys = usize::try_from(keys).map_err(|_| NEGATIVE_KEYS)?;
     if keys > args.len() - 3 { Err(TOO_MANY_KEYS) } else { Ok(keys) }
 }

@@ -1,4 +1,5 @@
-//! Lua scripts: the cache of all that EVAL and SCRIPT LOAD brought, and how one runs as a unit.
+//! Lua scripts and functions: the cache of all that EVAL and SCRIPT LOAD brought, the libraries,
+//! and how one of them runs as a unit.
 //!
 //! A script runs under the locks of its declared keys. When it touches another key, all it did is
 //! undone, the union is locked, and it runs again with the same time and the same random numbers;
@@ -11,13 +12,25 @@ mod cache;
 mod caller;
 mod control;
 mod eval;
+mod fcall;
+mod function;
+mod libraries;
 mod run;
 mod running;
 
 pub(crate) use cache::Cache;
-pub(crate) use control::COMMANDS as CONTROL_COMMANDS;
-pub(crate) use eval::COMMANDS;
+pub(crate) use libraries::Libraries;
 pub(crate) use running::Underway;
+
+use crate::control::ControlCommand;
+use crate::unit::UnitCommand;
+
+/// Those that run as a unit.
+pub(crate) const COMMANDS: [&[&UnitCommand]; 2] = [eval::COMMANDS, fcall::COMMANDS];
+
+/// Those that see to what can be run.
+pub(crate) const CONTROL_COMMANDS: [&[&ControlCommand]; 2] =
+    [control::COMMANDS, function::COMMANDS];
 
 /// The stack of a thread that runs scripts: their formats nest a thousand deep. What is not used
 /// takes no memory.
@@ -27,6 +40,7 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 #[derive(Default)]
 pub(crate) struct Scripts {
     pub(crate) cache: Cache,
+    pub(crate) libraries: Libraries,
     /// Those that could be killed.
     pub(crate) underway: Underway,
 }

@@ -10,20 +10,22 @@ use keyspace::{PartitionSet, Refusal};
 use proto::{Output, OwnedArgs, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
-use super::caller::Caller;
+use super::caller::{Caller, Guest};
+use super::libraries::Loaded;
+use super::running::What;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
 use crate::unit::{Needs, Place, Program, Unit};
 
 /// The most that one run may take, in bytes.
-const MEMORY_MAX: usize = 1 << 30;
+pub(super) const MEMORY_MAX: usize = 1 << 30;
 
 thread_local! {
     /// Not there while it runs.
-    static INTERPRETER: RefCell<Option<Box<Interpreter<Caller>>>> = const { RefCell::new(None) };
+    static INTERPRETER: RefCell<Option<Box<Interpreter<Guest>>>> = const { RefCell::new(None) };
 }
 
 /// Lends the thread's interpreter.
-pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter<Caller>) -> T) -> T {
+pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter<Guest>) -> T) -> T {
     let there = INTERPRETER.with_borrow_mut(Option::take);
     let mut interpreter = there.unwrap_or_else(|| {
         let text = REDIS_VERSION.to_owned();
@@ -34,12 +36,19 @@ pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter<Caller>) ->
     result
 }
 
-/// A call of a script.
+/// What is called.
+pub(super) enum Code {
+    Script(Arc<script::Program>),
+    /// A function of a library, by its name there.
+    Function(Arc<Loaded>, Box<[u8]>),
+}
+
+/// A call of a script or of a function.
 pub(super) struct Call {
     pub(super) server: &'static Server,
-    pub(super) program: Arc<script::Program>,
+    pub(super) code: Code,
     /// All of the request.
-    pub(super) args: OwnedArgs,
+    pub(super) args: Arc<OwnedArgs>,
     /// How many of the arguments behind the third are keys.
     pub(super) keys: usize,
     pub(super) resp: Resp,
@@ -69,6 +78,7 @@ impl Program for Call {
             began_us,
             has_written: false,
             running: None,
+            what: Some(self.what()),
         };
         let (caller, result) = self.interpret(caller, out);
         if let Some(running) = &caller.running {
@@ -106,6 +116,14 @@ impl Program for Call {
 }
 
 impl Call {
+    fn what(&self) -> What {
+        let function = match &self.code {
+            Code::Script(_) => None,
+            Code::Function(_, name) => Some(name.clone()),
+        };
+        What { function, request: Arc::clone(&self.args) }
+    }
+
     fn interpret(&mut self, caller: Caller, out: &mut Output) -> (Caller, Result<(), Fault>) {
         let words = self.args.as_args();
         let keys = words.slice(3..3 + self.keys);
@@ -115,7 +133,16 @@ impl Call {
             let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
             let input = Input { keys, arguments, seed };
             let limits = Limits { memory: MEMORY_MAX };
-            interpreter.run(&self.program, input, caller, limits, &mut reply)
+            let guest = Guest::Caller(Box::new(caller));
+            let (guest, result) = match &self.code {
+                Code::Script(program) => interpreter.run(program, input, guest, limits, &mut reply),
+                Code::Function(loaded, name) => {
+                    let library = &loaded.library;
+                    interpreter.run_function(library, name, input, guest, limits, &mut reply)
+                }
+            };
+            let Guest::Caller(caller) = guest else { unreachable!("who came in comes out") };
+            (*caller, result)
         })
     }
 }

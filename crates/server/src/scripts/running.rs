@@ -1,4 +1,4 @@
-//! The scripts under way that SCRIPT KILL may end.
+//! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
 //! Invariant: a script stands here from its first look at the time until it is over; who takes a
 //! moment only is never here.
@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use keyspace::Refusal;
+use proto::{OwnedArgs, Reply};
 
 const NOT_BUSY: Refusal = Refusal::error("NOTBUSY No scripts in execution right now.");
 const UNKILLABLE: Refusal = Refusal::error(
@@ -27,15 +28,25 @@ pub(crate) struct Running {
     since_us: i64,
     is_killed: AtomicBool,
     has_written: AtomicBool,
+    what: What,
+}
+
+/// What runs, for who asks.
+pub(crate) struct What {
+    /// The name of the function, if it is one.
+    pub(crate) function: Option<Box<[u8]>>,
+    /// The request.
+    pub(crate) request: Arc<OwnedArgs>,
 }
 
 impl Underway {
     /// A script that has been running for a while.
-    pub(crate) fn enter(&self, since_us: i64, has_written: bool) -> Arc<Running> {
+    pub(crate) fn enter(&self, since_us: i64, has_written: bool, what: What) -> Arc<Running> {
         let running = Arc::new(Running {
             since_us,
             is_killed: AtomicBool::new(false),
             has_written: AtomicBool::new(has_written),
+            what,
         });
         self.lock().push(Arc::clone(&running));
         running
@@ -46,10 +57,13 @@ impl Underway {
         self.lock().retain(|other| !Arc::ptr_eq(other, running));
     }
 
-    /// Ends those that began before a moment and have written nothing.
-    pub(crate) fn kill(&self, before_us: i64) -> Result<(), Refusal> {
+    /// Ends those scripts, or functions, that began before a moment and have written nothing.
+    pub(crate) fn kill(&self, before_us: i64, functions: bool) -> Result<(), Refusal> {
         let scripts = self.lock();
-        let long: Vec<_> = scripts.iter().filter(|one| one.since_us <= before_us).collect();
+        let is_meant = |one: &&Arc<Running>| {
+            one.since_us <= before_us && one.what.function.is_some() == functions
+        };
+        let long: Vec<_> = scripts.iter().filter(is_meant).collect();
         if long.is_empty() {
             return Err(NOT_BUSY);
         }
@@ -59,6 +73,24 @@ impl Underway {
             killed += 1;
         }
         if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
+    }
+
+    /// Tells of the function that has been running longest.
+    pub(crate) fn write_oldest_function(&self, now_us: i64, reply: &mut Reply<'_>) {
+        let scripts = self.lock();
+        let functions = scripts.iter().filter(|one| one.what.function.is_some());
+        let Some(oldest) = functions.min_by_key(|one| one.since_us) else {
+            return reply.null();
+        };
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(oldest.what.function.as_deref().unwrap_or_default());
+        reply.bulk(b"command");
+        let request = oldest.what.request.as_args();
+        reply.array(request.len());
+        request.iter().for_each(|word| reply.bulk(word));
+        reply.bulk(b"duration_ms");
+        reply.integer((now_us - oldest.since_us) / 1000);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {

@@ -36,10 +36,14 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (scripts, bytes) = server.scripts.cache.size();
     report.field("used_memory_scripts_eval", bytes);
     report.field("number_of_cached_scripts", scripts);
-    report.fields(&["number_of_functions", "number_of_libraries", "used_memory_vm_functions"], 0);
+    let state = server.scripts.libraries.state();
+    let (libraries, library_bytes) = state.size();
+    report.field("number_of_functions", state.functions_count());
+    report.field("number_of_libraries", libraries);
+    report.field("used_memory_vm_functions", 0);
     sized(report, "used_memory_vm_total", 0);
-    report.field("used_memory_functions", 0);
-    sized(report, "used_memory_scripts", bytes);
+    report.field("used_memory_functions", library_bytes);
+    sized(report, "used_memory_scripts", bytes + library_bytes);
     sized(report, "maxmemory", usize::try_from(server.config.get(MAXMEMORY)).unwrap_or(usize::MAX));
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));

@@ -1,0 +1,52 @@
+//! FCALL and FCALL_RO.
+//!
+//! Invariant: a call keeps the library that it found, whatever becomes of it meanwhile.
+
+use std::sync::Arc;
+
+use commands::declare::{Command, Spec};
+use keyspace::Refusal;
+use proto::Args;
+
+use super::eval::{COMMON, READ_ONLY, count_keys, prepare};
+use super::run::Code;
+use crate::unit::{Asked, Program, UnitCommand};
+
+/// Both of them.
+pub(crate) const COMMANDS: &[&UnitCommand] = &[&FCALL, &FCALL_RO];
+
+const NOT_FOUND: Refusal = Refusal::error("ERR Function not found");
+const BAD_COUNT: Refusal = Refusal::error("ERR Bad number of keys provided");
+
+const FCALL: UnitCommand = Command {
+    spec: Spec {
+        name: "FCALL",
+        since: "7.0.0",
+        syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+        summary: "Invokes a function.",
+        complexity: "Depends on the function that is executed.",
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |asked, args| call(&asked, args),
+};
+
+const FCALL_RO: UnitCommand = Command {
+    spec: Spec {
+        name: "FCALL_RO",
+        syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
+        summary: "Invokes a read-only function.",
+        complexity: "Depends on the function that is executed.",
+        ..READ_ONLY
+    },
+    subcommands: &[],
+    run: |asked, args| call(&asked, args),
+};
+
+fn call(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+    let state = asked.server.scripts.libraries.state();
+    let (loaded, function) = state.function(&args[1]).ok_or(NOT_FOUND)?;
+    let keys = count_keys(args, BAD_COUNT)?;
+    let code = Code::Function(Arc::clone(loaded), function.name.clone());
+    prepare(asked, args, keys, code, function.flags)
+}

@@ -1,0 +1,363 @@
+//! FUNCTION: libraries are loaded, listed, exchanged and deleted; a long function is ended.
+//!
+//! Invariant: library code runs on heavy-work threads only, because nobody knows how long it takes.
+
+use base::glob;
+use commands::arguments::is;
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use keyspace::Refusal;
+use persist::dump::RestoreError;
+use persist::functions;
+use proto::{Args, Reply};
+
+use super::libraries::{Loaded, State};
+use crate::config::settings::BUSY_REPLY_THRESHOLD;
+use crate::control::help::{self, container, misused};
+use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+
+/// All commands of the family.
+pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];
+
+const FLUSH_MODE: Refusal = Refusal::error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");
+const NAME_MISSING: Refusal = Refusal::error("ERR library name argument was not given");
+const POLICY: Refusal = Refusal::error(
+    "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+);
+const BROKEN_SEAL: Refusal = Refusal::error("ERR DUMP payload version or checksum are wrong");
+const NO_FUNCTIONS: Refusal = Refusal::error("ERR given type is not a function");
+
+/// What the subcommands have in common.
+const COMMON: Spec = Spec {
+    since: "7.0.0",
+    group: Group::Scripting,
+    complexity: "O(1)",
+    flags: Flags::NOSCRIPT,
+    ..Spec::BASE
+};
+
+/// What those have in common that change the libraries.
+const CHANGES: Spec = Spec {
+    flags: Flags::WRITE.and(Flags::NOSCRIPT),
+    tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    ..COMMON
+};
+
+const FUNCTION: ControlCommand = Command {
+    spec: Spec {
+        name: "FUNCTION",
+        since: "7.0.0",
+        group: Group::Scripting,
+        summary: "A container for function commands.",
+        complexity: "Depends on subcommand.",
+        arity: at_least(2),
+        ..Spec::BASE
+    },
+    subcommands: &[DELETE, DUMP, FLUSH, KILL, LIST, LOAD, RESTORE, STATS, HELP],
+    run: container,
+};
+
+const DELETE: ControlCommand = Command {
+    spec: Spec {
+        name: "DELETE",
+        syntax: "library-name",
+        summary: "Deletes a library and its functions.",
+        arity: exactly(3),
+        ..CHANGES
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        context.server.scripts.libraries.change(|state| state.remove(&args[2]))?;
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+const DUMP: ControlCommand = Command {
+    spec: Spec {
+        name: "DUMP",
+        summary: "Dumps all libraries into a serialized binary payload.",
+        complexity: "O(N) where N is the number of functions",
+        arity: exactly(2),
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        let state = context.server.scripts.libraries.state();
+        reply.bulk(&functions::dump(state.libraries().map(|loaded| loaded.library.source())));
+        Ok(Next::Done)
+    },
+};
+
+const FLUSH: ControlCommand = Command {
+    spec: Spec {
+        name: "FLUSH",
+        syntax: "[ASYNC | SYNC]",
+        summary: "Deletes all libraries and functions.",
+        complexity: "O(N) where N is the number of functions deleted",
+        arity: at_least(2),
+        ..CHANGES
+    },
+    subcommands: &[],
+    run: |context, args, reply| {
+        if args.len() > 3 {
+            return Err(misused("FUNCTION", &args[1]));
+        }
+        if args.get(2).is_some_and(|mode| !is(mode, "SYNC") && !is(mode, "ASYNC")) {
+            return Err(FLUSH_MODE);
+        }
+        context.server.scripts.libraries.change(|state| {
+            *state = State::default();
+            Ok(())
+        })?;
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+const KILL: ControlCommand = Command {
+    spec: Spec {
+        name: "KILL",
+        summary: "Terminates a function during execution.",
+        arity: exactly(2),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY),
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        let before_us = busy_since_us(context.server);
+        context.server.scripts.underway.kill(before_us, true)?;
+        reply.ok();
+        Ok(Next::Done)
+    },
+};
+
+/// Who has been running since then or longer is busy, on the monotonic clock, in microseconds.
+pub(super) fn busy_since_us(server: &Server) -> i64 {
+    let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
+    let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
+    server.keyspace.clock().monotonic_us().saturating_sub(micros)
+}
+
+const LIST: ControlCommand = Command {
+    spec: Spec {
+        name: "LIST",
+        syntax: "[LIBRARYNAME library-name-pattern] [WITHCODE]",
+        summary: "Returns information about all libraries.",
+        complexity: "O(N) where N is the number of functions",
+        arity: at_least(2),
+        tips: &["nondeterministic_output_order"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: list,
+};
+
+fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (mut pattern, mut with_code, mut at) = (None, false, 2);
+    while let Some(word) = args.get(at) {
+        if is(word, "WITHCODE") && !with_code {
+            with_code = true;
+        } else if is(word, "LIBRARYNAME") && pattern.is_none() {
+            at += 1;
+            pattern = Some(args.get(at).ok_or(NAME_MISSING)?);
+        } else {
+            return Err(Refusal::owned([b"ERR Unknown argument ", word].concat()));
+        }
+        at += 1;
+    }
+    let state = context.server.scripts.libraries.state();
+    let is_chosen = |loaded: &&std::sync::Arc<Loaded>| {
+        pattern.is_none_or(|pattern| glob::matches(pattern, loaded.library.name(), true))
+    };
+    let chosen: Vec<_> = state.libraries().filter(is_chosen).collect();
+    reply.array(chosen.len());
+    for loaded in chosen {
+        write_library(loaded, with_code, reply);
+    }
+    Ok(Next::Done)
+}
+
+fn write_library(loaded: &Loaded, with_code: bool, reply: &mut Reply<'_>) {
+    reply.map(3 + usize::from(with_code));
+    reply.bulk(b"library_name");
+    reply.bulk(loaded.library.name());
+    reply.bulk(b"engine");
+    reply.bulk(b"LUA");
+    reply.bulk(b"functions");
+    reply.array(loaded.functions.len());
+    for function in &loaded.functions {
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&function.name);
+        reply.bulk(b"description");
+        match &function.description {
+            Some(text) => reply.bulk(text),
+            None => reply.null(),
+        }
+        reply.bulk(b"flags");
+        reply.set(function.flags.names().count());
+        for flag in function.flags.names() {
+            reply.simple(flag);
+        }
+    }
+    if with_code {
+        reply.bulk(b"library_code");
+        reply.bulk(loaded.library.source());
+    }
+}
+
+const LOAD: ControlCommand = Command {
+    spec: Spec {
+        name: "LOAD",
+        syntax: "[REPLACE] function-code",
+        summary: "Creates a library.",
+        complexity: "O(1) (considering compilation time is redundant)",
+        arity: at_least(3),
+        flags: CHANGES.flags.and(Flags::DENYOOM),
+        ..CHANGES
+    },
+    subcommands: &[],
+    run: |context, args, _| {
+        let options = args.slice(2..args.len() - 1);
+        if let Some(unknown) = options.iter().find(|word| !is(word, "REPLACE")) {
+            return Err(Refusal::owned([b"ERR Unknown option given: ", unknown].concat()));
+        }
+        let (server, replaces) = (context.server, !options.is_empty());
+        Ok(Next::elsewhere(move |_, args, reply| {
+            let loaded = Loaded::load(server, &args[args.len() - 1])?;
+            let name = loaded.library.name().to_vec();
+            server.scripts.libraries.change(|state| state.insert(loaded, replaces))?;
+            reply.bulk(&name);
+            Ok(())
+        }))
+    },
+};
+
+const RESTORE: ControlCommand = Command {
+    spec: Spec {
+        name: "RESTORE",
+        syntax: "serialized-value [FLUSH | APPEND | REPLACE]",
+        summary: "Restores all libraries from a payload.",
+        complexity: "O(N) where N is the number of functions on the payload",
+        arity: at_least(3),
+        flags: CHANGES.flags.and(Flags::DENYOOM),
+        ..CHANGES
+    },
+    subcommands: &[],
+    run: |context, args, _| {
+        if args.len() > 4 {
+            return Err(misused("FUNCTION", &args[1]));
+        }
+        let (flushes, replaces) = match args.get(3) {
+            None => (false, false),
+            Some(word) if is(word, "APPEND") => (false, false),
+            Some(word) if is(word, "REPLACE") => (false, true),
+            Some(word) if is(word, "FLUSH") => (true, false),
+            Some(_) => return Err(POLICY),
+        };
+        let server = context.server;
+        Ok(Next::elsewhere(move |_, args, reply| {
+            let codes = functions::restore(&args[2]).map_err(|error| match error {
+                RestoreError::Seal => BROKEN_SEAL,
+                RestoreError::Content => NO_FUNCTIONS,
+            })?;
+            let loaded: Vec<_> =
+                codes.iter().map(|code| Loaded::load(server, code)).collect::<Result<_, _>>()?;
+            server.scripts.libraries.change(|state| {
+                if flushes {
+                    *state = State::default();
+                }
+                loaded.into_iter().try_for_each(|loaded| {
+                    let name = loaded.library.name();
+                    if !replaces && state.has_library(name) {
+                        // Without the quotes of FUNCTION LOAD.
+                        let text = [b"ERR Library ", name, b" already exists"].concat();
+                        return Err(Refusal::owned(text));
+                    }
+                    state.insert(loaded, replaces)
+                })
+            })?;
+            reply.ok();
+            Ok(())
+        }))
+    },
+};
+
+const STATS: ControlCommand = Command {
+    spec: Spec {
+        name: "STATS",
+        summary: "Returns information about a function during execution.",
+        arity: exactly(2),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY),
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        ..COMMON
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        let server = context.server;
+        reply.map(2);
+        reply.bulk(b"running_script");
+        let now_us = server.keyspace.clock().monotonic_us();
+        server.scripts.underway.write_oldest_function(now_us, reply);
+        let state = server.scripts.libraries.state();
+        reply.bulk(b"engines");
+        reply.map(1);
+        reply.bulk(b"LUA");
+        reply.map(2);
+        reply.bulk(b"libraries_count");
+        reply.integer(state.size().0 as i64);
+        reply.bulk(b"functions_count");
+        reply.integer(state.functions_count() as i64);
+        Ok(Next::Done)
+    },
+};
+
+const HELP: ControlCommand = help::subcommand(Group::Scripting, "7.0.0", |_, _, reply| {
+    help::help(reply, "FUNCTION", HELP_LINES);
+    Ok(Next::Done)
+});
+
+const HELP_LINES: &[&str] = &[
+    "LOAD [REPLACE] <FUNCTION CODE>",
+    "    Create a new library with the given library name and code.",
+    "DELETE <LIBRARY NAME>",
+    "    Delete the given library.",
+    "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+    "    Return general information on all the libraries:",
+    "    * Library name",
+    "    * The engine used to run the Library",
+    "    * Functions list",
+    "    * Library code (if WITHCODE is given)",
+    "    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
+    "STATS",
+    "    Return information about the current function running:",
+    "    * Function name",
+    "    * Command used to run the function",
+    "    * Duration in MS that the function is running",
+    "    If no function is running, return nil",
+    "    In addition, returns a list of available engines.",
+    "KILL",
+    "    Kill the current running function.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Delete all the libraries.",
+    "    When called without the optional mode argument, the behavior is determined by the",
+    "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+    "    * ASYNC: Asynchronously flush the libraries.",
+    "    * SYNC: Synchronously flush the libraries.",
+    "DUMP",
+    "    Return a serialized payload representing the current libraries, can be restored using \
+     FUNCTION RESTORE command",
+    "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+    "    Restore the libraries represented by the given payload, it is possible to give a restore \
+     policy to",
+    "    control how to handle existing libraries (default APPEND):",
+    "    * FLUSH: delete all existing libraries.",
+    "    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
+    "    * REPLACE: appends the restored libraries to the existing libraries, On collision, \
+     replace the old",
+    "      libraries with the new libraries (notice that even on this option there is a chance of \
+     failure",
+    "      in case of functions name collision with another library).",
+];

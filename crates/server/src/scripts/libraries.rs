@@ -1,0 +1,138 @@
+//! The libraries of functions.
+//!
+//! Invariants: no two functions have one name, whatever the case of its letters; who reads has one
+//! state of all libraries, and who changes them leaves a new state or none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use keyspace::Refusal;
+use script::{Fault, Library, Limits, Registration, Stop};
+
+use super::caller::{Guest, Loader};
+use super::eval::refusal;
+use super::run::{MEMORY_MAX, with_interpreter};
+use crate::server::Server;
+
+const TIMEOUT: Refusal =
+    Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
+const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
+
+/// All libraries.
+#[derive(Default)]
+pub(crate) struct Libraries {
+    state: RwLock<Arc<State>>,
+}
+
+/// One state of all libraries.
+#[derive(Clone, Default)]
+pub(crate) struct State {
+    libraries: BTreeMap<Box<[u8]>, Arc<Loaded>>,
+    /// By their names in lower case.
+    functions: BTreeMap<Vec<u8>, (Arc<Loaded>, usize)>,
+}
+
+/// A library with what it registered.
+pub(crate) struct Loaded {
+    pub(crate) library: Library,
+    pub(crate) functions: Vec<Registration>,
+}
+
+impl Loaded {
+    /// Runs a library's code on this thread.
+    pub(crate) fn load(server: &'static Server, source: &[u8]) -> Result<Self, Refusal> {
+        let library = Library::parse(source).map_err(refusal)?;
+        let limits = Limits { memory: MEMORY_MAX };
+        let result = with_interpreter(|interpreter| {
+            interpreter.load(&library, Guest::Loader(Loader::begin(server)), limits).1
+        });
+        let functions = result.map_err(|fault| match fault {
+            Fault::Error(error) => refusal(error),
+            Fault::Stop(Stop::Killed | Stop::Heavy | Stop::Widen) => TIMEOUT,
+        })?;
+        Ok(Self { library, functions })
+    }
+}
+
+impl State {
+    /// A function by its name in any case.
+    pub(crate) fn function(&self, name: &[u8]) -> Option<(&Arc<Loaded>, &Registration)> {
+        let (loaded, index) = self.functions.get(&name.to_ascii_lowercase())?;
+        Some((loaded, &loaded.functions[*index]))
+    }
+
+    /// The libraries by their names.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Arc<Loaded>> {
+        self.libraries.values()
+    }
+
+    /// Whether there is a library of this name.
+    pub(crate) fn has_library(&self, name: &[u8]) -> bool {
+        self.libraries.contains_key(name)
+    }
+
+    /// How many functions there are.
+    pub(crate) fn functions_count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// How many libraries there are, and the bytes they take.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let bytes = self.libraries().map(|loaded| loaded.library.memory()).sum();
+        (self.libraries.len(), bytes)
+    }
+
+    /// Adds a library, in the place of one of its name if that is wanted.
+    pub(crate) fn insert(&mut self, loaded: Loaded, replaces: bool) -> Result<(), Refusal> {
+        let name = loaded.library.name();
+        if self.has_library(name) && !replaces {
+            let text = [b"ERR Library '", name, b"' already exists"].concat();
+            return Err(Refusal::owned(text));
+        }
+        // A state that is given up half way is nobody's.
+        self.take_out(name);
+        for function in &loaded.functions {
+            if self.functions.contains_key(&function.name.to_ascii_lowercase()) {
+                let text = [b"ERR Function ", &*function.name, b" already exists"].concat();
+                return Err(Refusal::owned(text));
+            }
+        }
+        let loaded = Arc::new(loaded);
+        for (index, function) in loaded.functions.iter().enumerate() {
+            let place = (Arc::clone(&loaded), index);
+            self.functions.insert(function.name.to_ascii_lowercase(), place);
+        }
+        self.libraries.insert(loaded.library.name().into(), loaded);
+        Ok(())
+    }
+
+    /// Removes a library.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Refusal> {
+        if self.take_out(name) { Ok(()) } else { Err(NOT_FOUND) }
+    }
+
+    fn take_out(&mut self, name: &[u8]) -> bool {
+        let Some(loaded) = self.libraries.remove(name) else { return false };
+        self.functions.retain(|_, (other, _)| !Arc::ptr_eq(other, &loaded));
+        true
+    }
+}
+
+impl Libraries {
+    /// The present state.
+    pub(crate) fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state.read().expect("no critical section here panics"))
+    }
+
+    /// Changes the state, wholly or not at all.
+    pub(crate) fn change(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut state = self.state.write().expect("no critical section here panics");
+        let mut next = State::clone(&state);
+        change(&mut next)?;
+        *state = Arc::new(next);
+        Ok(())
+    }
+}
