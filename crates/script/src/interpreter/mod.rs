@@ -149,9 +149,8 @@ impl<H: Host> Interpreter<H> {
         self.enter(host, limits);
         let result = match self.script(program) {
             Ok(body) => {
-                let entrance = self.run_script.clone();
-                let name = program.sha1().hex();
-                self.perform(&entrance, &body, input, name.as_bytes(), reply)
+                let result = self.perform(&self.run_script, &body, input, reply);
+                result.map_err(|failure| self.fault(failure, program.sha1().hex().as_bytes()))
             }
             Err(error) => Err(Fault::Error(error)),
         };
@@ -171,8 +170,8 @@ impl<H: Host> Interpreter<H> {
         self.enter(host, limits);
         let result = match self.function(library, name) {
             Ok(body) => {
-                let entrance = self.run_function.clone();
-                self.perform(&entrance, &body, input, name, reply)
+                let result = self.perform(&self.run_function, &body, input, reply);
+                result.map_err(|failure| self.fault(failure, name))
             }
             Err(fault) => Err(fault),
         };
@@ -251,9 +250,8 @@ impl<H: Host> Interpreter<H> {
         entrance: &mlua::Function,
         body: &mlua::Function,
         input: Input<'_>,
-        name: &[u8],
         reply: &mut Reply<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Failure> {
         let mark = reply.mark();
         let result = self.call(entrance, body, input).and_then(|outcome| match outcome {
             Ok(value) => {
@@ -268,7 +266,7 @@ impl<H: Host> Interpreter<H> {
             Err(error) => failure::from_outside(&error),
         };
         reply.rollback(mark);
-        Err(self.fault(failure, name))
+        Err(failure)
     }
 
     /// The first value that a script returns, or what it failed with.
