@@ -1,5 +1,5 @@
-//! Transactions of many clients over the same few lists are strictly serializable: as if they had
-//! run one by one, each between its request and its reply.
+//! Transactions and scripts of many clients over the same few lists are strictly serializable: as
+//! if they had run one by one, each between its request and its reply.
 //!
 //! `APUS_TRANSACTIONS=10000000` runs so many, of fresh seeds.
 

@@ -86,6 +86,10 @@ const CHANGES: &[Route] = &[
     // Another transaction.
     ("SET k 1", "MULTI; SET k 2; EXEC"),
     ("SET k 1", "MULTI; GET k; DEL k; SET k 1; EXEC"),
+    // A script, whether it declares its keys or not.
+    ("SET k 1", "EVAL \"redis.call('SET', KEYS[1], '2')\" 1 k"),
+    ("SET k 1", "EVAL \"redis.call('DEL', ARGV[1])\" 0 k"),
+    ("SET k 1", "MULTI; EVAL \"return redis.call('INCR', KEYS[1])\" 1 k; EXEC"),
     // Strings.
     ("", "MSET j 1 k 1"),
     ("", "MSETNX j 1 k 1"),
@@ -184,6 +188,7 @@ const NO_CHANGES: &[Route] = &[
     ("SET k 1", "EXPIRE k 1000 XX"),
     ("SET k 1", "MULTI; SET k 2; DISCARD"),
     ("SET k 1", "MULTI; GET k; EXEC"),
+    ("SET k 1", "EVAL \"return redis.call('GET', KEYS[1])\" 1 k"),
     ("SET k 1; SET o 1", "COPY k o REPLACE"),
     ("SET k 1; SET o 1", "RENAMENX o k"),
     ("SET k 1; SELECT 1; SET k 2; SELECT 0", "MOVE k 1"),
@@ -540,6 +545,8 @@ fn switch_off(client: &mut Client, own: &str) {
 const RACED: &[(&str, &str)] = &[
     ("SET k #", "GET k"),
     ("MULTI; SET k #; SET j #; EXEC", "GET k"),
+    ("EVAL \"redis.call('SET', KEYS[1], ARGV[1])\" 1 k #", "GET k"),
+    ("EVAL \"redis.call('DEL', 'k') redis.call('SET', 'k', ARGV[1])\" 0 #", "GET k"),
     ("SET k # PX 1", "GET k"),
     ("DEL k; SET k #", "GET k"),
     ("FLUSHALL; SET k #", "GET k"),

@@ -30,6 +30,21 @@ pub struct Plan {
     pub fault: Fault,
 }
 
+/// Appends each argument to its key, and reads where it is empty. The keys are declared, or they
+/// are the first half of the arguments.
+const SCRIPT: &str = "local keys, values = KEYS, ARGV \
+    if #keys == 0 then \
+        local half = #ARGV / 2 \
+        keys, values = {}, {} \
+        for i = 1, half do keys[i], values[i] = ARGV[i], ARGV[half + i] end \
+    end \
+    local replies = {} \
+    for i, key in ipairs(keys) do \
+        if values[i] == '' then replies[i] = redis.call('LRANGE', key, 0, -1) \
+        else replies[i] = redis.call('RPUSH', key, values[i]) end \
+    end \
+    return replies";
+
 /// What clients may leave out, to see that a check finds out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -116,6 +131,16 @@ impl Planned {
     }
 
     /// What it did, by its reply if there was one.
+    /// As the key and the argument of a script; nothing if it cannot be one.
+    fn as_script(&self) -> Option<(String, String)> {
+        let name = |key: &Key| format!("list:{key}");
+        match self {
+            Self::Append(key, elements) => Some((name(key), elements.first()?.to_string())),
+            Self::Read(key) => Some((name(key), String::new())),
+            Self::Failing(_) => None,
+        }
+    }
+
     fn operations(&self, reply: Option<&Value>) -> Vec<Operation> {
         match self {
             Self::Append(key, elements) => {
@@ -184,6 +209,10 @@ impl Worker<'_> {
                 planned.push(self.any());
                 self.together(&planned);
             }
+            8..=11 => {
+                let planned: Vec<Planned> = (0..count).map(|_| self.any_single()).collect();
+                self.scripted(&planned);
+            }
             _ => {
                 let planned: Vec<Planned> = (0..count).map(|_| self.any()).collect();
                 self.together(&planned);
@@ -207,13 +236,22 @@ impl Worker<'_> {
         if self.random.below(2) == 0 { self.append() } else { self.read() }
     }
 
+    /// The same with one element at most.
+    fn any_single(&mut self) -> Planned {
+        if self.random.below(2) == 0 { self.append_some(1) } else { self.read() }
+    }
+
     fn read(&mut self) -> Planned {
         Planned::Read(self.key().1)
     }
 
     fn append(&mut self) -> Planned {
-        let (place, key) = self.key();
         let count = 1 + self.random.below(8) / 7;
+        self.append_some(count)
+    }
+
+    fn append_some(&mut self, count: u64) -> Planned {
+        let (place, key) = self.key();
         self.shared.appended[place].fetch_add(count as usize, Ordering::Relaxed);
         let elements = (0..count).map(|_| {
             self.elements += 1;
@@ -242,6 +280,24 @@ impl Worker<'_> {
         }
         let invoked = self.now();
         let replies = self.execute(planned).expect("without WATCH nothing aborts");
+        self.note(invoked, Outcome::Committed, operations(planned, Some(&replies)));
+    }
+
+    /// All commands in a script, which may declare its keys or not.
+    fn scripted(&mut self, planned: &[Planned]) {
+        if self.shared.plan.fault == Fault::NoMulti {
+            return self.alone(planned);
+        }
+        let (keys, values): (Vec<_>, Vec<_>) =
+            planned.iter().filter_map(Planned::as_script).unzip();
+        let declared = if self.random.below(2) == 0 { keys.len() } else { 0 };
+        let begin = ["EVAL".to_owned(), SCRIPT.to_owned(), declared.to_string()];
+        let words: Vec<String> = begin.into_iter().chain(keys).chain(values).collect();
+        let invoked = self.now();
+        let replies = match self.client.call(&words) {
+            Value::Array(replies) if replies.len() == planned.len() => replies,
+            other => panic!("EVAL: {other:?}"),
+        };
         self.note(invoked, Outcome::Committed, operations(planned, Some(&replies)));
     }
 
