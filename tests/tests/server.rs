@@ -497,6 +497,13 @@ const WATCHED: &[&[&str]] = &[
     &["OBJECT", "ENCODING", "a"],
     &["WAIT", "0", "0"],
     &["FLUSHALL"],
+    &["MULTI"],
+    &["SET", "a", "1"],
+    &["SELECT", "5"],
+    &["GET", "a"],
+    &["CONFIG", "GET", "port"],
+    &["SELECT", "4"],
+    &["EXEC"],
     &["RESET"],
     &["ECHO", "end"],
 ];

@@ -175,7 +175,8 @@ pub(crate) fn execute(
                 note_hold(server, entry, micros);
             }
             let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-            account(worker, session, entry, args, micros, reply_bytes);
+            let database = session.database;
+            account(worker, session, database, entry, args, micros, reply_bytes);
         }
     }
     after(session, Some(entry), out, mark, step)
@@ -189,11 +190,13 @@ fn note_hold(server: &Server, entry: &Entry, micros: u64) {
     }
 }
 
-/// Books a command that ran: its calls, its time, whether it was slow; tells who watches.
+/// Books a command that ran: its calls, its time, whether it was slow; tells who watches, with the
+/// database that its client was in right after it.
 #[inline]
 pub(crate) fn account(
     worker: &Worker,
     session: &Session,
+    database: usize,
     entry: &'static Entry,
     args: Args<'_>,
     micros: u64,
@@ -206,7 +209,7 @@ pub(crate) fn account(
     let deed = Deed { session, entry, args, micros, reply_bytes };
     server.command_log.consider(&server.config, deed);
     if server.watchers.any() {
-        server.watchers.tell(worker, session, entry, args);
+        server.watchers.tell(worker, session, database, entry, args);
     }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);

@@ -55,19 +55,32 @@ impl Watchers {
 
     /// Tells all watchers of a command.
     #[cold]
-    pub(crate) fn tell(&self, worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) {
+    pub(crate) fn tell(
+        &self,
+        worker: &Worker,
+        session: &Session,
+        database: usize,
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
         if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
             return;
         }
-        let line = Arc::from(line(worker, session, entry, args).into_bytes());
+        let line = Arc::from(line(worker, session, database, entry, args).into_bytes());
         self.0.publish(&worker.server.mailboxes, &worker.rounds, &line);
     }
 }
 
-fn line(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> String {
+fn line(
+    worker: &Worker,
+    session: &Session,
+    database: usize,
+    entry: &Entry,
+    args: Args<'_>,
+) -> String {
     let now = worker.server.keyspace.clock().now_us();
     let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
-    let mut line = format!("+{seconds}.{micros:06} [{} ", session.database);
+    let mut line = format!("+{seconds}.{micros:06} [{database} ");
     // Writing to a String cannot fail.
     let _ = match session.client.peer {
         Peer::Tcp(address) => write!(line, "{address}]"),

@@ -16,7 +16,8 @@ use crate::server::Server;
 const VERSION: &str = "8.10";
 
 /// The files of redis-py's suite which are about what exists yet, sync and asyncio.
-const PYTHON_FILES: [&str; 18] = [
+const PYTHON_FILES: [&str; 19] = [
+    "test_cache.py",
     "test_commands.py",
     "test_client.py",
     "test_connection.py",

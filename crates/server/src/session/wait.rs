@@ -226,7 +226,8 @@ impl Serve {
             program.book(worker, &mut self.session);
         }
         let (session, args) = (&self.session, ran.args.as_args());
-        execute::account(worker, session, ran.entry, args, ran.micros, reply_bytes);
+        let (database, entry) = (session.database, ran.entry);
+        execute::account(worker, session, database, entry, args, ran.micros, reply_bytes);
         if ran.failed {
             worker.server.stats.failed(worker.lane, ran.entry.id);
         }

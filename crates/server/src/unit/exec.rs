@@ -42,6 +42,8 @@ struct Exec {
 
 /// What a command of the queue cost.
 struct Ran {
+    /// The logical database that it left the transaction in.
+    database: usize,
     micros: u64,
     reply_bytes: u64,
     failed: bool,
@@ -105,7 +107,8 @@ impl Program for Exec {
             let ended = clock.monotonic_us();
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let reply_bytes = (out.len() - length) as u64;
-            self.ran.push(Ran { micros, reply_bytes, failed });
+            let database = unit.tx.database();
+            self.ran.push(Ran { database, micros, reply_bytes, failed });
         }
         Ok(())
     }
@@ -141,8 +144,9 @@ impl Program for Exec {
     fn book(&self, worker: &Worker, session: &mut Session) {
         for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
             let Queued { entry, args, .. } = queued;
-            execute::account(worker, session, entry, args, ran.micros, ran.reply_bytes);
-            if ran.failed {
+            let Ran { database, micros, reply_bytes, failed } = *ran;
+            execute::account(worker, session, database, entry, args, micros, reply_bytes);
+            if failed {
                 worker.server.stats.failed(worker.lane, entry.id);
             }
         }
