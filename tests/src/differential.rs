@@ -149,6 +149,11 @@ impl Duel {
         self.exceptions.iter().map(|exception| exception.reason).zip(counts)
     }
 
+    /// Whether the servers hold different values on purpose, until the next FLUSHALL.
+    pub fn has_parted(&self) -> bool {
+        self.has_parted
+    }
+
     /// Sends one command to both and compares.
     #[track_caller]
     pub fn run(&mut self, command: Command) -> Value {

@@ -6,7 +6,7 @@
 
 use base::number::format_i64;
 use base::time::UnixMillis;
-use keyspace::{EntryBox, EntryRef, EventClass, Lifetime, Refusal, Tx};
+use keyspace::{EntryBox, EntryRef, EventClass, Kind, Lifetime, Refusal, Tx};
 use structs::object::Container;
 
 /// Removes a key that exists.
@@ -56,13 +56,19 @@ pub fn place_over(
     tx.effects_mut().set_changes(before + 1);
     tell(tx);
     if let Some(replaced) = replaced {
-        tx.event(EventClass::Overwritten, "overwritten", key);
-        if replaced.borrow().kind() != kind {
-            tx.event(EventClass::TypeChanged, "type_changed", key);
-        }
+        tell_overwritten(tx, key, replaced.borrow().kind(), kind);
         tx.discard(replaced);
     }
     Ok(())
+}
+
+/// Says that a value was replaced by one that may be of another type.
+#[inline]
+pub fn tell_overwritten(tx: &mut Tx, key: &[u8], before: Kind, after: Kind) {
+    tx.event(EventClass::Overwritten, "overwritten", key);
+    if before != after {
+        tx.event(EventClass::TypeChanged, "type_changed", key);
+    }
 }
 
 /// Stores what a command like SUNIONSTORE computed, as one change, and tells it; if that is nothing
@@ -79,12 +85,7 @@ pub fn store_result<C: Container>(
     let is_stored = tx.exists(key)?;
     match replaced {
         Some(_) if !is_stored => tx.event(EventClass::Generic, "del", key),
-        Some(kind) => {
-            tx.event(EventClass::Overwritten, "overwritten", key);
-            if kind != C::KIND {
-                tx.event(EventClass::TypeChanged, "type_changed", key);
-            }
-        }
+        Some(kind) => tell_overwritten(tx, key, kind, C::KIND),
         None => {}
     }
     if is_stored {

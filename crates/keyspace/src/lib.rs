@@ -36,7 +36,9 @@ pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
-pub use tx::{Effects, Event, EventClass, Lifetime, Outcome, Propagation, Swept, Tx, TxOptions};
+pub use tx::{
+    Effects, Event, EventClass, Lifetime, MEMBER_EVENTS, Outcome, Propagation, Swept, Tx, TxOptions,
+};
 pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, WalkSink, Walks};
 pub use watch::{Heed, Watch};

@@ -22,6 +22,7 @@ use crate::clients::{Client, ClientId, Signal};
 use crate::execute::Work;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
+use crate::notifications::notify;
 use crate::server::Server;
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
@@ -312,6 +313,9 @@ impl Services {
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
     pub(crate) fn hand_over(self, server: &Server, seen: Lsn) {
+        for service in &self.done {
+            notify(server, &self.rounds, &service.effects);
+        }
         for service in self.done {
             let Service { waiter, key, output, failed, .. } = service;
             let blocked = blocked(&waiter);

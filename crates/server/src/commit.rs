@@ -11,22 +11,33 @@ use proto::Args;
 
 use crate::blocking;
 use crate::journal::{self, Deed, Journal};
+use crate::mailbox::Rounds;
+use crate::notifications::notify;
 use crate::server::Server;
 use crate::tracking::Reading;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
-/// `Widen` says that serving a waiter needs more locks: the transaction is to be undone.
+/// `Widen` says that serving a waiter needs more locks: the transaction is to be undone. The caller
+/// rings when the locks are dropped.
 #[inline]
-pub(crate) fn commit(server: &Server, tx: &mut Tx, args: Args<'_>) -> Result<Lsn, Refusal> {
+pub(crate) fn commit(
+    server: &Server,
+    rounds: &Rounds,
+    tx: &mut Tx,
+    args: Args<'_>,
+) -> Result<Lsn, Refusal> {
     tx.settle();
     if tx.has_ready() || tx.has_altered() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
-        return commit_unit(server, tx, vec![deed], own.changes(), &[]);
+        let tell = || notify(server, rounds, &own);
+        return commit_unit(server, tx, vec![deed], own.changes(), &[], tell);
     }
     tx.book(tx.effects().changes());
-    Ok(publish(&server.journal, tx, args))
+    let seen = publish(&server.journal, tx, args);
+    notify(server, rounds, tx.effects());
+    Ok(seen)
 }
 
 /// Tells the journal of a transaction of one command.
@@ -50,7 +61,8 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
-/// settled, and for all that they brought about. `readings` is what they read for caches.
+/// settled, and for all that they brought about. `readings` is what they read for caches; `tell`
+/// publishes what they have to say.
 #[cold]
 pub(crate) fn commit_unit(
     server: &Server,
@@ -58,6 +70,7 @@ pub(crate) fn commit_unit(
     own: Vec<Deed<'_>>,
     changes: u64,
     readings: &[Reading],
+    tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
     tx.book(changes + services.changes());
@@ -68,6 +81,7 @@ pub(crate) fn commit_unit(
         seen = append(&server.journal, tx, &journal::record(&deeds));
     }
     announce(server, tx, readings);
+    tell();
     services.hand_over(server, seen);
     Ok(seen)
 }

@@ -10,13 +10,14 @@ use std::sync::atomic::Ordering;
 use crate::config::settings::{
     DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
     LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXCLIENTS,
-    MAXMEMORY, MAXMEMORY_POLICY, PROTO_MAX_BULK_LEN, SET_MAX_INTSET_ENTRIES,
-    SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE,
-    STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES,
-    ZSET_MAX_LISTPACK_VALUE,
+    MAXMEMORY, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN,
+    SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
+    STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS,
+    ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
+use crate::notifications;
 use crate::reception::{self, plain};
 use crate::server::Server;
 use crate::startup::limits;
@@ -134,6 +135,8 @@ fn store_settings(server: &Server) {
         MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
     );
     settings.access_policy.store(u8::from(by_frequency), Ordering::Relaxed);
+    let events = notifications::mask(config.get(NOTIFY_KEYSPACE_EVENTS));
+    settings.events.store(events, Ordering::Relaxed);
     settings.expiry_suspended.store(config.get(IMPORT_MODE), Ordering::Relaxed);
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);

@@ -18,6 +18,7 @@ use crate::command_log::Deed;
 use crate::control::{Context, Next};
 use crate::gates::{self, Verdict};
 use crate::heavy::{Call, Transaction};
+use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Session, Stage};
 use crate::table::{Entry, Run};
@@ -269,7 +270,7 @@ impl Request<'_> {
         if self.looks_heavy() {
             return self.hand_over(tx, work, round);
         }
-        match work.run(&mut tx, self.args, self.out) {
+        match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
             Outcome::Replied(seen) => {
                 self.session.see(seen);
                 Step::Done
@@ -471,7 +472,13 @@ impl Outcome {
 impl Work {
     /// Runs the handler and commits what it did; the caller then drops the transaction.
     #[inline]
-    pub(crate) fn run(self, tx: &mut Tx, args: Args<'_>, out: &mut Output) -> Outcome {
+    pub(crate) fn run(
+        self,
+        tx: &mut Tx,
+        args: Args<'_>,
+        out: &mut Output,
+        rounds: &Rounds,
+    ) -> Outcome {
         let mark = out.mark();
         let reply = &mut Reply::new(out, self.resp);
         let result = commands::run(self.entry.spec, self.handler, tx, args, reply);
@@ -495,7 +502,7 @@ impl Work {
                 Outcome::Failed(0)
             }
         };
-        match crate::commit::commit(self.server, tx, args) {
+        match crate::commit::commit(self.server, rounds, tx, args) {
             Ok(seen) => {
                 if let Some(reader) = self.reader {
                     let Self { server, entry, .. } = self;

@@ -37,7 +37,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
             Turn::AllDone => IDLE_PAUSE,
         };
-        worker.go_out();
+        worker.end_turn();
         tokio::time::sleep(pause).await;
     }
 }
@@ -145,7 +145,7 @@ fn step(worker: &Worker, mut sweep: Sweep) -> Step {
             Step::Done
         }
     };
-    crate::commit::commit(worker.server, &mut tx, proto::Args::default())
+    crate::commit::commit(worker.server, &worker.rounds, &mut tx, proto::Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     step
 }

@@ -26,6 +26,7 @@ use crate::control::ControlWork;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
+use crate::mailbox::Rounds;
 use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
@@ -98,9 +99,9 @@ impl Transaction {
         tx.move_to_heavy(lane);
         let mut output = Output::new();
         let watch = Watch::start(work.server.keyspace.clock());
-        let (mut failed, mut seen, mut waits) = (false, 0, None);
+        let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
-            match work.run(&mut tx, args.as_args(), &mut output) {
+            match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
@@ -117,6 +118,7 @@ impl Transaction {
         drop(tx);
         drop(hold);
         drop(pass);
+        work.server.mailboxes.ring(&rounds);
         // What a reply needs no lock for is begun here, off the worker.
         output.pull(FIRST_PIECE);
         let (entry, micros) = (work.entry, watch.micros());

@@ -27,6 +27,7 @@ mod latency;
 mod log;
 mod mailbox;
 mod monitor;
+mod notifications;
 mod output_limit;
 mod pause;
 mod pubsub;

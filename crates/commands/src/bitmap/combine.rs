@@ -2,7 +2,7 @@
 //!
 //! Invariant: sources are read where they lie; a result over 64 KB is built as a tree.
 
-use keyspace::{EventClass, INLINE_MAX, Lifetime, NewText, Refusal, Tx};
+use keyspace::{EventClass, INLINE_MAX, Kind, Lifetime, NewText, Refusal, Tx};
 use proto::{Args, Reply};
 use smallvec::SmallVec;
 use structs::bits::{Operation, combine};
@@ -11,7 +11,7 @@ use structs::blob::Blob;
 use super::Bytes;
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::change::remove;
+use crate::change::{remove, tell_overwritten};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{SYNTAX, showing};
 use crate::keys::{Access, all_from, at};
@@ -71,7 +71,9 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             Combined::Short(bytes) => NewText::from_bytes(bytes, true),
             Combined::Long(blob) => NewText::Large(blob.clone()),
         };
-        tx.put_text(destination, text, Lifetime::Forever)?;
+        if let Some(before) = tx.put_text(destination, text, Lifetime::Forever)? {
+            tell_overwritten(tx, destination, before, Kind::String);
+        }
         tx.event(EventClass::String, "set", destination);
     } else if tx.exists(destination)? {
         remove(tx, destination)?;

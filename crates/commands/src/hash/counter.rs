@@ -95,6 +95,6 @@ fn put(tx: &mut Tx, args: Args<'_>, value: Text<'_>, event: &'static str) -> Res
     let field = Text::Bytes(&args[2]);
     tx.edit(key, |hash: &mut Hash| hash.set(field, value, Lifetime::Keep, &limits))?;
     tx.effects_mut().add_changes(1);
-    tx.event(EventClass::Hash, event, key);
+    tx.member_event(EventClass::Hash, event, key, [&args[2]]);
     Ok(())
 }

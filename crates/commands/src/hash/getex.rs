@@ -63,14 +63,14 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         Some(deadline) if deadline <= tx.now() => note_overdue::<Hash>(tx, key, &changed, outcome),
         Some(deadline) => {
             tx.effects_mut().add_changes(changed.len() as u64);
-            tx.event(EventClass::Hash, "hexpire", key);
+            tx.member_event(EventClass::Hash, "hexpire", key, changed.iter().copied());
             let mut number = [0; 20];
             let head = [b"HPEXPIREAT".as_slice(), key, format_i64(deadline, &mut number)];
             journal::<Hash>(tx, &head, &changed);
         }
         None => {
             tx.effects_mut().add_changes(changed.len() as u64);
-            tx.event(EventClass::Hash, "hpersist", key);
+            tx.member_event(EventClass::Hash, "hpersist", key, changed.iter().copied());
             journal::<Hash>(tx, &[b"HPERSIST", key], &changed);
         }
     }

@@ -43,7 +43,7 @@ fn set(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal
         tx.effects_mut().instead(&[b"DEL", key]);
     }
     put_pairs(tx, key, pairs, Lifetime::Endless)?;
-    tx.event(EventClass::Hash, "hset", key);
+    tx.member_event(EventClass::Hash, "hset", key, pairs.iter().step_by(2));
     let words: Vec<&[u8]> = [b"HSET".as_slice(), key].into_iter().chain(pairs.iter()).collect();
     tx.effects_mut().instead(&words);
     reply.ok();

@@ -127,9 +127,9 @@ fn has_expired(hash: HashRef<'_>, now: UnixMillis) -> bool {
 }
 
 /// Counts and reports that fields were taken out of a hash, and that it went with its last one.
-fn note_removed(tx: &mut Tx, key: &[u8], fields: usize, outcome: Outcome) {
-    tx.effects_mut().add_changes(fields as u64);
-    tx.event(EventClass::Hash, "hdel", key);
+fn note_removed(tx: &mut Tx, key: &[u8], fields: &[&[u8]], outcome: Outcome) {
+    tx.effects_mut().add_changes(fields.len() as u64);
+    tx.member_event(EventClass::Hash, "hdel", key, fields.iter().copied());
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }

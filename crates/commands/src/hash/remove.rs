@@ -4,6 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
+use smallvec::SmallVec;
 use structs::hash::Hash;
 
 use super::get::reply_value;
@@ -32,15 +33,18 @@ pub(super) const HDEL: DataCommand = Command {
     run: hdel,
 };
 
+/// Some fields of a request; mostly they are few.
+type Fields<'a> = SmallVec<[&'a [u8]; 4]>;
+
 fn hdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, fields) = (&args[1], args.skip(2));
     charge(tx, fields.len())?;
-    let (removed, outcome) =
-        tx.edit(key, |hash: &mut Hash| fields.iter().filter(|field| hash.remove(field)).count())?;
-    if removed > 0 {
-        note_removed(tx, key, removed, outcome);
+    let (removed, outcome): (Fields<'_>, _) =
+        tx.edit(key, |hash: &mut Hash| fields.iter().filter(|field| hash.remove(field)).collect())?;
+    if !removed.is_empty() {
+        note_removed(tx, key, &removed, outcome);
     }
-    reply.integer(removed as i64);
+    reply.integer(removed.len() as i64);
     Ok(())
 }
 
@@ -67,15 +71,15 @@ fn hgetdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     let fields = parse::<Hash>(args, 2, NOT_POSITIVE)?;
     charge(tx, fields.len())?;
     reply.array(fields.len());
-    let (removed, outcome) = tx.edit(key, |hash: &mut Hash| {
+    let (removed, outcome): (Fields<'_>, _) = tx.edit(key, |hash: &mut Hash| {
         let take = |field: &&[u8]| {
             reply_value(hash.borrow().get(field), reply);
             hash.remove(field)
         };
-        fields.iter().filter(take).count()
+        fields.iter().filter(take).collect()
     })?;
-    if removed > 0 {
-        note_removed(tx, key, removed, outcome);
+    if !removed.is_empty() {
+        note_removed(tx, key, &removed, outcome);
         let words = [b"HDEL".as_slice(), key].into_iter().chain(fields.iter());
         tx.effects_mut().instead(&words.collect::<Vec<_>>());
     }

@@ -65,7 +65,7 @@ fn set_all(tx: &mut Tx, args: Args<'_>, command: &str) -> Result<usize, Refusal>
     }
     charge(tx, pairs.len() / 2)?;
     let added = put_pairs(tx, key, pairs, Lifetime::Endless)?;
-    tx.event(EventClass::Hash, "hset", key);
+    tx.member_event(EventClass::Hash, "hset", key, pairs.iter().step_by(2));
     Ok(added)
 }
 
@@ -114,7 +114,7 @@ fn hsetnx(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let absent = hash.and_then(|hash| live(hash, &args[2], tx.now())).is_none();
     if absent {
         put_pairs(tx, &args[1], args.skip(2), Lifetime::Endless)?;
-        tx.event(EventClass::Hash, "hset", &args[1]);
+        tx.member_event(EventClass::Hash, "hset", &args[1], [&args[2]]);
     }
     reply.integer(i64::from(absent));
     Ok(())

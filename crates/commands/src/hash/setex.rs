@@ -53,7 +53,7 @@ fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         }
         lifetime => {
             put_pairs(tx, key, request.pairs, lifetime)?;
-            tx.event(EventClass::Hash, "hset", key);
+            tx.member_event(EventClass::Hash, "hset", key, request.fields());
             journal_put(tx, key, &request);
         }
     }
@@ -68,8 +68,11 @@ fn put_and_remove(tx: &mut Tx, key: &[u8], pairs: Args<'_>) -> Result<(), Refusa
         fields.iter().for_each(|field| _ = hash.remove(field));
     })?;
     tx.effects_mut().add_changes(fields.len() as u64);
-    tx.event(EventClass::Hash, "hset", key);
-    tx.event(EventClass::Hash, "hdel", key);
+    if outcome == Outcome::Absent {
+        tx.event(EventClass::New, "new", key);
+    }
+    tx.member_event(EventClass::Hash, "hset", key, fields.iter().copied());
+    tx.member_event(EventClass::Hash, "hdel", key, fields.iter().copied());
     if outcome != Outcome::Kept {
         tx.event(EventClass::Generic, "del", key);
     }
@@ -85,7 +88,7 @@ fn journal_put(tx: &mut Tx, key: &[u8], request: &Request<'_>) {
         Lifetime::Endless => {}
         Lifetime::Keep => words.push(b"KEEPTTL"),
         Lifetime::Until(deadline) => {
-            tx.event(EventClass::Hash, "hexpire", key);
+            tx.member_event(EventClass::Hash, "hexpire", key, request.fields());
             words.extend([b"PXAT", format_i64(deadline, &mut number)]);
         }
     }
@@ -143,15 +146,17 @@ impl<'a> Request<'a> {
         if fits { Ok(pairs) } else { Err(wrong_arity("hsetex")) }
     }
 
+    fn fields(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.pairs.iter().step_by(2)
+    }
+
     /// Whether the conditions hold.
     fn admits(&self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
         let hash = tx.peek_view::<Hash>(key)?;
         let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.now()).is_some());
         let wanted = self.fields_exist;
         Ok(self.key_exists.is_none_or(|wanted| hash.is_some() == wanted)
-            && wanted.is_none_or(|wanted| {
-                self.pairs.iter().step_by(2).all(|field| exists(field) == wanted)
-            }))
+            && wanted.is_none_or(|wanted| self.fields().all(|field| exists(field) == wanted)))
     }
 }
 

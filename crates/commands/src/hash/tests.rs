@@ -439,7 +439,7 @@ fn journal_and_events_say_what_happened() {
         HSETEX h PXAT 1 FIELDS 1 a 1 => HDEL h a | hset h, hdel h
         HEXPIRE h 0 FIELDS 1 b => HDEL h b | hdel h
         HGETDEL h FIELDS 2 c zz => HDEL h c zz | hdel h, del h
-        HSETEX y PXAT 1 FIELDS 1 a 1 => HDEL y a | hset y, hdel y, del y
+        HSETEX y PXAT 1 FIELDS 1 a 1 => HDEL y a | new y, hset y, hdel y, del y
         HSET h a 1 => HSET h a 1 | new h, hset h
         HDEL h a => HDEL h a | hdel h, del h
         HSET h a 1 => HSET h a 1 | new h, hset h

@@ -205,11 +205,15 @@ fn give_in<C: Timed>(
         }
         effects.add_changes(1);
     }
+    let those = |what| {
+        let found = members.iter().zip(&given).filter(move |(_, given)| **given == what);
+        found.map(|(member, _)| member)
+    };
     if let Some(event) = C::GIVEN.filter(|_| given.contains(&Given::Deadline)) {
-        tx.event(C::CLASS, event, key);
+        tx.member_event(C::CLASS, event, key, those(Given::Deadline));
     }
     if given.contains(&Given::Removal) {
-        tx.event(C::CLASS, C::REMOVED, key);
+        tx.member_event(C::CLASS, C::REMOVED, key, those(Given::Removal));
     }
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);

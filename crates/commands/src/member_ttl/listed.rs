@@ -150,7 +150,7 @@ pub(crate) fn expire<C: Listed>(
     } else if !given.members.is_empty() {
         tx.effects_mut().add_changes(given.members.len() as u64);
         if let Some(event) = C::GIVEN {
-            tx.event(C::CLASS, event, key);
+            tx.member_event(C::CLASS, event, key, given.members.iter().copied());
         }
         let mut number = [0; 20];
         let mut head = vec![C::JOURNALED.as_bytes(), key, format_i64(deadline, &mut number)];
@@ -253,7 +253,8 @@ pub(crate) fn persist<C: Listed>(
     let lifted = answers.iter().filter(|answer| **answer == DONE).count();
     if lifted > 0 {
         tx.effects_mut().add_changes(lifted as u64);
-        tx.event(C::CLASS, C::LIFTED, key);
+        let lifted = members.iter().zip(&answers).filter(|(_, answer)| **answer == DONE);
+        tx.member_event(C::CLASS, C::LIFTED, key, lifted.map(|(member, _)| member));
     }
     tell(answers, reply);
     Ok(())
@@ -267,7 +268,7 @@ pub(crate) fn note_overdue<C: Listed>(
     outcome: Outcome,
 ) {
     tx.effects_mut().add_changes(members.len() as u64);
-    tx.event(C::CLASS, C::REMOVED, key);
+    tx.member_event(C::CLASS, C::REMOVED, key, members.iter().copied());
     if outcome == Outcome::Removed {
         tx.event(EventClass::Generic, "del", key);
     }

@@ -40,7 +40,7 @@ pub(super) const XACK: DataCommand = Command {
 
 fn xack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, group) = (&args[1], &args[2]);
-    let stream = tx.peek_view::<Stream>(key)?;
+    let stream = tx.view::<Stream>(key)?;
     if stream.and_then(|stream| stream.group(group)).is_none() {
         reply.integer(0);
         return Ok(());

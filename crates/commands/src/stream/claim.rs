@@ -60,7 +60,7 @@ struct Claim {
 
 fn xclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, group, consumer) = (&args[1], &args[2], &args[3]);
-    let stream = tx.peek_view::<Stream>(key)?;
+    let stream = tx.view::<Stream>(key)?;
     let known = stream.and_then(|stream| stream.group(group));
     let mut last_id = known.ok_or_else(|| no_group(key, group, ""))?.last_id;
     let claim = Claim::read(tx, args)?;
@@ -256,7 +256,7 @@ fn xautoclaim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
             return Err(SYNTAX);
         }
     }
-    let stream = tx.peek_view::<Stream>(key)?;
+    let stream = tx.view::<Stream>(key)?;
     let known = stream.and_then(|stream| stream.group(group));
     let known = known.ok_or_else(|| no_group(key, group, ""))?;
     let looks = count.saturating_mul(LOOKS_PER_CLAIM).unsigned_abs().min(known.pending_count());

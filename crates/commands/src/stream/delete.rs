@@ -179,7 +179,7 @@ pub(super) const XACKDEL: DataCommand = Command {
 
 fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (key, group) = (&args[1], &args[2]);
-    tx.peek_view::<Stream>(key)?;
+    tx.view::<Stream>(key)?;
     let IdBlock { ids, references } = IdBlock::read(args, 3)?;
     let stream = tx.peek_view::<Stream>(key)?.filter(|stream| stream.group(group).is_some());
     let Some(stream) = stream else {

@@ -5,7 +5,9 @@
 //! Invariant: relative times, conditions and floats never reach the journal.
 
 use base::number::format_i64;
-use keyspace::{EventClass, Lifetime, NewText, Refusal, Tx};
+use keyspace::{EventClass, Kind, Lifetime, NewText, Refusal, Tx};
+
+use crate::change::tell_overwritten;
 
 /// Stores a client's value, whatever was there. The journal gets the command as sent unless
 /// [`journal_set`] follows.
@@ -16,8 +18,8 @@ pub(super) fn store(
     value: &[u8],
     lifetime: Lifetime,
 ) -> Result<(), Refusal> {
-    if tx.put_text(key, NewText::from_client(value), lifetime)? {
-        tx.event(EventClass::Overwritten, "overwritten", key);
+    if let Some(before) = tx.put_text(key, NewText::from_client(value), lifetime)? {
+        tell_overwritten(tx, key, before, Kind::String);
     }
     tx.event(EventClass::String, "set", key);
     if let Lifetime::Until(_) = lifetime {

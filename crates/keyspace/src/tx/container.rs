@@ -91,7 +91,8 @@ impl Tx {
         let (members, outcome) = self.edit_with(key, take, false)?;
         self.counted.expired_members.update(|count| count + members.len() as u64);
         self.effects.note_expired_members(self.options.database, C::REMOVE, key, &members);
-        self.event(EventClass::of_kind(C::KIND), C::EXPIRED, key);
+        let names = members.iter().map(Vec::as_slice);
+        self.member_event(EventClass::of_kind(C::KIND), C::EXPIRED, key, names);
         if outcome == Outcome::Removed {
             self.event(EventClass::Generic, "del", key);
         }

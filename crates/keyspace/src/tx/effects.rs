@@ -44,7 +44,12 @@ pub struct Event {
     pub database: usize,
     /// The key.
     pub key: Box<[u8]>,
+    /// The members that it is about, if it is about some and anyone listens to that.
+    pub members: Box<[Box<[u8]>]>,
 }
+
+/// Set in a mask if anyone listens to which members of a value an event is about.
+pub const MEMBER_EVENTS: EventMask = 1;
 
 /// Classes of keyspace events; the letters are those of `notify-keyspace-events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,8 +193,20 @@ impl Effects {
         database: usize,
         key: &[u8],
     ) {
+        self.member_event(class, name, (database, key), std::iter::empty());
+    }
+
+    pub(super) fn member_event<'a>(
+        &mut self,
+        class: EventClass,
+        name: &'static str,
+        (database, key): (usize, &[u8]),
+        members: impl IntoIterator<Item = &'a [u8]>,
+    ) {
         if self.listens(class) {
-            self.events.push(Event { class, name, database, key: key.into() });
+            let are_told = self.listened & MEMBER_EVENTS != 0;
+            let members = members.into_iter().filter(|_| are_told).map(Box::from).collect();
+            self.events.push(Event { class, name, database, key: key.into(), members });
         }
     }
 

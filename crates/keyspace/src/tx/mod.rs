@@ -34,7 +34,7 @@ use base::time::UnixMillis;
 use smallvec::SmallVec;
 
 pub use container::Outcome;
-pub use effects::{Effects, Event, EventClass, Propagation};
+pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
 pub use sweep::Swept;
 pub use write::Lifetime;
 

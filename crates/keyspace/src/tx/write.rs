@@ -4,6 +4,7 @@
 //! change sees an absent key.
 
 use base::time::UnixMillis;
+use structs::object::Kind;
 
 use super::effects::EventClass;
 use super::{Tx, TxOptions};
@@ -32,14 +33,14 @@ impl Lifetime {
 }
 
 impl Tx {
-    /// Stores a string, whatever was there. Returns whether the key existed.
+    /// Stores a string, whatever was there. Returns the type of that.
     #[inline]
     pub fn put_text(
         &mut self,
         key: &[u8],
         value: NewText<'_>,
         lifetime: Lifetime,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Option<Kind>, Refusal> {
         self.put_with(key, lifetime, |_| Ok(value))
     }
 
@@ -49,21 +50,21 @@ impl Tx {
         &mut self,
         key: &[u8],
         make: impl FnOnce(Option<Text<'_>>) -> Result<NewText<'v>, Refusal>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Option<Kind>, Refusal> {
         self.put_with(key, Lifetime::Keep, |entry| {
             make(entry.map(|entry| entry.text().ok_or(Refusal::WrongType)).transpose()?)
         })
     }
 
     /// Looks a key up once, lets `make` decide on the new value with the old one in sight, and
-    /// stores it. Returns whether the key existed.
+    /// stores it. Returns the type of the old one.
     #[inline]
     fn put_with<'v>(
         &mut self,
         key: &[u8],
         lifetime: Lifetime,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
-    ) -> Result<bool, Refusal> {
+    ) -> Result<Option<Kind>, Refusal> {
         let (options, location) = (self.options, self.locate(key));
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition));
@@ -74,13 +75,13 @@ impl Tx {
             door.insert(entry);
             self.effects.add_changes(1);
             self.event(EventClass::New, "new", key);
-            return Ok(false);
+            return Ok(None);
         };
         if old.is_expired(options.now) && !options.sees_expired {
             self.expire_if_due(key)?;
             return self.put_with(key, lifetime, make);
         }
-        let value = make(Some(old))?;
+        let (value, kind) = (make(Some(old))?, old.kind());
         let clock = access.accessed(old.access_clock());
         let deadline = lifetime.applied_to(old.deadline());
         if door.overwrite_text(place, &value, deadline) {
@@ -92,7 +93,7 @@ impl Tx {
             door.replace(place, entry);
         }
         self.effects.add_changes(1);
-        Ok(true)
+        Ok(Some(kind))
     }
 
     /// Sets or removes a key's deadline; `false` if the key is absent.
@@ -195,6 +196,19 @@ impl Tx {
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
         self.report_missed();
         self.effects.event(class, name, self.options.database, key);
+    }
+
+    /// Reports a keyspace event that is about some members of the value.
+    #[inline]
+    pub fn member_event<'a>(
+        &mut self,
+        class: EventClass,
+        name: &'static str,
+        key: &[u8],
+        members: impl IntoIterator<Item = &'a [u8]>,
+    ) {
+        self.report_missed();
+        self.effects.member_event(class, name, (self.options.database, key), members);
     }
 
     /// Removes a key whose time is over; whether it was.

@@ -43,7 +43,7 @@ pub(super) const KEY_EVENTS: Kind = Kind::Special(&Special {
     words: false,
     width: 1,
     parse: parse_key_events,
-    show: |value| show_key_events(value, b"no").into(),
+    show: |value| show_key_events(value, b"noc").into(),
     lines: |value| vec![quote(show_key_events(value, b"").as_bytes())],
 });
 
@@ -105,7 +105,7 @@ pub(super) const SHUTDOWN: Kind = Kind::Special(&Special {
 pub(super) const SHUTDOWN_WORDS: &[&str] = &["default", "save", "nosave", "now", "force"];
 
 /// The event classes that `A` stands for, then those that it does not.
-pub(super) const KEY_EVENT_LETTERS: &[u8] = b"g$lshzxetdanoKEm";
+pub(super) const KEY_EVENT_LETTERS: &[u8] = b"g$lshzxetdanocKEmSTIV";
 
 const KEY_EVENTS_OF_A: &[u8] = b"g$lshzxetda";
 

@@ -63,6 +63,11 @@ impl Default for PubSub {
 }
 
 impl PubSub {
+    /// Whether nobody would get a message, but for those to shard channels.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.channels.len() == 0 && self.patterns.len() == 0
+    }
+
     /// All that is subscribed to of a kind.
     pub(crate) fn registry(&self, kind: SubscriptionKind) -> &Registry {
         match kind {
@@ -87,7 +92,7 @@ impl Publication {
     }
 
     /// Publishes it.
-    pub(crate) fn leave(self, server: &Server, rounds: &Rounds) {
+    pub(crate) fn leave(&self, server: &Server, rounds: &Rounds) {
         publish(server, rounds, self.space, &self.channel, &self.message);
     }
 }

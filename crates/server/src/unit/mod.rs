@@ -24,6 +24,7 @@ use crate::clients::ClientId;
 use crate::commit;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
+use crate::notifications::notify;
 use crate::pubsub::Publication;
 use crate::server::Server;
 use crate::session::Session;
@@ -143,8 +144,8 @@ pub(crate) struct Unit {
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
-    /// Messages that leave when all is final.
-    publications: Vec<Publication>,
+    /// Messages that leave when all is final, each with how many commands are `done` before it.
+    publications: Vec<(usize, Publication)>,
     changes: u64,
     /// Whose copies of what it reads are tracked.
     reader: Option<ClientId>,
@@ -171,7 +172,7 @@ impl Unit {
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub(crate) fn publish(&mut self, publication: Publication) -> usize {
         let receivers = publication.count_receivers(self.server);
-        self.publications.push(publication);
+        self.publications.push((self.done.len(), publication));
         receivers
     }
 
@@ -253,15 +254,13 @@ impl Unit {
             database: done.database,
             args: done.args.as_args(),
         });
-        let (tx, readings) = (&mut self.tx, &self.readings);
-        let deeds = deeds.collect();
-        let seen = commit::commit_unit(self.server, tx, deeds, self.changes, readings)?;
+        let (server, own_rounds) = (self.server, Rounds::default());
+        let rounds = place.rounds().unwrap_or(&own_rounds);
+        let tell = || tell(server, rounds, &self.done, &self.publications);
+        let (tx, readings, deeds) = (&mut self.tx, &self.readings, deeds.collect());
+        let seen = commit::commit_unit(server, tx, deeds, self.changes, readings, tell)?;
         program.committed(self);
-        let rounds = Rounds::default();
-        for publication in self.publications.drain(..) {
-            publication.leave(self.server, place.rounds().unwrap_or(&rounds));
-        }
-        self.server.mailboxes.ring(&rounds);
+        server.mailboxes.ring(&own_rounds);
         Ok(seen)
     }
 
@@ -306,4 +305,16 @@ impl Unit {
         self.tx.switch_database(self.home);
         self.tx
     }
+}
+
+/// Publishes what commands of a unit have to say, in their order.
+fn tell(server: &Server, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
+    let mut publications = publications.iter().peekable();
+    for (index, command) in done.iter().enumerate() {
+        while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
+            publication.leave(server, rounds);
+        }
+        notify(server, rounds, &command.effects);
+    }
+    publications.for_each(|(_, publication)| publication.leave(server, rounds));
 }

@@ -20,7 +20,7 @@ fn values_of_every_form_replace_each_other() {
                 tx.delete(b"k").unwrap();
                 assert!(!set(&mut tx, b"k", old));
                 let value = NewText::from_client(new);
-                assert!(tx.put_text(b"k", value, lifetime).unwrap());
+                assert!(tx.put_text(b"k", value, lifetime).unwrap().is_some());
                 assert_eq!(get(&tx, b"k").unwrap(), new);
                 drop(tx);
                 audit(keyspace);

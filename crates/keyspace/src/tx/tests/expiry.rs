@@ -36,7 +36,7 @@ fn a_write_meets_an_absent_key() {
     keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     set_until(&mut on(keyspace, &[b"k"]), b"k", b"v", NOW + 5);
     let mut tx = begin(keyspace, &[b"k"], at(NOW + 6));
-    assert!(!tx.put_text(b"k", NewText::Integer(1), Lifetime::Keep).unwrap());
+    assert!(tx.put_text(b"k", NewText::Integer(1), Lifetime::Keep).unwrap().is_none());
     assert_eq!(tx.deadline(b"k").unwrap(), Some(None));
     assert_eq!(tx.effects().expired().len(), 1);
     set_until(&mut tx, b"k", b"v", NOW + 6);

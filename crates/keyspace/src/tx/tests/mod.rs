@@ -60,11 +60,11 @@ fn world(keyspace: &'static Keyspace, options: TxOptions) -> Tx {
 }
 
 fn set(tx: &mut Tx, key: &[u8], value: &[u8]) -> bool {
-    tx.put_text(key, NewText::from_client(value), Lifetime::Forever).unwrap()
+    tx.put_text(key, NewText::from_client(value), Lifetime::Forever).unwrap().is_some()
 }
 
 fn set_until(tx: &mut Tx, key: &[u8], value: &[u8], deadline: UnixMillis) -> bool {
-    tx.put_text(key, NewText::from_client(value), Lifetime::Until(deadline)).unwrap()
+    tx.put_text(key, NewText::from_client(value), Lifetime::Until(deadline)).unwrap().is_some()
 }
 
 fn get(tx: &Tx, key: &[u8]) -> Option<Vec<u8>> {

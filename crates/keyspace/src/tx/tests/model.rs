@@ -192,7 +192,7 @@ fn apply(tx: &mut Tx, model: &mut Model, keys: &[Vec<u8>], step: &Step) {
                 Life::For(time) => (Lifetime::Until(model.now + time), Some(model.now + time)),
             };
             let value = NewText::from_client(bytes);
-            assert_eq!(tx.put_text(&keys[*number], value, lifetime).unwrap(), existed);
+            assert_eq!(tx.put_text(&keys[*number], value, lifetime).unwrap().is_some(), existed);
             model.put(*number, bytes, deadline);
         }
         Step::Append(number, bytes) => {

@@ -94,8 +94,9 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "notify-keyspace-events",
         kind: special::KEY_EVENTS,
+        effect: Effect::KeyspaceSettings,
         doc: "Which changes of keys are published.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "busy-reply-threshold",

@@ -10,6 +10,7 @@ use crate::commit::commit;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::control::{Context, Next};
 use crate::heavy::Admission;
+use crate::mailbox::Rounds;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");
 
@@ -52,7 +53,10 @@ pub(super) fn populate(
                 tx.effects_mut().instead(&[b"SET", &key, &value]);
             }
             // Strings come, which nobody waits for.
-            commit(server, &mut tx, Args::default())?;
+            let rounds = Rounds::default();
+            commit(server, &rounds, &mut tx, Args::default())?;
+            drop(tx);
+            server.mailboxes.ring(&rounds);
         }
         reply.ok();
         Ok(())
