@@ -8,6 +8,39 @@ use tests::render::text;
 use tests::server::eventually;
 use tests::{Oracle, Server, play};
 
+/// The key is over, and counted until the pause is.
+#[test]
+fn nothing_expires_while_writes_are_held() {
+    for server in Oracle::Redis82.beside(&[]) {
+        play(
+            &server,
+            r#"
+            > SET key value PX 20
+            OK
+            > CLIENT PAUSE 60000 WRITE
+            OK
+            counter> PFCOUNT absent
+            counter<
+            (silence)
+            counter<
+            (silence)
+            counter<
+            (silence)
+            counter<
+            (silence)
+            > DBSIZE
+            (integer) 1
+            > CLIENT UNPAUSE
+            OK
+            counter<
+            (integer) 0
+            "#,
+        );
+        let mut client = server.client();
+        eventually("it is removed", || text(&client.call(&["DBSIZE"])) == "0");
+    }
+}
+
 #[test]
 fn a_pause_of_writes_holds_writes() {
     for server in Oracle::Redis82.beside(&[]) {

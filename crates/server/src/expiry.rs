@@ -81,7 +81,8 @@ enum Turn {
 }
 
 fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
-    if !worker.server.active_expiry() {
+    // While writes are held the data stand still: keys whose time is over are absent and stay.
+    if !worker.server.active_expiry() || worker.server.pause.is_on(worker.now_ms()) {
         return Turn::AllDone;
     }
     let started = worker.ticked_us();

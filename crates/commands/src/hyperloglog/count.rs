@@ -68,7 +68,7 @@ pub(super) const PFCOUNT: DataCommand = Command {
                      O(N) with N being the number of keys, and much bigger constant times, when \
                      called with multiple keys.",
         arity: at_least(2),
-        flags: Flags::READONLY,
+        flags: Flags::READONLY.and(Flags::MAY_REPLICATE),
         keys: &[all_from(1, Access::RW.and(Access::ACCESS))],
         ..Spec::BASE
     },
