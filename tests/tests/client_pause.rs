@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use proto::value::Value;
 use tests::client::field;
-use tests::render::text;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::{Oracle, Server, play};
 
@@ -37,7 +37,7 @@ fn nothing_expires_while_writes_are_held() {
             "#,
         );
         let mut client = server.client();
-        eventually("it is removed", || text(&client.call(&["DBSIZE"])) == "0");
+        eventually("it is removed", || render(&client.call(&["DBSIZE"])) == "(integer) 0");
     }
 }
 

@@ -228,13 +228,16 @@ impl<'a> Request<'a> {
 }
 
 impl Sent<'_> {
-    /// The ID that the producer gave the entry, or one that equal entries have in common.
+    /// The ID that the producer gave the entry, or one that equal entries have in common, in
+    /// whatever order they name their fields: many languages keep them in maps without one.
     fn id(&self, pairs: &[Pair<'_>]) -> Vec<u8> {
         if let Some(id) = self.id {
             return id.to_vec();
         }
         let mut text = Vec::new();
-        for (field, value) in pairs {
+        let mut pairs = pairs.to_vec();
+        pairs.sort_unstable();
+        for (field, value) in &pairs {
             for part in [field, value] {
                 text.extend_from_slice(&(part.len() as u64).to_le_bytes());
                 text.extend_from_slice(part);

@@ -240,6 +240,8 @@ fn what_a_producer_sends_twice_is_added_once() {
         XADD s IDMP q 1 * a b => "1700000000000-2"
         XADD s IDMPAUTO p * a b => "1700000000000-3"
         XADD s IDMPAUTO p * a b => "1700000000000-3"
+        XADD u IDMPAUTO o * c d a b => "1700000000000-0"
+        XADD u IDMPAUTO o * a b c d => "1700000000000-0"
         XADD s IDMPAUTO p * ab "" => "1700000000000-4"
         XLEN s => :5
         XADD t NOMKSTREAM IDMP p 1 * a b => nil
