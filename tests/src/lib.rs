@@ -16,6 +16,7 @@ pub mod render;
 pub mod script;
 pub mod serializable;
 pub mod server;
+pub mod watching;
 
 pub use client::{Arrival, Client};
 pub use differential::Duel;

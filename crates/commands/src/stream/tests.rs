@@ -2,6 +2,7 @@
 //! hand knows; that follows the published command pages, which the tests name.
 
 mod redis;
+mod redis_groups;
 
 use crate::testing::{START, Session};
 
