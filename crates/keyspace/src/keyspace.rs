@@ -323,12 +323,6 @@ impl Keyspace {
         self.heedful.load(Ordering::Relaxed) != 0
     }
 
-    /// The walks that watch for changes (snapshots).
-    #[must_use]
-    pub fn walks(&self) -> &Walks {
-        &self.walks
-    }
-
     /// Names who frees big things; called once, before the first transaction.
     pub fn set_reclaimer(&self, reclaim: impl Fn(Garbage) + Send + Sync + 'static) {
         let first = self.reclaim.set(Box::new(reclaim)).is_ok();
@@ -407,6 +401,10 @@ impl Keyspace {
 
     pub(crate) fn world(&self) -> &World {
         &self.world
+    }
+
+    pub(crate) fn walks(&self) -> &Walks {
+        &self.walks
     }
 }
 

@@ -40,7 +40,7 @@ pub use tx::{
     Effects, Event, EventClass, Lifetime, MEMBER_EVENTS, Outcome, Propagation, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Waiter};
-pub use walk::{WALKS, WalkSink, Walks};
+pub use walk::{WALKS, Walk, WalkSink};
 pub use watch::{Heed, Watch};
 pub use world::{HeavyPass, LANES};
 

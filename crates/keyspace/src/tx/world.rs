@@ -29,7 +29,8 @@ impl Tx {
             if len == 0 {
                 continue;
             }
-            detached.push(std::mem::replace(content.table_mut(database), EntryTable::new()));
+            let table = std::mem::replace(content.table_mut(database), EntryTable::new());
+            detached.push((content.marks, table));
             self.keyspace.partition(index).add_population(-(len as i32));
         }
         let counters = self.counters().database(database);
@@ -38,7 +39,10 @@ impl Tx {
         let with_members = self.keyspace.counters().members_volatile(database);
         bump(&counters.members_volatile, -(with_members as i64));
         bump(&counters.memory, -(self.keyspace.counters().memory(database) as i64));
-        self.keyspace.discard(Garbage::tables(detached));
+        // Walks that go on see them first, and free them.
+        if let Some(tables) = self.keyspace.walks().leave(database, detached) {
+            self.keyspace.discard(Garbage::tables(tables));
+        }
         self.effects.add_changes(removed as u64);
         Ok(removed)
     }

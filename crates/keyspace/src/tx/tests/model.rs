@@ -1,16 +1,20 @@
-//! Random operations against a naive model; counters against a full walk; leaks.
+//! Random operations against a naive model, and walks beside them; counters against a full walk;
+//! leaks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
 
 use base::time::UnixMillis;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
+use super::walks::{begin_walk, finish, visit};
 use super::{NOW, OPTIONS, audit, begin, bytes_of, keyspace, on, world};
-use crate::entry::{NewText, live_blocks};
+use crate::entry::{EntryRef, NewText, live_blocks};
 use crate::keyspace::Keyspace;
 use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Tx, TxOptions};
+use crate::walk::{WALKS, Walk, WalkSink};
 
 const DATABASES: usize = 4;
 
@@ -34,6 +38,14 @@ enum Step {
     Sweep,
     /// These steps, then an undeclared key: nothing of them is left.
     Undone(Vec<Step>),
+    /// Begins a walk.
+    Cut,
+    /// Some more partitions of a walk.
+    Visit(usize, usize),
+    /// Gives a walk up.
+    GiveUp(usize),
+    /// The rest of a walk.
+    Finish(usize),
 }
 
 /// A lifetime relative to the present time.
@@ -103,6 +115,28 @@ impl Model {
 struct Pair {
     keyspace: &'static Keyspace,
     model: Model,
+    walks: Vec<Walking>,
+}
+
+/// A walk with the model of its cut.
+struct Walking {
+    walk: Arc<Walk>,
+    sink: Sink,
+    cut: Model,
+}
+
+/// What a walk saved.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<Saved>>>);
+
+/// Physical database, key and value.
+type Saved = (usize, Vec<u8>, Value);
+
+impl WalkSink for Sink {
+    fn save(&self, database: usize, entry: EntryRef<'_>) {
+        let value = Value { bytes: bytes_of(entry), deadline: entry.deadline() };
+        self.0.lock().unwrap().push((database, entry.key().to_vec(), value));
+    }
 }
 
 impl Pair {
@@ -125,6 +159,28 @@ impl Pair {
                 self.model.databases[self.model.selected].clear();
             }
             Step::Sweep => self.sweep(),
+            Step::Cut if self.walks.len() < WALKS => {
+                let sink = Sink::default();
+                let walk = begin_walk(self.keyspace, Box::new(sink.clone()));
+                self.walks.push(Walking { walk, sink, cut: self.model.clone() });
+            }
+            Step::Cut => {}
+            Step::Visit(number, partitions) => {
+                if let Some(walking) = self.walks.get(*number) {
+                    visit(self.keyspace, &walking.walk, &walking.sink, *partitions);
+                }
+            }
+            Step::GiveUp(number) => {
+                if let Some(walking) = self.walks.get(*number) {
+                    walking.walk.give_up();
+                    walking.walk.start_over();
+                }
+            }
+            Step::Finish(number) => {
+                if *number < self.walks.len() {
+                    self.walks.remove(*number).finish(self.keyspace);
+                }
+            }
             Step::Undone(steps) => {
                 let options = TxOptions { undoable: true, ..self.options() };
                 let mut tx = begin(self.keyspace, &all, options);
@@ -177,6 +233,30 @@ impl Pair {
                 });
                 assert_eq!(found.as_ref(), self.model.get(number).as_deref());
             }
+        }
+    }
+}
+
+impl Walking {
+    /// What was saved is what the model held at the cut, but for keys whose time was over then.
+    fn finish(self, keyspace: &'static Keyspace) {
+        finish(keyspace, &self.walk, &self.sink);
+        if self.walk.is_given_up() {
+            return;
+        }
+        let alive = |value: &Value| value.deadline.is_none_or(|at| at > self.cut.now);
+        let mut expected = BTreeMap::new();
+        for (logical, database) in self.cut.databases.iter().enumerate() {
+            for (number, value) in database.iter().filter(|(_, value)| alive(value)) {
+                expected.insert((logical, key(*number)), value.clone());
+            }
+        }
+        let saved = std::mem::take(&mut *self.sink.0.lock().unwrap());
+        let saved: Vec<_> = saved.into_iter().filter(|(.., value)| alive(value)).collect();
+        assert_eq!(saved.len(), expected.len(), "each key exactly once");
+        for (physical, key, value) in saved {
+            let place = (self.walk.name(physical), key);
+            assert_eq!(expected.get(&place), Some(&value), "as it was at the cut");
         }
     }
 }
@@ -285,6 +365,10 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (1..30_i64).prop_map(Step::Advance),
         1 => Just(Step::Sweep),
         2 => prop::collection::vec(simple(), 1..8).prop_map(Step::Undone),
+        2 => Just(Step::Cut),
+        4 => (0..WALKS, 0..6000_usize).prop_map(|(walk, count)| Step::Visit(walk, count)),
+        1 => (0..WALKS).prop_map(Step::GiveUp),
+        1 => (0..WALKS).prop_map(Step::Finish),
     ]
 }
 
@@ -293,12 +377,13 @@ fn random_operations_do_what_the_model_does() {
     let keyspace = keyspace();
     let config = Config { cases: 60, ..Config::default() };
     proptest!(config, |(steps in prop::collection::vec(step(), 1..60))| {
-        let mut pair = Pair { keyspace, model: Model::new() };
+        let mut pair = Pair { keyspace, model: Model::new(), walks: Vec::new() };
         world(keyspace, OPTIONS).flush_all().unwrap();
         assert_eq!(live_blocks::count(), 0, "what was flushed is freed");
         for step in &steps {
             pair.run(step);
         }
+        pair.walks.drain(..).for_each(|walking| walking.finish(keyspace));
         audit(keyspace);
         pair.check();
     });

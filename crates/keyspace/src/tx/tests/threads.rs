@@ -1,16 +1,19 @@
 //! Real threads: transfers between accounts keep the sum while the world is taken now and then.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 
 use base::random::Random;
 
+use super::walks::{Saved, Sink, finish, take};
 use super::{OPTIONS, audit, keyspace, on, set};
 use crate::entry::NewText;
 use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::tx::{Lifetime, Tx, TxOptions};
+use crate::walk::Walk;
 
 const ACCOUNTS: usize = 12;
 const DEPOSIT: i64 = 1000;
@@ -87,6 +90,13 @@ fn transfer(keyspace: &'static Keyspace, lane: usize, random: &mut Random) {
     });
 }
 
+fn open_accounts(keyspace: &'static Keyspace) {
+    for number in 0..ACCOUNTS {
+        let key = account(number);
+        set(&mut on(keyspace, &[&key]), &key, DEPOSIT.to_string().as_bytes());
+    }
+}
+
 fn sum(tx: &Tx) -> i64 {
     (0..ACCOUNTS).map(|number| balance(tx, &account(number))).sum()
 }
@@ -94,10 +104,7 @@ fn sum(tx: &Tx) -> i64 {
 #[test]
 fn transfers_keep_the_sum() {
     let keyspace = keyspace();
-    for number in 0..ACCOUNTS {
-        let key = account(number);
-        set(&mut on(keyspace, &[&key]), &key, DEPOSIT.to_string().as_bytes());
-    }
+    open_accounts(keyspace);
     let total = DEPOSIT * ACCOUNTS as i64;
     thread::scope(|scope| {
         for lane in 0..THREADS {
@@ -127,4 +134,37 @@ fn transfers_keep_the_sum() {
     });
     audit(keyspace);
     assert_eq!(keyspace.len(0), ACCOUNTS);
+}
+
+#[test]
+fn a_walk_sees_transfers_whole_or_not_at_all() {
+    let keyspace = keyspace();
+    open_accounts(keyspace);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for lane in 0..3 {
+            let stop = &stop;
+            scope.spawn(move || {
+                let mut random = Random::from_seed(lane as u64);
+                while !stop.load(Ordering::Relaxed) {
+                    transfer(keyspace, lane, &mut random);
+                }
+            });
+        }
+        for _ in 0..20 {
+            let saved = Saved::default();
+            let sink = Sink(Arc::clone(&saved));
+            let begin = |tx: &mut Tx| Walk::begin(&mut tx.grant, Box::new(sink.clone()));
+            let walk = transact(keyspace, THREADS, Acquisition::of_world(keyspace), begin);
+            finish(keyspace, &walk.expect("no other is under way"), &sink);
+            let balances: Vec<i64> = take(&saved)
+                .into_iter()
+                .map(|(.., value)| String::from_utf8(value).unwrap().parse().unwrap())
+                .collect();
+            let expected = (ACCOUNTS, ACCOUNTS as i64 * DEPOSIT);
+            assert_eq!((balances.len(), balances.iter().sum()), expected);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    audit(keyspace);
 }

@@ -1,16 +1,22 @@
 //! Walks: each changed entry is saved once, as it was at the cut.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 
 use super::{NOW, OPTIONS, audit, begin, bytes_of, keyspace, on, set, set_until, undoable, world};
-use crate::entry::EntryRef;
+use crate::entry::{EntryRef, live_blocks};
 use crate::keyspace::{Keyspace, PARTITIONS};
-use crate::lock::partition::PartitionIndex;
-use crate::walk::WalkSink;
+use crate::lock::acquisition::Acquisition;
+use crate::walk::{WALKS, Walk, WalkSink};
 
-type Saved = Arc<Mutex<Vec<(usize, Vec<u8>, Vec<u8>)>>>;
+/// Physical database, key and value.
+type Entry = (usize, Vec<u8>, Vec<u8>);
 
-struct Sink(Saved);
+pub(super) type Saved = Arc<Mutex<Vec<Entry>>>;
+
+#[derive(Clone)]
+pub(super) struct Sink(pub(super) Saved);
 
 impl WalkSink for Sink {
     fn save(&self, database: usize, entry: EntryRef<'_>) {
@@ -19,19 +25,45 @@ impl WalkSink for Sink {
     }
 }
 
-/// Begins a walk, as its driver will: with the world stopped.
-fn cut(keyspace: &'static Keyspace, walk: usize) -> Saved {
-    let saved = Saved::default();
-    let mut tx = world(keyspace, OPTIONS);
-    keyspace.walks().set(walk, Some(Box::new(Sink(Arc::clone(&saved)))));
-    for index in 0..PARTITIONS as PartitionIndex {
-        tx.grant.content_mut(index).unwrap().marks ^= 1 << walk;
-    }
-    saved
+/// Begins a walk, with the world stopped.
+pub(super) fn begin_walk(keyspace: &'static Keyspace, sink: Box<dyn WalkSink>) -> Arc<Walk> {
+    let mut grant = Acquisition::of_world(keyspace);
+    assert!(grant.poll(Waker::noop()).is_ready(), "nobody is inside");
+    Walk::begin(&mut grant, sink).expect("a bit is free")
 }
 
-fn take(saved: &Saved) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
+fn cut(keyspace: &'static Keyspace) -> (Arc<Walk>, Saved) {
+    let saved = Saved::default();
+    (begin_walk(keyspace, Box::new(Sink(Arc::clone(&saved)))), saved)
+}
+
+pub(super) fn take(saved: &Saved) -> Vec<Entry> {
     std::mem::take(&mut *saved.lock().unwrap())
+}
+
+/// Visits so many partitions more.
+pub(super) fn visit(
+    keyspace: &'static Keyspace,
+    walk: &Walk,
+    sink: &dyn WalkSink,
+    partitions: usize,
+) {
+    for _ in 0..partitions {
+        let Some(partition) = walk.next_partition() else { return };
+        let mut from = Some((0, 0));
+        while let Some(place) = from {
+            let Some(grant) = keyspace.try_acquire(partition) else { continue };
+            let save = |database, entry: EntryRef<'_>| sink.save(database, entry);
+            from = walk.visit(&grant, partition, place, 1, save);
+        }
+    }
+}
+
+/// Visits all that is left, as its driver will, and ends the walk.
+pub(super) fn finish(keyspace: &'static Keyspace, walk: &Walk, sink: &dyn WalkSink) {
+    visit(keyspace, walk, sink, PARTITIONS);
+    while walk.visit_flushed(|database, entry| sink.save(database, entry)) {}
+    walk.end();
 }
 
 fn expected(database: usize, key: &[u8], value: &[u8]) -> (usize, Vec<u8>, Vec<u8>) {
@@ -48,7 +80,7 @@ fn each_changed_entry_is_saved_once_as_it_was() {
     tx.switch_database(2);
     set(&mut tx, b"c", &[b'c'; 100_000]);
     drop(tx);
-    let saved = cut(keyspace, 0);
+    let (walk, saved) = cut(keyspace);
     let mut tx = on(keyspace, &keys);
     set(&mut tx, b"a", b"new a");
     set(&mut tx, b"a", b"newer a, in another block altogether");
@@ -64,6 +96,10 @@ fn each_changed_entry_is_saved_once_as_it_was() {
     tx.append_text(b"c", b"!").unwrap();
     tx.set_deadline(b"c", Some(NOW + 1)).unwrap();
     assert_eq!(take(&saved), [expected(2, b"c", &[b'c'; 100_000])]);
+    drop(tx);
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+    assert_eq!(take(&saved), [], "saved already, or born later");
+    audit(keyspace);
 }
 
 #[test]
@@ -75,7 +111,7 @@ fn expiry_renames_and_undo_pass_the_same_door() {
     set(&mut tx, b"b", b"renamed");
     set(&mut tx, b"c", b"overwritten");
     drop(tx);
-    let saved = cut(keyspace, 1);
+    let (walk, saved) = cut(keyspace);
     let mut tx = begin(keyspace, &keys, undoable());
     assert!(tx.read(b"a").unwrap().is_none());
     tx.conclude();
@@ -89,20 +125,119 @@ fn expiry_renames_and_undo_pass_the_same_door() {
     assert_eq!(take(&saved), all);
     drop(tx.widen(0));
     set(&mut on(keyspace, &keys), b"c", b"changed after the undo");
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
     assert_eq!(take(&saved), [], "saved already");
+    audit(keyspace);
 }
 
 #[test]
 fn three_walks_mind_their_own_cuts() {
     let keyspace = keyspace();
     set(&mut on(keyspace, &[b"k"]), b"k", b"1");
-    let first = cut(keyspace, 0);
+    let (walk, first) = cut(keyspace);
     set(&mut on(keyspace, &[b"k"]), b"k", b"2");
-    let (second, third) = (cut(keyspace, 1), cut(keyspace, 2));
+    let later = [cut(keyspace), cut(keyspace)];
+    let mut grant = Acquisition::of_world(keyspace);
+    assert!(grant.poll(Waker::noop()).is_ready());
+    let fourth = Walk::begin(&mut grant, Box::new(Sink(Saved::default())));
+    assert!(fourth.is_none(), "there are {WALKS} bits");
+    drop(grant);
     set(&mut on(keyspace, &[b"k"]), b"k", b"3");
     set(&mut on(keyspace, &[b"k"]), b"k", b"4");
+    finish(keyspace, &walk, &Sink(Arc::clone(&first)));
     assert_eq!(take(&first), [expected(0, b"k", b"1")]);
-    assert_eq!(take(&second), [expected(0, b"k", b"2")]);
-    assert_eq!(take(&third), [expected(0, b"k", b"2")]);
+    for (walk, saved) in later {
+        finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+        assert_eq!(take(&saved), [expected(0, b"k", b"2")]);
+    }
     audit(keyspace);
+}
+
+#[test]
+fn what_is_flushed_is_saved_by_every_walk_and_freed() {
+    let keyspace = keyspace();
+    let keys: [&[u8]; 3] = [b"a", b"b", b"c"];
+    let mut tx = on(keyspace, &keys);
+    keys.iter().for_each(|key| _ = set(&mut tx, key, b"before"));
+    drop(tx);
+    let walks = [cut(keyspace), cut(keyspace)];
+    set(&mut on(keyspace, &keys), b"a", b"after");
+    set(&mut on(keyspace, &[b"d"]), b"d", b"after");
+    assert_eq!(world(keyspace, OPTIONS).flush_all().unwrap(), 4);
+    set(&mut on(keyspace, &keys), b"b", b"again");
+    for (walk, saved) in walks {
+        finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+        let mut saved = take(&saved);
+        saved.sort();
+        assert_eq!(saved, keys.map(|key| expected(0, key, b"before")));
+    }
+    audit(keyspace);
+    world(keyspace, OPTIONS).flush_all().unwrap();
+    assert_eq!(live_blocks::count(), 0);
+}
+
+#[test]
+fn databases_keep_the_names_of_the_cut() {
+    let keyspace = keyspace();
+    set(&mut on(keyspace, &[b"k"]), b"k", b"in 0");
+    world(keyspace, OPTIONS).swap_databases(0, 2).unwrap();
+    let (walk, saved) = cut(keyspace);
+    world(keyspace, OPTIONS).swap_databases(2, 1).unwrap();
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+    let saved = take(&saved);
+    assert_eq!(saved, [expected(0, b"k", b"in 0")]);
+    assert_eq!(walk.name(0), 2);
+}
+
+#[test]
+fn a_walk_that_is_given_up_leaves_no_trace() {
+    let keyspace = keyspace();
+    let keys: [&[u8]; 2] = [b"a", b"b"];
+    keys.iter().for_each(|key| _ = set(&mut on(keyspace, &keys), key, b"1"));
+    let (walk, saved) = cut(keyspace);
+    set(&mut on(keyspace, &keys), b"a", b"2");
+    for _ in 0..5 {
+        walk.next_partition();
+    }
+    walk.give_up();
+    world(keyspace, OPTIONS).flush_all().unwrap();
+    set(&mut on(keyspace, &keys), b"b", b"3");
+    walk.start_over();
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+    assert_eq!(take(&saved), [expected(0, b"a", b"1")]);
+    audit(keyspace);
+    let (walk, saved) = cut(keyspace);
+    finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
+    assert_eq!(take(&saved), [expected(0, b"b", b"3")], "its bit is as good as new");
+}
+
+#[test]
+fn a_partition_may_change_in_any_way_between_two_steps() {
+    let keyspace = keyspace();
+    let partition = keyspace.locate(b"key:0").partition;
+    let keys = (0..).map(|number| format!("key:{number}").into_bytes());
+    let here = keys.filter(|key| keyspace.locate(key).partition == partition);
+    let keys: Vec<Vec<u8>> = here.take(40).collect();
+    let mut model = HashMap::new();
+    for (number, key) in keys.iter().enumerate() {
+        set(&mut on(keyspace, &[key]), key, number.to_string().as_bytes());
+        model.insert(key.clone(), number.to_string().into_bytes());
+    }
+    let (walk, saved) = cut(keyspace);
+    while walk.next_partition() != Some(partition) {}
+    let (mut from, mut step) = (Some((0, 0)), 0);
+    while let Some(place) = from {
+        let mut tx = on(keyspace, &[&keys[0]]);
+        step += 1;
+        // The table grows, shrinks, and loses entries on both sides of the cursor.
+        set(&mut tx, &keys[step * 7 % keys.len()], b"changed");
+        tx.delete(&keys[step * 11 % keys.len()]).unwrap();
+        from = walk.visit(&tx.grant, partition, place, 1, |database, entry| {
+            Sink(Arc::clone(&saved)).save(database, entry);
+        });
+    }
+    let saved = take(&saved);
+    assert_eq!(saved.len(), model.len(), "each exactly once");
+    let saved: HashMap<_, _> = saved.into_iter().map(|(_, key, value)| (key, value)).collect();
+    assert_eq!(saved, model);
 }
