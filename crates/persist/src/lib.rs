@@ -7,8 +7,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aof;
 pub mod contents;
 pub mod dump;
 pub mod functions;
 pub mod lzf;
 pub mod rdb;
+pub mod storage;

@@ -1,0 +1,179 @@
+//! The disk, as far as snapshots and journals need one.
+//!
+//! Invariant: nothing else in this room and nothing that keeps data on disk touches a file but
+//! through here, so that a simulated disk can stand in for the real one.
+
+#[cfg(any(test, feature = "simulated"))]
+pub mod simulated;
+mod window;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+pub(crate) use window::Window;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// To be read from its beginning.
+    Read,
+    /// To be written anew; what was there is gone.
+    Create,
+    /// To be written at its end; it is made where there is none.
+    Append,
+}
+
+/// Where files lie.
+pub trait Storage: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>>;
+
+    /// Gives a file another name, in the place of whatever had it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no order.
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Makes a directory; that there is one already is no error.
+    fn make_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes what happened to the names in a directory outlive a crash.
+    fn sync_directory(&self, path: &Path) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait File: Send {
+    /// Reads on; 0 at the end.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes on, maybe not all of it; see [`write_all`].
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes over what is there, all of it.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes what was written outlive a crash.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the file off; what is written next to a file that was opened to append follows there.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// How long the file is.
+    fn length(&self) -> io::Result<u64>;
+}
+
+/// Writes all bytes; after an error any number of them may be written.
+pub fn write_all(file: &mut dyn File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads until the buffer is full or the file ends; how many bytes came.
+pub fn read_full(file: &mut dyn File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// All that a file holds.
+pub fn read_whole(storage: &dyn Storage, path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = storage.open(path, How::Read)?;
+    let mut bytes = Vec::new();
+    loop {
+        let filled = bytes.len();
+        bytes.resize(filled + READ_STEP, 0);
+        let count = read_full(&mut *file, &mut bytes[filled..])?;
+        bytes.truncate(filled + count);
+        if count < READ_STEP {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Bytes that are read at once.
+const READ_STEP: usize = 64 * 1024;
+
+/// The real disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Storage for Disk {
+    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        match how {
+            How::Read => options.read(true),
+            How::Create => options.write(true).create(true).truncate(true),
+            How::Append => options.append(true).create(true),
+        };
+        Ok(Box::new(options.open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            result => result,
+        }
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+}
+
+impl File for fs::File {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Read::read(self, buffer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Write::write(self, bytes)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write_all_at(bytes, offset)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+}

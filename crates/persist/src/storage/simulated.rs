@@ -1,0 +1,444 @@
+//! A disk in memory that fails and crashes as it is told to; for tests.
+//!
+//! A crash keeps what was synced. Of what was written to a file since, it keeps some beginning,
+//! maybe torn in the middle of a write; of what happened to the names in a directory since, it
+//! keeps the first few steps. Which, a seed decides.
+//!
+//! Invariant: what was synced before a crash is there after it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::random::Random;
+
+use super::{File, How, Storage};
+
+/// A disk; its clones are the same one.
+#[derive(Clone, Default)]
+pub struct Disk {
+    state: Arc<Mutex<State>>,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The call fails with this number of an error and changes nothing.
+    Error(i32),
+    /// A write takes half of the bytes; what is no write fails for want of space.
+    Short,
+}
+
+/// For want of space, as the system counts errors.
+const NO_SPACE: i32 = 28;
+
+/// No such file.
+const NOT_FOUND: i32 = 2;
+
+#[derive(Default)]
+struct State {
+    /// The names as they are.
+    names: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+    /// The names as a crash leaves them at least.
+    synced_names: BTreeMap<PathBuf, Arc<Mutex<Content>>>,
+    /// What happened to names since they were synced.
+    steps: Vec<Step>,
+    directories: Vec<PathBuf>,
+    calls: u64,
+    fault: Option<Planned>,
+    crashes: u64,
+}
+
+/// A fault to come.
+#[derive(Clone, Copy)]
+struct Planned {
+    at: u64,
+    fault: Fault,
+    lasts: bool,
+}
+
+/// What happened to a name.
+#[derive(Clone)]
+enum Step {
+    Made(PathBuf, Arc<Mutex<Content>>),
+    Renamed(PathBuf, PathBuf),
+    Removed(PathBuf),
+}
+
+impl Step {
+    /// Whether a sync of this directory makes it last.
+    fn is_in(&self, directory: &Path) -> bool {
+        let (Self::Made(path, _) | Self::Renamed(_, path) | Self::Removed(path)) = self;
+        path.parent() == Some(directory)
+    }
+
+    fn apply(&self, names: &mut BTreeMap<PathBuf, Arc<Mutex<Content>>>) {
+        match self {
+            Self::Made(path, content) => _ = names.insert(path.clone(), Arc::clone(content)),
+            Self::Renamed(from, to) => {
+                if let Some(content) = names.remove(from) {
+                    names.insert(to.clone(), content);
+                }
+            }
+            Self::Removed(path) => _ = names.remove(path),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Content {
+    bytes: Vec<u8>,
+    synced: Vec<u8>,
+    /// What was written since the last sync.
+    writes: Vec<Write>,
+}
+
+/// A change of a file that a crash may undo or tear.
+enum Write {
+    At(usize, Vec<u8>),
+    Cut(usize),
+}
+
+impl Write {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::At(offset, new) => {
+                let end = offset + new.len();
+                bytes.resize(bytes.len().max(end), 0);
+                bytes[*offset..end].copy_from_slice(new);
+            }
+            Self::Cut(length) => bytes.resize(*length, 0),
+        }
+    }
+}
+
+impl Content {
+    fn change(&mut self, write: Write) {
+        write.apply(&mut self.bytes);
+        self.writes.push(write);
+    }
+
+    /// What a crash leaves.
+    fn crash(&mut self, random: &mut Random) {
+        let mut kept = std::mem::take(&mut self.synced);
+        let writes = std::mem::take(&mut self.writes);
+        let whole = below(random, writes.len() + 1);
+        for write in &writes[..whole] {
+            write.apply(&mut kept);
+        }
+        if let Some(Write::At(offset, bytes)) = writes.get(whole) {
+            let torn = bytes[..below(random, bytes.len() + 1)].to_vec();
+            Write::At(*offset, torn).apply(&mut kept);
+        }
+        self.bytes.clone_from(&kept);
+        self.synced = kept;
+    }
+}
+
+/// A number below a bound that is not 0.
+fn below(random: &mut Random, bound: usize) -> usize {
+    random.below(bound as u64) as usize
+}
+
+impl Disk {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many calls there were.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Has the call with this number (0 is the first of all) fail.
+    pub fn fail_at(&self, call: u64, fault: Fault) {
+        self.state().fault = Some(Planned { at: call, fault, lasts: false });
+    }
+
+    /// Has all calls from this one on fail until [`heal`](Self::heal).
+    pub fn fail_from(&self, call: u64, fault: Fault) {
+        self.state().fault = Some(Planned { at: call, fault, lasts: true });
+    }
+
+    /// Has no call fail any more.
+    pub fn heal(&self) {
+        self.state().fault = None;
+    }
+
+    /// Loses what a crash loses. Files that are open fail from now on.
+    pub fn crash(&self, seed: u64) {
+        let mut random = Random::from_seed(seed);
+        let mut state = self.state();
+        state.crashes += 1;
+        let steps = std::mem::take(&mut state.steps);
+        let mut names = std::mem::take(&mut state.synced_names);
+        for step in &steps[..below(&mut random, steps.len() + 1)] {
+            step.apply(&mut names);
+        }
+        for content in names.values() {
+            lock(content).crash(&mut random);
+        }
+        state.synced_names.clone_from(&names);
+        state.names = names;
+    }
+
+    /// Puts a file on the disk, synced.
+    pub fn put(&self, path: &Path, bytes: &[u8]) {
+        let content = Content { bytes: bytes.to_vec(), synced: bytes.to_vec(), writes: Vec::new() };
+        let content = Arc::new(Mutex::new(content));
+        let mut state = self.state();
+        state.names.insert(path.to_owned(), Arc::clone(&content));
+        state.synced_names.insert(path.to_owned(), content);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no critical section here panics")
+    }
+
+    /// Counts a call, and fails it if that is its turn.
+    fn call(&self) -> io::Result<MutexGuard<'_, State>> {
+        match self.count() {
+            (_, Some(Fault::Error(number))) => Err(io::Error::from_raw_os_error(number)),
+            (_, Some(Fault::Short)) => Err(io::Error::from_raw_os_error(NO_SPACE)),
+            (state, None) => Ok(state),
+        }
+    }
+
+    fn count(&self) -> (MutexGuard<'_, State>, Option<Fault>) {
+        let mut state = self.state();
+        let call = state.calls;
+        state.calls += 1;
+        let is_due = |planned: &Planned| {
+            if planned.lasts { call >= planned.at } else { call == planned.at }
+        };
+        let fault = state.fault.filter(is_due).map(|planned| planned.fault);
+        (state, fault)
+    }
+}
+
+fn lock(content: &Mutex<Content>) -> MutexGuard<'_, Content> {
+    content.lock().expect("no critical section here panics")
+}
+
+impl Storage for Disk {
+    fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>> {
+        let mut state = self.call()?;
+        let found = state.names.get(path).map(Arc::clone);
+        let content = match (found, how) {
+            (None, How::Read) => return Err(io::Error::from_raw_os_error(NOT_FOUND)),
+            (None, _) => {
+                let parent = path.parent().unwrap_or(Path::new(""));
+                let is_root = matches!(parent.to_str(), Some("" | "/" | "."));
+                if !is_root && !state.directories.iter().any(|known| known == parent) {
+                    return Err(io::Error::from_raw_os_error(NOT_FOUND));
+                }
+                let content = Arc::new(Mutex::default());
+                state.names.insert(path.to_owned(), Arc::clone(&content));
+                state.steps.push(Step::Made(path.to_owned(), Arc::clone(&content)));
+                content
+            }
+            (Some(content), _) => content,
+        };
+        if how == How::Create {
+            lock(&content).change(Write::Cut(0));
+        }
+        let crashes = state.crashes;
+        drop(state);
+        Ok(Box::new(Handle { disk: self.clone(), content, place: 0, how, crashes }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.call()?;
+        if !state.names.contains_key(from) {
+            return Err(io::Error::from_raw_os_error(NOT_FOUND));
+        }
+        let step = Step::Renamed(from.to_owned(), to.to_owned());
+        step.apply(&mut state.names);
+        state.steps.push(step);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.call()?;
+        if state.names.remove(path).is_none() {
+            return Err(io::Error::from_raw_os_error(NOT_FOUND));
+        }
+        state.steps.push(Step::Removed(path.to_owned()));
+        Ok(())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        let state = self.call()?;
+        let inside = state.names.keys().filter(|path| path.parent() == Some(directory));
+        Ok(inside.filter_map(|path| path.file_name()).map(OsString::from).collect())
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.call()?;
+        if !state.directories.iter().any(|known| known == path) {
+            state.directories.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    fn sync_directory(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.call()?;
+        let steps = std::mem::take(&mut state.steps);
+        let (done, open) = steps.into_iter().partition::<Vec<_>, _>(|step| step.is_in(path));
+        for step in done {
+            step.apply(&mut state.synced_names);
+        }
+        state.steps = open;
+        Ok(())
+    }
+}
+
+/// An open file.
+struct Handle {
+    disk: Disk,
+    content: Arc<Mutex<Content>>,
+    /// Where it is read or written next, but at the end where it was opened to append.
+    place: usize,
+    how: How,
+    /// How many crashes there had been when it was opened.
+    crashes: u64,
+}
+
+impl Handle {
+    /// The content for a call that may fail whole.
+    fn content(&self) -> io::Result<MutexGuard<'_, Content>> {
+        let state = self.disk.call()?;
+        self.check(&state)?;
+        drop(state);
+        Ok(lock(&self.content))
+    }
+
+    /// What was open in a crash is not open any more.
+    fn check(&self, state: &State) -> io::Result<()> {
+        let is_open = state.crashes == self.crashes;
+        is_open.then_some(()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl File for Handle {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let content = self.content()?;
+        let rest = content.bytes.get(self.place..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
+        drop(content);
+        self.place += count;
+        Ok(count)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (state, fault) = self.disk.count();
+        self.check(&state)?;
+        drop(state);
+        let count = match fault {
+            Some(Fault::Error(number)) => return Err(io::Error::from_raw_os_error(number)),
+            Some(Fault::Short) if bytes.len() < 2 => {
+                return Err(io::Error::from_raw_os_error(NO_SPACE));
+            }
+            Some(Fault::Short) => bytes.len() / 2,
+            None => bytes.len(),
+        };
+        let mut content = lock(&self.content);
+        let place = if self.how == How::Append { content.bytes.len() } else { self.place };
+        content.change(Write::At(place, bytes[..count].to_vec()));
+        self.place = place + count;
+        Ok(count)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.content()?.change(Write::At(offset as usize, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut content = self.content()?;
+        let Content { bytes, synced, writes } = &mut *content;
+        synced.clone_from(bytes);
+        writes.clear();
+        Ok(())
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.content()?.change(Write::Cut(length as usize));
+        Ok(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.content()?.bytes.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::{Disk, Fault};
+    use crate::storage::{How, Storage, read_whole, write_all};
+
+    #[test]
+    fn a_crash_keeps_what_was_synced_and_some_beginning_of_the_rest() {
+        let path = Path::new("file");
+        let mut lengths = [false; 13];
+        for seed in 0..200 {
+            let disk = Disk::new();
+            let mut file = disk.open(path, How::Create).unwrap();
+            write_all(&mut *file, b"safe").unwrap();
+            file.sync().unwrap();
+            disk.sync_directory(Path::new("")).unwrap();
+            write_all(&mut *file, b"torn").unwrap();
+            write_all(&mut *file, b"gone").unwrap();
+            disk.crash(seed);
+            assert!(file.write(b"x").is_err(), "the process is gone");
+            let left = read_whole(&disk, path).unwrap();
+            assert!(b"safetorngone".starts_with(&left) && left.len() >= 4, "{left:?}");
+            lengths[left.len()] = true;
+        }
+        assert_eq!(lengths.iter().filter(|seen| **seen).count(), 9, "every crash is possible");
+    }
+
+    #[test]
+    fn names_come_and_go_in_their_order() {
+        let (old, new, directory) = (Path::new("d/old"), Path::new("d/new"), Path::new("d"));
+        let mut outcomes = std::collections::BTreeSet::new();
+        for seed in 0..100 {
+            let disk = Disk::new();
+            disk.make_directory(directory).unwrap();
+            disk.put(old, b"1");
+            disk.rename(old, new).unwrap();
+            disk.remove(new).unwrap();
+            disk.crash(seed);
+            let mut names = disk.list(directory).unwrap();
+            names.sort();
+            outcomes.insert(names);
+        }
+        let expected = [vec![], vec![OsString::from("new")], vec!["old".into()]];
+        assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn calls_fail_when_they_are_told_to() {
+        let disk = Disk::new();
+        disk.fail_at(1, Fault::Error(5));
+        let mut file = disk.open(Path::new("file"), How::Append).unwrap();
+        assert_eq!(file.write(b"ab").unwrap_err().raw_os_error(), Some(5));
+        disk.fail_at(2, Fault::Short);
+        assert_eq!(file.write(b"ab").unwrap(), 1);
+        disk.fail_from(3, Fault::Error(28));
+        assert!(file.sync().is_err() && file.write(b"x").is_err());
+        disk.heal();
+        file.sync().unwrap();
+        assert_eq!(disk.calls(), 6);
+        assert_eq!(read_whole(&disk, Path::new("file")).unwrap(), b"a");
+    }
+}
