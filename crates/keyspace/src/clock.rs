@@ -20,8 +20,9 @@ const INITIAL_FREQUENCY: u32 = 5;
 const SECONDS_MASK: i64 = 0xff_ffff;
 const MINUTES_MASK: i64 = 0xffff;
 
-/// How accesses are noted during one transaction.
-pub(crate) struct AccessClock {
+/// How accesses are noted, and read, at one time.
+#[derive(Clone, Debug)]
+pub struct AccessClock {
     by_frequency: bool,
     log_factor: u32,
     decay_minutes: u32,
@@ -31,8 +32,10 @@ pub(crate) struct AccessClock {
 }
 
 impl AccessClock {
+    /// As the settings are, at this time.
     #[inline]
-    pub(crate) fn new(settings: &Settings, now: UnixMillis) -> Self {
+    #[must_use]
+    pub fn new(settings: &Settings, now: UnixMillis) -> Self {
         Self {
             by_frequency: settings.access_policy.load(Ordering::Relaxed) != 0,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
@@ -42,13 +45,16 @@ impl AccessClock {
         }
     }
 
-    pub(crate) fn by_frequency(&self) -> bool {
+    /// Whether accesses are counted, and their time is not known.
+    #[must_use]
+    pub fn by_frequency(&self) -> bool {
         self.by_frequency
     }
 
     /// The clock of a key that is made now.
     #[inline]
-    pub(crate) fn fresh(&self) -> u32 {
+    #[must_use]
+    pub fn fresh(&self) -> u32 {
         if self.by_frequency { self.minutes() << 8 | INITIAL_FREQUENCY } else { self.seconds() }
     }
 
@@ -62,24 +68,28 @@ impl AccessClock {
     }
 
     /// Seconds since the last access.
-    pub(crate) fn idle_seconds(&self, clock: u32) -> u32 {
+    #[must_use]
+    pub fn idle_seconds(&self, clock: u32) -> u32 {
         self.seconds().wrapping_sub(clock) & SECONDS_MASK as u32
     }
 
     /// The access counter, decayed to now.
-    pub(crate) fn frequency(&self, clock: u32) -> u32 {
+    #[must_use]
+    pub fn frequency(&self, clock: u32) -> u32 {
         let elapsed = self.minutes().wrapping_sub(clock >> 8) & MINUTES_MASK as u32;
         let periods = elapsed.checked_div(self.decay_minutes).unwrap_or(0);
         (clock & 0xff).saturating_sub(periods)
     }
 
     /// The clock of a key restored with a known idle time.
-    pub(crate) fn with_idle_seconds(&self, idle: u64) -> u32 {
+    #[must_use]
+    pub fn with_idle_seconds(&self, idle: u64) -> u32 {
         ((self.now / 1000 - idle as i64) & SECONDS_MASK) as u32
     }
 
     /// The clock of a key restored with a known frequency.
-    pub(crate) fn with_frequency(&self, frequency: u8) -> u32 {
+    #[must_use]
+    pub fn with_frequency(&self, frequency: u8) -> u32 {
         self.minutes() << 8 | u32::from(frequency)
     }
 

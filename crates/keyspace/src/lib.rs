@@ -24,6 +24,7 @@ mod walk;
 mod watch;
 mod world;
 
+pub use clock::AccessClock;
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use entry::{

@@ -15,7 +15,7 @@ use base::time::UnixMillis;
 use keyspace::{EntryBox, EntryRef};
 
 use crate::rdb::value::{Limits, Value, ValueRef};
-use crate::rdb::{Malformed, Reader, ValueType, is_readable};
+use crate::rdb::{Malformed, Reader, ValueType, Writer, is_readable};
 
 /// Why a payload gives no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,17 +37,18 @@ impl From<Malformed> for RestoreError {
 pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
     let value = ValueRef::of(entry);
     let value_type = value.value_type();
-    let mut payload = vec![value_type.byte()];
-    value.write(&mut payload);
-    seal(&mut payload, value_type.version());
-    payload
+    let mut out = Writer::new(true);
+    out.push(value_type.byte());
+    value.write(&mut out);
+    seal(out.into_bytes(), value_type.version())
 }
 
-/// Ends a payload with its version and the checksum of it all.
-pub(crate) fn seal(payload: &mut Vec<u8>, version: u16) {
-    payload.extend_from_slice(&version.to_le_bytes());
-    let sum = crc64(0, payload);
-    payload.extend_from_slice(&sum.to_le_bytes());
+/// Content with its version and the checksum of it all.
+pub(crate) fn seal(mut content: Vec<u8>, version: u16) -> Vec<u8> {
+    content.extend_from_slice(&version.to_le_bytes());
+    let sum = crc64(0, &content);
+    content.extend_from_slice(&sum.to_le_bytes());
+    content
 }
 
 /// An entry with the value of a payload.

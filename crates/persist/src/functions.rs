@@ -7,24 +7,21 @@
 //! Invariant: a payload restores to the codes it was made from, in their order, or to none.
 
 use crate::dump::{RestoreError, seal, unseal};
+use crate::rdb::file::LIBRARY;
 use crate::rdb::string::{read_string, write_bytes};
-use crate::rdb::{Malformed, Reader};
-
-/// Begins a library in a snapshot, too.
-const LIBRARY: u8 = 245;
+use crate::rdb::{Malformed, Reader, Writer};
 
 /// The oldest format that has libraries, so that every server that knows them reads this.
 const VERSION: u16 = 10;
 
 /// The payload of libraries.
 pub fn dump<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
-    let mut payload = Vec::new();
+    let mut out = Writer::new(true);
     for code in codes {
-        payload.push(LIBRARY);
-        write_bytes(&mut payload, code);
+        out.push(LIBRARY);
+        write_bytes(&mut out, code);
     }
-    seal(&mut payload, VERSION);
-    payload
+    seal(out.into_bytes(), VERSION)
 }
 
 /// The codes of a payload.

@@ -6,8 +6,9 @@
 //!  111ooooo llllllll oooooooo           l + 9 bytes, copied from o + 1 bytes back
 //! ```
 //!
-//! Invariants: decompression takes memory only as bytes come out, and 3 bytes in give at most 264
-//! out; compression gives only what is at least four bytes shorter, and the same for the same.
+//! Invariants: decompression takes memory only as bytes come out, but for a little at first, and 3
+//! bytes in give at most 264 out; compression gives only what is at least four bytes shorter, and
+//! the same for the same, whatever was compressed before.
 
 /// Literal bytes that one control byte announces.
 const LITERALS_MAX: usize = 32;
@@ -17,6 +18,10 @@ const DISTANCE_MAX: usize = 1 << 13;
 const COPY_MIN: usize = 3;
 /// The longest copy.
 const COPY_MAX: usize = LONG_COPY + u8::MAX as usize;
+/// Bytes that one packed byte gives at most.
+const YIELD_MAX: usize = COPY_MAX / 3;
+/// Bytes that are taken before any came out.
+const TRUSTED_MAX: usize = 64 * 1024;
 /// From this length on a copy takes a byte more.
 const LONG_COPY: usize = 9;
 
@@ -27,7 +32,9 @@ const IMPATIENCE: usize = 64;
 /// Restores `length` bytes; `None` if the packed bytes give more, fewer, or are no LZF.
 #[must_use]
 pub fn decompress(mut packed: &[u8], length: usize) -> Option<Vec<u8>> {
-    let mut out: Vec<u8> = Vec::new();
+    // What the packed bytes can give at most, and no more than a little of that on trust.
+    let trusted = length.min(packed.len().saturating_mul(YIELD_MAX)).min(TRUSTED_MAX);
+    let mut out: Vec<u8> = Vec::with_capacity(trusted);
     while let Some((&control, rest)) = packed.split_first() {
         let (high, low) = (usize::from(control >> 5), usize::from(control & 0x1f));
         let room = length - out.len();
@@ -55,31 +62,43 @@ pub fn decompress(mut packed: &[u8], length: usize) -> Option<Vec<u8>> {
     (out.len() == length).then_some(out)
 }
 
-/// Packs bytes; `None` if that does not save four of them.
-#[must_use]
-pub fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
-    let limit = bytes.len().checked_sub(4)?;
-    u32::try_from(bytes.len()).ok()?;
-    let mut seen = Seen::new(bytes.len());
-    let mut out = Vec::new();
-    let (mut at, mut literals_from) = (0, 0);
-    while let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<COPY_MIN>) {
-        let earlier = seen.replace(*head, at);
-        let earlier = earlier.filter(|&earlier| {
-            at - earlier <= DISTANCE_MAX && bytes[earlier..earlier + COPY_MIN] == *head
-        });
-        let Some(earlier) = earlier else {
-            at += 1 + (at - literals_from) / IMPATIENCE;
-            continue;
-        };
-        let count = common(&bytes[earlier..], &bytes[at..]);
-        push_literals(&mut out, &bytes[literals_from..at]);
-        push_copy(&mut out, at - earlier, count);
-        at += count;
-        literals_from = at;
+/// Packs one string after the other.
+#[derive(Debug, Default)]
+pub struct Packer {
+    seen: Seen,
+    out: Vec<u8>,
+}
+
+impl Packer {
+    /// Packs bytes; `None` if that does not save four of them.
+    pub fn pack(&mut self, bytes: &[u8]) -> Option<&[u8]> {
+        let limit = bytes.len().checked_sub(4)?;
+        u32::try_from(bytes.len()).ok()?;
+        self.seen.begin(bytes.len());
+        self.out.clear();
+        let (mut at, mut literals_from) = (0, 0);
+        while let Some(head) = bytes.get(at..).and_then(<[u8]>::first_chunk::<COPY_MIN>) {
+            let earlier = self.seen.replace(*head, at);
+            let earlier = earlier.filter(|&earlier| {
+                at - earlier <= DISTANCE_MAX && bytes[earlier..earlier + COPY_MIN] == *head
+            });
+            let Some(earlier) = earlier else {
+                at += 1 + (at - literals_from) / IMPATIENCE;
+                continue;
+            };
+            let count = common(&bytes[earlier..], &bytes[at..]);
+            push_literals(&mut self.out, &bytes[literals_from..at]);
+            push_copy(&mut self.out, at - earlier, count);
+            at += count;
+            literals_from = at;
+        }
+        // What is hardly any shorter need not be copied first.
+        if self.out.len() + bytes.len() - literals_from > limit {
+            return None;
+        }
+        push_literals(&mut self.out, &bytes[literals_from..]);
+        (self.out.len() <= limit).then_some(&self.out)
     }
-    push_literals(&mut out, &bytes[literals_from..]);
-    (out.len() <= limit).then_some(out)
 }
 
 /// A count that has to fit the room.
@@ -98,17 +117,33 @@ fn repeat(out: &mut Vec<u8>, from: usize, mut count: usize) {
 }
 
 /// Where the three bytes that hash alike were seen last.
+#[derive(Debug, Default)]
 struct Seen {
-    /// Positions plus one; 0 where nothing was seen.
+    /// Positions counted through all strings, the first of a string being its `base`; what is
+    /// below that was seen in an earlier one.
     positions: Vec<u32>,
+    base: u32,
+    /// Bytes of the string.
+    len: u32,
     shift: u32,
 }
 
 impl Seen {
-    /// A table that fits the input, so that short strings do not clear a large one.
-    fn new(input: usize) -> Self {
+    /// Forgets everything and takes as much of the table as fits the input, so that short strings
+    /// stay in little memory.
+    fn begin(&mut self, input: usize) {
         let slots = input.next_power_of_two().clamp(1 << 10, 1 << 14);
-        Self { positions: vec![0; slots], shift: u32::BITS - slots.trailing_zeros() }
+        self.shift = u32::BITS - slots.trailing_zeros();
+        // Position 0 is nobody's, so that a new table has seen nothing.
+        let base = self.base.max(1).checked_add(self.len);
+        self.len = input as u32;
+        self.base = base.filter(|base| base.checked_add(self.len).is_some()).unwrap_or_else(|| {
+            self.positions.clear();
+            1
+        });
+        if self.positions.len() < slots {
+            self.positions.resize(slots, 0);
+        }
     }
 
     /// Notes where bytes are and gives where their like was before.
@@ -116,15 +151,26 @@ impl Seen {
         // Knuth's multiplicative hash.
         let hash = u32::from_le_bytes([a, b, c, 0]).wrapping_mul(2_654_435_769);
         let slot = &mut self.positions[(hash >> self.shift) as usize];
-        let earlier = std::mem::replace(slot, at as u32 + 1);
-        earlier.checked_sub(1).map(|earlier| earlier as usize)
+        let earlier = std::mem::replace(slot, self.base + at as u32);
+        earlier.checked_sub(self.base).map(|earlier| earlier as usize)
     }
 }
 
 /// How many bytes two places have in common, as far as a copy goes.
 fn common(earlier: &[u8], later: &[u8]) -> usize {
-    let pairs = earlier.iter().zip(later).take(COPY_MAX);
-    pairs.take_while(|(one, other)| one == other).count()
+    let most = later.len().min(COPY_MAX);
+    let (earlier, later) = (&earlier[..most], &later[..most]);
+    let words = earlier.as_chunks::<8>().0.iter().zip(later.as_chunks::<8>().0);
+    let mut alike = 0;
+    for (one, other) in words {
+        let difference = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*other);
+        if difference != 0 {
+            return alike + difference.trailing_zeros() as usize / 8;
+        }
+        alike += 8;
+    }
+    let rest = earlier[alike..].iter().zip(&later[alike..]);
+    alike + rest.take_while(|(one, other)| one == other).count()
 }
 
 fn push_literals(out: &mut Vec<u8>, literals: &[u8]) {
@@ -147,7 +193,11 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_oneof};
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{compress, decompress};
+    use super::{Packer, decompress};
+
+    fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
+        Packer::default().pack(bytes).map(<[u8]>::to_vec)
+    }
 
     #[test]
     fn what_repeats_shrinks() {
@@ -201,6 +251,19 @@ mod tests {
                 prop_assert!(packed.len() + 4 <= bytes.len());
                 prop_assert_eq!(decompress(&packed, bytes.len()), Some(bytes));
             }
+        }
+
+        #[test]
+        fn what_was_packed_before_does_not_matter(
+            strings in prop::collection::vec(repetitive(), 2..6)
+        ) {
+            let mut packer = Packer::default();
+            for string in strings.iter().chain(&strings) {
+                prop_assert_eq!(packer.pack(string).map(<[u8]>::to_vec), compress(string));
+            }
+            // As after four gigabytes.
+            packer.seen.base = u32::MAX - 5;
+            prop_assert_eq!(packer.pack(&strings[0]).map(<[u8]>::to_vec), compress(&strings[0]));
         }
 
         #[test]

@@ -11,7 +11,7 @@ use structs::array::{Array, ArrayRef, INDEX_MAX};
 
 use super::length::{read_length, write_length};
 use super::string::{read_string, write_member};
-use super::{Malformed, Reader, ValueType};
+use super::{Malformed, Reader, ValueType, Writer};
 
 /// How an array is written.
 #[must_use]
@@ -20,7 +20,7 @@ pub fn value_type(_: ArrayRef<'_>) -> ValueType {
 }
 
 /// Appends an array.
-pub fn write(out: &mut Vec<u8>, array: ArrayRef<'_>) {
+pub fn write(out: &mut Writer, array: ArrayRef<'_>) {
     write_length(out, array.count());
     write_length(out, array.next());
     write_length(out, array.ring());
@@ -58,7 +58,7 @@ mod tests {
     use structs::members::Text;
 
     use super::{read, write};
-    use crate::rdb::{Malformed, Reader};
+    use crate::rdb::{Malformed, Reader, Writer};
 
     type Contents = (u64, u64, Vec<(u64, Vec<u8>)>);
 
@@ -66,6 +66,12 @@ mod tests {
         let array = array.borrow();
         let elements = array.items(0..=INDEX_MAX).map(|(index, text)| (index, text.to_vec()));
         (array.next(), array.ring(), elements.collect())
+    }
+
+    fn written(array: &Array) -> Vec<u8> {
+        let mut out = Writer::new(true);
+        write(&mut out, array.borrow());
+        out.into_bytes()
     }
 
     fn read_all(bytes: &[u8]) -> Result<Contents, Malformed> {
@@ -80,8 +86,7 @@ mod tests {
         array.set(1, Text::Bytes(b"a"));
         array.set(3, Text::Integer(5));
         array.set_state(4, 9);
-        let mut bytes = Vec::new();
-        write(&mut bytes, array.borrow());
+        let bytes = written(&array);
         assert_eq!(bytes, b"\x02\x04\x09\x01\x01a\x01\xc0\x05");
         assert_eq!(read_all(&bytes), Ok((4, 9, vec![(1, b"a".to_vec()), (3, b"5".to_vec())])));
         for end in 0..bytes.len() {
@@ -123,8 +128,7 @@ mod tests {
                 array.set((*index).min(INDEX_MAX), Text::Bytes(element));
             }
             array.set_state(next, ring);
-            let mut bytes = Vec::new();
-            write(&mut bytes, array.borrow());
+            let bytes = written(&array);
             prop_assert_eq!(read_all(&bytes), Ok(contents(&array)));
         }
     }

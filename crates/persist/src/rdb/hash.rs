@@ -21,7 +21,7 @@ use super::length::{read_length, write_length};
 use super::string::{read_string, write_bytes, write_member};
 use super::ziplist::Ziplist;
 use super::zipmap::Zipmap;
-use super::{DEADLINE_MAX, Malformed, Reader, ValueType, packed, read_deadline};
+use super::{DEADLINE_MAX, Malformed, Reader, ValueType, Writer, packed, read_deadline};
 
 /// How a hash is written.
 #[must_use]
@@ -37,11 +37,11 @@ pub fn value_type(hash: HashRef<'_>) -> ValueType {
 }
 
 /// Appends a hash.
-pub fn write(out: &mut Vec<u8>, hash: HashRef<'_>) {
+pub fn write(out: &mut Writer, hash: HashRef<'_>) {
     let value_type = value_type(hash);
     let earliest = hash.earliest_deadline();
     if let Some(earliest) = earliest {
-        out.extend_from_slice(&earliest.to_le_bytes());
+        out.extend(&earliest.to_le_bytes());
     }
     match hash {
         HashRef::Packed(packed) if value_type != ValueType::Hash => write_bytes(out, packed.bytes),
@@ -49,7 +49,7 @@ pub fn write(out: &mut Vec<u8>, hash: HashRef<'_>) {
     }
 }
 
-fn write_fields(out: &mut Vec<u8>, hash: HashRef<'_>, earliest: Option<UnixMillis>) {
+fn write_fields(out: &mut Writer, hash: HashRef<'_>, earliest: Option<UnixMillis>) {
     write_length(out, hash.len());
     for MemberRef { member, value, deadline } in hash {
         if let Some(earliest) = earliest {

@@ -8,7 +8,7 @@
 //!  11eeeeee                       no length: a special encoding of a string
 //! ```
 
-use super::{Malformed, Reader};
+use super::{Malformed, Reader, Writer};
 
 const WIDE_32: u8 = 0x80;
 const WIDE_64: u8 = 0x81;
@@ -45,29 +45,29 @@ pub fn read_length(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 }
 
 /// Appends a length in its shortest form.
-pub fn write_length(out: &mut Vec<u8>, length: u64) {
+pub fn write_length(out: &mut Writer, length: u64) {
     if length < 1 << 6 {
         out.push(length as u8);
     } else if length < 1 << 14 {
-        out.extend_from_slice(&(0x4000 | length as u16).to_be_bytes());
+        out.extend(&(0x4000 | length as u16).to_be_bytes());
     } else if let Ok(length) = u32::try_from(length) {
         out.push(WIDE_32);
-        out.extend_from_slice(&length.to_be_bytes());
+        out.extend(&length.to_be_bytes());
     } else {
         out.push(WIDE_64);
-        out.extend_from_slice(&length.to_be_bytes());
+        out.extend(&length.to_be_bytes());
     }
 }
 
 /// Appends the number of a special encoding.
-pub fn write_encoding(out: &mut Vec<u8>, encoding: u8) {
+pub fn write_encoding(out: &mut Writer, encoding: u8) {
     debug_assert!(encoding < 1 << 6, "an encoding has six bits");
     out.push(0xc0 | encoding);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Length, Reader, read_length, read_length_or_encoding, write_length};
+    use super::{Length, Reader, Writer, read_length, read_length_or_encoding, write_length};
     use crate::rdb::Malformed;
 
     #[test]
@@ -82,8 +82,9 @@ mod tests {
             (u64::from(u32::MAX) + 1, 9),
             (u64::MAX, 9),
         ] {
-            let mut out = Vec::new();
+            let mut out = Writer::new(false);
             write_length(&mut out, length);
+            let mut out = out.into_bytes();
             assert_eq!(out.len(), bytes, "{length}");
             let mut reader = Reader::new(&out);
             assert_eq!(read_length(&mut reader), Ok(length));

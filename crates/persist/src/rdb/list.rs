@@ -18,7 +18,7 @@ use structs::packing::{Packed, Packing};
 use super::length::{read_length, write_length};
 use super::string::{read_string, write_bytes, write_member};
 use super::ziplist::Ziplist;
-use super::{Malformed, Reader, ValueType, packed};
+use super::{Malformed, Reader, ValueType, Writer, packed};
 
 /// A node that is one element.
 const PLAIN: u64 = 1;
@@ -36,7 +36,7 @@ pub fn value_type(_: ListRef<'_>) -> ValueType {
 }
 
 /// Appends a list.
-pub fn write(out: &mut Vec<u8>, list: ListRef<'_>) {
+pub fn write(out: &mut Writer, list: ListRef<'_>) {
     if let ListRef::Packed(packed) = list {
         write_length(out, 1);
         write_length(out, PACKED);

@@ -9,6 +9,7 @@
 //! are only claimed.
 
 pub mod array;
+pub mod file;
 pub mod hash;
 pub mod length;
 pub mod list;
@@ -20,12 +21,15 @@ pub mod string;
 #[cfg(test)]
 mod tests;
 pub mod value;
+mod writer;
 mod ziplist;
 mod zipmap;
 
 use std::ops::RangeInclusive;
 
 use base::UnixMillis;
+
+pub use writer::Writer;
 
 /// The format of all that Redis 7.0 can hold: it and everything since reads it.
 const REDIS_7_0: u16 = 10;
@@ -209,8 +213,8 @@ fn read_deadline(reader: &mut Reader<'_>) -> Result<Option<UnixMillis>, Malforme
 }
 
 /// Appends a deadline as eight bytes.
-fn write_deadline(out: &mut Vec<u8>, deadline: Option<UnixMillis>) {
-    out.extend_from_slice(&deadline.unwrap_or(NO_DEADLINE).to_le_bytes());
+fn write_deadline(out: &mut Writer, deadline: Option<UnixMillis>) {
+    out.extend(&deadline.unwrap_or(NO_DEADLINE).to_le_bytes());
 }
 
 /// Takes bytes from the front of a slice.

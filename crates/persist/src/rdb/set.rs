@@ -14,7 +14,7 @@ use structs::set::{LargeSet, Set, SetLimits, SetRef};
 
 use super::length::{read_length, write_length};
 use super::string::{read_string, write_bytes, write_member};
-use super::{Malformed, Reader, ValueType, packed, read_deadline, write_deadline};
+use super::{Malformed, Reader, ValueType, Writer, packed, read_deadline, write_deadline};
 
 /// How a set is written.
 #[must_use]
@@ -27,7 +27,7 @@ pub fn value_type(set: SetRef<'_>) -> ValueType {
 }
 
 /// Appends a set.
-pub fn write(out: &mut Vec<u8>, set: SetRef<'_>) {
+pub fn write(out: &mut Writer, set: SetRef<'_>) {
     let value_type = value_type(set);
     match set {
         SetRef::Packed(packed) if value_type == ValueType::SetIntset => {

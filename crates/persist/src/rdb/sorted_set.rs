@@ -20,7 +20,7 @@ use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
 use super::length::{read_length, write_length};
 use super::string::{Decoded, read_string, write_bytes, write_member};
 use super::ziplist::Ziplist;
-use super::{Malformed, Reader, ValueType, packed, read_deadline, write_deadline};
+use super::{Malformed, Reader, ValueType, Writer, packed, read_deadline, write_deadline};
 
 /// Instead of the length of a score's text: what has none.
 const TEXT_NAN: u8 = 253;
@@ -38,7 +38,7 @@ pub fn value_type(set: SortedSetRef<'_>) -> ValueType {
 }
 
 /// Appends a sorted set.
-pub fn write(out: &mut Vec<u8>, set: SortedSetRef<'_>) {
+pub fn write(out: &mut Writer, set: SortedSetRef<'_>) {
     if let SortedSetRef::Packed(packed) = set {
         write_bytes(out, packed.bytes);
         return;
@@ -47,7 +47,7 @@ pub fn write(out: &mut Vec<u8>, set: SortedSetRef<'_>) {
     write_length(out, set.len());
     for item in set.items_back(0..set.len()) {
         write_member(out, item.member);
-        out.extend_from_slice(&item.score.to_le_bytes());
+        out.extend(&item.score.to_le_bytes());
         if is_timed {
             write_deadline(out, item.deadline);
         }

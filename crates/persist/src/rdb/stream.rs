@@ -30,7 +30,7 @@ use structs::stream::{
 
 use super::length::{read_length, write_length};
 use super::string::{read_string, write_bytes};
-use super::{Malformed, Reader, ValueType};
+use super::{Malformed, Reader, ValueType, Writer};
 
 /// A number that is not known.
 const UNKNOWN: u64 = u64::MAX;
@@ -79,7 +79,7 @@ impl Age {
 }
 
 /// Appends a stream.
-pub fn write(out: &mut Vec<u8>, stream: &Stream) {
+pub fn write(out: &mut Writer, stream: &Stream) {
     let age = Age::of(value_type(stream));
     write_length(out, stream.nodes().count() as u64);
     for node in stream.nodes() {
@@ -101,35 +101,35 @@ pub fn write(out: &mut Vec<u8>, stream: &Stream) {
     }
 }
 
-fn write_group(out: &mut Vec<u8>, group: &Group, age: Age) {
+fn write_group(out: &mut Writer, group: &Group, age: Age) {
     write_id(out, group.last_id);
     write_length(out, group.entries_read.unwrap_or(UNKNOWN));
     write_length(out, group.pending_count());
     for pending in group.pending_from(EntryId::MIN) {
-        out.extend_from_slice(&bytes_of(pending.id));
-        out.extend_from_slice(&pending.delivered_at.to_le_bytes());
+        out.extend(&bytes_of(pending.id));
+        out.extend(&pending.delivered_at.to_le_bytes());
         write_length(out, pending.deliveries);
     }
     write_length(out, group.consumers().len() as u64);
     for (name, consumer) in group.consumers() {
         write_bytes(out, name);
-        out.extend_from_slice(&consumer.seen_at.to_le_bytes());
+        out.extend(&consumer.seen_at.to_le_bytes());
         if age >= Age::Redis72 {
-            out.extend_from_slice(&consumer.active_at.unwrap_or(NEVER).to_le_bytes());
+            out.extend(&consumer.active_at.unwrap_or(NEVER).to_le_bytes());
         }
         write_length(out, consumer.pending_count());
-        consumer.owned_from(EntryId::MIN).for_each(|id| out.extend_from_slice(&bytes_of(id)));
+        consumer.owned_from(EntryId::MIN).for_each(|id| out.extend(&bytes_of(id)));
     }
     if age >= Age::Redis88 {
         write_length(out, group.given_back_count());
         let pending = group.pending_from(EntryId::MIN);
         pending
             .filter(Pending::is_given_back)
-            .for_each(|pending| out.extend_from_slice(&bytes_of(pending.id)));
+            .for_each(|pending| out.extend(&bytes_of(pending.id)));
     }
 }
 
-fn write_idempotence(out: &mut Vec<u8>, stream: &Stream) {
+fn write_idempotence(out: &mut Writer, stream: &Stream) {
     let known = stream.idempotence();
     let limits = known.map_or(USUAL, Idempotence::limits);
     write_length(out, limits.duration);
@@ -299,7 +299,7 @@ fn read_id(reader: &mut Reader<'_>) -> Result<EntryId, Malformed> {
     Ok(EntryId::new(read_length(reader)?, read_length(reader)?))
 }
 
-fn write_id(out: &mut Vec<u8>, id: EntryId) {
+fn write_id(out: &mut Writer, id: EntryId) {
     write_length(out, id.ms);
     write_length(out, id.seq);
 }

@@ -1,7 +1,8 @@
 //! Strings: plain, as an integer, or compressed.
 //!
 //! Invariant: what is written reads back as the same bytes, in Redis too; an integer that fits 32
-//! bits is written as one, and a string over 20 bytes compressed where that makes it shorter.
+//! bits is written as one, and a string over 20 bytes compressed where that is wanted and makes it
+//! shorter.
 
 use std::borrow::Cow;
 
@@ -9,13 +10,14 @@ use structs::listpack::Element;
 use structs::members;
 
 use super::length::{Length, read_length, read_length_or_encoding, write_encoding, write_length};
-use super::{Malformed, Reader};
+use super::{Malformed, Reader, Writer};
 use crate::lzf;
 
 const INT_8: u8 = 0;
 const INT_16: u8 = 1;
 const INT_32: u8 = 2;
-const COMPRESSED: u8 = 3;
+/// The encoding of a string that is compressed.
+pub(super) const COMPRESSED: u8 = 3;
 
 /// Strings up to this many bytes are not compressed: nothing would be gained.
 const INCOMPRESSIBLE_MAX: usize = 20;
@@ -88,7 +90,7 @@ pub fn read_string<'a>(reader: &mut Reader<'a>) -> Result<Decoded<'a>, Malformed
 }
 
 /// Appends a string.
-pub fn write_string(out: &mut Vec<u8>, text: &keyspace::Text<'_>) {
+pub fn write_string(out: &mut Writer, text: &keyspace::Text<'_>) {
     match text {
         keyspace::Text::Integer(number) if write_integer(out, *number) => {}
         text => write_bytes(out, text.contiguous(&mut Vec::new())),
@@ -96,7 +98,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &keyspace::Text<'_>) {
 }
 
 /// Appends a member, value or element as a string.
-pub fn write_member(out: &mut Vec<u8>, text: members::Text<'_>) {
+pub fn write_member(out: &mut Writer, text: members::Text<'_>) {
     match text {
         members::Text::Integer(number) if write_integer(out, number) => {}
         text => write_bytes(out, text.as_bytes(&mut Vec::new())),
@@ -104,36 +106,36 @@ pub fn write_member(out: &mut Vec<u8>, text: members::Text<'_>) {
 }
 
 /// Appends a string of these bytes.
-pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub fn write_bytes(out: &mut Writer, bytes: &[u8]) {
     let is_integer = bytes.len() <= INTEGER_TEXT_MAX
         && base::number::parse_i64(bytes).is_some_and(|number| write_integer(out, number));
     if is_integer {
         return;
     }
-    if bytes.len() > INCOMPRESSIBLE_MAX
-        && let Some(packed) = lzf::compress(bytes)
-    {
+    let write_packed = |out: &mut Writer, packed: &[u8]| {
         write_encoding(out, COMPRESSED);
         write_length(out, packed.len() as u64);
         write_length(out, bytes.len() as u64);
-        out.extend_from_slice(&packed);
+        out.extend(packed);
+    };
+    if bytes.len() > INCOMPRESSIBLE_MAX && out.pack(bytes, write_packed) {
         return;
     }
     write_length(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
+    out.extend(bytes);
 }
 
 /// Appends an integer if it fits 32 bits; whether it does.
-fn write_integer(out: &mut Vec<u8>, number: i64) -> bool {
+fn write_integer(out: &mut Writer, number: i64) -> bool {
     if let Ok(number) = i8::try_from(number) {
         write_encoding(out, INT_8);
-        out.extend_from_slice(&number.to_le_bytes());
+        out.extend(&number.to_le_bytes());
     } else if let Ok(number) = i16::try_from(number) {
         write_encoding(out, INT_16);
-        out.extend_from_slice(&number.to_le_bytes());
+        out.extend(&number.to_le_bytes());
     } else if let Ok(number) = i32::try_from(number) {
         write_encoding(out, INT_32);
-        out.extend_from_slice(&number.to_le_bytes());
+        out.extend(&number.to_le_bytes());
     } else {
         return false;
     }

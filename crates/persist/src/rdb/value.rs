@@ -15,7 +15,7 @@ use structs::sorted_set::{SortedSet, SortedSetLimits, SortedSetRef};
 use structs::stream::Stream;
 
 use super::string::{Decoded, read_string, write_string};
-use super::{Malformed, Reader, ValueType, array, hash, list, set, sorted_set, stream};
+use super::{Malformed, Reader, ValueType, Writer, array, hash, list, set, sorted_set, stream};
 
 /// A value to be written.
 pub enum ValueRef<'a> {
@@ -68,7 +68,7 @@ impl<'a> ValueRef<'a> {
     }
 
     /// Appends the value, without its type.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Writer) {
         match self {
             Self::String(text) => write_string(out, text),
             Self::List(list) => list::write(out, *list),

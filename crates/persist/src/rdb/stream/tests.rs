@@ -3,7 +3,7 @@
 use structs::stream::{EntryId, Group, IdempotenceLimits, NodeLimits, Stream};
 
 use super::{read, value_type, write};
-use crate::rdb::{Reader, ValueType};
+use crate::rdb::{Reader, ValueType, Writer};
 
 /// Small nodes, so that there are several.
 const LIMITS: NodeLimits = NodeLimits { bytes: 4096, entries: 3 };
@@ -13,9 +13,9 @@ fn id(ms: u64) -> EntryId {
 }
 
 fn written(stream: &Stream) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    write(&mut bytes, stream);
-    bytes
+    let mut out = Writer::new(true);
+    write(&mut out, stream);
+    out.into_bytes()
 }
 
 /// Reads bytes to their end, and writes what they gave as the same bytes again.
@@ -121,7 +121,7 @@ fn what_has_no_entries_or_no_counters_is_read_too() {
     empty.keep();
     assert!(comes_back(ValueType::StreamRedis70, &written(&empty)).is_empty());
     // Redis 5 had neither counters nor a number of entries read.
-    let mut old = Vec::new();
+    let mut old = Writer::new(true);
     let node = stream();
     let node = node.nodes().last().unwrap();
     super::write_length(&mut old, 1);
@@ -134,7 +134,7 @@ fn what_has_no_entries_or_no_counters_is_read_too() {
     super::write_id(&mut old, id(8));
     super::write_length(&mut old, 0);
     super::write_length(&mut old, 0);
-    let stream = read(ValueType::StreamRedis5, &mut Reader::new(&old)).unwrap();
+    let stream = read(ValueType::StreamRedis5, &mut Reader::new(old.bytes())).unwrap();
     assert_eq!((stream.len(), stream.entries_added(), stream.first_id()), (2, 2, id(7)));
     assert_eq!(stream.group(b"g").unwrap().entries_read, Some(2));
     // Limits that nobody changed say nothing.

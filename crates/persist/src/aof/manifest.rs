@@ -1,0 +1,365 @@
+//! The manifest of a journal: which files it consists of, and in which order.
+//!
+//! ```text
+//!  #CHECK:133:0123456789abcdef
+//!  file appendonly.aof.2.base.rdb seq 2 type b
+//!  file appendonly.aof.1.incr.aof seq 1 type h
+//!  file appendonly.aof.2.incr.aof seq 2 type i
+//! ```
+//!
+//! The check line is our own; other servers pass over it, and write none.
+//!
+//! Invariants: at most one base; increments rise; no name leaves the directory; a number is never
+//! given twice.
+
+use std::fmt;
+
+use base::number::parse_i64;
+use base::quote::{quote, split_arguments};
+
+use super::check::Check;
+
+/// The longest line.
+const LINE_MAX: usize = 1022;
+
+/// A file of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its name in the journal's directory.
+    pub name: Vec<u8>,
+    /// Its number, counted from 1 for bases and increments each.
+    pub sequence: u64,
+}
+
+/// How a base is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaseForm {
+    /// As a snapshot.
+    Snapshot,
+    /// As commands.
+    Commands,
+}
+
+/// The files of a journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Manifest {
+    base: Option<Part>,
+    increments: Vec<Part>,
+    history: Vec<Part>,
+    /// The greatest numbers that were given.
+    last_base: u64,
+    last_increment: u64,
+}
+
+/// Why a manifest is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub why: &'static str,
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {} of the AOF manifest: {}", self.line, self.why)
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+impl Manifest {
+    /// The name of the manifest of a journal.
+    #[must_use]
+    pub fn name(journal: &[u8]) -> Vec<u8> {
+        [journal, b".manifest"].concat()
+    }
+
+    /// Reads a manifest.
+    pub fn parse(text: &[u8]) -> Result<Self, ManifestError> {
+        let mut manifest = Self::default();
+        let mut is_empty = true;
+        let (first, rest) = text.split_at(text.iter().position(|byte| *byte == b'\n').unwrap_or(0));
+        if Check::is_meant(first)
+            && !Check::parse(first)
+                .is_some_and(|check| check.admits(rest.get(1..).unwrap_or_default()))
+        {
+            return Err(ManifestError { line: 1, why: "the lines that follow are others" });
+        }
+        let ends_in_line = text.last().is_none_or(|byte| *byte == b'\n');
+        let lines = text.split_inclusive(|byte| *byte == b'\n').enumerate();
+        for (index, line) in lines {
+            let error = |why| ManifestError { line: index + 1, why };
+            is_empty = false;
+            if line.len() > LINE_MAX {
+                return Err(error("it is too long"));
+            }
+            if line.first() == Some(&b'#') {
+                continue;
+            }
+            manifest.add_line(line).map_err(error)?;
+        }
+        let line = text.split(|byte| *byte == b'\n').count();
+        match (is_empty, ends_in_line) {
+            (true, _) => Err(ManifestError { line: 1, why: "it is empty" }),
+            (_, false) => Err(ManifestError { line, why: "it is cut off" }),
+            _ => Ok(manifest),
+        }
+    }
+
+    fn add_line(&mut self, line: &[u8]) -> Result<(), &'static str> {
+        const INVALID: &str = "it is invalid";
+        let words = split_arguments(line).ok_or(INVALID)?;
+        let (pairs, rest) = words.as_chunks::<2>();
+        if pairs.len() < 3 || !rest.is_empty() {
+            return Err(INVALID);
+        }
+        let (mut name, mut sequence, mut kind) = (None, None, None);
+        for [key, value] in pairs {
+            match &*key.to_ascii_lowercase() {
+                b"file" if value.contains(&b'/') => {
+                    return Err("the file's name is a path");
+                }
+                b"file" if !value.is_empty() => name = Some(value.clone()),
+                b"seq" => sequence = parse_i64(value).and_then(|number| number.try_into().ok()),
+                b"type" => kind = <&[u8; 1]>::try_from(&**value).ok().copied(),
+                // Newer servers may know more.
+                _ => {}
+            }
+        }
+        let (name, sequence) = (name.ok_or(INVALID)?, sequence.ok_or(INVALID)?);
+        let part = Part { name, sequence };
+        if sequence == 0 {
+            return Err(INVALID);
+        }
+        match kind.ok_or(INVALID)? {
+            [b'b'] if self.base.is_some() => return Err("there is a base already"),
+            [b'b'] => {
+                self.last_base = sequence;
+                self.base = Some(part);
+            }
+            [b'i'] if sequence <= self.last_increment => return Err("the numbers do not rise"),
+            [b'i'] => {
+                self.last_increment = sequence;
+                self.increments.push(part);
+            }
+            [b'h'] => self.history.push(part),
+            _ => return Err("the type of the file is not known"),
+        }
+        Ok(())
+    }
+
+    /// The manifest's text.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut text = Vec::new();
+        let kinds = [
+            ('b', self.base.as_slice()),
+            ('h', self.history.as_slice()),
+            ('i', self.increments.as_slice()),
+        ];
+        for (kind, parts) in kinds {
+            for Part { name, sequence } in parts {
+                text.extend_from_slice(b"file ");
+                text.extend_from_slice(&as_word(name));
+                text.extend_from_slice(format!(" seq {sequence} type {kind}\n").as_bytes());
+            }
+        }
+        [Check::of(&text).line().as_bytes(), b"\n", &text].concat()
+    }
+
+    /// The base, if there is one.
+    #[must_use]
+    pub fn base(&self) -> Option<&Part> {
+        self.base.as_ref()
+    }
+
+    /// The increments in their order.
+    #[must_use]
+    pub fn increments(&self) -> &[Part] {
+        &self.increments
+    }
+
+    /// Files that nobody needs any more.
+    #[must_use]
+    pub fn history(&self) -> &[Part] {
+        &self.history
+    }
+
+    /// The files to be loaded, in their order.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = &Part> + use<'_> {
+        let parts: Vec<&Part> = self.base.iter().chain(&self.increments).collect();
+        parts.into_iter()
+    }
+
+    /// Adds an increment, which is the last one.
+    pub fn add_increment(&mut self, journal: &[u8]) -> &Part {
+        self.last_increment += 1;
+        let sequence = self.last_increment;
+        let name = [journal, format!(".{sequence}.incr.aof").as_bytes()].concat();
+        self.increments.push(Part { name, sequence });
+        self.increments.last().expect("one was just added")
+    }
+
+    /// Takes the last increment back, which was never used; its number is free again.
+    pub fn withdraw_increment(&mut self) -> Option<Part> {
+        let part = self.increments.pop()?;
+        self.last_increment = part.sequence - 1;
+        Some(part)
+    }
+
+    /// Names the next base, without taking it up.
+    #[must_use]
+    pub fn next_base(&self, journal: &[u8], form: BaseForm) -> Part {
+        let sequence = self.last_base + 1;
+        let extension = match form {
+            BaseForm::Snapshot => "rdb",
+            BaseForm::Commands => "aof",
+        };
+        let name = [journal, format!(".{sequence}.base.{extension}").as_bytes()].concat();
+        Part { name, sequence }
+    }
+
+    /// Takes up a base which holds all there was before the increment with this number; what it
+    /// replaces is history.
+    pub fn take_up(&mut self, base: Part, first_increment: u64) {
+        self.last_base = base.sequence;
+        self.history.extend(self.base.replace(base));
+        let is_replaced = |part: &mut Part| part.sequence < first_increment;
+        self.history.extend(self.increments.extract_if(.., is_replaced));
+    }
+
+    /// A manifest whose base is a journal of one file, as servers before Redis 7.0 keep it.
+    #[must_use]
+    pub fn of_single_file(journal: &[u8]) -> Self {
+        let base = Part { name: journal.to_vec(), sequence: 1 };
+        Self { base: Some(base), last_base: 1, ..Self::default() }
+    }
+
+    /// Forgets the files that nobody needs, to be called when they are removed.
+    pub fn forget_history(&mut self) {
+        self.history.clear();
+    }
+}
+
+/// A name as one word of a line.
+fn as_word(name: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+    if name.iter().all(is_plain) { name.to_vec() } else { quote(name).into_bytes() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BaseForm, Manifest, Part};
+
+    const TEXT: &str = "file appendonly.aof.2.base.rdb seq 2 type b\n\
+        file appendonly.aof.1.base.rdb seq 1 type h\n\
+        file appendonly.aof.1.incr.aof seq 1 type h\n\
+        file appendonly.aof.2.incr.aof seq 2 type i\n";
+
+    fn names(manifest: &Manifest) -> Vec<String> {
+        manifest.parts().map(|part| String::from_utf8_lossy(&part.name).into_owned()).collect()
+    }
+
+    #[test]
+    fn a_manifest_comes_back() {
+        let manifest = Manifest::parse(TEXT.as_bytes()).unwrap();
+        let text = String::from_utf8(manifest.encode()).unwrap();
+        let (check, lines) = text.split_once('\n').unwrap();
+        assert!(check.starts_with("#CHECK:176:"), "{check}");
+        assert_eq!(lines, TEXT);
+        assert_eq!(names(&manifest), ["appendonly.aof.2.base.rdb", "appendonly.aof.2.incr.aof"]);
+        assert_eq!(manifest.history().len(), 2);
+        for name in ["with space", "with\"quote", "with\nline", "caf\u{e9}"] {
+            let mut manifest = Manifest::default();
+            manifest.add_increment(name.as_bytes());
+            let text = manifest.encode();
+            assert_eq!(text.iter().filter(|byte| **byte == b'\n').count(), 2);
+            assert_eq!(Manifest::parse(&text).unwrap(), manifest, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_other_servers_write_is_read() {
+        let text = "# a comment\nseq 3 FILE 'a b' type i startoffset 5\nfile c seq 7 type i\n";
+        let manifest = Manifest::parse(text.as_bytes()).unwrap();
+        let expected =
+            [Part { name: b"a b".to_vec(), sequence: 3 }, Part { name: b"c".into(), sequence: 7 }];
+        assert_eq!(manifest.increments(), expected);
+        assert_eq!(manifest.base(), None);
+    }
+
+    #[test]
+    fn a_new_base_makes_history_of_what_it_holds() {
+        let mut manifest = Manifest::default();
+        let base = manifest.next_base(b"a.aof", BaseForm::Snapshot);
+        let first = manifest.add_increment(b"a.aof").sequence;
+        manifest.take_up(base, first);
+        assert_eq!(names(&manifest), ["a.aof.1.base.rdb", "a.aof.1.incr.aof"]);
+        manifest.add_increment(b"a.aof");
+        let first = manifest.add_increment(b"a.aof").sequence;
+        let base = manifest.next_base(b"a.aof", BaseForm::Commands);
+        manifest.take_up(base, first);
+        assert_eq!(names(&manifest), ["a.aof.2.base.aof", "a.aof.3.incr.aof"]);
+        assert_eq!(manifest.history().len(), 3);
+        manifest.forget_history();
+        let manifest = Manifest::parse(&manifest.encode()).unwrap();
+        assert_eq!(manifest.next_base(b"", BaseForm::Snapshot).sequence, 3);
+        assert_eq!(manifest.clone().add_increment(b"").sequence, 4);
+    }
+
+    #[test]
+    fn a_number_that_was_not_used_is_free_again() {
+        let mut manifest = Manifest::of_single_file(b"a.aof");
+        assert_eq!(names(&manifest), ["a.aof"]);
+        manifest.add_increment(b"a.aof");
+        manifest.add_increment(b"a.aof");
+        assert_eq!(manifest.withdraw_increment().unwrap().sequence, 2);
+        assert_eq!(manifest.add_increment(b"a.aof").sequence, 2);
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused() {
+        let long = format!("file {} seq 1 type b\n", "a".repeat(1100));
+        for (text, line, why) in [
+            ("", 1, "it is empty"),
+            ("file a seq 1 type b\nfile b seq 2 type b\n", 2, "there is a base already"),
+            ("file a seq 2 type i\nfile b seq 2 type i\n", 2, "the numbers do not rise"),
+            ("file a seq 1 type x\n", 1, "the type of the file is not known"),
+            ("file a/b seq 1 type b\n", 1, "the file's name is a path"),
+            ("file a seq 0 type b\n", 1, "it is invalid"),
+            ("file a seq -1 type b\n", 1, "it is invalid"),
+            ("file a seq 1\n", 1, "it is invalid"),
+            ("file a seq 1 type\n", 1, "it is invalid"),
+            ("file a seq 1 type bb\n", 1, "it is invalid"),
+            ("file \"a seq 1 type b\n", 1, "it is invalid"),
+            ("\n", 1, "it is invalid"),
+            ("file a seq 1 type b\nfile b seq 1 type i", 2, "it is cut off"),
+            (&long, 1, "it is too long"),
+        ] {
+            let error = Manifest::parse(text.as_bytes()).unwrap_err();
+            assert_eq!((error.line, error.why), (line, why), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_byte_can_change_and_none_be_missing() {
+        let manifest = Manifest::parse(TEXT.as_bytes()).unwrap();
+        let text = manifest.encode();
+        let as_it_was = |bytes: &[u8]| Manifest::parse(bytes).is_ok_and(|read| read == manifest);
+        for len in 0..text.len() {
+            assert!(Manifest::parse(&text[..len]).is_err(), "cut off at {len}");
+        }
+        for (place, bit) in (0..text.len()).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+            let mut flipped = text.clone();
+            flipped[place] ^= 1 << bit;
+            let is_refused = Manifest::parse(&flipped).is_err();
+            assert!(is_refused || as_it_was(&flipped), "bit {bit} of byte {place}");
+        }
+        // Without a check line a cut is seen within lines only.
+        for len in 1..TEXT.len() {
+            let whole = TEXT.as_bytes()[len - 1] == b'\n';
+            assert_eq!(Manifest::parse(&TEXT.as_bytes()[..len]).is_ok(), whole, "{len}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Journals on disk: the files that make one, and the commands in them.
+//!
+//! A journal is a directory with a base (a snapshot, or commands), increments (commands), and a
+//! manifest that names them; before Redis 7.0 it was one file of commands, maybe begun by a
+//! snapshot.
+
+mod check;
+pub mod manifest;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use check::check_line;
+pub use read::{AofDamage, AofError, Unit, UnitReader};

@@ -1,0 +1,294 @@
+//! Reading the commands of a journal.
+//!
+//! ```text
+//!  *2\r\n$6\r\nINCRBY\r\n..       a command: an array of strings, as clients send it
+//!  #TS:1700000000\r\n             an annotation: the time, a check line, or anything
+//! ```
+//!
+//! Invariants: a transaction comes whole or not at all; whatever ends too early or is no command is
+//! an error that names the end of the last whole unit; memory grows with the bytes that come.
+
+use std::fmt;
+use std::io;
+
+use base::number::parse_i64;
+use proto::OwnedArgs;
+
+use super::check::Check;
+use crate::storage::{File, Window};
+
+/// The longest line that is no argument.
+const LINE_MAX: usize = 1024;
+
+/// What is done at once: a command, or a transaction without the words around it.
+#[derive(Debug, Default)]
+pub struct Unit {
+    /// The commands.
+    pub commands: Vec<OwnedArgs>,
+    /// Where in the file it begins, with the annotations before it.
+    pub offset: u64,
+    /// Where in the file it ends.
+    pub end: u64,
+    /// The latest time that was noted, in Unix seconds.
+    pub time: Option<i64>,
+}
+
+/// A journal that cannot be read to its end.
+#[derive(Debug)]
+pub struct AofError {
+    /// Where the last whole unit ends.
+    pub offset: u64,
+    /// What follows there.
+    pub damage: AofDamage,
+}
+
+/// What keeps a journal from being read on.
+#[derive(Debug)]
+pub enum AofDamage {
+    /// The file ends within a unit.
+    Torn,
+    /// Something that is no unit begins here.
+    Malformed {
+        /// Where it is seen.
+        at: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The disk does not give it.
+    Unread(io::Error),
+}
+
+impl fmt::Display for AofError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.damage {
+            AofDamage::Torn => {
+                write!(out, "the file is cut off, its last whole unit ends at {}", self.offset)
+            }
+            AofDamage::Malformed { at, why } => {
+                write!(out, "at offset {at}: {why}; the last whole unit ends at {}", self.offset)
+            }
+            AofDamage::Unread(error) => write!(out, "the file cannot be read: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for AofError {}
+
+/// Reads one unit after the other.
+pub struct UnitReader<'f> {
+    window: Window<'f>,
+    /// How many bytes of the window are passed over.
+    at: usize,
+    /// Whether nothing comes after the window.
+    is_last: bool,
+    /// Where the last whole unit ends.
+    whole: u64,
+    time: Option<i64>,
+}
+
+/// Why there is nothing to take.
+enum Halt {
+    /// At least so many more bytes are needed.
+    More(u64),
+    Malformed(&'static str),
+}
+
+/// What stands at a place in a journal.
+enum Item<'a> {
+    Command(Vec<&'a [u8]>),
+    Time(i64),
+    Check(Check),
+    /// What says nothing to us.
+    Annotation,
+}
+
+impl<'f> UnitReader<'f> {
+    /// At the beginning of a file.
+    pub fn new(file: &'f mut dyn File) -> Self {
+        Self::behind(file, 0, Vec::new())
+    }
+
+    /// Goes on behind a snapshot at the beginning of the file: at this place, with what was read
+    /// beyond it.
+    pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
+        let window = Window::at(file, offset, read);
+        Self { window, at: 0, is_last: false, whole: offset, time: None }
+    }
+
+    /// Where the last whole unit ends.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.whole
+    }
+
+    /// The next unit; `None` at the end of the file.
+    pub fn next_unit(&mut self) -> Result<Option<Unit>, AofError> {
+        let mut unit = Unit { offset: self.whole, ..Unit::default() };
+        let mut is_transaction = false;
+        loop {
+            let Some(args) = self.next_command()? else {
+                if is_transaction {
+                    return Err(self.error(AofDamage::Torn));
+                }
+                // Annotations at the end belong to no unit, and are whole.
+                self.whole = self.here();
+                return Ok(None);
+            };
+            let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
+            match (&*word, is_transaction) {
+                (b"MULTI", false) => is_transaction = true,
+                (b"MULTI", true) => return Err(self.malformed(self.here(), "MULTI within MULTI")),
+                (b"EXEC", false) => return Err(self.malformed(self.here(), "EXEC without MULTI")),
+                (b"EXEC", true) => break,
+                _ => unit.commands.push(args),
+            }
+            if !is_transaction {
+                break;
+            }
+        }
+        self.whole = self.here();
+        unit.end = self.whole;
+        unit.time = self.time;
+        Ok(Some(unit))
+    }
+
+    /// The next command; `None` at the end of the file.
+    fn next_command(&mut self) -> Result<Option<OwnedArgs>, AofError> {
+        loop {
+            let mut cursor = Cursor { bytes: &self.window.bytes, at: self.at };
+            let found = match cursor.item() {
+                Ok(Item::Check(check)) => {
+                    cursor.verify(check, self.is_last).map(|()| Item::Annotation)
+                }
+                other => other,
+            };
+            match found {
+                Ok(item) => {
+                    self.at = cursor.at;
+                    match item {
+                        Item::Command(args) => return Ok(Some(args.into_iter().collect())),
+                        Item::Time(time) => self.time = Some(time),
+                        Item::Check(_) | Item::Annotation => {}
+                    }
+                }
+                Err(Halt::Malformed(why)) => {
+                    let at = self.window.offset + cursor.at as u64;
+                    return Err(self.malformed(at, why));
+                }
+                Err(Halt::More(count)) if !self.is_last => {
+                    self.window.take(std::mem::take(&mut self.at));
+                    let result = self.window.fill(count);
+                    let has_more = result.map_err(|error| self.error(AofDamage::Unread(error)))?;
+                    self.is_last = !has_more;
+                }
+                Err(Halt::More(_)) if self.at == self.window.bytes.len() => return Ok(None),
+                Err(Halt::More(_)) => return Err(self.error(AofDamage::Torn)),
+            }
+        }
+    }
+
+    /// How far the file was passed over.
+    fn here(&self) -> u64 {
+        self.window.offset + self.at as u64
+    }
+
+    fn malformed(&self, at: u64, why: &'static str) -> AofError {
+        self.error(AofDamage::Malformed { at, why })
+    }
+
+    fn error(&self, damage: AofDamage) -> AofError {
+        AofError { offset: self.whole, damage }
+    }
+}
+
+/// A place in bytes.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn item(&mut self) -> Result<Item<'a>, Halt> {
+        match self.bytes.get(self.at) {
+            None => Err(Halt::More(1)),
+            Some(b'*') => self.command().map(Item::Command),
+            Some(b'#') => {
+                let line = self.line()?;
+                if Check::is_meant(line) {
+                    let check = Check::parse(line).ok_or(Halt::Malformed("a bad check line"))?;
+                    return Ok(Item::Check(check));
+                }
+                let time = line.strip_prefix(b"#TS:").and_then(parse_i64);
+                Ok(time.map_or(Item::Annotation, Item::Time))
+            }
+            Some(_) => Err(Halt::Malformed("neither a command nor an annotation")),
+        }
+    }
+
+    /// Whether the batch that begins here is as its check line says. One that was cut off by the
+    /// end of the file, or by another batch that was written where it was cut, is as sound as it
+    /// can be read.
+    fn verify(&self, check: Check, is_last: bool) -> Result<(), Halt> {
+        let here = self.bytes.len() as u64 - self.at as u64;
+        if check.len > here {
+            return if is_last { Ok(()) } else { Err(Halt::More(check.len - here)) };
+        }
+        let batch = &self.bytes[self.at..][..check.len as usize];
+        if check.admits(batch) {
+            return Ok(());
+        }
+        let mut inside = Cursor { bytes: batch, at: 0 };
+        loop {
+            match inside.item() {
+                Ok(Item::Check(_)) => return Ok(()),
+                Ok(_) => {}
+                Err(_) => return Err(Halt::Malformed("the batch is not as its check line says")),
+            }
+        }
+    }
+
+    fn command(&mut self) -> Result<Vec<&'a [u8]>, Halt> {
+        let count = self.number(b'*')?;
+        let mut args = Vec::new();
+        for _ in 0..count {
+            let len = self.number(b'$')?;
+            let arg = self.take(len)?;
+            if self.take(2)? != b"\r\n" {
+                return Err(Halt::Malformed("an argument does not end in CR LF"));
+            }
+            args.push(arg);
+        }
+        if args.is_empty() { Err(Halt::Malformed("a command without a name")) } else { Ok(args) }
+    }
+
+    fn number(&mut self, mark: u8) -> Result<u64, Halt> {
+        let line = self.line()?;
+        let digits = line.split_first().filter(|(first, _)| **first == mark);
+        let number = digits.and_then(|(_, digits)| parse_i64(digits));
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        number.ok_or(Halt::Malformed("a length is expected"))
+    }
+
+    /// A line, without its end.
+    fn line(&mut self) -> Result<&'a [u8], Halt> {
+        let rest = &self.bytes[self.at..];
+        let window = &rest[..rest.len().min(LINE_MAX)];
+        let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
+            let is_too_long = window.len() == LINE_MAX;
+            let too_long = Halt::Malformed("a line does not end");
+            return Err(if is_too_long { too_long } else { Halt::More(1) });
+        };
+        self.at += end + 1;
+        let line = &window[..end];
+        line.strip_suffix(b"\r").ok_or(Halt::Malformed("a line does not end in CR LF"))
+    }
+
+    fn take(&mut self, count: u64) -> Result<&'a [u8], Halt> {
+        let rest = &self.bytes[self.at..];
+        let missing = || Halt::More(count - rest.len() as u64);
+        let count_here = usize::try_from(count).ok().filter(|count| *count <= rest.len());
+        let taken = &rest[..count_here.ok_or_else(missing)?];
+        self.at += taken.len();
+        Ok(taken)
+    }
+}

@@ -1,0 +1,196 @@
+//! Journals in and out: whole, torn at every byte, and damaged at every byte.
+
+use std::path::Path;
+
+use super::{AofDamage, AofError, UnitReader, check_line};
+use crate::storage::simulated::Disk;
+use crate::storage::{How, Storage};
+
+/// Commands of each unit, with the time.
+type Units = Vec<(Vec<Vec<String>>, Option<i64>)>;
+
+fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    proto::args::encode_command(words.iter().map(|word| word.as_bytes()), &mut bytes);
+    bytes
+}
+
+/// The units before an end or an error, and where each ended.
+fn read(bytes: &[u8]) -> (Units, Vec<u64>, Option<AofError>) {
+    let disk = Disk::new();
+    disk.put(Path::new("aof"), bytes);
+    let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
+    let mut reader = UnitReader::new(&mut *file);
+    let (mut units, mut ends) = (Units::new(), Vec::new());
+    loop {
+        let unit = match reader.next_unit() {
+            Ok(Some(unit)) => unit,
+            Ok(None) => return (units, ends, None),
+            Err(error) => return (units, ends, Some(error)),
+        };
+        let words = |args: &proto::OwnedArgs| {
+            let args = args.as_args();
+            args.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+        };
+        assert_eq!(unit.offset, ends.last().copied().unwrap_or(0));
+        units.push((unit.commands.iter().map(words).collect(), unit.time));
+        ends.push(unit.end);
+    }
+}
+
+fn units(bytes: &[u8]) -> Units {
+    let (units, _, error) = read(bytes);
+    if let Some(error) = error {
+        panic!("{error}");
+    }
+    units
+}
+
+fn unit(commands: &[&[&str]]) -> Vec<Vec<String>> {
+    let words = |words: &&[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    commands.iter().map(words).collect()
+}
+
+/// Two batches: a command; a transaction and another command.
+fn journal() -> Vec<u8> {
+    let one = command(&["SET", "key", "value"]);
+    let two = [
+        command(&["multi"]),
+        command(&["INCR", "a"]),
+        command(&["INCR", "b"]),
+        command(&["EXEC"]),
+        command(&["APPEND", "key", &"x".repeat(200)]),
+    ];
+    let two = two.concat();
+    [check_line(&one), one, check_line(&two), two].concat()
+}
+
+fn journal_units() -> Units {
+    vec![
+        (unit(&[&["SET", "key", "value"]]), None),
+        (unit(&[&["INCR", "a"], &["INCR", "b"]]), None),
+        (unit(&[&["APPEND", "key", &"x".repeat(200)]]), None),
+    ]
+}
+
+#[test]
+fn units_come_in_order() {
+    assert_eq!(units(b""), []);
+    assert_eq!(units(&journal()), journal_units());
+    let noted = [
+        b"#TS:100\r\n#anything\r\n".to_vec(),
+        command(&["PING"]),
+        command(&["PING", ""]),
+        b"#TS:200\r\n".to_vec(),
+        command(&["MULTI"]),
+        b"#TS:300\r\n".to_vec(),
+        command(&["EXEC"]),
+        b"#TS:400\r\n".to_vec(),
+    ];
+    let expected = [
+        (unit(&[&["PING"]]), Some(100)),
+        (unit(&[&["PING", ""]]), Some(100)),
+        (unit(&[]), Some(300)),
+    ];
+    assert_eq!(units(&noted.concat()), expected);
+}
+
+#[test]
+fn a_torn_journal_gives_its_whole_units_and_the_place() {
+    let bytes = journal();
+    let (_, ends, _) = read(&bytes);
+    let mut place = 0;
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter_map(|line| {
+        place += line.len() as u64;
+        line.starts_with(b"#").then_some(place)
+    });
+    let annotation_ends: Vec<u64> = lines.collect();
+    for len in 0..=bytes.len() {
+        let (found, found_ends, error) = read(&bytes[..len]);
+        let whole = ends.iter().filter(|end| **end <= len as u64).count();
+        assert_eq!(found, journal_units()[..whole], "{len}");
+        assert_eq!(found_ends, ends[..whole]);
+        match error {
+            None => {
+                let len = len as u64;
+                let is_whole = len == 0 || ends.contains(&len) || annotation_ends.contains(&len);
+                assert!(is_whole, "{len} is within a unit");
+            }
+            Some(AofError { offset, damage: AofDamage::Torn }) => {
+                assert_eq!(offset, found_ends.last().copied().unwrap_or(0), "{len}");
+            }
+            Some(error) => panic!("{len}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_appended_to_a_torn_batch_is_read() {
+    let bytes = journal();
+    let (_, ends, _) = read(&bytes);
+    let more = command(&["SET", "later", "1"]);
+    for end in ends {
+        let appended = [&bytes[..end as usize], &check_line(&more), &more].concat();
+        let found = units(&appended);
+        assert_eq!(found.last().unwrap().0, unit(&[&["SET", "later", "1"]]));
+    }
+}
+
+#[test]
+fn no_byte_can_change() {
+    let bytes = journal();
+    for (place, bit) in (0..bytes.len()).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << bit;
+        let (found, _, error) = read(&flipped);
+        let is_prefix = journal_units().starts_with(&found);
+        assert!(is_prefix, "bit {bit} of byte {place}: {found:?}");
+        assert!(error.is_some() || found.len() == 3, "bit {bit} of byte {place} loses units");
+    }
+}
+
+#[test]
+fn what_is_no_journal_is_refused_with_the_place() {
+    let good = command(&["PING"]);
+    for (bytes, why) in [
+        (&b"PING\r\n"[..], "neither a command nor an annotation"),
+        (b"*0\r\n", "a command without a name"),
+        (b"*x\r\n", "a length is expected"),
+        (b"*-1\r\n", "a length is expected"),
+        (b"*1\n", "a line does not end in CR LF"),
+        (b"*1\r\n:1\r\n", "a length is expected"),
+        (b"*1\r\n$1\r\nab\r\n", "an argument does not end in CR LF"),
+        (b"*1\r\n$4\r\nEXEC\r\n", "EXEC without MULTI"),
+        (b"#CHECK:2:0000000000000000\r\n*1\r\n", "the batch is not as its check line says"),
+    ] {
+        let bytes = [&good, bytes].concat();
+        let (found, _, error) = read(&bytes);
+        assert_eq!(found.len(), 1);
+        let AofError { offset, damage } = error.unwrap();
+        assert_eq!(offset, good.len() as u64);
+        let AofDamage::Malformed { at, why: found } = damage else { panic!("{damage:?}") };
+        assert_eq!(found, why);
+        assert!(at >= offset);
+    }
+    let endless = [b"#".as_slice(), &[b'x'; 2000]].concat();
+    assert!(matches!(read(&endless).2.unwrap().damage, AofDamage::Malformed { .. }));
+    let claimed = b"*9223372036854775807\r\n$1\r\na\r\n$9223372036854775807\r\n";
+    assert!(matches!(read(claimed).2.unwrap().damage, AofDamage::Torn));
+}
+
+#[test]
+fn a_disk_that_fails_is_no_end() {
+    let disk = Disk::new();
+    disk.put(Path::new("aof"), &journal());
+    let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
+    let mut reader = UnitReader::new(&mut *file);
+    disk.fail_at(disk.calls() + 2, crate::storage::simulated::Fault::Error(5));
+    let error = loop {
+        match reader.next_unit() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the end was not reached"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error.damage, AofDamage::Unread(_)));
+}

@@ -1,0 +1,324 @@
+//! Files in and out: what all servers write, hostile ones, and every one that is damaged a little.
+
+use std::path::Path;
+
+use base::crc::crc64;
+use keyspace::{AccessClock, ContainerSettings, EntryBox, NewText, Settings};
+
+use super::{
+    Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Options, RawEntry, Rules, Sink,
+    Written, read_file,
+};
+use crate::dump::restore;
+use crate::rdb::tests::{Contents, PAYLOADS, contents_of, from_hex, types_of_old};
+use crate::rdb::value::Limits;
+use crate::storage::simulated::Disk;
+use crate::storage::{How, Storage, read_whole};
+
+const PATH: &str = "dump.rdb";
+
+/// What a file was found to hold.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    notes: Vec<(Vec<u8>, Vec<u8>)>,
+    sizes: Vec<(u64, u64, u64)>,
+    libraries: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+}
+
+/// Database, key, deadline, last access and value.
+type Entry = (u64, Vec<u8>, Option<i64>, Access, Contents);
+
+impl Sink for Found {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        self.notes.push((name.to_vec(), text.to_vec()));
+    }
+
+    fn sizes(&mut self, database: u64, keys: u64, volatile: u64) {
+        self.sizes.push((database, keys, volatile));
+    }
+
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
+        self.libraries.push(code.to_vec());
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        let limits = Limits::from(&ContainerSettings::default());
+        for raw in batch.entries() {
+            let raw @ RawEntry { database, deadline, access, .. } = &raw?;
+            let entry = raw.decode(&limits)?;
+            assert_eq!(entry.borrow().deadline(), *deadline);
+            let key = raw.key.to_vec();
+            self.entries.push((*database, key, *deadline, *access, contents_of(&entry)));
+        }
+        Ok(())
+    }
+}
+
+fn read_with(bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
+    let disk = Disk::new();
+    disk.put(Path::new(PATH), bytes);
+    let mut file = disk.open(Path::new(PATH), How::Read).unwrap();
+    let mut found = Found::default();
+    let end = read_file(&mut *file, rules, &mut found)?;
+    Ok((found, end))
+}
+
+fn read(bytes: &[u8]) -> Result<Found, FileError> {
+    read_with(bytes, Rules::default()).map(|(found, _)| found)
+}
+
+/// A file of this head and these items, with a right checksum.
+fn file_of(head: &str, items: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [head.as_bytes(), &items.concat(), b"\xff"].concat();
+    bytes.extend_from_slice(&crc64(0, &bytes).to_le_bytes());
+    bytes
+}
+
+fn options() -> Options {
+    Options { compresses: true, sums: true, access: None, version: 0, syncs: false }
+}
+
+/// A file that we write of these chunks.
+fn written(
+    options: Options,
+    fill: impl Fn(&mut ChunkWriter) -> Vec<super::Chunk>,
+) -> std::io::Result<(Vec<u8>, Written)> {
+    let disk = Disk::new();
+    let file = disk.open(Path::new(PATH), How::Create)?;
+    let notes = [("redis-ver", "7.0.0"), ("redis-bits", "64")];
+    let mut writer = FileWriter::begin(file, &notes, options.clone())?;
+    for chunk in fill(&mut ChunkWriter::new(options)) {
+        writer.push(&chunk)?;
+    }
+    let written = writer.finish()?;
+    let bytes = read_whole(&disk, Path::new(PATH))?;
+    assert_eq!(bytes.len() as u64, written.bytes);
+    Ok((bytes, written))
+}
+
+fn text(key: &str, value: &str, deadline: Option<i64>) -> EntryBox {
+    EntryBox::text(key.as_bytes(), NewText::from_client(value.as_bytes()), deadline)
+}
+
+/// Two databases in three chunks.
+fn small(chunk: &mut ChunkWriter) -> Vec<super::Chunk> {
+    let mut chunks = Vec::new();
+    chunk.library(b"#!lua name=one\nredis.register_function('f', function() end)");
+    chunk.select(0);
+    chunk.sizes(2, 1);
+    chunk.entry(text("a", "1", None).borrow());
+    chunks.push(chunk.finish());
+    chunk.select(7);
+    chunk.sizes(1, 0);
+    chunk.entry(text("a", &"long".repeat(100), None).borrow());
+    chunk.select(0);
+    chunks.push(chunk.finish());
+    chunk.select(0);
+    chunk.entry(text("12", "", Some(4_102_444_800_000)).borrow());
+    chunks.push(chunk.finish());
+    chunks
+}
+
+fn small_found() -> Found {
+    let entry = |database, key: &str, value: &str, deadline| {
+        let (key, contents) = (key.into(), vec![vec![value.into()]]);
+        (database, key, deadline, Access::Unknown, contents)
+    };
+    Found {
+        notes: vec![
+            (b"redis-ver".to_vec(), b"7.0.0".to_vec()),
+            (b"redis-bits".to_vec(), b"64".to_vec()),
+        ],
+        sizes: vec![(0, 2, 1), (7, 1, 0)],
+        libraries: vec![b"#!lua name=one\nredis.register_function('f', function() end)".to_vec()],
+        entries: vec![
+            entry(0, "a", "1", None),
+            entry(7, "a", &"long".repeat(100), None),
+            entry(0, "12", "", Some(4_102_444_800_000)),
+        ],
+    }
+}
+
+#[test]
+fn what_was_written_is_read() {
+    for compresses in [false, true] {
+        for sums in [false, true] {
+            let options = Options { compresses, sums, syncs: true, ..options() };
+            let (bytes, end) = written(options, small).unwrap();
+            assert_eq!(end.version, 10);
+            assert_eq!(&bytes[..9], b"REDIS0010");
+            assert_eq!(bytes.ends_with(&[0; 8]), !sums);
+            assert_eq!(read(&bytes).unwrap(), small_found());
+        }
+    }
+}
+
+#[test]
+fn the_version_is_the_lowest_that_will_do() {
+    // A hash with a deadline, which Redis knows since 7.4.
+    let hash = PAYLOADS.iter().find(|(_, encoding, ..)| *encoding == "listpackex").unwrap().3;
+    let limits = Limits::from(&ContainerSettings::default());
+    let hash = restore(&from_hex(hash), b"hash", None, &limits).unwrap();
+    let fill = |chunk: &mut ChunkWriter| {
+        chunk.select(0);
+        chunk.entry(hash.borrow());
+        let mut chunks = vec![chunk.finish()];
+        chunks.append(&mut small(chunk));
+        chunks
+    };
+    let (bytes, end) = written(options(), fill).unwrap();
+    assert_eq!((&bytes[..9], end.version), (&b"REDIS0012"[..], 12));
+    assert_eq!(read(&bytes).unwrap().entries.len(), 4);
+    let error = written(Options { version: 11, ..options() }, fill).unwrap_err();
+    assert_eq!(error.to_string(), "data that need RDB version 12 were to be written as 11");
+    for (version, head) in [(11, b"REDIS0011"), (80, b"VALKEY080")] {
+        let (bytes, _) = written(Options { version, ..options() }, small).unwrap();
+        assert_eq!(&bytes[..9], head);
+        assert_eq!(read(&bytes).unwrap(), small_found());
+    }
+}
+
+#[test]
+fn the_last_access_is_told_by_the_policy() {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (settings, now) = (Settings::default(), 1_000_000_000);
+    for by_frequency in [false, true] {
+        settings.access_policy.store(by_frequency.into(), Relaxed);
+        let clock = AccessClock::new(&settings, now);
+        let old = if by_frequency { clock.with_frequency(99) } else { clock.with_idle_seconds(99) };
+        let options = Options { access: Some(clock), ..options() };
+        let fill = |chunk: &mut ChunkWriter| {
+            let mut entry = text("key", "value", Some(1));
+            entry.set_access_clock(old);
+            chunk.select(0);
+            chunk.entry(entry.borrow());
+            vec![chunk.finish()]
+        };
+        let (bytes, _) = written(options, fill).unwrap();
+        let expected = if by_frequency { Access::Frequency(99) } else { Access::Idle(99) };
+        assert_eq!(read(&bytes).unwrap().entries[0].3, expected);
+    }
+}
+
+#[test]
+fn every_type_ends_where_it_ends() {
+    let foreign = PAYLOADS.iter().map(|(.., hex)| {
+        let payload = from_hex(hex);
+        let version = u16::from_le_bytes([payload[payload.len() - 10], payload[payload.len() - 9]]);
+        (payload[..payload.len() - 10].to_vec(), version)
+    });
+    let old = types_of_old().into_iter().map(|(.., content, version)| (content, version));
+    for (content, version) in foreign.chain(old) {
+        let head = match version {
+            80.. if version < 100 => format!("VALKEY{version:03}"),
+            _ => format!("REDIS{version:04}"),
+        };
+        let entry = |key: &[u8]| [&content[..1], key, &content[1..]].concat();
+        let bytes = file_of(&head, &[&entry(b"\x01a"), &entry(b"\x01b")]);
+        let entries =
+            read(&bytes).unwrap_or_else(|error| panic!("{error}: {content:02x?}")).entries;
+        assert_eq!(entries.len(), 2, "{content:02x?}");
+        assert_eq!(entries[0].4, entries[1].4);
+    }
+}
+
+#[test]
+fn items_of_other_servers_are_known() {
+    let items: &[&[u8]] = &[
+        b"\xfa\x0aredis-bits\xc0\x40",
+        // A slot and its sizes, and deadlines in seconds.
+        b"\xfe\x00\xf4\x05\x01\x00\xfb\x01\x01",
+        b"\xfd\x40\x42\x0f\x00\x00\x01a\x01b",
+        b"\xfc\x01\x00\x00\x00\x00\x00\x00\x00\xf9\x07\x00\x01b\x01c",
+    ];
+    let found = read(&file_of("REDIS0012", items)).unwrap();
+    assert_eq!(found.notes, [(b"redis-bits".to_vec(), b"64".to_vec())]);
+    let known: Vec<_> = found.entries.iter().map(|entry| (entry.2, entry.3)).collect();
+    let expected = [(Some(1_000_000_000), Access::Unknown), (Some(1), Access::Frequency(7))];
+    assert_eq!(known, expected);
+    // Before version 5 there is no checksum.
+    assert_eq!(read(b"REDIS0003\xfe\x00\x00\x01a\x01b\xff").unwrap().entries.len(), 1);
+}
+
+#[test]
+fn what_follows_the_end_is_given_back() {
+    for rest in [&b""[..], b"*1\r\n", &[b'x'; 1000]] {
+        let (bytes, written) = written(options(), small).unwrap();
+        let (_, end) = read_with(&[&bytes, rest].concat(), Rules::default()).unwrap();
+        assert_eq!(end.offset, written.bytes);
+        assert!(rest.starts_with(&end.rest));
+    }
+}
+
+#[test]
+fn modules_are_refused_or_passed_over() {
+    // The numbers of Redis' modules are nine characters and a version: this is "ReJSON-RL", 3.
+    let id = b"\x81\x45\xe2\x44\x8e\x0d\xf9\x12\x03";
+    let value =
+        [b"\x07\x01k", &id[..], b"\x05\x03abc\x01\x05\x02\x06\x04\0\0\0\0\0\0\xf0?\0"].concat();
+    let note = [b"\xf7", &id[..], b"\x02\x01\x05\x01x\x00"].concat();
+    for item in [&value, &note] {
+        let bytes = file_of("REDIS0012", &[item, b"\x00\x01a\x01b"]);
+        let error = read(&bytes).unwrap_err();
+        assert!(matches!(&error.damage, Damage::Module(name) if name.len() == 9), "{error}");
+        assert_eq!(error.offset, 9);
+        let rules = Rules { skips_modules: true, ..Rules::default() };
+        let (found, end) = read_with(&bytes, rules).unwrap();
+        assert_eq!((found.entries.len(), end.skipped), (1, 1));
+    }
+}
+
+#[test]
+fn versions_that_are_not_known_are_refused() {
+    let any = Rules { any_version: true, ..Rules::default() };
+    for head in ["REDIS0000", "REDIS0017", "REDIS0080", "VALKEY011", "VALKEY082", "REDIS9001"] {
+        let bytes = file_of(head, &[b"\x00\x01a\x01b"]);
+        let error = read(&bytes).unwrap_err();
+        assert!(matches!(error.damage, Damage::Version(_)), "{head}: {error}");
+        let (found, _) = read_with(&bytes, any).unwrap();
+        assert_eq!(found.entries.len(), 1);
+    }
+    for head in ["", "REDIS", "REDIS00x1", "redis0011", "*1\r\n$4\r\nPING\r\n"] {
+        let error = read_with(head.as_bytes(), any).unwrap_err();
+        assert!(matches!(error.damage, Damage::Head), "{head}: {error}");
+    }
+}
+
+#[test]
+fn hostile_items_are_named_with_their_place() {
+    let items: &[(&[u8], &str)] = &[
+        (b"\x06", "a value of a module of Redis 4.0 or older cannot be read (type 6)"),
+        (b"\x1c\x01a", "an array of Redis cannot be read (type 28)"),
+        (b"\xf3", "what modules know of keys cannot be read (type 243)"),
+        (b"\x64", "there is no type 100"),
+        (b"\xfc\0\0\0\0\0\0\0\0\xfe\x01", "the bytes are malformed"),
+        (b"\x00\xc5", "the bytes are malformed"),
+        (b"\xf5\xc3\x01\x05\x00", "the bytes are malformed"),
+        (b"\x00\xc3\x01\x05\x00\x01a", "the bytes are malformed"),
+        (b"\x02\x01a\x02\x01x\x01x", "the value is malformed (Set)"),
+        (b"\x00\x01a\x81\xff\xff\xff\xff\xff\xff\xff\xff", "the file is cut off"),
+        (b"\x04\x01a\x81\xff\xff\xff\xff\xff\xff\xff\xff", "the bytes are malformed"),
+    ];
+    for (item, expected) in items {
+        let bytes = file_of("REDIS0011", &[b"\x00\x01z\x01z", item]);
+        let error = read(&bytes).unwrap_err();
+        assert_eq!(error.to_string(), format!("at offset 14: {expected}"), "{item:02x?}");
+    }
+}
+
+#[test]
+fn no_byte_can_change_and_none_be_missing() {
+    let (bytes, _) = written(options(), small).unwrap();
+    for len in 0..bytes.len() {
+        assert!(read(&bytes[..len]).is_err(), "cut off at {len}");
+    }
+    for place in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[place] ^= 1 << bit;
+            assert!(read(&flipped).is_err(), "bit {bit} of byte {place}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Writing a file: chunks, which any thread encodes, and one writer that puts them in a row.
+//!
+//! Invariants: a chunk says itself which database its entries are in, so chunks may come in any
+//! order; the head tells the lowest version that all of them need, or the one that was asked for,
+//! and then nothing needs a higher one.
+
+use std::io;
+
+use base::crc::{crc64, crc64_combine};
+use keyspace::{AccessClock, EntryRef};
+
+use super::{OLDEST, opcode};
+use crate::rdb::length::write_length;
+use crate::rdb::string::write_bytes;
+use crate::rdb::value::ValueRef;
+use crate::rdb::{VALKEY, Writer};
+use crate::storage::{File, write_all};
+
+/// Bytes after which a file that is synced as it grows is synced, so that the end is not one long
+/// wait for the disk.
+const SYNC_STEP: u64 = 4 << 20;
+
+/// How a file is written.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whether strings are compressed.
+    pub compresses: bool,
+    /// Whether the file ends with a checksum.
+    pub sums: bool,
+    /// By what each key's last access is told, if it is told.
+    pub access: Option<AccessClock>,
+    /// The version of the file; 0 is the lowest that will do.
+    pub version: u16,
+    /// Whether the file is synced as it grows.
+    pub syncs: bool,
+}
+
+/// A part of a file that is being made.
+#[derive(Debug)]
+pub struct ChunkWriter {
+    options: Options,
+    out: Writer,
+    database: Option<usize>,
+    version: u16,
+}
+
+/// A part of a file: items.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The items.
+    pub bytes: Vec<u8>,
+    /// The checksum of the bytes alone; 0 if there is none in the file.
+    pub sum: u64,
+    /// The version that a reader must know.
+    pub version: u16,
+}
+
+impl ChunkWriter {
+    /// An empty chunk.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let out = Writer::new(options.compresses);
+        Self { options, out, database: None, version: OLDEST }
+    }
+
+    /// Turns to a database, by the number that clients select.
+    pub fn select(&mut self, database: usize) {
+        if self.database.replace(database) != Some(database) {
+            self.out.push(opcode::DATABASE);
+            write_length(&mut self.out, database as u64);
+        }
+    }
+
+    /// Tells how many keys the database has, and how many of them have deadlines.
+    pub fn sizes(&mut self, keys: usize, volatile: usize) {
+        debug_assert!(self.database.is_some(), "sizes are of a database");
+        self.out.push(opcode::SIZES);
+        write_length(&mut self.out, keys as u64);
+        write_length(&mut self.out, volatile as u64);
+    }
+
+    /// Adds an entry of the database.
+    pub fn entry(&mut self, entry: EntryRef<'_>) {
+        debug_assert!(self.database.is_some(), "an entry is in a database");
+        let out = &mut self.out;
+        if let Some(deadline) = entry.deadline() {
+            out.push(opcode::DEADLINE_MS);
+            out.extend(&deadline.to_le_bytes());
+        }
+        match &self.options.access {
+            Some(clock) if clock.by_frequency() => {
+                out.push(opcode::FREQUENCY);
+                out.push(clock.frequency(entry.access_clock()) as u8);
+            }
+            Some(clock) => {
+                out.push(opcode::IDLE);
+                write_length(out, clock.idle_seconds(entry.access_clock()).into());
+            }
+            None => {}
+        }
+        let value = ValueRef::of(entry);
+        let value_type = value.value_type();
+        self.version = self.version.max(value_type.version());
+        out.push(value_type.byte());
+        write_bytes(out, entry.key());
+        value.write(out);
+    }
+
+    /// Adds a library of functions.
+    pub fn library(&mut self, code: &[u8]) {
+        self.out.push(opcode::LIBRARY);
+        write_bytes(&mut self.out, code);
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.out.bytes().len()
+    }
+
+    /// Whether nothing was written yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Ends the chunk; the next one begins.
+    pub fn finish(&mut self) -> Chunk {
+        let bytes = self.out.take();
+        let sum = if self.options.sums { crc64(0, &bytes) } else { 0 };
+        self.database = None;
+        Chunk { bytes, sum, version: std::mem::replace(&mut self.version, OLDEST) }
+    }
+}
+
+/// A file that is being written.
+pub struct FileWriter {
+    file: Box<dyn File>,
+    options: Options,
+    /// The checksum of all but the head.
+    sum: u64,
+    /// Bytes of all but the head.
+    len: u64,
+    version: u16,
+    unsynced: u64,
+}
+
+/// A file that is written and synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How long it is.
+    pub bytes: u64,
+    /// Its version.
+    pub version: u16,
+}
+
+impl FileWriter {
+    /// Begins a new file with some notes about it.
+    pub fn begin(
+        file: Box<dyn File>,
+        notes: &[(&str, &str)],
+        options: Options,
+    ) -> io::Result<Self> {
+        let version = if options.version == 0 { OLDEST } else { options.version };
+        let mut writer = Self { file, options, sum: 0, len: 0, version, unsynced: 0 };
+        write_all(&mut *writer.file, &head(version))?;
+        let mut out = Writer::new(false);
+        for (name, text) in notes {
+            out.push(opcode::NOTE);
+            write_bytes(&mut out, name.as_bytes());
+            write_bytes(&mut out, text.as_bytes());
+        }
+        writer.append(out.bytes())?;
+        Ok(writer)
+    }
+
+    /// Adds a chunk.
+    pub fn push(&mut self, chunk: &Chunk) -> io::Result<()> {
+        if chunk.version > self.version {
+            if self.options.version != 0 {
+                let (needed, asked) = (chunk.version, self.options.version);
+                let text =
+                    format!("data that need RDB version {needed} were to be written as {asked}");
+                return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+            }
+            self.version = chunk.version;
+        }
+        self.write(&chunk.bytes, chunk.sum)
+    }
+
+    /// Ends the file and makes it outlive a crash.
+    pub fn finish(mut self) -> io::Result<Written> {
+        self.append(&[opcode::END])?;
+        let head = head(self.version);
+        let sum = match self.options.sums {
+            true => crc64_combine(crc64(0, &head), self.sum, self.len),
+            false => 0,
+        };
+        write_all(&mut *self.file, &sum.to_le_bytes())?;
+        // Only now is it known which version the data need.
+        self.file.write_at(0, &head)?;
+        self.file.sync()?;
+        let bytes = head.len() as u64 + self.len + size_of_val(&sum) as u64;
+        Ok(Written { bytes, version: self.version })
+    }
+
+    /// Bytes written so far.
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        super::HEAD_LEN as u64 + self.len
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes, if self.options.sums { crc64(0, bytes) } else { 0 })
+    }
+
+    fn write(&mut self, bytes: &[u8], sum: u64) -> io::Result<()> {
+        write_all(&mut *self.file, bytes)?;
+        let len = bytes.len() as u64;
+        self.sum = crc64_combine(self.sum, sum, len);
+        self.len += len;
+        self.unsynced += len;
+        if self.options.syncs && self.unsynced >= SYNC_STEP {
+            self.file.sync()?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+}
+
+/// What a file of this version begins with.
+fn head(version: u16) -> [u8; super::HEAD_LEN] {
+    let text = match VALKEY.contains(&version) {
+        true => format!("VALKEY{version:03}"),
+        false => format!("REDIS{version:04}"),
+    };
+    text.as_bytes().try_into().expect("a version has at most as many digits")
+}
