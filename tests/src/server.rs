@@ -17,6 +17,9 @@ use crate::process::{PATIENCE, Process};
 /// A running server with a folder of its own.
 pub struct Server {
     process: Process,
+    program: PathBuf,
+    /// What it was started with, for a start in the same folder again.
+    arguments: Vec<String>,
     port: u16,
     /// The password that the harness itself needs, if any.
     password: Option<String>,
@@ -38,21 +41,59 @@ impl Server {
         Self::start_in(folder, &[file.display().to_string()], arguments)
     }
 
-    fn start_in(folder: TempDir, first: &[String], arguments: &[&str]) -> Self {
-        let mut all = first.to_vec();
-        all.extend(common_arguments(0, folder.path()));
-        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let mut process = Process::spawn(&environment::binary(), &all, folder.path());
-        let port = process.wait_for_log(|log| {
+    /// Starts Apus in a folder that `prepare` puts files in before.
+    pub fn start_prepared(prepare: impl FnOnce(&Path), arguments: &[&str]) -> Self {
+        let folder = new_folder();
+        prepare(folder.path());
+        Self::start_in(folder, &[], arguments)
+    }
+
+    fn start_in(folder: TempDir, first: &[String], own: &[&str]) -> Self {
+        let program = environment::binary();
+        let mut arguments = first.to_vec();
+        arguments.extend(common_arguments(0, folder.path()));
+        arguments.extend(own.iter().map(|argument| (*argument).to_owned()));
+        let process = Process::spawn(&program, &arguments, folder.path());
+        let password = value_of("--requirepass", own).map(str::to_owned);
+        let is_oracle = false;
+        let mut server = Self { process, program, arguments, port: 0, password, is_oracle, folder };
+        server.become_ready();
+        server
+    }
+
+    /// Kills it, as the system would: without a word before.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Starts it again after its end, with the arguments it had, in the folder as it was left.
+    pub fn restart(&mut self) {
+        self.restart_hastily();
+        self.become_ready();
+    }
+
+    /// As `restart`, and does not wait until it serves.
+    pub fn restart_hastily(&mut self) {
+        assert!(self.process.has_ended(), "one server at a time has the folder");
+        let log = self.process.log();
+        assert!(!log.contains("panicked at"), "the server panicked:\n{log}");
+        self.process = Process::spawn(&self.program, &self.arguments, self.folder.path());
+    }
+
+    /// Waits until it serves.
+    pub fn become_ready(&mut self) {
+        let (is_oracle, known_port) = (self.is_oracle, self.port);
+        let port = self.process.wait_for_log(|log| {
             let is_ready = log.contains("Ready to accept connections");
-            is_ready.then(|| listening_port(log)).flatten()
+            let port = || if is_oracle { Some(known_port) } else { listening_port(log) };
+            is_ready.then(port).flatten()
         });
         let Some(port) = port else {
-            panic!("apus {} does not start:\n{}", all.join(" "), process.log());
+            let (program, log) = (self.program.display(), self.process.log());
+            panic!("{program} {} does not start:\n{log}", self.arguments.join(" "));
         };
-        calls::apus_listens(port);
-        let password = value_of("--requirepass", arguments).map(str::to_owned);
-        Self { process, port, password, is_oracle: false, folder }
+        self.port = port;
+        if is_oracle { calls::oracle_listens(port) } else { calls::apus_listens(port) }
     }
 
     /// Runs Apus with arguments that must keep it from starting: its exit status and its output.
@@ -207,12 +248,17 @@ impl Oracle {
         [Server::start(arguments), self.start(arguments)]
     }
 
-    /// Starts the server with these further arguments; it keeps nothing on disk.
+    /// Starts the server with these further arguments; it keeps nothing on disk unless they say so.
     pub fn start(self, arguments: &[&str]) -> Server {
+        self.start_prepared(|_| {}, arguments)
+    }
+
+    /// Starts the server in a folder that `prepare` puts files in before.
+    pub fn start_prepared(self, prepare: impl Fn(&Path), arguments: &[&str]) -> Server {
         let program = self.program();
         // Another process may take the free port before the server does.
         for _ in 0..5 {
-            if let Some(server) = self.try_start(&program, arguments) {
+            if let Some(server) = self.try_start(&program, &prepare, arguments) {
                 return server;
             }
         }
@@ -227,8 +273,14 @@ impl Oracle {
         })
     }
 
-    fn try_start(self, program: &Path, arguments: &[&str]) -> Option<Server> {
+    fn try_start(
+        self,
+        program: &Path,
+        prepare: impl Fn(&Path),
+        arguments: &[&str],
+    ) -> Option<Server> {
         let folder = new_folder();
+        prepare(folder.path());
         let port = free_port();
         let mut all = common_arguments(port, folder.path());
         all.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
@@ -237,7 +289,8 @@ impl Oracle {
         process.wait_for_log(|log| log.contains("Ready to accept connections").then_some(()))?;
         calls::oracle_listens(port);
         let password = value_of("--requirepass", arguments).map(str::to_owned);
-        Some(Server { process, port, password, is_oracle: true, folder })
+        let (program, is_oracle) = (program.to_path_buf(), true);
+        Some(Server { process, program, arguments: all, port, password, is_oracle, folder })
     }
 }
 
