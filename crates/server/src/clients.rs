@@ -6,11 +6,12 @@
 //! Invariant: the owner alone writes the plain statistics of a record; anyone may read them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::UnixMillis;
@@ -38,7 +39,7 @@ pub(crate) struct Client {
     waker: Mutex<Option<Waker>>,
     names: Mutex<Names>,
     /// Messages that its worker handed out to it (MONITOR lines, pushes).
-    deliveries: Mutex<Deliveries>,
+    deliveries: Mutex<Option<Box<Deliveries>>>,
 }
 
 /// Messages for a client that its session has not taken yet.
@@ -88,17 +89,56 @@ pub(crate) struct LiveFigures {
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    Tcp(SocketAddr),
+    Tcp(Address),
     Unix,
 }
 
-/// The names a client goes by.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
+/// As a `SocketAddr`, without what links of IPv6 need: there are many of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) ip: IpAddr,
+    port: u16,
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Self {
+        Self { ip: address.ip(), port: address.port() }
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        SocketAddr::new(self.ip, self.port).fmt(formatter)
+    }
+}
+
+/// The names a client goes by; who has none has no room for them either.
+#[derive(Default)]
+pub(crate) struct Names(Option<Box<Named>>);
+
+/// What a client is called.
+#[derive(Default)]
+pub(crate) struct Named {
     pub(crate) name: Box<[u8]>,
     pub(crate) library: Box<[u8]>,
     pub(crate) library_version: Box<[u8]>,
     pub(crate) user: Option<Box<[u8]>>,
+}
+
+static NAMELESS: LazyLock<Named> = LazyLock::new(Named::default);
+
+impl Deref for Names {
+    type Target = Named;
+
+    fn deref(&self) -> &Named {
+        self.0.as_deref().unwrap_or(&NAMELESS)
+    }
+}
+
+impl DerefMut for Names {
+    fn deref_mut(&mut self) -> &mut Named {
+        self.0.get_or_insert_default()
+    }
 }
 
 /// What others may ask of a session.
@@ -277,6 +317,7 @@ impl Client {
     pub(crate) fn deliver(&self, delivery: Delivery) {
         {
             let mut deliveries = self.deliveries();
+            let deliveries = deliveries.get_or_insert_default();
             deliveries.bytes += delivery.size();
             deliveries.waiting.push(delivery);
         }
@@ -288,15 +329,16 @@ impl Client {
 
     /// Takes the messages that were given, in order.
     pub(crate) fn take_deliveries(&self) -> SmallVec<[Delivery; 1]> {
-        std::mem::take(&mut *self.deliveries()).waiting
+        // Who is given messages once will be again: the room stays.
+        self.deliveries().as_deref_mut().map(std::mem::take).unwrap_or_default().waiting
     }
 
     /// Bytes of messages given to the client and not taken yet.
     pub(crate) fn delivery_bytes(&self) -> usize {
-        self.deliveries().bytes
+        self.deliveries().as_ref().map_or(0, |deliveries| deliveries.bytes)
     }
 
-    fn deliveries(&self) -> MutexGuard<'_, Deliveries> {
+    fn deliveries(&self) -> MutexGuard<'_, Option<Box<Deliveries>>> {
         self.deliveries.lock().expect("no critical section here panics")
     }
 
@@ -325,6 +367,9 @@ impl Client {
         self.live.flags.load(Ordering::Relaxed) & flag != 0
     }
 }
+
+// There are many clients, and the allocator's next class begins above this.
+const _: () = assert!(size_of::<Client>() + 2 * size_of::<usize>() <= 256);
 
 impl std::fmt::Display for Peer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -280,7 +280,7 @@ async fn accept_tcp(server: &'static Server, listener: TcpListener) {
                 let Ok(local) = stream.local_addr() else { continue };
                 let Ok(stream) = stream.into_std() else { continue };
                 prepare(&stream, server);
-                let ends = (Peer::Tcp(peer), Peer::Tcp(local));
+                let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
                 let is_local = peer.ip().to_canonical().is_loopback();
                 welcome(server, RawStream::Tcp(stream), ends, is_local);
             }

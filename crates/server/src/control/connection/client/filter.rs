@@ -165,7 +165,7 @@ impl<'a> Condition<'a> {
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
             Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
             Self::Ip(wanted) => match client.peer {
-                Peer::Tcp(peer) => peer.ip().to_string().as_bytes() == *wanted,
+                Peer::Tcp(peer) => peer.ip.to_string().as_bytes() == *wanted,
                 Peer::Unix => false,
             },
             Self::Age(least) => (now - client.created) / 1000 >= *least,
