@@ -60,7 +60,9 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Ok(());
     }
     match deadline {
-        Some(deadline) if deadline <= tx.now() => note_overdue::<Hash>(tx, key, &changed, outcome),
+        Some(deadline) if tx.is_over_at(deadline) => {
+            note_overdue::<Hash>(tx, key, &changed, outcome);
+        }
         Some(deadline) => {
             tx.effects_mut().add_changes(changed.len() as u64);
             tx.member_event(EventClass::Hash, "hexpire", key, changed.iter().copied());
@@ -86,7 +88,7 @@ fn change<'a>(
     deadline: Option<UnixMillis>,
     reply: &mut Reply<'_>,
 ) -> Result<(Vec<&'a [u8]>, Outcome), Refusal> {
-    let is_over = deadline.is_some_and(|deadline| deadline <= tx.now());
+    let is_over = deadline.is_some_and(|deadline| tx.is_over_at(deadline));
     tx.edit(key, |hash: &mut Hash| {
         let take = |field: &&[u8]| {
             let found = hash.borrow().get(field);

@@ -111,7 +111,7 @@ enum Urn<'t> {
 
 impl<'t> Urn<'t> {
     fn of(tx: &'t Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        let now = tx.now();
+        let now = tx.vantage();
         let Some(hash) = tx.view::<Hash>(key)? else { return Ok(None) };
         if !has_expired(hash, now) {
             return Ok(Some(Self::Whole(hash)));

@@ -46,7 +46,7 @@ fn hscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let filter = MemberFilter::parse(args, Some("NOVALUES"))?;
     charge(tx, filter.count.min(hash.len() as usize))?;
     let (next, mut fields) = hash.scan(cursor, filter.count);
-    let (now, mut buffer) = (tx.now(), Vec::new());
+    let (now, mut buffer) = (tx.vantage(), Vec::new());
     fields.retain(|field| is_live(field, now) && filter.admits(field.member.as_bytes(&mut buffer)));
     reply.array(2);
     reply.bulk_integer(next as i64);

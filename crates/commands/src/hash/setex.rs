@@ -48,7 +48,7 @@ fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Ok(());
     }
     match request.lifetime {
-        Lifetime::Until(deadline) if deadline <= tx.now() => {
+        Lifetime::Until(deadline) if tx.is_over_at(deadline) => {
             put_and_remove(tx, key, request.pairs)?;
         }
         lifetime => {
@@ -153,7 +153,7 @@ impl<'a> Request<'a> {
     /// Whether the conditions hold.
     fn admits(&self, tx: &Tx, key: &[u8]) -> Result<bool, Refusal> {
         let hash = tx.peek_view::<Hash>(key)?;
-        let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.now()).is_some());
+        let exists = |field| hash.is_some_and(|hash| live(hash, field, tx.vantage()).is_some());
         let wanted = self.fields_exist;
         Ok(self.key_exists.is_none_or(|wanted| hash.is_some() == wanted)
             && wanted.is_none_or(|wanted| self.fields().all(|field| exists(field) == wanted)))

@@ -179,7 +179,7 @@ fn give_in<C: Timed>(
     members: Args<'_>,
     deadline: UnixMillis,
 ) -> Result<Vec<Given>, Refusal> {
-    let has_passed = deadline <= tx.now();
+    let has_passed = tx.is_over_at(deadline);
     let (given, outcome) = tx.edit(key, |container: &mut C| {
         let give = |member| {
             if C::deadline(container.borrow(), member).is_none() {

@@ -145,7 +145,7 @@ pub(crate) fn expire<C: Listed>(
     let members = parse::<C>(args, if is_conditional { 4 } else { 3 }, C::BAD_COUNT)?;
     charge(tx, members)?;
     let given = give::<C>(tx, key, members, deadline, condition)?;
-    if !given.members.is_empty() && deadline <= tx.now() {
+    if !given.members.is_empty() && tx.is_over_at(deadline) {
         note_overdue::<C>(tx, key, &given.members, given.outcome);
     } else if !given.members.is_empty() {
         tx.effects_mut().add_changes(given.members.len() as u64);
@@ -178,15 +178,15 @@ fn give<'a, C: Listed>(
     deadline: UnixMillis,
     condition: Condition,
 ) -> Result<Given<'a>, Refusal> {
-    let now = tx.now();
+    let (vantage, is_over) = (tx.vantage(), tx.is_over_at(deadline));
     let mut given: Vec<&[u8]> = Vec::new();
     let (answers, outcome) = tx.edit(key, |container: &mut C| {
-        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, now) {
+        let mut judge = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
             None => ABSENT,
             Some(present) if !condition.admits(present, deadline) => UNMET,
             Some(_) => {
                 given.push(member);
-                if deadline <= now {
+                if is_over {
                     container.remove(member);
                     return REMOVED;
                 }
@@ -213,7 +213,7 @@ pub(crate) fn answer<C: Listed>(
     charge(tx, members)?;
     reply.array(members.len());
     for member in members.iter() {
-        let deadline = container.and_then(|container| deadline_of::<C>(container, member, now));
+        let deadline = container.and_then(|it| deadline_of::<C>(it, member, tx.vantage()));
         reply.integer(match deadline {
             None => ABSENT,
             Some(None) => ENDLESS,
@@ -235,12 +235,12 @@ pub(crate) fn persist<C: Listed>(
     reply: &mut Reply<'_>,
     bad_count: Refusal,
 ) -> Result<(), Refusal> {
-    let (key, now) = (&args[1], tx.now());
+    let (key, vantage) = (&args[1], tx.vantage());
     tx.peek_view::<C>(key)?;
     let members = parse::<C>(args, 2, bad_count)?;
     charge(tx, members)?;
     let (answers, _) = tx.edit(key, |container: &mut C| {
-        let lift = |member| match deadline_of::<C>(container.borrow(), member, now) {
+        let lift = |member| match deadline_of::<C>(container.borrow(), member, vantage) {
             None => ABSENT,
             Some(None) => ENDLESS,
             Some(Some(_)) => {

@@ -53,7 +53,7 @@ fn field_ttl(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), R
     reply.integer(match deadline {
         None => -3,
         Some(None) => -1,
-        Some(Some(deadline)) if deadline <= tx.now() => -3,
+        Some(Some(deadline)) if deadline <= tx.vantage() => -3,
         Some(Some(deadline)) => seconds(deadline - tx.now()),
     });
     Ok(())

@@ -170,7 +170,7 @@ fn store(
     let sources = Sources::read(tx, keys)?;
     let cost = sources.cost(operation) + sources.len() * CHANGED_NS;
     tx.charge(cost)?;
-    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.now())) {
+    if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
@@ -187,13 +187,13 @@ impl<'a> Sources<'a> {
     /// The sets at these keys, as a reading command sees them.
     pub(super) fn read(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.now() })
+        Ok(Self { sets, now: tx.vantage() })
     }
 
     /// The same once more, leaving no trace.
     fn peek(tx: &'a Tx, keys: Args<'_>) -> Result<Self, Refusal> {
         let sets = keys.iter().map(|key| tx.peek_view::<Set>(key)).collect::<Result<_, _>>()?;
-        Ok(Self { sets, now: tx.now() })
+        Ok(Self { sets, now: tx.vantage() })
     }
 
     /// Members of all sets, each counted as often as it occurs.

@@ -93,7 +93,7 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
         SetRef::Packed(packed) => count * (packed.bytes.len() as u64 / 4),
         SetRef::Large(_) => count * (FOUND_NS + CHANGED_NS),
     };
-    let expired = if set.has_expired(tx.now()) { set.len() * CHANGED_NS } else { 0 };
+    let expired = if set.has_expired(tx.vantage()) { set.len() * CHANGED_NS } else { 0 };
     tx.charge(work + expired)?;
     tx.expire_members(key, usize::MAX)?;
     let len = tx.peek_view::<Set>(key)?.map_or(0, SetRef::len);
@@ -235,11 +235,11 @@ impl<'a> Urn<'a> {
     /// The members of a set from which so many are to be drawn.
     fn new(tx: &Tx, set: SetRef<'a>, draws: u64) -> Result<Self, Refusal> {
         let is_packed = matches!(set, SetRef::Packed(_));
-        if !set.has_expired(tx.now()) && (!is_packed || draws <= 1) {
+        if !set.has_expired(tx.vantage()) && (!is_packed || draws <= 1) {
             return Ok(Self::Whole(set));
         }
         tx.charge(set.len() * PASSED_NS)?;
-        Ok(Self::Listed(set.alive(tx.now()).collect()))
+        Ok(Self::Listed(set.alive(tx.vantage()).collect()))
     }
 
     fn len(&self) -> u64 {

@@ -38,7 +38,7 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         reply.integer(0);
         return Ok(());
     };
-    let found = set.get(member).filter(|found| found.is_alive(tx.now()));
+    let found = set.get(member).filter(|found| found.is_alive(tx.vantage()));
     tx.peek_view::<Set>(destination)?;
     reply.integer(i64::from(found.is_some()));
     let Some(found) = found.filter(|_| source != destination) else { return Ok(()) };

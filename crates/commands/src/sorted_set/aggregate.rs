@@ -74,7 +74,7 @@ impl<'a> Input<'a> {
             Some(Kind::Set) => tx.view::<Set>(key)?.map(Source::Plain),
             _ => tx.view::<SortedSet>(key)?.map(Source::Sorted),
         };
-        Ok(Self { source: source.unwrap_or(Source::Absent), weight: 1.0, now: tx.now() })
+        Ok(Self { source: source.unwrap_or(Source::Absent), weight: 1.0, now: tx.vantage() })
     }
 
     /// How many members it has.

@@ -174,6 +174,10 @@ fn keep(
     reply: &mut Reply<'_>,
     operation: &Operation,
 ) -> Result<(), Refusal> {
+    // The journal gets the command as it was sent: whoever runs it must find the same members.
+    for key in keys(args, 2, operation.names[1])?.iter() {
+        tx.refresh_members(key)?;
+    }
     let request = Request::parse(tx, args, 2, operation)?;
     let members = request.carry_out(tx, operation)?;
     let set = to_sorted_set(&members, &limits(tx));
@@ -331,6 +335,13 @@ fn read_inputs<'a>(
     index: usize,
     command: &str,
 ) -> Result<(Vec<Input<'a>>, usize), Refusal> {
+    let keys = keys(args, index, command)?;
+    let inputs = keys.iter().map(|key| Input::of_key(tx, key)).collect::<Result<_, _>>()?;
+    Ok((inputs, index + 1 + keys.len()))
+}
+
+/// The keys of a request whose number stands at an index.
+fn keys<'a>(args: Args<'a>, index: usize, command: &str) -> Result<Args<'a>, Refusal> {
     let count = parse_i64(&args[index]).ok_or(NOT_AN_INTEGER)?;
     if count < 1 {
         let text = format!("ERR at least 1 input key is needed for '{command}' command");
@@ -338,9 +349,7 @@ fn read_inputs<'a>(
     }
     let keys = args.skip(index + 1);
     let count = usize::try_from(count).ok().filter(|count| *count <= keys.len()).ok_or(SYNTAX)?;
-    let keys = keys.slice(0..count);
-    let inputs = keys.iter().map(|key| Input::of_key(tx, key)).collect::<Result<_, _>>()?;
-    Ok((inputs, index + 1 + count))
+    Ok(keys.slice(0..count))
 }
 
 /// Charges for a look into every input for each member of the smallest.

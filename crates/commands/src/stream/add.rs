@@ -110,9 +110,16 @@ fn xadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     if trimmed {
         tx.event(EventClass::Stream, "xtrim", key);
     }
-    request.journal(tx, id, exact.as_ref());
-    if let Some((producer, iid)) = &sent {
-        journal_sent(tx, key, producer, iid, id);
+    let Some((producer, iid)) = &sent else {
+        request.journal(tx, id, exact.as_ref());
+        return Ok(());
+    };
+    request.journal(tx, id, None);
+    journal_sent(tx, key, producer, iid, id);
+    if let Some(exact) = exact.filter(|_| trimmed) {
+        // Not with the entry: it may have been trimmed itself, and only one that is there can be
+        // said to have been sent.
+        trim::journal(tx, key, &exact);
     }
     Ok(())
 }

@@ -199,12 +199,17 @@ fn xtrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         tx.event(EventClass::Stream, "xtrim", key);
         tx.effects_mut().add_changes(deleted);
         if trim.approximate {
-            let [name, operator, threshold, references] = &exact;
-            let words: [&[u8]; 6] = [b"XTRIM", key, name, operator, threshold, references];
-            let plain = trim.references == References::Keep;
-            tx.effects_mut().instead(if plain { &words[..5] } else { &words });
+            journal(tx, key, &exact);
         }
     }
     reply.integer(deleted as i64);
     Ok(())
+}
+
+/// Says what was trimmed, as it came out.
+pub(super) fn journal(tx: &mut Tx, key: &[u8], exact: &TrimAsDone) {
+    let [name, operator, threshold, references] = exact;
+    let words: [&[u8]; 6] = [b"XTRIM", key, name, operator, threshold, references];
+    let is_plain = references == b"KEEPREF";
+    tx.effects_mut().instead(if is_plain { &words[..5] } else { &words });
 }

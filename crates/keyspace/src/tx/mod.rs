@@ -200,6 +200,14 @@ impl Tx {
         entry.is_expired(self.options.now) && !self.options.sees_expired
     }
 
+    /// Members with deadlines up to here are absent: the present, or before all time for whoever
+    /// says when they go.
+    #[inline]
+    #[must_use]
+    pub fn vantage(&self) -> UnixMillis {
+        if self.options.sees_expired { UnixMillis::MIN } else { self.options.now }
+    }
+
     /// Whether a deadline that is set now removes the key instead: not where somebody else says
     /// when keys go.
     #[must_use]

@@ -199,7 +199,7 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     tx.charge(payload.len() as u64 * byte_cost_ns(payload))?;
     let limits = Limits::from(&tx.keyspace().settings().containers);
     let mut entry = persist::dump::restore(payload, key, deadline, &limits).map_err(refusal_of)?;
-    if deadline.is_some_and(|deadline| deadline <= tx.now()) {
+    if deadline.is_some_and(|deadline| tx.is_over_at(deadline)) {
         if exists {
             remove(tx, key)?;
         }

@@ -81,7 +81,7 @@ impl<'a> Pattern<'a> {
         let found = match field {
             None => tx.text(&key).map(|text| text.map(Value::Key)),
             Some(field) => tx.view::<Hash>(&key).map(|hash| {
-                let field = live(hash?, field, tx.now())?;
+                let field = live(hash?, field, tx.vantage())?;
                 Some(Value::Member(field.value))
             }),
         };

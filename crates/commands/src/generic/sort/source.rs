@@ -24,12 +24,12 @@ pub(super) enum Source<'a> {
 impl<'a> Source<'a> {
     /// The value at a key, as a reading command sees it.
     pub(super) fn read(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.read(key)?.map(|entry| Self::of(entry, tx.now())).transpose()
+        tx.read(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
     }
 
     /// The value at a key, leaving no trace.
     pub(super) fn peek(tx: &'a Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
-        tx.peek(key)?.map(|entry| Self::of(entry, tx.now())).transpose()
+        tx.peek(key)?.map(|entry| Self::of(entry, tx.vantage())).transpose()
     }
 
     fn of(entry: EntryRef<'a>, now: UnixMillis) -> Result<Self, Refusal> {
