@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod check;
 pub mod contents;
 pub mod dump;
 pub mod functions;

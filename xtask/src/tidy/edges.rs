@@ -31,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench", &["base", "proto"]),
-    ("apus", &["base", "server", "bench"]),
+    ("apus", &["base", "persist", "server", "bench"]),
     ("tests", &["base", "proto", "server"]),
     ("xtask", &["bench"]),
 ];

@@ -1,0 +1,98 @@
+//! Looking through a journal, and making its end right.
+//!
+//! Invariant: a file is cut off only where a whole unit ends, and synced after it.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::{Flaw, Repair, snapshot};
+use crate::aof::manifest::{Manifest, Part};
+use crate::aof::{AofDamage, AofError, UnitReader};
+use crate::storage::{How, Storage, read_full, read_whole};
+
+/// Checks a journal, and repairs it as far as that is wanted.
+pub(super) fn check(
+    storage: &dyn Storage,
+    path: &Path,
+    repair: Repair,
+    out: &mut dyn Write,
+) -> Result<(), Flaw> {
+    if path.extension() != Some(OsStr::new("manifest")) {
+        return check_file(storage, path, Some(repair), out);
+    }
+    let manifest = Manifest::parse(&read_whole(storage, path)?);
+    let manifest = manifest.map_err(|error| Flaw(error.to_string()))?;
+    let parts = manifest.parts();
+    let last = parts.len().checked_sub(1);
+    for (index, Part { name, .. }) in parts.enumerate() {
+        let path = path.with_file_name(OsStr::from_bytes(name));
+        // Only the last file may have been written to when something happened.
+        check_file(storage, &path, (Some(index) == last).then_some(repair), out)?;
+    }
+    writeln!(out, "All AOF files and manifest are valid")?;
+    Ok(())
+}
+
+/// Checks a file; without a repair it is not touched.
+fn check_file(
+    storage: &dyn Storage,
+    path: &Path,
+    repair: Option<Repair>,
+    out: &mut dyn Write,
+) -> Result<(), Flaw> {
+    let name = path.display();
+    let begins_with_snapshot = {
+        let mut head = [0; 5];
+        let mut file = storage.open(path, How::Read)?;
+        let len = read_full(&mut *file, &mut head)?;
+        matches!(&head[..len], b"REDIS" | b"VALKE")
+    };
+    let mut file = storage.open(path, How::Read)?;
+    let size = file.length()?;
+    let (offset, rest) = match begins_with_snapshot {
+        true => {
+            writeln!(out, "The AOF {name} begins with a snapshot")?;
+            let end = snapshot::read(&mut *file, out)?;
+            (end.offset, end.rest)
+        }
+        false => (0, Vec::new()),
+    };
+    let mut units = UnitReader::behind(&mut *file, offset, rest);
+    let (sound, error) = loop {
+        match units.next_unit() {
+            Ok(Some(unit)) => {
+                let until = repair.and_then(|repair| repair.until);
+                if until.is_some_and(|until| unit.time.is_some_and(|time| time > until)) {
+                    break (unit.offset, None);
+                }
+            }
+            Ok(None) => break (size, None),
+            Err(error) => break (error.offset, Some(error)),
+        }
+    };
+    drop(units);
+    writeln!(out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
+    let fixes = repair.is_some_and(|repair| repair.fixes);
+    match error {
+        Some(AofError { damage: AofDamage::Unread(error), .. }) => return Err(error.into()),
+        Some(error) if !fixes => {
+            let hint = match repair {
+                Some(_) => "Use the --fix option to cut it off there.",
+                None => "It is not the last file of the journal and cannot be repaired.",
+            };
+            return Err(Flaw(format!("AOF {name} is not valid, {error}. {hint}")));
+        }
+        _ => {}
+    }
+    if sound < size {
+        let mut file = storage.open(path, How::Append)?;
+        file.truncate(sound)?;
+        file.sync()?;
+        writeln!(out, "Successfully truncated AOF {name} from {size} to {sound} bytes")?;
+    } else {
+        writeln!(out, "AOF {name} is valid")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! `apus check`: looks whether a snapshot or a journal can be loaded, and cuts off the damaged end
+//! of a journal.
+//!
+//! Invariant: without `--fix` and `--truncate-to-timestamp` nothing is written; with them, only the
+//! last file of a journal gets shorter.
+
+mod journal;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use crate::storage::Storage;
+
+const USAGE: &str = "Usage: apus check rdb FILE
+       apus check aof [--fix] [--truncate-to-timestamp SECONDS] FILE
+
+FILE of a journal is its manifest, or a journal of one file. --fix cuts off an end that cannot be
+loaded, --truncate-to-timestamp all that was written after a time (Unix seconds).";
+
+/// What is to be done.
+enum Task {
+    Snapshot(PathBuf),
+    Journal(PathBuf, Repair),
+}
+
+/// What may be done to a journal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repair {
+    /// Whether an end that cannot be loaded is cut off.
+    fixes: bool,
+    /// After which time, in Unix seconds, all is cut off.
+    until: Option<i64>,
+}
+
+/// What is wrong with the file, or with the wish.
+#[derive(Debug)]
+struct Flaw(String);
+
+impl From<io::Error> for Flaw {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Does as the arguments say and reports it; whether all is well.
+pub fn run(
+    arguments: impl Iterator<Item = OsString>,
+    storage: &dyn Storage,
+    out: &mut dyn Write,
+) -> bool {
+    let result = parse(arguments).and_then(|task| match task {
+        Task::Snapshot(path) => snapshot::check(storage, &path, out),
+        Task::Journal(path, repair) => journal::check(storage, &path, repair, out),
+    });
+    match result {
+        Ok(()) => true,
+        Err(Flaw(line)) => {
+            // There is nobody else to tell.
+            let _ = writeln!(out, "{line}");
+            false
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Task, Flaw> {
+    let usage = || Flaw(USAGE.to_owned());
+    let kind = arguments.next().ok_or_else(usage)?;
+    let (mut path, mut repair) = (None, Repair::default());
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--fix") => repair.fixes = true,
+            Some("--truncate-to-timestamp") => {
+                let seconds = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                repair.until = Some(seconds.ok_or_else(usage)?);
+            }
+            _ if path.is_none() => path = Some(PathBuf::from(argument)),
+            _ => return Err(usage()),
+        }
+    }
+    let path = path.ok_or_else(usage)?;
+    match kind.to_str() {
+        Some("rdb") if !repair.fixes && repair.until.is_none() => Ok(Task::Snapshot(path)),
+        Some("aof") => Ok(Task::Journal(path, repair)),
+        _ => Err(usage()),
+    }
+}

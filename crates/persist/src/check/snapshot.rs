@@ -1,0 +1,79 @@
+//! Looking through a snapshot.
+//!
+//! Invariant: every value is made, so what is found sound can be loaded.
+
+use std::io::Write;
+use std::path::Path;
+
+use base::time::{Clock, UnixMillis};
+use keyspace::ContainerSettings;
+
+use super::Flaw;
+use crate::rdb::file::{Batch, End, FileError, Rules, Sink, read_file};
+use crate::rdb::value::Limits;
+use crate::storage::{File, How, Storage};
+
+/// What a snapshot holds.
+struct Census<'o> {
+    out: &'o mut dyn Write,
+    limits: Limits,
+    now: UnixMillis,
+    keys: u64,
+    volatile: u64,
+    expired: u64,
+    libraries: u64,
+}
+
+/// Checks a snapshot.
+pub(super) fn check(storage: &dyn Storage, path: &Path, out: &mut dyn Write) -> Result<(), Flaw> {
+    let mut file = storage.open(path, How::Read)?;
+    writeln!(out, "[offset 0] Checking RDB file {}", path.display())?;
+    let end = read(&mut *file, out)?;
+    writeln!(out, "[offset {}] RDB looks OK, version {}", end.offset, end.version)?;
+    Ok(())
+}
+
+/// Reads the snapshot that a file is or begins with, and reports what it holds.
+pub(super) fn read(file: &mut dyn File, out: &mut dyn Write) -> Result<End, Flaw> {
+    let limits = Limits::from(&ContainerSettings::default());
+    let now = Clock::system().now_ms();
+    let mut census = Census { out, limits, now, keys: 0, volatile: 0, expired: 0, libraries: 0 };
+    let rules = Rules { skips_modules: true, ..Rules::default() };
+    let result = read_file(file, rules, &mut census);
+    let Census { out, keys, volatile, expired, libraries, .. } = census;
+    let end = result.map_err(|error| {
+        Flaw(format!("--- RDB ERROR DETECTED ---\n{error}\n[info] {keys} keys were read before"))
+    })?;
+    writeln!(out, "[info] {keys} keys read")?;
+    writeln!(out, "[info] {volatile} expires")?;
+    writeln!(out, "[info] {expired} already expired")?;
+    writeln!(out, "[info] {libraries} libraries of functions")?;
+    if end.skipped > 0 {
+        writeln!(out, "[info] {} values or notes of modules passed over", end.skipped)?;
+    }
+    Ok(end)
+}
+
+impl Sink for Census<'_> {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        let (name, text) = (String::from_utf8_lossy(name), String::from_utf8_lossy(text));
+        // Who does not listen to this hears the result.
+        let _ = writeln!(self.out, "[info] AUX FIELD {name} = '{text}'");
+    }
+
+    fn library(&mut self, _: &[u8]) -> Result<(), String> {
+        self.libraries += 1;
+        Ok(())
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        for raw in batch.entries() {
+            let raw = raw?;
+            raw.decode(&self.limits)?;
+            self.keys += 1;
+            self.volatile += u64::from(raw.deadline.is_some());
+            self.expired += u64::from(raw.deadline.is_some_and(|deadline| deadline < self.now));
+        }
+        Ok(())
+    }
+}

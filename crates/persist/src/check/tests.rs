@@ -1,0 +1,130 @@
+//! What is said about sound and damaged files, and what is left of them.
+
+use std::path::Path;
+
+use super::run;
+use crate::aof::check_line;
+use crate::aof::manifest::{BaseForm, Manifest};
+use crate::rdb::file::{ChunkWriter, FileWriter, Options};
+use crate::storage::simulated::Disk;
+use crate::storage::{How, Storage, read_whole};
+
+/// What a check says, with whether all is well.
+fn check(disk: &Disk, arguments: &[&str]) -> (bool, String) {
+    let mut out = Vec::new();
+    let is_well = run(arguments.iter().map(Into::into), disk, &mut out);
+    (is_well, String::from_utf8(out).unwrap())
+}
+
+fn content(disk: &Disk, path: &str) -> Vec<u8> {
+    read_whole(disk, Path::new(path)).unwrap()
+}
+
+fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    proto::args::encode_command(words.iter().map(|word| word.as_bytes()), &mut bytes);
+    bytes
+}
+
+fn snapshot(disk: &Disk, path: &str) {
+    let options = Options { compresses: true, sums: true, access: None, version: 0, syncs: false };
+    let file = disk.open(Path::new(path), How::Create).unwrap();
+    let mut writer = FileWriter::begin(file, &[("redis-ver", "7.0.0")], options.clone()).unwrap();
+    let mut chunk = ChunkWriter::new(options);
+    chunk.select(0);
+    for (key, deadline) in [(b"a", None), (b"b", Some(1)), (b"c", Some(i64::MAX))] {
+        let text = keyspace::NewText::Integer(1);
+        chunk.entry(keyspace::EntryBox::text(key, text, deadline).borrow());
+    }
+    writer.push(&chunk.finish()).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_snapshot_is_told_from_a_damaged_one() {
+    let disk = Disk::new();
+    snapshot(&disk, "dump.rdb");
+    let (is_well, text) = check(&disk, &["rdb", "dump.rdb"]);
+    assert!(is_well, "{text}");
+    for line in ["3 keys read", "2 expires", "1 already expired", "RDB looks OK", "redis-ver"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let mut bytes = content(&disk, "dump.rdb");
+    *bytes.last_mut().unwrap() ^= 1;
+    disk.put(Path::new("dump.rdb"), &bytes);
+    let (is_well, text) = check(&disk, &["rdb", "dump.rdb"]);
+    assert!(!is_well && text.contains("the checksum is wrong"), "{text}");
+    assert!(!check(&disk, &["rdb", "missing.rdb"]).0);
+}
+
+#[test]
+fn the_end_of_a_journal_is_repaired_on_demand_only() {
+    let disk = Disk::new();
+    let whole = [command(&["SET", "a", "1"]), command(&["INCR", "a"])].concat();
+    let torn = [&whole[..], &command(&["MULTI"]), &command(&["INCR", "a"])].concat();
+    disk.put(Path::new("a.aof"), &torn);
+    let (is_well, text) = check(&disk, &["aof", "a.aof"]);
+    assert!(!is_well && text.contains("Use the --fix option"), "{text}");
+    assert_eq!(content(&disk, "a.aof"), torn);
+    let (is_well, text) = check(&disk, &["aof", "--fix", "a.aof"]);
+    assert!(is_well && text.contains("Successfully truncated AOF a.aof"), "{text}");
+    assert_eq!(content(&disk, "a.aof"), whole);
+    let (is_well, text) = check(&disk, &["aof", "a.aof"]);
+    assert!(is_well && text.contains("AOF a.aof is valid"), "{text}");
+}
+
+#[test]
+fn a_journal_can_be_taken_back_to_a_time() {
+    let disk = Disk::new();
+    let [first, second] = ["1", "2"].map(|value| command(&["SET", "a", value]));
+    let early = [b"#TS:100\r\n".as_slice(), &check_line(&first), &first].concat();
+    let late = [b"#TS:200\r\n".as_slice(), &check_line(&second), &second].concat();
+    let all = [&early[..], &late].concat();
+    for (until, left) in [("99", &b""[..]), ("100", &early), ("199", &early), ("200", &all)] {
+        disk.put(Path::new("a.aof"), &all);
+        let (is_well, text) = check(&disk, &["aof", "--truncate-to-timestamp", until, "a.aof"]);
+        assert!(is_well, "{text}");
+        assert_eq!(content(&disk, "a.aof"), left, "{until}");
+    }
+}
+
+#[test]
+fn of_several_files_only_the_last_is_repaired() {
+    let disk = Disk::new();
+    let mut manifest = Manifest::default();
+    let base = manifest.next_base(b"a", BaseForm::Snapshot);
+    snapshot(&disk, "a.1.base.rdb");
+    manifest.take_up(base, 1);
+    manifest.add_increment(b"a");
+    manifest.add_increment(b"a");
+    disk.put(Path::new("a.manifest"), &manifest.encode());
+    let [whole, torn] = [command(&["PING"]), b"*1\r\n$4\r\nPI".to_vec()];
+    disk.put(Path::new("a.1.incr.aof"), &whole);
+    disk.put(Path::new("a.2.incr.aof"), &torn);
+    assert!(!check(&disk, &["aof", "a.manifest"]).0);
+    let (is_well, text) = check(&disk, &["aof", "--fix", "a.manifest"]);
+    assert!(is_well && text.contains("All AOF files and manifest are valid"), "{text}");
+    assert_eq!(content(&disk, "a.2.incr.aof"), b"");
+    disk.put(Path::new("a.1.incr.aof"), &torn);
+    let (is_well, text) = check(&disk, &["aof", "--fix", "a.manifest"]);
+    assert!(!is_well && text.contains("cannot be repaired"), "{text}");
+    assert_eq!(content(&disk, "a.1.incr.aof"), torn);
+    disk.put(Path::new("a.manifest"), b"file a seq 1 type b");
+    let (is_well, text) = check(&disk, &["aof", "a.manifest"]);
+    assert!(!is_well && text.contains("line 1 of the AOF manifest: it is cut off"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_understood_is_answered_with_the_usage() {
+    for arguments in [
+        &[][..],
+        &["rdb"],
+        &["x", "file"],
+        &["rdb", "--fix", "file"],
+        &["aof", "a", "b"],
+        &["aof", "--truncate-to-timestamp", "x", "a"],
+    ] {
+        let (is_well, text) = check(&Disk::new(), arguments);
+        assert!(!is_well && text.starts_with("Usage: apus check rdb FILE"), "{arguments:?}");
+    }
+}
