@@ -30,6 +30,11 @@ impl Cores {
         Self { allowed, numbers }
     }
 
+    /// How many they are.
+    pub(crate) fn count(&self) -> usize {
+        self.numbers.len()
+    }
+
     /// Binds the calling thread to one core: worker `lane` to the core with that place in the set.
     pub(crate) fn bind(&self, lane: usize) {
         if let Some(&core) = self.numbers.get(lane % self.numbers.len().max(1)) {

@@ -9,6 +9,7 @@ use proto::Args;
 use crate::clients::client_flags;
 use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
+use crate::loading::LOADING;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
 use crate::worker::Worker;
@@ -47,6 +48,9 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     }
     if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
         return Verdict::Refused(WATCHES);
+    }
+    if worker.server.loading.is_on() && !flags.has(Flags::LOADING) {
+        return Verdict::Refused(LOADING);
     }
     let pause = &worker.server.pause;
     if pause.may_hold(effective_flags(session, entry))

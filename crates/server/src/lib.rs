@@ -24,6 +24,7 @@ mod gates;
 mod heavy;
 mod journal;
 mod latency;
+mod loading;
 mod log;
 mod mailbox;
 mod monitor;

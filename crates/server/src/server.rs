@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use base::time::UnixMillis;
 use keyspace::{Keyspace, Refusal};
+use persist::storage::{Disk, Storage};
 use proto::{Limits, ProtocolError, Reply};
 
 use crate::busy::Underway;
@@ -22,6 +23,7 @@ use crate::cron::RateMeter;
 use crate::heavy::Heavy;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
+use crate::loading::Loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::mailbox::Mailboxes;
 use crate::monitor::Watchers;
@@ -57,6 +59,9 @@ pub(crate) struct Server {
     pub(crate) pause: Pause,
     pub(crate) journal: Journal,
     pub(crate) log: Log,
+    /// Where files lie.
+    pub(crate) storage: Box<dyn Storage>,
+    pub(crate) loading: Loading,
     /// Who watches with MONITOR.
     pub(crate) watchers: Watchers,
     pub(crate) pubsub: PubSub,
@@ -109,6 +114,8 @@ impl Server {
             pause: Pause::default(),
             journal: Journal::new(),
             log,
+            storage: Box::new(Disk),
+            loading: Loading::default(),
             watchers: Watchers::default(),
             pubsub: PubSub::default(),
             scripts: Scripts::default(),
@@ -155,7 +162,7 @@ impl Server {
 
     /// Whether expired keys are looked for.
     pub(crate) fn active_expiry(&self) -> bool {
-        let suspended = self.keyspace.settings().suspends_expiry();
+        let suspended = self.keyspace.settings().suspends_expiry() || self.loading.is_on();
         self.active_expiry.load(Ordering::Relaxed) && !suspended
     }
 

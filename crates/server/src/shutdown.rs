@@ -20,9 +20,14 @@ impl Shutdown {
         self.notify.notify_one();
     }
 
+    /// Whether somebody has asked.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+
     /// Waits until somebody asks.
     pub(crate) async fn asked(&self) {
-        while !self.asked.load(Ordering::Acquire) {
+        while !self.is_asked() {
             self.notify.notified().await;
         }
     }

@@ -18,6 +18,7 @@ use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
+use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::reception::{Listeners, plain};
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
@@ -76,6 +77,7 @@ fn start(arguments: &[OsString]) -> Result<(), String> {
     let runtime =
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    let found = loading::find(server).inspect_err(|line| log_warning!(server.log, "{line}"))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
     announce(server, &listeners, &workforce);
     {
@@ -83,11 +85,14 @@ fn start(arguments: &[OsString]) -> Result<(), String> {
         listeners.serve(server);
         tokio::spawn(cron::run(server));
     }
-    log_notice!(server.log, "Ready to accept connections tcp");
-    supervisor.ready(&server.log);
     if is_daemon {
         daemon::report_ready().map_err(|error| plain(&error))?;
     }
+    if let Some(found) = found {
+        runtime.block_on(loading::run(server, found))?;
+    }
+    log_notice!(server.log, "Ready to accept connections tcp");
+    supervisor.ready(&server.log);
     runtime.block_on(server.shutdown.asked());
     end(server, &runtime, &supervisor, pid_file);
     // What the orderly end did not wait for is not waited for here either.

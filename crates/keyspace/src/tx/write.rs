@@ -160,6 +160,18 @@ impl Tx {
         Ok(())
     }
 
+    /// Stores an entry under its own key if there is none; whether it did. It is no change that
+    /// anybody is told of: for what comes from a file of the data set itself.
+    pub fn load(&mut self, entry: EntryBox) -> Result<bool, Refusal> {
+        let location = self.locate(entry.borrow().key());
+        let mut door = self.door(location)?;
+        let is_new = door.find(entry.borrow().key()).is_none();
+        if is_new {
+            door.insert(entry);
+        }
+        Ok(is_new)
+    }
+
     /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let Some(entry) = self.inspect(key)? else { return Ok(false) };

@@ -187,3 +187,13 @@ choice! {
         ResetChannels = "resetchannels",
     }
 }
+
+choice! {
+    /// Which versions of snapshots are loaded.
+    RdbVersionCheck {
+        /// Those that are known.
+        Strict = "strict",
+        /// Any: what a version means that is not known is found out by trying.
+        Relaxed = "relaxed",
+    }
+}

@@ -20,7 +20,7 @@ mod store;
 
 pub use choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
+    MaxmemoryPolicy, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 pub(crate) use kind::parse_bytes;
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, OomScoreAdj, Supervised, SyslogFacility,
+    MaxmemoryPolicy, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -94,6 +94,7 @@ settings! {
     HLL_SPARSE_MAX_BYTES: usize = "hll-sparse-max-bytes";
     HZ: u32 = "hz";
     IMPORT_MODE: bool = "import-mode";
+    KEY_LOAD_DELAY: i32 = "key-load-delay";
     LATENCY_MONITOR_THRESHOLD: u64 = "latency-monitor-threshold";
     LATENCY_TRACKING: bool = "latency-tracking";
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
@@ -118,6 +119,9 @@ settings! {
     PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
+    RDBCHECKSUM: bool = "rdbchecksum";
+    RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
+    RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";

@@ -124,6 +124,12 @@ impl Libraries {
         Arc::clone(&self.state.read().expect("no critical section here panics"))
     }
 
+    /// Adds a library whose name and functions are new.
+    pub(crate) fn load(&self, server: &'static Server, source: &[u8]) -> Result<(), Refusal> {
+        let loaded = Loaded::load(server, source)?;
+        self.change(|state| state.insert(loaded, false))
+    }
+
     /// Changes the state, wholly or not at all.
     pub(crate) fn change(
         &self,

@@ -1,6 +1,6 @@
 //! Options: snapshots and the journal on disk.
 
-use super::super::choices::AppendFsync;
+use super::super::choices::{AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, TEXT, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
@@ -66,10 +66,16 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "rdb-version-check",
-        kind: Kind::Choice(&["strict", "relaxed"]),
+        kind: Kind::Choice(RdbVersionCheck::WORDS),
         default: "strict",
         doc: "Whether snapshots of unknown versions may be loaded.",
-        ..NOT_YET
+        ..WORKS
+    },
+    ConfigOption {
+        name: "rdb-skip-module-data",
+        default: "no",
+        doc: "Passes over what modules wrote into a snapshot, rather than refusing to load it.",
+        ..WORKS
     },
     ConfigOption {
         name: "rdb-key-save-delay",
@@ -85,7 +91,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Microseconds to wait after each key loaded; a test aid of Redis.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "loading-process-events-interval-bytes",

@@ -1,0 +1,189 @@
+//! Loading: what is on disk becomes the data set, before anyone may ask for it.
+//!
+//! While it goes on, commands that need data are refused, and all others answered; INFO and the log
+//! tell how far it has come.
+//!
+//! Invariant: a data set that could not be loaded whole is never served, nor written over what it
+//! was loaded from: the process ends.
+
+mod insert;
+pub(crate) mod snapshot;
+
+use std::ffi::OsStr;
+use std::future::poll_fn;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::task::Poll;
+
+use keyspace::Refusal;
+use persist::storage::{File, How};
+use tokio::sync::oneshot;
+
+use crate::config::settings::{APPENDONLY, DBFILENAME};
+use crate::log::{log_notice, log_warning};
+use crate::reception::plain;
+use crate::scripts::STACK_BYTES;
+use crate::server::Server;
+
+/// What a client gets that comes too early.
+pub(crate) const LOADING: Refusal =
+    Refusal::error("LOADING Redis is loading the dataset in memory");
+
+/// Between two lines in the log, in microseconds.
+const REPORT_US: i64 = 5_000_000;
+
+/// Whether data are loaded, and how far that is.
+#[derive(Default)]
+pub(crate) struct Loading {
+    is_on: AtomicBool,
+    /// In Unix milliseconds.
+    started: AtomicI64,
+    total_bytes: AtomicU64,
+    loaded_bytes: AtomicU64,
+    /// Memory that the data took where the file was written.
+    used_memory: AtomicU64,
+    /// Keys of the last snapshot that were loaded, and that were over by then.
+    keys: AtomicU64,
+    expired: AtomicU64,
+    /// When the log was told last, on the monotonic clock.
+    reported_us: AtomicI64,
+}
+
+/// How far loading is.
+pub(crate) struct Progress {
+    pub(crate) started: i64,
+    pub(crate) total_bytes: u64,
+    pub(crate) used_memory: u64,
+    pub(crate) loaded_bytes: u64,
+    pub(crate) percent: f64,
+    pub(crate) seconds_left: u64,
+}
+
+impl Loading {
+    /// Whether data are loaded now.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Keys of the last snapshot that were loaded, and how many were not as their time was over.
+    pub(crate) fn last(&self) -> (u64, u64) {
+        (self.keys.load(Ordering::Relaxed), self.expired.load(Ordering::Relaxed))
+    }
+
+    /// How far it is, while it goes on.
+    pub(crate) fn progress(&self, server: &Server) -> Option<Progress> {
+        if !self.is_on() {
+            return None;
+        }
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let (total_bytes, loaded_bytes) = (load(&self.total_bytes), load(&self.loaded_bytes));
+        let started = self.started.load(Ordering::Relaxed);
+        let elapsed = server.keyspace.clock().now_ms().abs_diff(started);
+        let left = total_bytes.saturating_sub(loaded_bytes);
+        let millis_left = u128::from(elapsed) * u128::from(left) / u128::from(loaded_bytes.max(1));
+        Some(Progress {
+            started: started / 1000,
+            total_bytes,
+            used_memory: load(&self.used_memory),
+            loaded_bytes,
+            percent: loaded_bytes as f64 * 100.0 / total_bytes.max(1) as f64,
+            seconds_left: u64::try_from(millis_left / 1000).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Commands that need data are refused from now on.
+    pub(crate) fn begin(&self, server: &Server, total_bytes: u64) {
+        let clock = server.keyspace.clock();
+        self.started.store(clock.now_ms(), Ordering::Relaxed);
+        self.reported_us.store(clock.monotonic_us(), Ordering::Relaxed);
+        self.total_bytes.store(total_bytes, Ordering::Relaxed);
+        self.loaded_bytes.store(0, Ordering::Relaxed);
+        self.is_on.store(true, Ordering::Release);
+    }
+
+    /// So many bytes are loaded.
+    pub(crate) fn advance_to(&self, server: &Server, offset: u64) {
+        self.loaded_bytes.store(offset, Ordering::Relaxed);
+        let now_us = server.keyspace.clock().monotonic_us();
+        if now_us - self.reported_us.load(Ordering::Relaxed) < REPORT_US {
+            return;
+        }
+        self.reported_us.store(now_us, Ordering::Relaxed);
+        if let Some(Progress { percent, seconds_left, .. }) = self.progress(server) {
+            log_notice!(server.log, "Loading: {percent:.1}%, about {seconds_left} seconds left");
+        }
+    }
+
+    /// All commands are served from now on.
+    pub(crate) fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+    }
+}
+
+/// A file that is there to be loaded.
+pub(crate) struct Found {
+    file: Box<dyn File>,
+    name: String,
+}
+
+/// Looks for what is to be loaded at the start; if there is anything, commands are refused until
+/// [`run`] is done with it.
+pub(crate) fn find(server: &Server) -> Result<Option<Found>, String> {
+    if server.config.get(APPENDONLY) {
+        return Ok(None);
+    }
+    let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
+    let name = path.display().to_string();
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    match server.storage.open(&path, How::Read) {
+        Ok(file) => {
+            server.loading.begin(server, file.length().map_err(failed)?);
+            Ok(Some(Found { file, name }))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the
+/// server is to end, and then goes on refusing commands.
+pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), String> {
+    let (sender, mut receiver) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("loader".into()).stack_size(STACK_BYTES);
+    let thread = thread.spawn(move || {
+        // Who waited may have given up.
+        let _ = sender.send(load(server, found));
+    });
+    thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)))?;
+    let mut asked = pin!(server.shutdown.asked());
+    let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
+        Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
+        Poll::Pending => asked.as_mut().poll(context).map(|()| None),
+    });
+    if let Some(loaded) = loaded.await {
+        loaded.unwrap_or_else(|_| Err("The loader panicked. Exiting.".to_owned()))?;
+        server.loading.end();
+    }
+    Ok(())
+}
+
+fn load(server: &'static Server, found: Found) -> Result<(), String> {
+    let Found { mut file, name } = found;
+    let started = server.keyspace.clock().monotonic_us();
+    match snapshot::load(server, &mut *file) {
+        Ok(_) => {
+            let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
+            log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
+            Ok(())
+        }
+        Err(error) => {
+            let line = format!("Fatal error loading the DB from {name}, {error}. Exiting.");
+            log_warning!(server.log, "{line}");
+            Err(line)
+        }
+    }
+}

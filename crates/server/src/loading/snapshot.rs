@@ -1,0 +1,201 @@
+//! Loading a snapshot: one thread splits the file into entries, others put them in their places.
+//!
+//! Invariant: a key that is there twice, or a value that is none, fails the whole.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use persist::rdb::file::{Batch, Damage, End, FileError, Rules, Sink, read_file};
+use persist::storage::File;
+
+use super::insert::{Counts, Ground};
+use crate::config::RdbVersionCheck;
+use crate::config::settings::{
+    KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM,
+};
+use crate::log::{log_notice, log_warning};
+use crate::server::Server;
+
+/// The most threads that place entries.
+const THREADS_MAX: usize = 8;
+
+/// Batches that wait for a thread; more would only take memory.
+const QUEUE_LEN: usize = 4;
+
+/// The longest nap on behalf of `key-load-delay`, after which somebody may have called it off.
+const NAP_US: u64 = 10_000;
+
+/// Loads a snapshot into an empty data set, which nobody else changes, on several threads. Gives
+/// where it ended, and what was read beyond.
+pub(crate) fn load(server: &'static Server, file: &mut dyn File) -> Result<End, FileError> {
+    let crew = Crew::hire(server);
+    let mut sink = Splitting { server, crew: &crew };
+    let result = read_file(file, rules(server), &mut sink);
+    // What went wrong on another thread is why reading ended.
+    let counts = crew.dismiss()?;
+    let end = result?;
+    let Counts { keys, expired } = counts;
+    server.loading.keys.store(keys, Ordering::Relaxed);
+    server.loading.expired.store(expired, Ordering::Relaxed);
+    if end.skipped > 0 {
+        let skipped = end.skipped;
+        log_warning!(server.log, "{skipped} values or notes of modules were passed over");
+    }
+    log_notice!(server.log, "Done loading RDB, keys loaded: {keys}, keys expired: {expired}.");
+    Ok(end)
+}
+
+/// What the configuration allows in a file.
+fn rules(server: &Server) -> Rules {
+    Rules {
+        skips_modules: server.config.get(RDB_SKIP_MODULE_DATA),
+        any_version: server.config.get(RDB_VERSION_CHECK) == RdbVersionCheck::Relaxed,
+        ignores_sum: !server.config.get(RDBCHECKSUM),
+    }
+}
+
+/// Splits a file for a crew.
+struct Splitting<'c> {
+    server: &'static Server,
+    crew: &'c Crew,
+}
+
+impl Sink for Splitting<'_> {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        tell(self.server, name, text);
+    }
+
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
+        take_library(self.server, code)
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        delay(self.server, batch.len() as u64);
+        self.server.loading.advance_to(self.server, batch.end());
+        self.crew.hand_over(batch)
+    }
+}
+
+/// Logs what a file says about itself.
+fn tell(server: &Server, name: &[u8], text: &[u8]) {
+    let text = String::from_utf8_lossy(text);
+    match name {
+        b"redis-ver" | b"valkey-ver" => {
+            log_notice!(server.log, "Loading RDB produced by version {text}");
+        }
+        b"ctime" => {
+            if let Ok(made) = text.parse::<i64>() {
+                let age = (server.keyspace.clock().now_ms() / 1000).saturating_sub(made).max(0);
+                log_notice!(server.log, "RDB age {age} seconds");
+            }
+        }
+        b"used-mem" => {
+            if let Ok(bytes) = text.parse::<u64>() {
+                server.loading.used_memory.store(bytes, Ordering::Relaxed);
+                let megabytes = bytes as f64 / 1_048_576.0;
+                log_notice!(server.log, "RDB memory usage when created {megabytes:.2} Mb");
+            }
+        }
+        _ => {}
+    }
+}
+
+fn take_library(server: &'static Server, code: &[u8]) -> Result<(), String> {
+    let added = server.scripts.libraries.load(server, code);
+    added.map_err(|refusal| {
+        let line = refusal.line().unwrap_or_default();
+        format!("a library of functions fails: {}", String::from_utf8_lossy(line))
+    })
+}
+
+/// Does as `key-load-delay` says about so many keys.
+fn delay(server: &Server, keys: u64) {
+    let mut slept_us = 0;
+    loop {
+        let micros = i64::from(server.config.get(KEY_LOAD_DELAY));
+        let wanted_us = match micros {
+            0.. => keys * micros.unsigned_abs(),
+            _ => keys / micros.unsigned_abs(),
+        };
+        if slept_us >= wanted_us || server.shutdown.is_asked() {
+            return;
+        }
+        let nap_us = (wanted_us - slept_us).min(NAP_US);
+        std::thread::sleep(Duration::from_micros(nap_us));
+        slept_us += nap_us;
+    }
+}
+
+/// Threads that place entries.
+struct Crew {
+    batches: SyncSender<Batch>,
+    reports: Receiver<Result<Counts, FileError>>,
+    hired: usize,
+    has_failed: Arc<AtomicBool>,
+}
+
+impl Crew {
+    fn hire(server: &'static Server) -> Self {
+        let hired = server.cores.count().clamp(1, THREADS_MAX);
+        let (batches, queue) = sync_channel(QUEUE_LEN);
+        let (reporter, reports) = channel();
+        let (queue, has_failed) = (Arc::new(Mutex::new(queue)), Arc::new(AtomicBool::new(false)));
+        for _ in 0..hired {
+            let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
+            let has_failed = Arc::clone(&has_failed);
+            server.heavy.spawn(move |lane| {
+                let report = place_all(server, lane, &queue);
+                if report.is_err() {
+                    has_failed.store(true, Ordering::Relaxed);
+                }
+                // Who does not listen any more has failed itself.
+                let _ = reporter.send(report);
+            });
+        }
+        Self { batches, reports, hired, has_failed }
+    }
+
+    fn hand_over(&self, batch: Batch) -> Result<(), FileError> {
+        let end = batch.end();
+        let has_failed = self.has_failed.load(Ordering::Relaxed);
+        if has_failed || self.batches.send(batch).is_err() {
+            return Err(FileError::at(end, Damage::Refused(STOPPED.to_owned())));
+        }
+        Ok(())
+    }
+
+    /// Waits until all is placed; the first thing that went wrong.
+    fn dismiss(self) -> Result<Counts, FileError> {
+        let Self { batches, reports, hired, .. } = self;
+        drop(batches);
+        let mut counts = Counts::default();
+        for _ in 0..hired {
+            let report = reports.recv();
+            let stopped = |_| Err(FileError::at(0, Damage::Refused(STOPPED.to_owned())));
+            let Counts { keys, expired } = report.unwrap_or_else(stopped)?;
+            counts.keys += keys;
+            counts.expired += expired;
+        }
+        Ok(counts)
+    }
+}
+
+/// What is said where a thread ended that should not have; the log says why it did.
+const STOPPED: &str = "a thread that loads has ended";
+
+/// Places the entries of all batches that come.
+fn place_all(
+    server: &'static Server,
+    lane: usize,
+    queue: &Mutex<Receiver<Batch>>,
+) -> Result<Counts, FileError> {
+    let mut ground = Ground::new(server, lane);
+    // The queue is let go before the batch is worked on.
+    let next = || queue.lock().ok()?.recv().ok();
+    while let Some(batch) = next() {
+        ground.place(&batch)?;
+    }
+    Ok(ground.counts())
+}

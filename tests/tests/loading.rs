@@ -1,0 +1,289 @@
+//! Loading: snapshots of the real servers become the data set, damaged ones keep the server from
+//! starting, and who comes meanwhile is told so.
+
+use std::path::Path;
+
+use proto::value::Value;
+use rustix::process::Signal;
+use tests::render::render;
+use tests::server::{eventually, free_port};
+use tests::{Client, Oracle, Server, check};
+
+/// Commands that make values of every type, small and large.
+fn fill(client: &mut Client, newer: bool) {
+    let long = "x".repeat(100_000);
+    let wide = "w".repeat(100);
+    for command in [
+        "SET text hello",
+        "SET number 12345",
+        "SET negative -7",
+        "SET 12 numeric-key",
+        "SET expires later PXAT 4102444800999",
+        "RPUSH list a b c 1 2",
+        "HSET hash a 1 b 2 c text",
+        "SADD ints 1 2 70000 -5",
+        "SADD members a b 1",
+        "ZADD sorted 1 a 1.5 b inf c -inf d 0.1 e",
+        "XADD stream 1-1 field value other 12",
+        "XADD stream 2-1 field value2 other 13",
+        "XADD stream 3-1 another text",
+        "XDEL stream 2-1",
+        "XGROUP CREATE stream group 1-1",
+        "SETBIT bits 7 1",
+        "PFADD counter a b c",
+        "GEOADD places 13.361389 38.115556 Palermo",
+        "SELECT 9",
+        "SET text another",
+        "SELECT 0",
+    ] {
+        run(client, &command.split(' ').collect::<Vec<_>>());
+    }
+    run(client, &["SET", "long", &long]);
+    run(client, &["SET", "binary", "a\r\n\u{0}b"]);
+    for number in 0..600 {
+        let number = number.to_string();
+        run(client, &["RPUSH", "long-list", &format!("{wide}{number}")]);
+        run(client, &["HSET", "large-hash", &format!("field{number}"), &number]);
+        run(client, &["SADD", "large-set", &format!("member{number}")]);
+        run(client, &["SADD", "large-ints", &number]);
+        run(client, &["ZADD", "large-sorted", &number, &format!("member{number}")]);
+        run(client, &["XADD", "large-stream", &format!("{number}-1"), "field", &number]);
+        run(client, &["SET", &format!("key:{number}"), &number]);
+    }
+    run(client, &["FUNCTION", "LOAD", LIBRARY]);
+    if newer {
+        let timed = ["HPEXPIREAT", "timed", "4102444800999", "FIELDS", "1", "a"];
+        run(client, &["HSET", "timed", "a", "1", "b", "2"]);
+        run(client, &timed);
+        let large = ["HPEXPIREAT", "large-hash", "4102444800999", "FIELDS", "1", "field7"];
+        run(client, &large);
+    }
+}
+
+const LIBRARY: &str = "#!lua name=lib
+redis.register_function('answer', function() return 42 end)";
+
+fn run(client: &mut Client, command: &[&str]) -> Value {
+    let reply = client.call(command);
+    assert!(!matches!(reply, Value::Error(_)), "{command:?}: {}", render(&reply));
+    reply
+}
+
+/// The data set as one text that is the same for the same data.
+fn digest(client: &mut Client) -> String {
+    render(&run(client, &["DEBUG", "DIGEST"]))
+}
+
+fn snapshot_of(server: &Server) -> Vec<u8> {
+    run(&mut server.client(), &["SAVE"]);
+    std::fs::read(server.folder().join("dump.rdb")).expect("a saved server has a snapshot")
+}
+
+fn with_dump(bytes: &[u8]) -> impl Fn(&Path) {
+    move |folder| std::fs::write(folder.join("dump.rdb"), bytes).expect("the folder is new")
+}
+
+const DEBUG: [&str; 2] = ["--enable-debug-command", "yes"];
+
+#[test]
+fn what_the_real_servers_saved_is_loaded() {
+    for oracle in Oracle::ALL {
+        let newer = oracle != Oracle::Redis70;
+        let theirs = oracle.start(&[]);
+        fill(&mut theirs.client(), newer);
+        run(&mut theirs.client(), &["SET", "gone", "1", "PX", "1"]);
+        eventually("the key expires", || {
+            run(&mut theirs.client(), &["PTTL", "gone"]) == Value::Integer(-2)
+        });
+        let dump = snapshot_of(&theirs);
+        let ours = Server::start_prepared(with_dump(&dump), &DEBUG);
+        // The same commands give the same data, here.
+        let same = Server::start(&DEBUG);
+        fill(&mut same.client(), newer);
+        let (mut ours, mut same) = (ours.client(), same.client());
+        assert_eq!(digest(&mut ours), digest(&mut same), "{oracle:?}");
+        assert_eq!(run(&mut ours, &["DBSIZE"]), run(&mut same, &["DBSIZE"]));
+        for client in [&mut ours, &mut same] {
+            check(
+                client,
+                "
+                > PEXPIRETIME expires
+                (integer) 4102444800999
+                > OBJECT ENCODING hash
+                \"listpack\"
+                > OBJECT ENCODING large-ints
+                \"hashtable\"
+                > FCALL answer 0
+                (integer) 42
+                ",
+            );
+        }
+        let persistence = render(&run(&mut ours, &["INFO", "persistence"]));
+        assert!(persistence.contains("rdb_last_load_keys_loaded:6"), "{persistence}");
+    }
+}
+
+#[test]
+fn keys_whose_time_was_over_are_not_loaded() {
+    for oracle in Oracle::ALL {
+        let theirs = oracle.start(&["--enable-debug-command", "yes"]);
+        let mut client = theirs.client();
+        // It is kept although its time is over.
+        run(&mut client, &["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+        run(&mut client, &["SET", "gone", "1", "PX", "1"]);
+        run(&mut client, &["SET", "stays", "1"]);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let dump = snapshot_of(&theirs);
+        let ours = Server::start_prepared(with_dump(&dump), &[]);
+        let again = oracle.start_prepared(with_dump(&dump), &[]);
+        for server in [ours, again] {
+            let mut client = server.client();
+            assert_eq!(run(&mut client, &["DBSIZE"]), Value::Integer(1));
+            let persistence = render(&run(&mut client, &["INFO", "persistence"]));
+            for field in ["rdb_last_load_keys_expired:1", "rdb_last_load_keys_loaded:1"] {
+                assert!(persistence.contains(field), "{field}: {persistence}");
+            }
+        }
+    }
+}
+
+/// Starts a server that takes its time to load, and gives a client of it.
+fn slow_start(mut server: Server, port: u16, dump: &[u8]) -> (Server, Client) {
+    server.kill();
+    with_dump(dump)(server.folder());
+    server.restart_hastily();
+    let mut client = None;
+    eventually("the server listens", || {
+        client = Client::try_connect(port).ok();
+        client.is_some()
+    });
+    (server, client.expect("it was just made"))
+}
+
+fn slow_start_of_ours(arguments: &[&str], dump: &[u8]) -> (Server, Client) {
+    let port = free_port();
+    let server = Server::start(&[arguments, &["--port", &port.to_string()]].concat());
+    slow_start(server, port, dump)
+}
+
+#[test]
+fn who_comes_early_is_told_so() {
+    // Redis looks at its clients after so many bytes that it has loaded.
+    let theirs = Oracle::Redis82.start(&["--rdbcompression", "no"]);
+    let mut client = theirs.client();
+    for number in 0..100 {
+        run(&mut client, &["SET", &format!("key:{number}"), &"x".repeat(2000)]);
+    }
+    let dump = snapshot_of(&theirs);
+    for is_oracle in [true, false] {
+        // A tenth of a second for each key.
+        let slow = ["--key-load-delay", "100000"];
+        let (mut server, mut client) = match is_oracle {
+            true => {
+                let often = ["--loading-process-events-interval-bytes", "1024"];
+                let server = Oracle::Redis82.start(&[slow, often].concat());
+                let port = server.port();
+                slow_start(server, port, &dump)
+            }
+            false => slow_start_of_ours(&slow, &dump),
+        };
+        check(
+            &mut client,
+            "
+            > PING
+            (error) LOADING Redis is loading the dataset in memory
+            > GET key:1
+            (error) LOADING Redis is loading the dataset in memory
+            > SELECT 3
+            OK
+            > SET key value
+            (error) LOADING Redis is loading the dataset in memory
+            > DBSIZE
+            (error) LOADING Redis is loading the dataset in memory
+            > MULTI
+            OK
+            > SET key value
+            (error) LOADING Redis is loading the dataset in memory
+            > EXEC
+            (error) EXECABORT Transaction discarded because of previous errors.
+            ",
+        );
+        let persistence = render(&run(&mut client, &["INFO", "persistence"]));
+        for field in [
+            "loading:1",
+            "loading_start_time:",
+            &format!("loading_total_bytes:{}", dump.len()),
+            "loading_rdb_used_mem:",
+            "loading_loaded_bytes:",
+            "loading_loaded_perc:",
+            "loading_eta_seconds:",
+        ] {
+            assert!(persistence.contains(field), "{field}: {persistence}");
+        }
+        run(&mut client, &["CONFIG", "SET", "key-load-delay", "0"]);
+        server.become_ready();
+        let mut client = server.client();
+        assert_eq!(run(&mut client, &["DBSIZE"]), Value::Integer(100));
+        let persistence = render(&run(&mut client, &["INFO", "persistence"]));
+        assert!(persistence.contains("loading:0") && !persistence.contains("loading_start_time"));
+    }
+}
+
+#[test]
+fn loading_can_be_given_up() {
+    let theirs = Oracle::redis70();
+    let mut client = theirs.client();
+    for number in 0..100 {
+        run(&mut client, &["SET", &format!("key:{number}"), "value"]);
+    }
+    let dump = snapshot_of(&theirs);
+    for by_signal in [false, true] {
+        let (server, mut client) = slow_start_of_ours(&["--key-load-delay", "1000000"], &dump);
+        let folder = server.folder().join("dump.rdb");
+        if by_signal {
+            server.signal(Signal::TERM);
+        } else {
+            client.send(&["SHUTDOWN", "NOSAVE"]);
+        }
+        eventually("the server ends", || client.is_closed());
+        assert_eq!(std::fs::read(folder).expect("the snapshot stays"), dump);
+        assert!(server.wait().success());
+    }
+}
+
+/// What a server says that refuses to start with this snapshot.
+fn refusal(dump: &[u8], arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    with_dump(dump)(folder.path());
+    let path = folder.path().display().to_string();
+    let common = ["--port", "0", "--bind", "127.0.0.1", "--dir", &path];
+    let (status, output) = Server::refuses(&[&common, arguments].concat());
+    assert_eq!(status.code(), Some(1), "{output}");
+    output
+}
+
+#[test]
+fn a_damaged_snapshot_is_refused_with_the_place() {
+    let theirs = Oracle::redis70();
+    fill(&mut theirs.client(), false);
+    let dump = snapshot_of(&theirs);
+    assert!(refusal(&dump[..dump.len() / 2], &[]).contains("the file is cut off. Exiting."));
+    let mut flipped = dump.clone();
+    let place = dump.len() / 2;
+    flipped[place] ^= 1;
+    assert!(refusal(&flipped, &[]).contains("Fatal error loading the DB from dump.rdb, at offset"));
+    assert!(refusal(b"", &[]).contains("at offset 0: wrong signature"));
+    assert!(refusal(b"REDIS0099", &[]).contains("RDB version 99 is not known"));
+    let twice = b"REDIS0010\xfe\x00\x00\x01a\x01b\x00\x01a\x01c\xff\0\0\0\0\0\0\0\0";
+    assert!(refusal(twice, &[]).contains("at offset 16: the key is there twice"));
+    let elsewhere = b"REDIS0010\xfe\x03\x00\x01a\x01b\xff\0\0\0\0\0\0\0\0";
+    let few = ["--databases", "3"];
+    assert!(refusal(elsewhere, &few).contains("at offset 11: there is no database 3"));
+    // A checksum that nobody wants checked does not matter.
+    let mut other_sum = elsewhere.to_vec();
+    *other_sum.last_mut().expect("it has bytes") = 1;
+    assert!(refusal(&other_sum, &[]).contains("the checksum is wrong"));
+    let prepare = with_dump(&other_sum);
+    let server = Server::start_prepared(prepare, &["--rdbchecksum", "no"]);
+    check(&mut server.client(), "> SELECT 3\nOK\n> GET a\n\"b\"\n");
+}
