@@ -48,7 +48,7 @@ impl Host for Nothing {
 }
 
 thread_local! {
-    static LUA: RefCell<Interpreter<Nothing>> = RefCell::new(Interpreter::new(&Version {
+    static LUA: RefCell<Interpreter> = RefCell::new(Interpreter::new(&Version {
         text: "8.2.0".to_owned(),
         number: 0x0008_0200,
     }));
@@ -62,9 +62,9 @@ fuzz_target!(|data: &[u8]| {
     let program = Program::parse(SCRIPT).expect("there is no shebang");
     let input = Input { keys: Args::default(), arguments: arguments.as_args(), seed: None };
     let mut output = Output::new();
-    let (_, result) = LUA.with_borrow_mut(|lua| {
+    let result = LUA.with_borrow_mut(|lua| {
         let limits = Limits { memory: 64 << 20 };
-        lua.run(&program, input, Nothing, limits, &mut Reply::new(&mut output, Resp::Two))
+        lua.run(&program, input, &mut Nothing, limits, &mut Reply::new(&mut output, Resp::Two))
     });
     if let Err(Fault::Error(error)) = result {
         let text = String::from_utf8_lossy(&error.text);

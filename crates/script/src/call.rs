@@ -84,6 +84,17 @@ pub(crate) fn place_at(lua: &Lua, level: usize) -> Option<Place> {
     place.flatten()
 }
 
+/// An error with the place of the call before it.
+pub(crate) fn located(place: Option<&Place>, text: impl AsRef<[u8]>) -> mlua::Error {
+    let mut message = Vec::new();
+    if let Some(place) = place {
+        let prefix = format!("{}:{}: ", place.short_source, place.line);
+        message.extend_from_slice(prefix.as_bytes());
+    }
+    message.extend_from_slice(text.as_ref());
+    Raised::Text(message).into()
+}
+
 /// One call of a function that scripts see.
 pub(crate) struct Call<'lua> {
     pub(crate) lua: &'lua Lua,
@@ -146,13 +157,7 @@ impl Call<'_> {
 
     /// An error with the place of the call before it.
     pub(crate) fn error(&self, text: impl AsRef<[u8]>) -> mlua::Error {
-        let mut message = Vec::new();
-        if let Some(place) = place_at(self.lua, 1) {
-            let prefix = format!("{}:{}: ", place.short_source, place.line);
-            message.extend_from_slice(prefix.as_bytes());
-        }
-        message.extend_from_slice(text.as_ref());
-        Raised::Text(message).into()
+        located(place_at(self.lua, 1).as_ref(), text)
     }
 
     fn wrong_type(&self, index: usize, expected: &str) -> mlua::Error {

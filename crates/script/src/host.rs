@@ -1,12 +1,12 @@
 //! What a script may ask of the server that runs it.
 //!
-//! Invariant: a host is moved into an interpreter for one run and comes back from it, whatever the
-//! script did; so it may own a transaction, and nothing of it is left behind.
+//! Invariant: a host is lent to an interpreter for one run, so it may borrow a transaction, and
+//! nothing of it is left behind.
 
 use proto::{Args, Output, Resp};
 
 /// The server's side of one run.
-pub trait Host: 'static {
+pub trait Host {
     /// Executes one command and appends its reply, in the form of `resp`. A command that fails
     /// appends an error.
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop>;

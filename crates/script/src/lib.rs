@@ -2,8 +2,9 @@
 //!
 //! Knows commands only as something that a [`Host`] can call. Invariants: an interpreter belongs to
 //! one thread; nothing that one run can reach and change outlives it, except the variables of a
-//! library, which are its own; a [`Stop`] ends a run whatever the script does.
-#![forbid(unsafe_code)]
+//! library, which are its own; a [`Stop`] ends a run whatever the script does. `unsafe` is confined
+//! to the files named `ffi.rs`, which work on Lua's own stack.
+#![deny(unsafe_code)]
 
 mod call;
 mod error;

@@ -4,29 +4,39 @@
 //! one long string a million times.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use mlua::Lua;
 
 use crate::call::Raised;
 
 /// The bytes that one result may have.
-struct Room(Cell<usize>);
+#[derive(Clone)]
+pub(crate) struct Room(Rc<Cell<usize>>);
 
-/// Sets the room of the runs from here on.
-pub(crate) fn set_room(lua: &Lua, bytes: usize) {
-    if let Some(room) = lua.app_data_ref::<Room>() {
-        room.0.set(bytes);
-        return;
+impl Room {
+    /// Makes the room of a Lua.
+    pub(crate) fn new(lua: &Lua) -> Room {
+        let room = Room(Rc::new(Cell::new(0)));
+        lua.set_app_data(room.clone());
+        room
     }
-    lua.set_app_data(Room(Cell::new(bytes)));
+
+    /// Sets the room of the runs from here on.
+    pub(crate) fn set(&self, bytes: usize) {
+        self.0.set(bytes);
+    }
+
+    /// The bytes that there is room for.
+    pub(crate) fn get(&self) -> usize {
+        self.0.get()
+    }
 }
 
 /// Raises what Lua does when its memory is out.
 pub(crate) fn check_room(lua: &Lua, bytes: usize) -> mlua::Result<()> {
     match lua.app_data_ref::<Room>() {
-        Some(room) if bytes > room.0.get() => {
-            Err(Raised::Text(b"not enough memory".to_vec()).into())
-        }
+        Some(room) if bytes > room.get() => Err(Raised::Text(b"not enough memory".to_vec()).into()),
         _ => Ok(()),
     }
 }

@@ -76,20 +76,15 @@ impl Host for Shop {
 
 /// An interpreter and its shop.
 struct Bench {
-    lua: Interpreter<Shop>,
-    shop: Option<Shop>,
+    lua: Interpreter,
+    shop: Shop,
     seed: Option<u64>,
 }
 
 impl Bench {
     fn new() -> Bench {
         let version = Version { text: "8.2.3".to_owned(), number: 0x0008_0203 };
-        Bench { lua: Interpreter::new(&version), shop: Some(Shop::default()), seed: None }
-    }
-
-    /// The shop, between two runs.
-    fn shop(&mut self) -> &mut Shop {
-        self.shop.as_mut().expect("each run gives it back")
+        Bench { lua: Interpreter::new(&version), shop: Shop::default(), seed: None }
     }
 
     fn outcome(
@@ -102,12 +97,10 @@ impl Bench {
         let arguments: OwnedArgs = arguments.iter().copied().collect();
         let input =
             Input { keys: Args::default(), arguments: arguments.as_args(), seed: self.seed };
-        let shop = self.shop.take().expect("each run gives it back");
         let limits = Limits { memory: 32 << 20 };
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
-        let (shop, result) = self.lua.run(&program, input, shop, limits, &mut reply);
-        self.shop = Some(shop);
+        let result = self.lua.run(&program, input, &mut self.shop, limits, &mut reply);
         result.map(|()| bytes_of(output))
     }
 

@@ -147,14 +147,6 @@ impl Tx {
         Self::with_grant(grant, options)
     }
 
-    /// A transaction of the same kind that holds nothing, to stand in this one's place while it is
-    /// elsewhere.
-    #[must_use]
-    pub fn vacancy(&self) -> Self {
-        let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
-        Self::with_grant(nothing, self.options)
-    }
-
     #[inline]
     fn with_grant(grant: Acquisition, options: TxOptions) -> Self {
         let keyspace = grant.keyspace();

@@ -5,29 +5,21 @@
 
 use std::rc::Rc;
 
-use base::number::{format_f64, format_i64};
 use mlua::{Lua, Table, Value};
 use proto::Resp;
 
 use super::Version;
 use super::failure::error_table;
+use super::ffi::{Outcome, Purpose, command_function};
 use super::registering::register_function;
 use super::shared::Shared;
-use crate::call::{Call, Raised, ReplyError, define, place_at, to_i64};
-use crate::host::{Host, LogLevel, Replication};
+use crate::call::{Call, Raised, ReplyError, define, located, place_at, to_i64};
+use crate::host::{LogLevel, Replication};
 use crate::program::Sha1;
-use crate::replies::{Received, receive};
 use crate::room::check_room;
 
-/// Integers below this are exact as doubles.
-const EXACT_BOUND: u64 = 1 << 53;
-
 /// Makes the table that scripts see.
-pub(super) fn script_api<H: Host>(
-    lua: &Lua,
-    version: &Version,
-    shared: &Rc<Shared<H>>,
-) -> mlua::Result<Table> {
+pub(super) fn script_api(lua: &Lua, version: &Version, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let table = library_api(lua, version, shared)?;
     define(lua, &table, "replicate_commands", |_| Ok(true))?;
     define(lua, &table, "breakpoint", |_| Ok(false))?;
@@ -36,15 +28,20 @@ pub(super) fn script_api<H: Host>(
 }
 
 /// Makes the table that the functions of libraries see.
-pub(super) fn library_api<H: Host>(
+pub(super) fn library_api(
     lua: &Lua,
     version: &Version,
-    shared: &Rc<Shared<H>>,
+    shared: &Rc<Shared>,
 ) -> mlua::Result<Table> {
     let table = common_api(lua, version, shared)?;
-    for (name, raises) in [("call", true), ("pcall", false)] {
+    for (name, purpose) in [
+        ("call", Purpose::Call),
+        ("pcall", Purpose::ProtectedCall),
+        ("acl_check_cmd", Purpose::Check),
+    ] {
         let own = Rc::clone(shared);
-        define(lua, &table, name, move |call| call_command(call, &own, raises))?;
+        let explain = lua.create_function(move |lua, ()| explain(lua, &own, purpose))?;
+        table.raw_set(name, command_function(lua, shared, purpose, explain)?)?;
     }
     define(lua, &table, "error_reply", |call| one_field(call, "err"))?;
     define(lua, &table, "status_reply", |call| one_field(call, "ok"))?;
@@ -53,8 +50,6 @@ pub(super) fn library_api<H: Host>(
     define(lua, &table, "setresp", move |call| set_resp(call, &own))?;
     let own = Rc::clone(shared);
     define(lua, &table, "set_repl", move |call| set_replication(call, &own))?;
-    let own = Rc::clone(shared);
-    define(lua, &table, "acl_check_cmd", move |call| may_call(call, &own))?;
     let masks = [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2)];
     for (name, number) in masks.into_iter().chain([("REPL_ALL", 3)]) {
         table.raw_set(name, number)?;
@@ -63,10 +58,10 @@ pub(super) fn library_api<H: Host>(
 }
 
 /// Makes the table that a library sees while it is loaded.
-pub(super) fn loading_api<H: Host>(
+pub(super) fn loading_api(
     lua: &Lua,
     version: &Version,
-    shared: &Rc<Shared<H>>,
+    shared: &Rc<Shared>,
 ) -> mlua::Result<Table> {
     let table = common_api(lua, version, shared)?;
     let own = Rc::clone(shared);
@@ -74,11 +69,7 @@ pub(super) fn loading_api<H: Host>(
     Ok(table)
 }
 
-fn common_api<H: Host>(
-    lua: &Lua,
-    version: &Version,
-    shared: &Rc<Shared<H>>,
-) -> mlua::Result<Table> {
+fn common_api(lua: &Lua, version: &Version, shared: &Rc<Shared>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let own = Rc::clone(shared);
     define(lua, &table, "log", move |call| log(call, &own))?;
@@ -95,103 +86,43 @@ fn common_api<H: Host>(
     Ok(table)
 }
 
-/// `redis.call` and `redis.pcall`, which differ in what becomes of an error.
-fn call_command<H: Host>(call: &Call<'_>, shared: &Shared<H>, raises: bool) -> mlua::Result<Value> {
-    let problem = gather(call, shared)?.problem();
-    let error = match problem {
-        Some(text) => {
-            ReplyError { text: [b"ERR ", text.as_bytes()].concat(), place: None, is_new: true }
-        }
-        None => match execute(call, shared)? {
-            Received::Value(value) => return Ok(value),
-            Received::Error(text) => ReplyError { text, place: None, is_new: false },
-        },
+/// What a script is told of a command that did not simply answer with a value.
+fn explain(lua: &Lua, shared: &Shared, purpose: Purpose) -> mlua::Result<Value> {
+    /// Between this function and the script stands the one that asks for an explanation.
+    const CALLER: usize = 2;
+    let place = place_at(lua, CALLER);
+    let new = |reason: &str, place| {
+        let text = [b"ERR ", reason.as_bytes()].concat();
+        ReplyError { text, place, is_new: true }
     };
-    let error = ReplyError { place: place_at(call.lua, 1), ..error };
-    if raises {
-        return Err(Raised::Reply(error).into());
-    }
-    Ok(Value::Table(error_table(call.lua, &error)?))
-}
-
-enum Gathered {
-    All,
-    Nothing,
-    NoText,
-}
-
-impl Gathered {
-    fn problem(&self) -> Option<&'static str> {
-        match self {
-            Gathered::All => None,
-            Gathered::Nothing => {
-                Some("Please specify at least one argument for this redis lib call")
-            }
-            Gathered::NoText => Some("Lua redis lib command arguments must be strings or integers"),
+    let outcome = shared.outcome.get();
+    let error = match outcome {
+        Outcome::Over => return Err(Raised::Stop.into()),
+        Outcome::NoRoom => return Err(Raised::Text(b"not enough memory".to_vec()).into()),
+        Outcome::Malformed => {
+            return Err(Raised::Text(b"ERR a command's reply is malformed".to_vec()).into());
         }
-    }
-}
-
-/// Puts the arguments of a command together.
-fn gather<H>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<Gathered> {
-    if call.args.is_empty() {
-        return Ok(Gathered::Nothing);
-    }
-    let mut args = shared.args.borrow_mut();
-    args.clear();
-    let mut total = 0;
-    for value in &call.args {
-        let fits = match value {
-            Value::String(text) => {
-                let bytes = text.as_bytes();
-                total += bytes.len();
-                check_room(call.lua, total)?;
-                args.push(&bytes)
-            }
-            Value::Integer(number) if number.unsigned_abs() < EXACT_BOUND => {
-                args.push(format_i64(*number, &mut [0; 20]))
-            }
-            Value::Integer(number) => args.push(&format_f64(*number as f64)),
-            Value::Number(0.0) => args.push(b"0"),
-            // The sign of a NaN shows, as it does in C.
-            Value::Number(number) if number.is_nan() && number.is_sign_negative() => {
-                args.push(b"-nan")
-            }
-            Value::Number(number) => args.push(&format_f64(*number)),
-            _ => return Ok(Gathered::NoText),
-        };
-        if !fits {
-            return Err(call.error("too many bytes of arguments"));
+        Outcome::TooLong => {
+            return Err(located(place.as_ref(), "too many bytes of arguments"));
         }
-    }
-    Ok(Gathered::All)
-}
-
-fn execute<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<Received> {
-    let (args, mut output) = (shared.args.borrow(), shared.output.borrow_mut());
-    output.clear();
-    let resp = shared.resp.get();
-    let answer = shared.ask(|host| host.call(args.as_args(), resp, &mut output))?;
-    if answer.is_none() {
-        let text = "redis.call/pcall can only be called inside a script invocation";
-        return Err(refuse(call, text));
-    }
-    output.finish();
-    let front = output.front();
-    let received = if front.len() == output.len() {
-        receive(call.lua, front)
-    } else {
-        let mut whole = Vec::with_capacity(output.len());
-        while !output.is_empty() {
-            let count = output.front().len();
-            whole.extend_from_slice(output.front());
-            output.consume(count);
+        Outcome::Value | Outcome::Allowed(_) => unreachable!("these need no explanation"),
+        Outcome::Error => ReplyError { text: shared.error_text(), place, is_new: false },
+        Outcome::Unknown => new("Invalid command passed to redis.acl_check_cmd()", place),
+        Outcome::Outside => {
+            new("redis.call/pcall can only be called inside a script invocation", place)
         }
-        receive(call.lua, &whole)
+        Outcome::NoArguments => {
+            new("Please specify at least one argument for this redis lib call", place)
+        }
+        Outcome::NoText => {
+            new("Lua redis lib command arguments must be strings or integers", place)
+        }
     };
-    output.clear();
-    output.release_if_large();
-    received
+    shared.forget_reply();
+    if purpose == Purpose::ProtectedCall && outcome != Outcome::Outside {
+        return Ok(Value::Table(error_table(lua, &error)?));
+    }
+    Err(Raised::Reply(error).into())
 }
 
 /// An error of a command that was not even called.
@@ -219,7 +150,7 @@ fn one_field(call: &Call<'_>, field: &str) -> mlua::Result<Table> {
     Ok(table)
 }
 
-fn log<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
+fn log(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
     if call.args.len() < 2 {
         return Err(refuse(call, "redis.log() requires two arguments or more."));
     }
@@ -248,7 +179,7 @@ fn log<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
     Ok(())
 }
 
-fn set_resp<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
+fn set_resp(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
     if call.args.len() != 1 {
         return Err(refuse(call, "redis.setresp() requires one argument."));
     }
@@ -261,7 +192,7 @@ fn set_resp<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
     Ok(())
 }
 
-fn set_replication<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
+fn set_replication(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
     if call.args.len() != 1 {
         return Err(refuse(call, "redis.set_repl() requires one argument."));
     }
@@ -278,15 +209,6 @@ fn set_replication<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result
         Ok(())
     })?;
     Ok(())
-}
-
-fn may_call<H: Host>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<bool> {
-    if let Some(problem) = gather(call, shared)?.problem() {
-        return Err(refuse(call, problem));
-    }
-    let args = shared.args.borrow();
-    let answer = shared.ask(|host| Ok(host.may_call(args.as_args())))?;
-    answer.flatten().ok_or_else(|| refuse(call, "Invalid command passed to redis.acl_check_cmd()"))
 }
 
 fn sha1_hex(call: &Call<'_>) -> mlua::Result<String> {

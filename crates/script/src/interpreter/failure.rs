@@ -9,13 +9,12 @@ use mlua::{Lua, Table, Value};
 
 use super::shared::{Failure, Shared};
 use crate::call::{Place, Raised, ReplyError, define, place_at};
-use crate::host::Host;
 
 /// So many levels may lie between an error and the line of the script that led to it.
 const RAISER_MAX: usize = 5;
 
 /// Adds `visible` and `on_error`.
-pub(super) fn add<H: Host>(lua: &Lua, native: &Table, shared: &Rc<Shared<H>>) -> mlua::Result<()> {
+pub(super) fn add(lua: &Lua, native: &Table, shared: &Rc<Shared>) -> mlua::Result<()> {
     let own = Rc::clone(shared);
     define(lua, native, "visible", move |call| {
         if own.stop.get().is_some() {
@@ -123,10 +122,6 @@ pub(super) fn from_outside(error: &mlua::Error) -> Failure {
 }
 
 /// What Lua raises without asking a handler: that memory or its stack is out.
-pub(super) fn without_handler(value: &Value) -> Failure {
-    let text = match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        _ => b"unknown error".to_vec(),
-    };
-    plain(&text, None)
+pub(super) fn without_handler(text: Option<&[u8]>) -> Failure {
+    plain(text.unwrap_or(b"unknown error"), None)
 }

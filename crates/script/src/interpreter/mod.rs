@@ -1,18 +1,22 @@
 //! One Lua with the world that scripts see, for one thread.
 //!
-//! Invariants: the host is inside while a run is and comes back from it; what the functions of a
-//! run share with it is in `Shared`; the collector rests while text is compiled, so that nothing
-//! the compiler holds can go away.
+//! Invariants: a host is lent for one run; what the functions of a run share with it is in
+//! `Shared`; the collector rests while text is compiled, so that nothing the compiler holds can go
+//! away.
 
 mod api;
 mod failure;
+#[allow(unsafe_code, reason = "the hot road into Lua and back is on its own stack")]
+mod ffi;
 mod registering;
 mod shared;
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use mlua::{ChunkMode, HookTriggers, Lua, LuaOptions, RegistryKey, StdLib, Table, Value, VmState};
+use mlua::{
+    ChunkMode, Function, HookTriggers, Lua, LuaOptions, RegistryKey, StdLib, Table, Value, VmState,
+};
 use proto::{Args, Reply};
 
 use crate::error::{Fault, ScriptError};
@@ -20,8 +24,7 @@ use crate::host::{Host, Stop};
 use crate::library::{Library, Registration};
 use crate::modules;
 use crate::program::{Program, Sha1};
-use crate::replies::{Fields, write_value};
-use crate::room::set_room;
+use ffi::{Body, Ending, Gate};
 use shared::{Failure, Shared};
 
 /// How many instructions pass between two looks at the time.
@@ -58,15 +61,13 @@ pub struct Input<'a> {
 }
 
 /// A Lua that runs scripts for one thread.
-pub struct Interpreter<H: Host> {
+pub struct Interpreter {
     lua: Lua,
-    shared: Rc<Shared<H>>,
-    fields: Fields,
+    shared: Rc<Shared>,
+    gate: Gate,
     script_world: Table,
     library_world: Table,
-    run_script: mlua::Function,
-    run_function: mlua::Function,
-    run_loading: mlua::Function,
+    run_loading: Function,
     /// Kept in Lua's registry, because references from outside are few.
     compiled: HashMap<Sha1, RegistryKey>,
     libraries: HashMap<Box<[u8]>, Compiled>,
@@ -78,16 +79,16 @@ struct Compiled {
     functions: HashMap<Box<[u8]>, RegistryKey>,
 }
 
-impl<H: Host> Interpreter<H> {
+impl Interpreter {
     /// Makes a Lua and its world.
-    pub fn new(version: &Version) -> Interpreter<H> {
+    pub fn new(version: &Version) -> Interpreter {
         Interpreter::build(version).expect("the prelude is ours, and nothing bounds memory yet")
     }
 
-    fn build(version: &Version) -> mlua::Result<Interpreter<H>> {
+    fn build(version: &Version) -> mlua::Result<Interpreter> {
         let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
-        let shared = Rc::new(Shared::new());
+        let shared = Rc::new(Shared::new(&lua));
         let native = lua.create_table()?;
         native.raw_set("bit", modules::bit(&lua)?)?;
         native.raw_set("cjson", modules::cjson(&lua, &shared.json)?)?;
@@ -98,9 +99,9 @@ impl<H: Host> Interpreter<H> {
         native.raw_set("loading_api", api::loading_api(&lua, version, &shared)?)?;
         native.raw_set("library_api", api::library_api(&lua, version, &shared)?)?;
         failure::add(&lua, &native, &shared)?;
+        let on_error = native.raw_get("on_error")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
-        let (script_world, library_world, run_script, run_function, run_loading) =
-            prelude.call(native)?;
+        let (script_world, globals, library_world, run_loading) = prelude.call(native)?;
         let own = Rc::clone(&shared);
         let triggers = HookTriggers::new().every_nth_instruction(TICK);
         lua.set_global_hook(triggers, move |lua, _| {
@@ -108,12 +109,10 @@ impl<H: Host> Interpreter<H> {
             Ok(VmState::Continue)
         })?;
         Ok(Interpreter {
-            fields: Fields::new(&lua)?,
+            gate: Gate::new(&lua, globals, on_error)?,
             shared,
             script_world,
             library_world,
-            run_script,
-            run_function,
             run_loading,
             compiled: HashMap::new(),
             libraries: HashMap::new(),
@@ -133,7 +132,7 @@ impl<H: Host> Interpreter<H> {
 
     /// Compiles a script, to tell whether it can be.
     pub fn check(&mut self, program: &Program) -> Result<(), ScriptError> {
-        self.script(program).map(drop)
+        if self.compiled.contains_key(&program.sha1()) { Ok(()) } else { self.compile(program) }
     }
 
     /// Runs a script. What it returns is appended to `reply`, in whose protocol its client speaks;
@@ -142,19 +141,19 @@ impl<H: Host> Interpreter<H> {
         &mut self,
         program: &Program,
         input: Input<'_>,
-        host: H,
+        host: &mut dyn Host,
         limits: Limits,
         reply: &mut Reply<'_>,
-    ) -> (H, Result<(), Fault>) {
-        self.enter(host, limits);
-        let result = match self.script(program) {
-            Ok(body) => {
-                let result = self.perform(&self.run_script, &body, input, reply);
-                result.map_err(|failure| self.fault(failure, program.sha1().hex().as_bytes()))
+    ) -> Result<(), Fault> {
+        let key = match self.compiled.get(&program.sha1()) {
+            Some(key) => key,
+            None => {
+                self.compile(program).map_err(Fault::Error)?;
+                &self.compiled[&program.sha1()]
             }
-            Err(error) => Err(Fault::Error(error)),
         };
-        (self.leave(), result)
+        let result = self.perform(Body::Script(key), input, host, limits, reply);
+        result.map_err(|failure| self.fault(failure, program.sha1().hex().as_bytes()))
     }
 
     /// Runs a function of a library, which is loaded first if it has not been here yet.
@@ -163,31 +162,34 @@ impl<H: Host> Interpreter<H> {
         library: &Library,
         name: &[u8],
         input: Input<'_>,
-        host: H,
+        host: &mut dyn Host,
         limits: Limits,
         reply: &mut Reply<'_>,
-    ) -> (H, Result<(), Fault>) {
-        self.enter(host, limits);
-        let result = match self.function(library, name) {
-            Ok(body) => {
-                let result = self.perform(&self.run_function, &body, input, reply);
-                result.map_err(|failure| self.fault(failure, name))
-            }
-            Err(fault) => Err(fault),
+    ) -> Result<(), Fault> {
+        let is_here = self.libraries.get(library.name());
+        if is_here.is_none_or(|compiled| compiled.identity != library.identity()) {
+            self.load(library, host, limits)?;
+        }
+        let compiled = self.libraries.get(library.name());
+        let Some(key) = compiled.and_then(|compiled| compiled.functions.get(name)) else {
+            return Err(Fault::Error(ScriptError::new("ERR Function not found")));
         };
-        (self.leave(), result)
+        let result = self.perform(Body::Function(key), input, host, limits, reply);
+        result.map_err(|failure| self.fault(failure, name))
     }
 
     /// Runs a library's own code and tells what it registers.
     pub fn load(
         &mut self,
         library: &Library,
-        host: H,
+        host: &mut dyn Host,
         limits: Limits,
-    ) -> (H, Result<Vec<Registration>, Fault>) {
-        self.enter(host, limits);
-        let result = self.register(library);
-        (self.leave(), result)
+    ) -> Result<Vec<Registration>, Fault> {
+        self.enter(limits);
+        let shared = Rc::clone(&self.shared);
+        let result = shared.host.during(host, || self.register(library));
+        let _ = self.lua.set_memory_limit(0);
+        result
     }
 
     /// Forgets all that was compiled.
@@ -199,26 +201,16 @@ impl<H: Host> Interpreter<H> {
         let _ = self.lua.gc_collect();
     }
 
-    fn enter(&self, host: H, limits: Limits) {
-        self.shared.enter(host);
-        set_room(&self.lua, limits.memory);
+    fn enter(&self, limits: Limits) {
+        self.shared.begin(limits.memory);
         let most = self.lua.used_memory().saturating_add(limits.memory);
         // Lua asks our allocator, which knows the limit: setting it cannot fail.
         let _ = self.lua.set_memory_limit(most);
     }
 
-    fn leave(&self) -> H {
-        let _ = self.lua.set_memory_limit(0);
-        self.shared.leave()
-    }
-
-    /// The function that a script is, compiled here once.
-    fn script(&mut self, program: &Program) -> Result<mlua::Function, ScriptError> {
-        if let Some(key) = self.compiled.get(&program.sha1()) {
-            let function = self.lua.registry_value(key);
-            return function.map_err(|error| ScriptError::new(format!("ERR {error}")));
-        }
-        let compiled = self.compile(program.body(), "@user_script", &self.script_world);
+    /// Compiles a script and keeps it.
+    fn compile(&mut self, program: &Program) -> Result<(), ScriptError> {
+        let compiled = self.translate(program.body(), "@user_script", &self.script_world);
         let function = compiled.map_err(|problem| {
             let text = [b"ERR Error compiling script (new function): ", &problem[..]].concat();
             ScriptError::new(text)
@@ -227,13 +219,13 @@ impl<H: Host> Interpreter<H> {
             self.compiled.clear();
             self.lua.expire_registry_values();
         }
-        if let Ok(key) = self.lua.create_registry_value(&function) {
-            self.compiled.insert(program.sha1(), key);
-        }
-        Ok(function)
+        let key = self.lua.create_registry_value(&function);
+        let key = key.map_err(|error| ScriptError::new(format!("ERR {error}")))?;
+        self.compiled.insert(program.sha1(), key);
+        Ok(())
     }
 
-    fn compile(&self, source: &[u8], name: &str, world: &Table) -> Result<mlua::Function, Vec<u8>> {
+    fn translate(&self, source: &[u8], name: &str, world: &Table) -> Result<Function, Vec<u8>> {
         self.lua.gc_stop();
         let chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
         let function = chunk.set_environment(world.clone()).into_function();
@@ -244,49 +236,34 @@ impl<H: Host> Interpreter<H> {
         })
     }
 
-    /// Calls a function of the prelude with a script's function and its input.
+    /// Runs something with its input, for a host.
     fn perform(
         &self,
-        entrance: &mlua::Function,
-        body: &mlua::Function,
+        body: Body<'_>,
         input: Input<'_>,
+        host: &mut dyn Host,
+        limits: Limits,
         reply: &mut Reply<'_>,
     ) -> Result<(), Failure> {
-        let mark = reply.mark();
-        let result = self.call(entrance, body, input).and_then(|outcome| match outcome {
-            Ok(value) => {
-                let resp = self.shared.resp.get();
-                write_value(&self.lua, &self.fields, &value, resp, reply).map(|()| None)
-            }
-            Err(failure) => Ok(Some(failure)),
-        });
-        let failure = match result {
-            Ok(None) => return Ok(()),
-            Ok(Some(failure)) => failure,
-            Err(error) => failure::from_outside(&error),
-        };
-        reply.rollback(mark);
-        Err(failure)
-    }
-
-    /// The first value that a script returns, or what it failed with.
-    fn call(
-        &self,
-        entrance: &mlua::Function,
-        body: &mlua::Function,
-        input: Input<'_>,
-    ) -> mlua::Result<Result<Value, Failure>> {
+        self.enter(limits);
         if let Some(seed) = input.seed {
             self.shared.seed.resume(seed);
         }
-        let (keys, arguments) = (self.list(input.keys)?, self.list(input.arguments)?);
-        let (is_done, value): (bool, Value) = entrance.call((body, keys, arguments))?;
-        if is_done {
-            return Ok(Ok(value));
-        }
-        let failure = self.shared.failure.take();
-        let failure = failure.unwrap_or_else(|| failure::without_handler(&value));
-        Ok(Err(failure))
+        let mark = reply.mark();
+        let (lua, shared, lists) = (&self.lua, &*self.shared, (input.keys, input.arguments));
+        let work = || self.gate.run(lua, shared, body, lists, reply);
+        let ending = match shared.host.during(host, work) {
+            Ok(()) => return Ok(()),
+            Err(ending) => ending,
+        };
+        reply.rollback(mark);
+        Err(match ending {
+            Ending::NoRoom => failure::without_handler(Some(b"not enough memory")),
+            Ending::Raised(text) => {
+                let failure = shared.failure.take();
+                failure.unwrap_or_else(|| failure::without_handler(text.as_deref()))
+            }
+        })
     }
 
     fn fault(&self, failure: Failure, name: &[u8]) -> Fault {
@@ -296,28 +273,9 @@ impl<H: Host> Interpreter<H> {
         }
     }
 
-    fn list(&self, args: Args<'_>) -> mlua::Result<Table> {
-        let table = self.lua.create_table_with_capacity(args.len(), 0)?;
-        for (index, argument) in args.iter().enumerate() {
-            table.raw_set(index + 1, self.lua.create_string(argument)?)?;
-        }
-        Ok(table)
-    }
-
-    fn function(&mut self, library: &Library, name: &[u8]) -> Result<mlua::Function, Fault> {
-        let is_here = self.libraries.get(library.name());
-        if is_here.is_none_or(|compiled| compiled.identity != library.identity()) {
-            self.register(library)?;
-        }
-        let compiled = self.libraries.get(library.name());
-        let function = compiled.and_then(|compiled| compiled.functions.get(name));
-        let function = function.and_then(|key| self.lua.registry_value(key).ok());
-        function.ok_or_else(|| Fault::Error(ScriptError::new("ERR Function not found")))
-    }
-
     /// Runs a library's code and keeps its functions.
     fn register(&mut self, library: &Library) -> Result<Vec<Registration>, Fault> {
-        let body = self.compile(library.body(), "@user_function", &self.library_world);
+        let body = self.translate(library.body(), "@user_function", &self.library_world);
         let body = body.map_err(|problem| {
             let text = [b"ERR Error compiling function: ", &problem[..]].concat();
             Fault::Error(ScriptError::new(text))
@@ -329,7 +287,8 @@ impl<H: Host> Interpreter<H> {
             Ok((true, _)) => None,
             Ok((false, value)) => {
                 let failure = self.shared.failure.take();
-                Some(failure.unwrap_or_else(|| failure::without_handler(&value)))
+                let text = value.as_string().map(|text| text.as_bytes().to_vec());
+                Some(failure.unwrap_or_else(|| failure::without_handler(text.as_deref())))
             }
             Err(error) => Some(failure::from_outside(&error)),
         };

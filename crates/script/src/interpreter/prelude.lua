@@ -335,21 +335,9 @@ local function show_libraries(content)
     shielded[libraries] = content
 end
 
--- The ways in.
+-- The way in for a library. Scripts and functions are entered from outside.
 
 local on_error = native.on_error
-
-local function run_script(body, keys, arguments)
-    script_content.KEYS = keys
-    script_content.ARGV = arguments
-    return xpcall(body, on_error)
-end
-
-local function run_function(body, keys, arguments)
-    return xpcall(function()
-        return body(keys, arguments)
-    end, on_error)
-end
 
 local function run_loading(body)
     show_libraries(loading_content)
@@ -358,4 +346,4 @@ local function run_loading(body)
     return fine, value
 end
 
-return scripts, libraries, run_script, run_function, run_loading
+return scripts, script_content, libraries, run_loading

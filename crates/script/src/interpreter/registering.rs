@@ -11,7 +11,7 @@ use crate::library::{Registration, is_name};
 use crate::shebang::Flags;
 
 /// Takes a name and a function, or one table of named arguments.
-pub(super) fn register_function<H>(call: &Call<'_>, shared: &Shared<H>) -> mlua::Result<()> {
+pub(super) fn register_function(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
     let mut loading = shared.loading.borrow_mut();
     let Some(registered) = loading.as_mut() else {
         let text = "redis.register_function can only be called on FUNCTION LOAD command";

@@ -1,6 +1,6 @@
 //! What the functions that scripts call share with the run that is under way.
 //!
-//! Invariant: the host is here exactly while a run is; outside of one, nothing can be called.
+//! Invariant: outside of a run there is no host, so nothing can be called.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -8,23 +8,34 @@ use std::rc::Rc;
 use mlua::Lua;
 use proto::{ArgsBuffer, Output, Resp};
 
+use super::ffi::{Lent, Outcome, Panic};
 use crate::call::{Place, Raised};
 use crate::error::ScriptError;
 use crate::host::{Host, Stop};
 use crate::library::Registration;
 use crate::modules::{JsonSettings, Seed};
+use crate::room::Room;
 
 /// The state of an interpreter beside Lua's own.
-pub(super) struct Shared<H> {
-    pub(super) host: RefCell<Option<H>>,
+pub(super) struct Shared {
+    pub(super) host: Lent,
     /// Why the run is over, although Lua may not have noticed yet.
     pub(super) stop: Cell<Option<Stop>>,
     /// The error that nobody caught.
     pub(super) failure: RefCell<Option<Failure>>,
+    /// What the host panicked with; it goes on when Lua is left.
+    pub(super) panic: RefCell<Option<Panic>>,
     /// What the script speaks with the commands it calls.
     pub(super) resp: Cell<Resp>,
+    /// How much the run may make.
+    pub(super) room: Room,
+    /// The command that is called, and what it answers.
     pub(super) args: RefCell<ArgsBuffer>,
-    pub(super) output: RefCell<Output>,
+    output: RefCell<Output>,
+    /// The answer, where `output` has it in pieces.
+    whole: RefCell<Vec<u8>>,
+    /// What became of the command.
+    pub(super) outcome: Cell<Outcome>,
     /// What the library that is being loaded has registered.
     pub(super) loading: RefCell<Option<Vec<Registered>>>,
     pub(super) seed: Rc<Seed>,
@@ -44,55 +55,101 @@ pub(super) struct Failure {
     pub(super) is_new: bool,
 }
 
-impl<H: Host> Shared<H> {
-    pub(super) fn new() -> Shared<H> {
+impl Shared {
+    pub(super) fn new(lua: &Lua) -> Shared {
         Shared {
-            host: RefCell::new(None),
+            host: Lent::default(),
             stop: Cell::new(None),
             failure: RefCell::new(None),
+            panic: RefCell::new(None),
             resp: Cell::new(Resp::Two),
+            room: Room::new(lua),
             args: RefCell::default(),
             output: RefCell::default(),
+            whole: RefCell::default(),
+            outcome: Cell::new(Outcome::Outside),
             loading: RefCell::new(None),
             seed: Rc::new(Seed::new()),
             json: Rc::default(),
         }
     }
 
-    /// Begins a run.
-    pub(super) fn enter(&self, host: H) {
-        debug_assert!(self.host.borrow().is_none(), "a run ends before the next begins");
-        self.host.replace(Some(host));
+    /// Begins a run that may make so many bytes.
+    pub(super) fn begin(&self, room: usize) {
         self.stop.set(None);
         self.failure.replace(None);
         self.resp.set(Resp::Two);
         self.json.reset();
-    }
-
-    /// Ends the run that [`enter`](Self::enter) began.
-    pub(super) fn leave(&self) -> H {
-        self.host.take().expect("a run that was entered is left once")
+        self.room.set(room);
     }
 
     /// Asks the host, unless the run is over; `None` outside of a run.
     pub(super) fn ask<T>(
         &self,
-        question: impl FnOnce(&mut H) -> Result<T, Stop>,
+        question: impl FnOnce(&mut dyn Host) -> Result<T, Stop>,
     ) -> mlua::Result<Option<T>> {
         if self.stop.get().is_some() {
             return Err(Raised::Stop.into());
         }
-        let mut host = self.host.borrow_mut();
-        let Some(host) = host.as_mut() else { return Ok(None) };
-        question(host).map(Some).map_err(|stop| {
+        let Some(answer) = self.host.ask(question) else { return Ok(None) };
+        answer.map(Some).map_err(|stop| {
             self.stop.set(Some(stop));
             Raised::Stop.into()
         })
     }
 
+    /// Asks the host about the command in `args`.
+    pub(super) fn check_command(&self) -> Outcome {
+        let args = self.args.borrow();
+        let answer = self.host.ask(|host| host.may_call(args.as_args())).flatten();
+        answer.map_or(Outcome::Unknown, Outcome::Allowed)
+    }
+
+    /// Has the host execute the command in `args`.
+    pub(super) fn call_command(&self) -> Outcome {
+        let (args, mut output) = (self.args.borrow(), self.output.borrow_mut());
+        output.clear();
+        let resp = self.resp.get();
+        match self.host.ask(|host| host.call(args.as_args(), resp, &mut output)) {
+            None => return Outcome::Outside,
+            Some(Err(stop)) => {
+                self.stop.set(Some(stop));
+                return Outcome::Over;
+            }
+            Some(Ok(())) => {}
+        }
+        output.finish();
+        let is_error = output.front().starts_with(b"-");
+        if output.front().len() < output.len() {
+            join(&mut output, &mut self.whole.borrow_mut());
+        }
+        if is_error { Outcome::Error } else { Outcome::Value }
+    }
+
+    /// The answer; it stays where it is until it is forgotten.
+    pub(super) fn reply(&self) -> *const [u8] {
+        let whole = self.whole.borrow();
+        if whole.is_empty() { self.output.borrow().front() } else { &raw const **whole }
+    }
+
+    /// The text of an answer that is an error, its code first.
+    pub(super) fn error_text(&self) -> Vec<u8> {
+        let output = self.output.borrow();
+        let line = output.front().strip_prefix(b"-").unwrap_or_default();
+        line.split(|byte| *byte == b'\r').next().unwrap_or_default().to_vec()
+    }
+
+    /// Gives the memory of a large answer back.
+    pub(super) fn forget_reply(&self) {
+        let mut output = self.output.borrow_mut();
+        output.clear();
+        output.release_if_large();
+        self.whole.take();
+    }
+
     /// Called now and then while Lua runs.
     pub(super) fn tick(&self, lua: &Lua) -> mlua::Result<()> {
-        let answer = self.ask(Host::check_time);
+        let answer = self.ask(|host| host.check_time());
         if self.stop.get() == Some(Stop::Killed) && self.failure.borrow().is_none() {
             let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
             let place = crate::call::place_at(lua, 0);
@@ -119,5 +176,17 @@ impl Failure {
         let mut text = b"ERR Error registering functions: ".to_vec();
         text.extend_from_slice(&self.text);
         ScriptError { text, is_new: self.is_new }
+    }
+}
+
+/// Puts the pieces of an output together.
+#[cold]
+fn join(output: &mut Output, whole: &mut Vec<u8>) {
+    whole.clear();
+    whole.reserve_exact(output.len());
+    while !output.is_empty() {
+        let count = output.front().len();
+        whole.extend_from_slice(output.front());
+        output.consume(count);
     }
 }

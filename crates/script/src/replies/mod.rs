@@ -1,7 +1,6 @@
 //! Replies of nested commands as Lua values, and Lua values as replies.
 
-mod from_lua;
-mod to_lua;
+#[allow(unsafe_code, reason = "values are read and made on Lua's own stack")]
+mod ffi;
 
-pub(crate) use from_lua::{Fields, write_value};
-pub(crate) use to_lua::{Received, receive};
+pub(crate) use ffi::{Fields, NoRoom, push_reply, write_value};

@@ -37,8 +37,8 @@ fn no_script_outlives_its_end() {
         ] {
             for stop in [Stop::Widen, Stop::Heavy, Stop::Killed] {
                 let mut bench = Bench::new();
-                bench.shop().patience = Some(10);
-                bench.shop().stop = Some(stop);
+                bench.shop.patience = Some(10);
+                bench.shop.stop = Some(stop);
                 let outcome = bench.outcome(Resp::Two, script.as_bytes(), &[]);
                 match (stop, outcome) {
                     (Stop::Killed, Err(Fault::Error(error))) => {
@@ -67,10 +67,10 @@ fn a_command_that_stops_the_run_ends_it() {
         "load(function() redis.call('stop') end) return 1",
     ] {
         let mut bench = Bench::new();
-        bench.shop().stop = Some(Stop::Widen);
+        bench.shop.stop = Some(Stop::Widen);
         let outcome = bench.outcome(Resp::Two, script.as_bytes(), &[]);
         assert_eq!(outcome, Err(Fault::Stop(Stop::Widen)), "{script}");
-        assert!(bench.shop().strings.is_empty(), "nothing ran after it: {script}");
+        assert!(bench.shop.strings.is_empty(), "nothing ran after it: {script}");
         assert_eq!(bench.reply(Resp::Two, b"return 7"), b":7\r\n", "the next one runs");
     }
 }
@@ -235,5 +235,5 @@ fn the_log_and_replication_reach_the_host() {
         format!("{:?} a 1 b", LogLevel::Notice),
         "Replication { journal: true, replicas: false }".to_owned(),
     ];
-    assert_eq!(bench.shop().lines, lines);
+    assert_eq!(bench.shop.lines, lines);
 }

@@ -11,8 +11,7 @@ const LIMITS: Limits = Limits { memory: 32 << 20 };
 fn load(bench: &mut Bench, source: &str) -> Result<Vec<Registration>, String> {
     let library = Library::parse(source.as_bytes());
     let library = library.map_err(|error| String::from_utf8(error.text).unwrap())?;
-    let (shop, result) = bench.lua.load(&library, Shop::default(), LIMITS);
-    bench.shop = Some(shop);
+    let result = bench.lua.load(&library, &mut Shop::default(), LIMITS);
     result.map_err(|fault| match fault {
         Fault::Error(error) => String::from_utf8(error.text).unwrap(),
         Fault::Stop(stop) => format!("{stop:?}"),
@@ -25,15 +24,8 @@ fn call(bench: &mut Bench, library: &Library, name: &str) -> Result<String, Stri
     let input = Input { keys, arguments, seed: None };
     let mut output = Output::new();
     let mut reply = Reply::new(&mut output, Resp::Two);
-    let (_, result) = bench.lua.run_function(
-        library,
-        name.as_bytes(),
-        input,
-        Shop::default(),
-        LIMITS,
-        &mut reply,
-    );
-    match result {
+    let (shop, name) = (&mut Shop::default(), name.as_bytes());
+    match bench.lua.run_function(library, name, input, shop, LIMITS, &mut reply) {
         Ok(()) => Ok(String::from_utf8(bytes_of(output)).unwrap()),
         Err(Fault::Error(error)) => Err(String::from_utf8(error.text).unwrap()),
         Err(Fault::Stop(stop)) => Err(format!("{stop:?}")),

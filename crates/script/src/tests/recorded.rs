@@ -14,7 +14,7 @@ fn replies_are_those_of_redis() {
         let mut compared = 0;
         for case in cases.chunks_exact(2) {
             let script = case[0].strip_prefix("> ").expect("a script comes first");
-            bench.shop().strings.insert(b"k".to_vec(), b"v".to_vec());
+            bench.shop.strings.insert(b"k".to_vec(), b"v".to_vec());
             let reply = bench.reply(Resp::Two, &unescape(script));
             assert_eq!(reply.escape_ascii().to_string(), *case[1], "{script}");
             compared += 1;

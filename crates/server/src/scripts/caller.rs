@@ -8,7 +8,7 @@ use std::sync::Arc;
 use commands::arguments::database;
 use commands::{Flags, errors};
 use keyspace::Refusal;
-use proto::{Args, Output, Reply, Resp};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::running::{Running, What};
@@ -32,12 +32,6 @@ const WORKER_TIME_US: i64 = 500;
 /// How long a library may take to load.
 const LOADING_TIME_US: i64 = 500_000;
 
-/// Whoever an interpreter runs for.
-pub(super) enum Guest {
-    Caller(Box<Caller>),
-    Loader(Loader),
-}
-
 /// The host of a library that is loaded: it can call nothing.
 pub(super) struct Loader {
     server: &'static Server,
@@ -52,9 +46,9 @@ impl Loader {
 }
 
 /// The host of one call.
-pub(super) struct Caller {
+pub(super) struct Caller<'a> {
     pub(super) server: &'static Server,
-    pub(super) unit: Unit,
+    pub(super) unit: &'a mut Unit,
     pub(super) is_read_only: bool,
     /// Whether all the unit did may be undone for the script's sake.
     pub(super) may_restart: bool,
@@ -62,57 +56,35 @@ pub(super) struct Caller {
     pub(super) began_us: i64,
     pub(super) has_written: bool,
     pub(super) running: Option<Arc<Running>>,
-    /// For who asks what runs; given away when that is told.
-    pub(super) what: Option<What>,
+    /// For who asks what runs: the name of the function, if it is one.
+    pub(super) function: Option<&'a [u8]>,
+    /// And the request.
+    pub(super) request: &'a Arc<OwnedArgs>,
 }
 
-impl Host for Guest {
-    fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
-        if let Self::Caller(caller) = self {
-            return caller.call(args, resp, reply);
-        }
-        self.server().refuse(&NOT_ALLOWED, &mut Reply::new(reply, resp));
+impl Host for Loader {
+    fn call(&mut self, _: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
+        self.server.refuse(&NOT_ALLOWED, &mut Reply::new(reply, resp));
         Ok(())
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        let level = match level {
-            LogLevel::Debug => ServerLevel::Debug,
-            LogLevel::Verbose => ServerLevel::Verbose,
-            LogLevel::Notice => ServerLevel::Notice,
-            LogLevel::Warning => ServerLevel::Warning,
-        };
-        self.server().log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
+        log(self.server, level, text);
     }
 
-    // There is nothing yet that a write would go to, beside the data.
     fn set_replication(&mut self, _: Replication) {}
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        self.server().table.resolve(args).is_ok().then_some(true)
+        may_call(self.server, args)
     }
 
     fn check_time(&mut self) -> Result<(), Stop> {
-        match self {
-            Self::Caller(caller) => caller.check_time(),
-            Self::Loader(loader) => {
-                let now = loader.server.keyspace.clock().monotonic_us();
-                if now > loader.deadline_us { Err(Stop::Killed) } else { Ok(()) }
-            }
-        }
+        let now = self.server.keyspace.clock().monotonic_us();
+        if now > self.deadline_us { Err(Stop::Killed) } else { Ok(()) }
     }
 }
 
-impl Guest {
-    fn server(&self) -> &'static Server {
-        match self {
-            Self::Caller(caller) => caller.server,
-            Self::Loader(loader) => loader.server,
-        }
-    }
-}
-
-impl Caller {
+impl Host for Caller<'_> {
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         let entry = match self.admit(args) {
             Ok(entry) => entry,
@@ -130,22 +102,50 @@ impl Caller {
         self.execute(entry, args, resp, reply)
     }
 
+    fn log(&mut self, level: LogLevel, text: &[u8]) {
+        log(self.server, level, text);
+    }
+
+    // There is nothing yet that a write would go to, beside the data.
+    fn set_replication(&mut self, _: Replication) {}
+
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        may_call(self.server, args)
+    }
+
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
-        if let Some(what) = self.what.take() {
-            let underway = &self.server.scripts.underway;
-            self.running = Some(underway.enter(self.began_us, self.has_written, what));
-        }
-        if self.running.as_ref().is_some_and(|running| running.is_killed()) {
+        let (underway, began_us) = (&self.server.scripts.underway, self.began_us);
+        let running = self.running.get_or_insert_with(|| {
+            let (function, request) = (self.function.map(Box::from), Arc::clone(self.request));
+            underway.enter(began_us, self.has_written, What { function, request })
+        });
+        if running.is_killed() {
             return Err(Stop::Killed);
         }
-        let is_long = now - self.began_us > WORKER_TIME_US;
+        let is_long = now - began_us > WORKER_TIME_US;
         if is_long && self.unit.hurries() && self.may_restart {
             return Err(Stop::Heavy);
         }
         Ok(())
     }
+}
 
+fn log(server: &Server, level: LogLevel, text: &[u8]) {
+    let level = match level {
+        LogLevel::Debug => ServerLevel::Debug,
+        LogLevel::Verbose => ServerLevel::Verbose,
+        LogLevel::Notice => ServerLevel::Notice,
+        LogLevel::Warning => ServerLevel::Warning,
+    };
+    server.log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
+}
+
+fn may_call(server: &Server, args: Args<'_>) -> Option<bool> {
+    server.table.resolve(args).is_ok().then_some(true)
+}
+
+impl Caller<'_> {
     /// The command, if the script may call it.
     fn admit(&self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;

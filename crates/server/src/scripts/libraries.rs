@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 use keyspace::Refusal;
 use script::{Fault, Library, Limits, Registration, Stop};
 
-use super::caller::{Guest, Loader};
+use super::caller::Loader;
 use super::eval::refusal;
 use super::run::{MEMORY_MAX, with_interpreter};
 use crate::server::Server;
@@ -44,7 +44,7 @@ impl Loaded {
         let library = Library::parse(source).map_err(refusal)?;
         let limits = Limits { memory: MEMORY_MAX };
         let result = with_interpreter(|interpreter| {
-            interpreter.load(&library, Guest::Loader(Loader::begin(server)), limits).1
+            interpreter.load(&library, &mut Loader::begin(server), limits)
         });
         let functions = result.map_err(|fault| match fault {
             Fault::Error(error) => refusal(error),

@@ -1,7 +1,6 @@
 //! A script as a program: it runs on the unit's transaction, from the beginning each time.
 //!
-//! Invariants: a run that does not end the script has undone all that it did; the unit is with the
-//! script while it runs, and comes back whatever becomes of it.
+//! Invariant: a run that does not end the script has undone all that it did.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -10,9 +9,8 @@ use keyspace::{PartitionSet, Refusal};
 use proto::{Output, OwnedArgs, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
-use super::caller::{Caller, Guest};
+use super::caller::Caller;
 use super::libraries::Loaded;
-use super::running::What;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
 use crate::unit::{Needs, Place, Program, Unit};
 
@@ -21,11 +19,11 @@ pub(super) const MEMORY_MAX: usize = 1 << 30;
 
 thread_local! {
     /// Not there while it runs.
-    static INTERPRETER: RefCell<Option<Box<Interpreter<Guest>>>> = const { RefCell::new(None) };
+    static INTERPRETER: RefCell<Option<Box<Interpreter>>> = const { RefCell::new(None) };
 }
 
 /// Lends the thread's interpreter.
-pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter<Guest>) -> T) -> T {
+pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter) -> T) -> T {
     let there = INTERPRETER.with_borrow_mut(Option::take);
     let mut interpreter = there.unwrap_or_else(|| {
         let text = REDIS_VERSION.to_owned();
@@ -69,22 +67,41 @@ impl Program for Call {
         // Where others did something before, that cannot be undone for this script alone.
         let may_restart = unit.hurries() && unit.is_fresh();
         let database = unit.tx.database();
-        let vacancy = vacant(self.server, unit);
-        let caller = Caller {
+        let function = match &self.code {
+            Code::Script(_) => None,
+            Code::Function(_, name) => Some(&**name),
+        };
+        let mut caller = Caller {
             server: self.server,
-            unit: std::mem::replace(unit, vacancy),
+            unit: &mut *unit,
             is_read_only: self.is_read_only,
             may_restart,
             began_us,
             has_written: false,
             running: None,
-            what: Some(self.what()),
+            function,
+            request: &self.args,
         };
-        let (caller, result) = self.interpret(caller, out);
+        let mut reply = Reply::new(out, self.resp);
+        let result = with_interpreter(|interpreter| {
+            let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
+            let words = self.args.as_args();
+            let (keys, arguments) = (words.slice(3..3 + self.keys), words.skip(3 + self.keys));
+            let input = Input { keys, arguments, seed };
+            let limits = Limits { memory: MEMORY_MAX };
+            match &self.code {
+                Code::Script(program) => {
+                    interpreter.run(program, input, &mut caller, limits, &mut reply)
+                }
+                Code::Function(loaded, name) => {
+                    let library = &loaded.library;
+                    interpreter.run_function(library, name, input, &mut caller, limits, &mut reply)
+                }
+            }
+        });
         if let Some(running) = &caller.running {
             self.server.scripts.underway.leave(running);
         }
-        *unit = caller.unit;
         unit.tx.switch_database(database);
         match result {
             Ok(()) => Ok(()),
@@ -113,41 +130,4 @@ impl Program for Call {
     fn has_failed(&self) -> bool {
         self.has_failed
     }
-}
-
-impl Call {
-    fn what(&self) -> What {
-        let function = match &self.code {
-            Code::Script(_) => None,
-            Code::Function(_, name) => Some(name.clone()),
-        };
-        What { function, request: Arc::clone(&self.args) }
-    }
-
-    fn interpret(&mut self, caller: Caller, out: &mut Output) -> (Caller, Result<(), Fault>) {
-        let words = self.args.as_args();
-        let keys = words.slice(3..3 + self.keys);
-        let arguments = words.skip(3 + self.keys);
-        let mut reply = Reply::new(out, self.resp);
-        with_interpreter(|interpreter| {
-            let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
-            let input = Input { keys, arguments, seed };
-            let limits = Limits { memory: MEMORY_MAX };
-            let guest = Guest::Caller(Box::new(caller));
-            let (guest, result) = match &self.code {
-                Code::Script(program) => interpreter.run(program, input, guest, limits, &mut reply),
-                Code::Function(loaded, name) => {
-                    let library = &loaded.library;
-                    interpreter.run_function(library, name, input, guest, limits, &mut reply)
-                }
-            };
-            let Guest::Caller(caller) = guest else { unreachable!("who came in comes out") };
-            (*caller, result)
-        })
-    }
-}
-
-/// What stands in a unit's place while a script has it: a transaction that holds nothing.
-fn vacant(server: &'static Server, unit: &Unit) -> Unit {
-    Unit::begin(server, unit.tx.vacancy(), None)
 }
