@@ -23,5 +23,5 @@ pub use error::{Fault, ScriptError};
 pub use host::{Host, LogLevel, Replication, Stop};
 pub use interpreter::{Input, Interpreter, Limits, Version};
 pub use library::{Library, Registration};
-pub use program::{Program, Sha1};
+pub use program::{ByDigest, Program, Sha1};
 pub use shebang::Flags;

@@ -2,7 +2,9 @@
 //!
 //! Invariant: equal sources have equal programs, whichever interpreter compiles them.
 
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use sha1::Digest;
 
@@ -10,7 +12,7 @@ use crate::error::ScriptError;
 use crate::shebang::{self, Flags};
 
 /// A SHA1 digest, which is a script's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sha1(pub [u8; 20]);
 
 impl Sha1 {
@@ -22,12 +24,13 @@ impl Sha1 {
     /// Reads forty hexadecimal digits of any case.
     pub fn parse(text: &[u8]) -> Option<Sha1> {
         let digits: &[u8; 40] = text.try_into().ok()?;
-        let mut digest = [0; 20];
+        let (mut digest, mut all) = ([0; 20], 0);
         for (byte, [high, low]) in digest.iter_mut().zip(digits.as_chunks().0) {
-            let (high, low) = (char::from(*high).to_digit(16)?, char::from(*low).to_digit(16)?);
-            *byte = (high << 4 | low) as u8;
+            let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
+            all |= high | low;
+            *byte = high << 4 | low & 0xf;
         }
-        Some(Sha1(digest))
+        (all & NO_DIGIT == 0).then_some(Sha1(digest))
     }
 
     /// Forty hexadecimal digits.
@@ -36,6 +39,73 @@ impl Sha1 {
             write!(text, "{byte:02x}").expect("a string takes what is written");
             text
         })
+    }
+}
+
+/// The value of each byte as a hexadecimal digit.
+const DIGITS: [u8; 256] = {
+    let (mut values, mut byte) = ([NO_DIGIT; 256], 0);
+    while byte < values.len() {
+        if let Some(value) = (byte as u8 as char).to_digit(16) {
+            values[byte] = value as u8;
+        }
+        byte += 1;
+    }
+    values
+};
+
+/// What is no digit has this bit.
+const NO_DIGIT: u8 = 0x80;
+
+/// Something for each of some scripts.
+pub type ByDigest<T> = HashMap<Sha1, T, DigestState>;
+
+/// The hash of digests under a secret. Clients choose the scripts and may search for digests that
+/// are alike, but nobody sees what the hash makes of them.
+#[derive(Clone, Debug)]
+pub struct DigestState {
+    secret: [u64; 2],
+}
+
+impl Default for DigestState {
+    fn default() -> DigestState {
+        let random = RandomState::new();
+        DigestState { secret: [random.hash_one(0), random.hash_one(1)] }
+    }
+}
+
+impl BuildHasher for DigestState {
+    type Hasher = DigestHasher;
+
+    fn build_hasher(&self) -> DigestHasher {
+        DigestHasher { secret: self.secret, hash: 0 }
+    }
+}
+
+/// Folds two words of a digest together.
+#[derive(Debug)]
+pub struct DigestHasher {
+    secret: [u64; 2],
+    hash: u64,
+}
+
+impl Hasher for DigestHasher {
+    fn finish(&self) -> u64 {
+        self.hash
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, _) = bytes.as_chunks::<8>();
+        let [first, second, ..] = *words else { unreachable!("only digests are hashed") };
+        let [first, second] = [first, second].map(u64::from_le_bytes);
+        let product = u128::from(first ^ self.secret[0]) * u128::from(second ^ self.secret[1]);
+        self.hash = product as u64 ^ (product >> 64) as u64;
+    }
+}
+
+impl Hash for Sha1 {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(&self.0);
     }
 }
 

@@ -148,7 +148,8 @@ impl Errand {
         unit.move_to_heavy(lane);
         let mut round = 0;
         let seen = loop {
-            match unit.carry_out(&mut *program, &mut Place::Heavy, &mut output) {
+            let (words, place) = (args.as_args(), &mut Place::Heavy);
+            match unit.carry_out(&mut *program, words, place, &mut output) {
                 Ok(seen) => break seen,
                 Err(Refusal::Widen) => {
                     output.clear();

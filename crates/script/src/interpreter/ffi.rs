@@ -390,9 +390,7 @@ unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
 /// The key is of this Lua, and there is a free slot.
 unsafe fn push_value_of(state: *mut lua_State, key: &RegistryKey) {
     // SAFETY: as the caller promises.
-    unsafe {
-        ffi::lua_rawgeti(state, ffi::LUA_REGISTRYINDEX, ffi::lua_Integer::from(key.id()));
-    }
+    unsafe { ffi::lua_rawgeti_(state, ffi::LUA_REGISTRYINDEX, key.id()) };
 }
 
 /// # Safety
@@ -403,8 +401,8 @@ unsafe fn push_list(state: *mut lua_State, list: Args<'_>) {
     unsafe {
         ffi::lua_createtable(state, list.len() as c_int, 0);
         for (index, argument) in (1..).zip(list.iter()) {
-            ffi::lua_pushlstring(state, argument.as_ptr().cast(), argument.len());
-            ffi::lua_rawseti(state, -2, index);
+            ffi::lua_pushlstring_(state, argument.as_ptr().cast(), argument.len());
+            ffi::lua_rawseti_(state, -2, index);
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::error::{Fault, ScriptError};
 use crate::host::{Host, Stop};
 use crate::library::{Library, Registration};
 use crate::modules;
-use crate::program::{Program, Sha1};
+use crate::program::{ByDigest, Program};
 use ffi::{Body, Ending, Gate};
 use shared::{Failure, Shared};
 
@@ -69,7 +69,7 @@ pub struct Interpreter {
     library_world: Table,
     run_loading: Function,
     /// Kept in Lua's registry, because references from outside are few.
-    compiled: HashMap<Sha1, RegistryKey>,
+    compiled: ByDigest<RegistryKey>,
     libraries: HashMap<Box<[u8]>, Compiled>,
 }
 
@@ -114,7 +114,7 @@ impl Interpreter {
             script_world,
             library_world,
             run_loading,
-            compiled: HashMap::new(),
+            compiled: ByDigest::default(),
             libraries: HashMap::new(),
             lua,
         })

@@ -123,9 +123,9 @@ impl<'a> Reader<'a> {
                 return None;
             }
             ffi::lua_createtable(self.state, c_int::try_from(capacity).ok()?, 0);
-            for index in 1..=count {
+            for index in 1..=c_int::try_from(count).ok()? {
                 self.value()?;
-                ffi::lua_rawseti(self.state, -2, ffi::lua_Integer::try_from(index).ok()?);
+                ffi::lua_rawseti_(self.state, -2, index);
             }
         }
         Some(())
@@ -187,9 +187,7 @@ impl<'a> Reader<'a> {
 /// As for `push_reply`.
 unsafe fn push_string(state: *mut lua_State, bytes: &[u8]) {
     // SAFETY: as the caller promises; Lua copies the bytes.
-    unsafe {
-        ffi::lua_pushlstring(state, bytes.as_ptr().cast(), bytes.len());
-    }
+    unsafe { ffi::lua_pushlstring_(state, bytes.as_ptr().cast(), bytes.len()) };
 }
 
 /// What comes before the first line end.
@@ -357,9 +355,9 @@ impl Writer<'_> {
     unsafe fn enter(&self, name: &RegistryKey, kind: c_int) -> bool {
         // SAFETY: as for `write_value`; a registry key of this Lua names a value of it.
         unsafe {
-            let number = ffi::lua_Integer::from(name.id());
-            ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, number);
-            let is_there = ffi::lua_rawget(self.state, -2) == kind;
+            ffi::lua_rawgeti_(self.state, ffi::LUA_REGISTRYINDEX, name.id());
+            ffi::lua_rawget_(self.state, -2);
+            let is_there = ffi::lua_type(self.state, -1) == kind;
             if !is_there {
                 self.leave();
             }
@@ -430,7 +428,8 @@ impl Writer<'_> {
         for index in 1.. {
             // SAFETY: as for `write_value`.
             unsafe {
-                if ffi::lua_rawgeti(self.state, -1, index) == ffi::LUA_TNIL {
+                ffi::lua_rawgeti_(self.state, -1, index);
+                if ffi::lua_type(self.state, -1) == ffi::LUA_TNIL {
                     self.leave();
                     reply.finish_array(mark, index as usize - 1);
                     break;

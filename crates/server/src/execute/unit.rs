@@ -26,11 +26,12 @@ impl Request<'_> {
                 return Step::Done;
             }
         };
-        let needs = program.needs();
+        let needs = program.needs(self.args);
+        let undoable = needs.undoable;
         let (acquisition, mut round) = match grant {
             Some(granted) => granted,
             None => {
-                let mut acquisition = self.acquisition(&needs);
+                let mut acquisition = self.acquisition(needs);
                 let is_there =
                     !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt();
                 if !is_there {
@@ -47,7 +48,7 @@ impl Request<'_> {
                 now: round.now.unwrap_or_else(|| self.worker.now_ms()),
                 sees_expired: self.sees_expired(),
                 touches: !self.session.no_touch,
-                undoable: needs.undoable,
+                undoable,
                 heavy: false,
                 origin: self.session.client.id,
             },
@@ -56,7 +57,7 @@ impl Request<'_> {
         let mut unit = Unit::begin(server, tx, self.session.reader());
         loop {
             let mut place = Place::Worker(self.worker, &mut *self.session);
-            match unit.carry_out(&mut *program, &mut place, self.out) {
+            match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
                     program.leave(self.session);
                     self.session.see(seen);
@@ -68,7 +69,7 @@ impl Request<'_> {
                 }
                 Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
                 Err(_) if !unit.hurries() => unreachable!("who takes its time is never heavy"),
-                Err(_) => match self.move_away(unit, program, mark, &needs, &mut round) {
+                Err(_) => match self.move_away(unit, program, mark, &mut round) {
                     Ok(step) => return step,
                     Err((stays, its_program)) => (unit, program) = (*stays, its_program),
                 },
@@ -76,12 +77,12 @@ impl Request<'_> {
         }
     }
 
-    fn acquisition(&self, needs: &Needs) -> Acquisition {
+    fn acquisition(&self, needs: Needs) -> Acquisition {
         let keyspace = self.worker.server.keyspace;
         if needs.world {
             return Acquisition::of_world(keyspace);
         }
-        Acquisition::of_partitions(keyspace, needs.partitions.clone())
+        Acquisition::of_partitions(keyspace, needs.partitions)
     }
 
     /// Undoes it all, and waits for the locks that it turned out to need.
@@ -104,7 +105,6 @@ impl Request<'_> {
         mut unit: Unit,
         mut program: Box<dyn Program>,
         mark: Mark,
-        needs: &Needs,
         round: &mut Round,
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
@@ -121,6 +121,7 @@ impl Request<'_> {
                 self.out.truncate(mark);
                 drop(unit);
                 let round = Round { number, now, pass: Some(asked) };
+                let needs = program.needs(self.args);
                 return Ok(self.park(self.acquisition(needs), round));
             }
             if !asked.is_admitted() {
@@ -129,8 +130,9 @@ impl Request<'_> {
             }
             pass = Some(asked);
         }
+        let needs = program.needs(self.args);
         program.leave(self.session);
-        let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions.clone());
+        let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions);
         let output = self.out.split_off(mark);
         let errand = Errand { pass, hold, unit, program, output, entry: self.entry };
         Ok(Step::Wait(Stage::Elsewhere(server.heavy.run_errand(errand, self.args.into()))))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use commands::arguments::database;
 use commands::{Flags, errors};
 use keyspace::Refusal;
-use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::running::{Running, What};
@@ -52,14 +52,14 @@ pub(super) struct Caller<'a> {
     pub(super) is_read_only: bool,
     /// Whether all the unit did may be undone for the script's sake.
     pub(super) may_restart: bool,
-    /// On the monotonic clock, in microseconds.
-    pub(super) began_us: i64,
+    /// When it first looked at the time, on the monotonic clock in microseconds.
+    pub(super) began_us: Option<i64>,
     pub(super) has_written: bool,
     pub(super) running: Option<Arc<Running>>,
     /// For who asks what runs: the name of the function, if it is one.
     pub(super) function: Option<&'a [u8]>,
     /// And the request.
-    pub(super) request: &'a Arc<OwnedArgs>,
+    pub(super) request: Args<'a>,
 }
 
 impl Host for Loader {
@@ -115,9 +115,14 @@ impl Host for Caller<'_> {
 
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
-        let (underway, began_us) = (&self.server.scripts.underway, self.began_us);
+        // Most scripts are over before they look again.
+        let Some(began_us) = self.began_us else {
+            self.began_us = Some(now);
+            return Ok(());
+        };
+        let underway = &self.server.scripts.underway;
         let running = self.running.get_or_insert_with(|| {
-            let (function, request) = (self.function.map(Box::from), Arc::clone(self.request));
+            let (function, request) = (self.function.map(Box::from), self.request.into());
             underway.enter(began_us, self.has_written, What { function, request })
         });
         if running.is_killed() {

@@ -2,12 +2,10 @@
 //!
 //! Invariant: what is wrong with a request is said before anything is locked.
 
-use std::sync::Arc;
-
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::{Access, keys};
-use keyspace::{PartitionSet, Refusal};
-use proto::{Args, OwnedArgs};
+use keyspace::Refusal;
+use proto::Args;
 use script::{ScriptError, Sha1};
 
 use super::run::{Call, Code, with_interpreter};
@@ -98,7 +96,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
         let flags = program.flags();
-        return prepare(asked, args, keys, Code::Script(program), flags);
+        return prepare(asked, keys, Code::Script(program), flags);
     }
     let program = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
@@ -107,7 +105,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
         return Err(refusal(error));
     }
     let flags = program.flags();
-    prepare(asked, args, keys, Code::Script(program), flags)
+    prepare(asked, keys, Code::Script(program), flags)
 }
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -115,12 +113,11 @@ fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>
     let digest = Sha1::parse(&args[1]).ok_or(NO_SCRIPT)?;
     let program = asked.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
     let flags = program.flags();
-    prepare(asked, args, keys, Code::Script(program), flags)
+    prepare(asked, keys, Code::Script(program), flags)
 }
 
 pub(super) fn prepare(
     asked: &Asked<'_>,
-    args: Args<'_>,
     keys: usize,
     code: Code,
     flags: script::Flags,
@@ -129,17 +126,12 @@ pub(super) fn prepare(
     if asks_to_read && !flags.no_writes && !flags.is_compatible {
         return Err(NOT_READ_ONLY);
     }
-    let keyspace = asked.server.keyspace;
-    let named = args.slice(3..3 + keys);
-    let partitions: PartitionSet = named.iter().map(|key| keyspace.locate(key).partition).collect();
     Ok(Box::new(Call {
         server: asked.server,
         code,
-        args: Arc::new(OwnedArgs::from(args)),
         keys,
         resp: asked.resp,
         is_read_only: asks_to_read || flags.no_writes,
-        partitions,
         seed: None,
         has_failed: false,
     }))

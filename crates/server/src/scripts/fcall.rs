@@ -48,5 +48,5 @@ fn call(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> 
     let (loaded, function) = state.function(&args[1]).ok_or(NOT_FOUND)?;
     let keys = count_keys(args, BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
-    prepare(asked, args, keys, code, function.flags)
+    prepare(asked, keys, code, function.flags)
 }

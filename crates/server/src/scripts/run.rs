@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use keyspace::{PartitionSet, Refusal};
-use proto::{Output, OwnedArgs, Reply, Resp};
+use keyspace::Refusal;
+use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
 use super::caller::Caller;
@@ -45,25 +45,29 @@ pub(super) enum Code {
 pub(super) struct Call {
     pub(super) server: &'static Server,
     pub(super) code: Code,
-    /// All of the request.
-    pub(super) args: Arc<OwnedArgs>,
     /// How many of the arguments behind the third are keys.
     pub(super) keys: usize,
     pub(super) resp: Resp,
     pub(super) is_read_only: bool,
-    pub(super) partitions: PartitionSet,
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
 }
 
 impl Program for Call {
-    fn needs(&self) -> Needs {
-        Needs { partitions: self.partitions.clone(), world: false, undoable: true }
+    fn needs(&self, args: Args<'_>) -> Needs {
+        let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
+        let partitions = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+        Needs { partitions, world: false, undoable: true }
     }
 
-    fn run(&mut self, unit: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
-        let began_us = self.server.keyspace.clock().monotonic_us();
+    fn run(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        _: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
         // Where others did something before, that cannot be undone for this script alone.
         let may_restart = unit.hurries() && unit.is_fresh();
         let database = unit.tx.database();
@@ -76,17 +80,16 @@ impl Program for Call {
             unit: &mut *unit,
             is_read_only: self.is_read_only,
             may_restart,
-            began_us,
+            began_us: None,
             has_written: false,
             running: None,
             function,
-            request: &self.args,
+            request: args,
         };
         let mut reply = Reply::new(out, self.resp);
+        let (keys, arguments) = self.split(args);
         let result = with_interpreter(|interpreter| {
             let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
-            let words = self.args.as_args();
-            let (keys, arguments) = (words.slice(3..3 + self.keys), words.skip(3 + self.keys));
             let input = Input { keys, arguments, seed };
             let limits = Limits { memory: MEMORY_MAX };
             match &self.code {
@@ -129,5 +132,12 @@ impl Program for Call {
 
     fn has_failed(&self) -> bool {
         self.has_failed
+    }
+}
+
+impl Call {
+    /// The keys of a request, and the arguments behind them.
+    fn split<'a>(&self, args: Args<'a>) -> (Args<'a>, Args<'a>) {
+        (args.slice(3..3 + self.keys), args.skip(3 + self.keys))
     }
 }

@@ -1,6 +1,6 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
-//! Invariant: a script stands here from its first look at the time until it is over; who takes a
+//! Invariant: a script stands here from its second look at the time until it is over; who takes a
 //! moment only is never here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub(crate) struct What {
     /// The name of the function, if it is one.
     pub(crate) function: Option<Box<[u8]>>,
     /// The request.
-    pub(crate) request: Arc<OwnedArgs>,
+    pub(crate) request: OwnedArgs,
 }
 
 impl Underway {

@@ -6,7 +6,7 @@ use commands::Access;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::keys::all_from;
 use keyspace::Refusal;
-use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use proto::{Args, Output, Reply, Resp};
 
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
@@ -125,21 +125,27 @@ struct Forget {
 }
 
 impl Program for Forget {
-    fn needs(&self) -> Needs {
+    fn needs(&self, _: Args<'_>) -> Needs {
         let watched = self.watching.iter().flat_map(|watching| &watching.keys);
         let keyspace = self.server.keyspace;
         let partitions = watched.map(|(_, key)| keyspace.locate(key).partition).collect();
         Needs { partitions, ..Needs::default() }
     }
 
-    fn run(&mut self, _: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
+    fn run(
+        &mut self,
+        _: Args<'_>,
+        _: &mut Unit,
+        _: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();
         Ok(())
     }
 
     fn restart(&mut self, _: &mut Place<'_>) {}
 
-    fn committed(&mut self, unit: &mut Unit) {
+    fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {
         if let Some(watching) = self.watching.take() {
             watching.end(&mut unit.tx);
         }
@@ -172,11 +178,10 @@ struct Watch {
     server: &'static Server,
     watching: Watching,
     database: usize,
-    args: OwnedArgs,
     resp: Resp,
 }
 
-fn prepare_watch(asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let Asked { server, resp, session, .. } = asked;
     let session = session.ok_or(WATCH_INSIDE_MULTI)?;
     let database = session.database;
@@ -187,33 +192,39 @@ fn prepare_watch(asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, R
     // Others see that somebody heeds what they change before the first key is looked at.
     let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
     let watching = Watching { watch: watching.watch.clone(), keys: Vec::new() };
-    Ok(Box::new(Watch { server, watching, database, args: OwnedArgs::from(args), resp }))
+    Ok(Box::new(Watch { server, watching, database, resp }))
 }
 
 impl Program for Watch {
-    fn needs(&self) -> Needs {
-        let keys = self.args.as_args().skip(1);
+    fn needs(&self, args: Args<'_>) -> Needs {
+        let keys = args.skip(1);
         let partition = |key| self.server.keyspace.locate(key).partition;
         Needs { partitions: keys.iter().map(partition).collect(), ..Needs::default() }
     }
 
-    fn run(&mut self, unit: &mut Unit, _: &mut Place<'_>, out: &mut Output) -> Result<(), Refusal> {
+    fn run(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        _: &mut Place<'_>,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();
         // A key whose time is over would break the watch when it is removed.
-        for key in self.args.as_args().skip(1).iter() {
+        for key in args.skip(1).iter() {
             unit.tx.expire_if_due(key)?;
         }
-        unit.settle(self.args.as_args());
+        unit.settle(args);
         Ok(())
     }
 
     fn restart(&mut self, _: &mut Place<'_>) {}
 
-    fn committed(&mut self, unit: &mut Unit) {
+    fn committed(&mut self, args: Args<'_>, unit: &mut Unit) {
         if self.watching.watch.is_broken() {
             return;
         }
-        for key in self.args.as_args().skip(1).iter() {
+        for key in args.skip(1).iter() {
             unit.tx.watch(key, &self.watching.watch);
             self.watching.keys.push((self.database, key.into()));
         }

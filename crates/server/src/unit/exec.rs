@@ -65,7 +65,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
 }
 
 impl Program for Exec {
-    fn needs(&self) -> Needs {
+    fn needs(&self, _: Args<'_>) -> Needs {
         let mut needs = Needs::default();
         for Queued { entry, args, location } in self.queue.iter_from(0) {
             match location {
@@ -81,6 +81,7 @@ impl Program for Exec {
 
     fn run(
         &mut self,
+        _: Args<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
@@ -122,7 +123,7 @@ impl Program for Exec {
         }
     }
 
-    fn committed(&mut self, unit: &mut Unit) {
+    fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {
         if let Some(watching) = self.watching.take() {
             watching.end(&mut unit.tx);
         }
@@ -261,7 +262,7 @@ impl Exec {
                 }
             }
         };
-        let result = program.run(unit, place, out);
+        let result = program.run(queued.args, unit, place, out);
         if let Err(refusal) = result {
             self.nested = Some(program);
             return Err(refusal);

@@ -49,13 +49,14 @@ pub(crate) struct Asked<'a> {
 
 /// What runs as one transaction.
 pub(crate) trait Program: Send {
-    /// What it locks.
-    fn needs(&self) -> Needs;
+    /// What it locks. Here and below `args` are those of its request.
+    fn needs(&self, args: Args<'_>) -> Needs;
 
     /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is; after `Heavy` it is run
     /// again and goes on.
     fn run(
         &mut self,
+        args: Args<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
@@ -65,7 +66,7 @@ pub(crate) trait Program: Send {
     fn restart(&mut self, place: &mut Place<'_>);
 
     /// What it did is final; its locks are still held.
-    fn committed(&mut self, _: &mut Unit) {}
+    fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
     /// It runs for good now and needs nothing of its session any more.
     fn leave(&mut self, _: &mut Session) {}
@@ -245,10 +246,11 @@ impl Unit {
     pub(crate) fn carry_out(
         &mut self,
         program: &mut dyn Program,
+        args: Args<'_>,
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<Lsn, Refusal> {
-        program.run(self, place, out)?;
+        program.run(args, self, place, out)?;
         let deeds = self.done.iter().map(|done| Deed {
             effects: &done.effects,
             database: done.database,
@@ -259,7 +261,7 @@ impl Unit {
         let tell = || tell(server, rounds, &self.done, &self.publications);
         let (tx, readings, deeds) = (&mut self.tx, &self.readings, deeds.collect());
         let seen = commit::commit_unit(server, tx, deeds, self.changes, readings, tell)?;
-        program.committed(self);
+        program.committed(args, self);
         server.mailboxes.ring(&own_rounds);
         Ok(seen)
     }
