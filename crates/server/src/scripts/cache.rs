@@ -1,73 +1,140 @@
 //! The scripts that EVALSHA can call.
 //!
+//! Threads that run one script at the same time would share the counter of its owners, and a lock
+//! to find it. So each thread has handles of its own, all of which it forgets once any script has
+//! gone from the cache.
+//!
 //! Invariant: what SCRIPT LOAD brought stays until SCRIPT FLUSH; of what only EVAL brought, 500
-//! stay, and the oldest that nobody called again goes first.
+//! stay, and the oldest that nobody called again goes first. A handle is found only while its
+//! script is in the cache.
 
-use std::collections::{HashMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use script::{Program, ScriptError, Sha1};
+use script::{ByDigest, Program, ScriptError, Sha1};
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;
 
-/// All scripts by their digests.
+thread_local! {
+    static HANDLES: RefCell<Handles> = RefCell::default();
+}
+
+/// The handles of one thread.
 #[derive(Default)]
+struct Handles {
+    /// The state of a cache that they are of.
+    state: u64,
+    by_digest: ByDigest<Arc<Handle>>,
+}
+
+/// One thread's hold on a script.
+pub(crate) struct Handle {
+    kept: Arc<Kept>,
+}
+
+impl Deref for Handle {
+    type Target = Program;
+
+    fn deref(&self) -> &Program {
+        &self.kept.program
+    }
+}
+
+/// All scripts by their digests.
 pub(crate) struct Cache {
     scripts: RwLock<Scripts>,
+    /// A number of its own since a script last went; written with `scripts` locked.
+    state: AtomicU64,
     evicted: AtomicU64,
 }
 
 #[derive(Default)]
 struct Scripts {
-    by_digest: HashMap<Sha1, Kept>,
+    by_digest: ByDigest<Arc<Kept>>,
     /// Those that only EVAL brought, the oldest first.
     evaluated: VecDeque<Sha1>,
     memory: usize,
 }
 
 struct Kept {
-    program: Arc<Program>,
-    is_loaded: bool,
+    program: Program,
+    is_loaded: AtomicBool,
     /// Whether it was called since it was last looked at as the oldest.
     is_called: AtomicBool,
 }
 
+impl Default for Cache {
+    fn default() -> Self {
+        let (scripts, evicted) = (RwLock::default(), AtomicU64::new(0));
+        Self { scripts, state: AtomicU64::new(next_state()), evicted }
+    }
+}
+
+/// A number that no cache has had in this process; none is zero, which stands for no cache.
+fn next_state() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Cache {
     /// The script of a digest.
-    pub(crate) fn get(&self, digest: Sha1) -> Option<Arc<Program>> {
-        let scripts = self.read();
-        let kept = scripts.by_digest.get(&digest)?;
-        if !kept.is_called.load(Ordering::Relaxed) {
-            kept.is_called.store(true, Ordering::Relaxed);
+    pub(crate) fn get(&self, digest: Sha1) -> Option<Arc<Handle>> {
+        let handle = HANDLES.with_borrow_mut(|handles| {
+            if handles.state != self.state.load(Ordering::Acquire) {
+                return self.find(digest, handles);
+            }
+            match handles.by_digest.get(&digest) {
+                Some(handle) => Some(Arc::clone(handle)),
+                None => self.find(digest, handles),
+            }
+        })?;
+        if !handle.kept.is_called.load(Ordering::Relaxed) {
+            handle.kept.is_called.store(true, Ordering::Relaxed);
         }
-        Some(Arc::clone(&kept.program))
+        Some(handle)
     }
 
-    /// The script of a source that EVAL was given.
-    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<Arc<Program>, ScriptError> {
-        if let Some(program) = self.get(Sha1::of(source)) {
-            return Ok(program);
+    /// Makes a handle for a script that is here.
+    #[cold]
+    fn find(&self, digest: Sha1, handles: &mut Handles) -> Option<Arc<Handle>> {
+        let scripts = self.read();
+        let state = self.state.load(Ordering::Relaxed);
+        if handles.state != state {
+            *handles = Handles { state, by_digest: ByDigest::default() };
         }
-        let program = Arc::new(Program::parse(source)?);
+        let kept = Arc::clone(scripts.by_digest.get(&digest)?);
+        let handle = Arc::new(Handle { kept });
+        handles.by_digest.insert(digest, Arc::clone(&handle));
+        Some(handle)
+    }
+
+    /// The script of a source that EVAL was given, which was not here a moment ago.
+    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<Arc<Handle>, ScriptError> {
+        let program = Program::parse(source)?;
+        let digest = program.sha1();
         let mut scripts = self.write();
         if scripts.evaluated.len() >= EVALUATED_MAX {
             scripts.evict();
+            self.note_loss();
             self.evicted.fetch_add(1, Ordering::Relaxed);
         }
-        if scripts.insert(&program, false) {
-            scripts.evaluated.push_back(program.sha1());
+        let (kept, is_new) = scripts.insert(program, false);
+        if is_new {
+            scripts.evaluated.push_back(digest);
         }
-        Ok(program)
+        Ok(Arc::new(Handle { kept }))
     }
 
     /// Keeps a script that SCRIPT LOAD was given.
     pub(crate) fn load(&self, program: Program) {
-        let program = Arc::new(program);
+        let digest = program.sha1();
         let mut scripts = self.write();
-        scripts.insert(&program, true);
-        scripts.evaluated.retain(|digest| *digest != program.sha1());
+        scripts.insert(program, true);
+        scripts.evaluated.retain(|other| *other != digest);
     }
 
     /// Takes back a script that EVAL was given and that is none.
@@ -76,13 +143,22 @@ impl Cache {
         if let Some(place) = scripts.evaluated.iter().position(|other| *other == digest) {
             scripts.evaluated.remove(place);
             scripts.remove(digest);
+            self.note_loss();
         }
     }
 
     /// Forgets all scripts.
     pub(crate) fn flush(&self) {
-        let scripts = std::mem::take(&mut *self.write());
+        let mut present = self.write();
+        let scripts = std::mem::take(&mut *present);
+        self.note_loss();
+        drop(present);
         drop(scripts);
+    }
+
+    /// Makes the handles of all threads worthless; with `scripts` locked.
+    fn note_loss(&self) {
+        self.state.store(next_state(), Ordering::Release);
     }
 
     /// How many scripts there are, and the bytes they take.
@@ -106,17 +182,17 @@ impl Cache {
 }
 
 impl Scripts {
-    /// Adds a script; whether it was not there.
-    fn insert(&mut self, program: &Arc<Program>, is_loaded: bool) -> bool {
-        if let Some(kept) = self.by_digest.get_mut(&program.sha1()) {
-            kept.is_loaded |= is_loaded;
-            return false;
+    /// Adds a script, unless it is there; whether it was not.
+    fn insert(&mut self, program: Program, is_loaded: bool) -> (Arc<Kept>, bool) {
+        if let Some(kept) = self.by_digest.get(&program.sha1()) {
+            kept.is_loaded.fetch_or(is_loaded, Ordering::Relaxed);
+            return (Arc::clone(kept), false);
         }
         self.memory += program.memory();
-        let (program, is_called) = (Arc::clone(program), AtomicBool::new(false));
-        let kept = Kept { program, is_loaded, is_called };
-        self.by_digest.insert(kept.program.sha1(), kept);
-        true
+        let (digest, is_called) = (program.sha1(), AtomicBool::new(false));
+        let kept = Arc::new(Kept { program, is_loaded: AtomicBool::new(is_loaded), is_called });
+        self.by_digest.insert(digest, Arc::clone(&kept));
+        (kept, true)
     }
 
     /// Removes the oldest that was not called since its last turn.
@@ -131,8 +207,8 @@ impl Scripts {
     }
 
     fn remove(&mut self, digest: Sha1) {
-        let is_loaded = self.by_digest.get(&digest).is_some_and(|kept| kept.is_loaded);
-        if is_loaded {
+        let kept = self.by_digest.get(&digest);
+        if kept.is_some_and(|kept| kept.is_loaded.load(Ordering::Relaxed)) {
             return;
         }
         if let Some(kept) = self.by_digest.remove(&digest) {
@@ -154,15 +230,26 @@ mod tests {
         cache.evaluate(b"return 'loaded'").unwrap();
         for number in 0..EVALUATED_MAX + 3 {
             cache.evaluate(format!("return {number}").as_bytes()).unwrap();
-            cache.evaluate(b"return 2").unwrap();
+            cache.get(Sha1::of(b"return 2"));
         }
         assert!(cache.get(Sha1::of(b"return 'loaded'")).is_some());
         assert!(cache.get(Sha1::of(b"return 0")).is_none());
         assert!(cache.get(Sha1::of(b"return 2")).is_some());
         assert_eq!(cache.size().0, EVALUATED_MAX + 1);
         assert!(cache.evicted() >= 3);
+        let handle = cache.get(Sha1::of(b"return 2")).unwrap();
         cache.flush();
         assert_eq!(cache.size(), (0, 0));
+        assert!(cache.get(handle.sha1()).is_none(), "a thread forgets what the cache does");
+    }
+
+    #[test]
+    fn a_thread_tells_caches_apart() {
+        let (one, other) = (Cache::default(), Cache::default());
+        one.load(Program::parse(b"return 1").unwrap());
+        assert!(one.get(Sha1::of(b"return 1")).is_some());
+        assert!(other.get(Sha1::of(b"return 1")).is_none());
+        assert!(one.get(Sha1::of(b"return 1")).is_some());
     }
 
     #[test]

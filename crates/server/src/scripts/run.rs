@@ -9,6 +9,7 @@ use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
+use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
@@ -36,7 +37,7 @@ pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter) -> T) -> T
 
 /// What is called.
 pub(super) enum Code {
-    Script(Arc<script::Program>),
+    Script(Arc<Handle>),
     /// A function of a library, by its name there.
     Function(Arc<Loaded>, Box<[u8]>),
 }
