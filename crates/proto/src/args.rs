@@ -179,6 +179,11 @@ pub struct ArgsBuffer {
 }
 
 impl ArgsBuffer {
+    /// A buffer with memory for so many arguments and bytes.
+    pub fn with_capacity(arguments: usize, bytes: usize) -> ArgsBuffer {
+        ArgsBuffer { bytes: Vec::with_capacity(bytes), spans: Vec::with_capacity(arguments) }
+    }
+
     /// Forgets the arguments and keeps the memory, unless it is much.
     pub fn clear(&mut self) {
         const KEPT: usize = 64 << 10;

@@ -113,6 +113,15 @@ impl Effects {
         }
     }
 
+    /// Forgets it all; how many changes there were.
+    pub(super) fn reset(&mut self) -> u64 {
+        self.propagation = Propagation::AsSent;
+        self.expired.clear();
+        self.expired_members.clear();
+        self.events.clear();
+        std::mem::take(&mut self.changes)
+    }
+
     /// Whether the transaction changed anything itself (an expired key it met does not count).
     #[must_use]
     pub fn changes(&self) -> u64 {

@@ -292,6 +292,13 @@ impl Tx {
         std::mem::replace(&mut self.effects, Effects::new(self.keyspace.settings()))
     }
 
+    /// As `take_effects`, where nobody is to be told of them: how many changes there were.
+    #[inline]
+    pub fn forget_effects(&mut self) -> u64 {
+        debug_assert!(!self.effects.has_followers(), "who follows the data is told");
+        self.effects.reset()
+    }
+
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
     pub fn book(&mut self, changes: u64) {

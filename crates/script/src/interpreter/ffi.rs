@@ -252,19 +252,15 @@ fn push_number(args: &mut ArgsBuffer, number: f64) -> bool {
 pub(super) struct Gate {
     /// The main thread of the Lua that the gate belongs to.
     state: *mut lua_State,
+    /// `pass`, with what it needs beside its argument.
     enter: RegistryKey,
     on_error: RegistryKey,
-    /// Where scripts find their globals, and the names of two.
-    world: RegistryKey,
-    keys_name: RegistryKey,
-    arguments_name: RegistryKey,
     fields: Fields,
 }
 
 /// One way through the gate.
 struct Passage<'a> {
-    gate: &'a Gate,
-    body: &'a Body<'a>,
+    body: Body<'a>,
     keys: Args<'a>,
     arguments: Args<'a>,
 }
@@ -290,25 +286,25 @@ impl Gate {
     /// Makes the gate of a Lua; `world` has the globals of scripts, `on_error` is told what they
     /// raise.
     pub(super) fn new(lua: &Lua, world: Table, on_error: Function) -> mlua::Result<Gate> {
-        let state = Cell::new(std::ptr::null_mut());
-        // SAFETY: the closure pushes nothing; `pass` is called by `run` only.
-        let enter = unsafe {
-            lua.exec_raw::<()>((), |inner| state.set(inner))?;
-            lua.create_c_function(pass)?
+        let main = Cell::new(std::ptr::null_mut());
+        // SAFETY: the closure runs in protected mode and holds nothing; of its three arguments it
+        // makes a C function, which is called by `run` only.
+        let enter: Function = unsafe {
+            lua.exec_raw((world, "KEYS", "ARGV"), |state| {
+                main.set(state);
+                ffi::lua_pushcclosure(state, pass, 3);
+            })?
         };
         Ok(Gate {
-            state: state.get(),
+            state: main.get(),
             enter: lua.create_registry_value(enter)?,
             on_error: lua.create_registry_value(on_error)?,
-            world: lua.create_registry_value(world)?,
-            keys_name: lua.create_registry_value("KEYS")?,
-            arguments_name: lua.create_registry_value("ARGV")?,
             fields: Fields::new(lua)?,
         })
     }
 
-    /// Runs a script or a function and appends what it returns to `reply`; `unbind` is called in
-    /// between, and takes the limit of Lua's memory away.
+    /// Runs a script or a function and appends what it returns to `reply`. Lua's memory has no limit
+    /// any more then.
     pub(super) fn run(
         &self,
         lua: &Lua,
@@ -317,7 +313,7 @@ impl Gate {
         (keys, arguments): (Args<'_>, Args<'_>),
         reply: &mut Reply<'_>,
     ) -> Result<(), Ending> {
-        let passage = Passage { gate: self, body: &body, keys, arguments };
+        let passage = Passage { body, keys, arguments };
         let state = self.state;
         // SAFETY: between two runs the main thread's stack is empty, so it has the slots that are
         // needed here; `passage` outlives the call that reads it. What is raised ends there.
@@ -352,24 +348,23 @@ impl Gate {
 ///
 /// # Safety
 ///
-/// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument.
+/// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument; its
+/// upvalues are the table of the globals of scripts and the names of two of them.
 unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     // SAFETY: the passage is there until the call of this function is over; a C function has
     // `LUA_MINSTACK` slots. What is raised jumps over this frame, which has nothing to be dropped.
     unsafe {
         let passage = &*ffi::lua_touserdata(state, 1).cast::<Passage<'_>>();
-        let gate = passage.gate;
         match passage.body {
             Body::Script(key) => {
-                push_value_of(state, key);
-                push_value_of(state, &gate.world);
-                push_value_of(state, &gate.keys_name);
+                let (world, keys, arguments) = (1, 2, 3);
+                ffi::lua_pushvalue(state, ffi::lua_upvalueindex(keys));
                 push_list(state, passage.keys);
-                ffi::lua_rawset(state, -3);
-                push_value_of(state, &gate.arguments_name);
+                ffi::lua_rawset(state, ffi::lua_upvalueindex(world));
+                ffi::lua_pushvalue(state, ffi::lua_upvalueindex(arguments));
                 push_list(state, passage.arguments);
-                ffi::lua_rawset(state, -3);
-                ffi::lua_settop(state, 2);
+                ffi::lua_rawset(state, ffi::lua_upvalueindex(world));
+                push_value_of(state, key);
                 ffi::lua_call(state, 0, 1);
             }
             Body::Function(key) => {

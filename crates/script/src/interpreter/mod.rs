@@ -29,6 +29,9 @@ use shared::{Failure, Shared};
 
 /// How many instructions pass between two looks at the time.
 const TICK: u32 = 1000;
+/// A collection begins when so many percent of what the last one left are in use. The world takes
+/// some 100 KB, which short scripts are not to be slowed down for by marking all of it often.
+const PAUSE: i32 = 500;
 /// So many compiled scripts are kept; beyond, all are compiled anew.
 const COMPILED_MAX: usize = 1000;
 
@@ -88,6 +91,7 @@ impl Interpreter {
     fn build(version: &Version) -> mlua::Result<Interpreter> {
         let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        lua.gc_set_pause(PAUSE);
         let shared = Rc::new(Shared::new(&lua));
         let native = lua.create_table()?;
         native.raw_set("bit", modules::bit(&lua)?)?;

@@ -67,6 +67,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
 impl Program for Exec {
     fn needs(&self, _: Args<'_>) -> Needs {
         let mut needs = Needs::default();
+        needs.partitions.reserve(self.queue.len());
         for Queued { entry, args, location } in self.queue.iter_from(0) {
             match location {
                 Some(location) => needs.partitions.push(location.partition),

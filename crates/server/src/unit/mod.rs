@@ -234,12 +234,14 @@ impl Unit {
     /// A command is over: keeps what it changed for those who follow the data.
     pub(crate) fn settle(&mut self, args: Args<'_>) {
         self.tx.settle();
+        if !self.tx.effects().has_followers() {
+            self.changes += self.tx.forget_effects();
+            return;
+        }
         let effects = self.tx.take_effects();
         self.changes += effects.changes();
-        if effects.has_followers() {
-            let database = self.tx.database();
-            self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
-        }
+        let database = self.tx.database();
+        self.done.push(Done { effects, database, args: OwnedArgs::from(args) });
     }
 
     /// Runs a program to its end and commits it; the LSN that its reply must wait for.
@@ -251,6 +253,11 @@ impl Unit {
         out: &mut Output,
     ) -> Result<Lsn, Refusal> {
         program.run(args, self, place, out)?;
+        if self.is_private() {
+            self.tx.book(self.changes);
+            program.committed(args, self);
+            return Ok(0);
+        }
         let deeds = self.done.iter().map(|done| Deed {
             effects: &done.effects,
             database: done.database,
@@ -264,6 +271,13 @@ impl Unit {
         program.committed(args, self);
         server.mailboxes.ring(&own_rounds);
         Ok(seen)
+    }
+
+    /// Whether nobody waits for what it did, heeds it or follows it.
+    fn is_private(&self) -> bool {
+        let heeded = self.tx.has_ready() || self.tx.has_altered() || !self.readings.is_empty();
+        let followed = self.tx.effects().is_recorded() || !self.done.is_empty();
+        !heeded && !followed && self.publications.is_empty()
     }
 
     /// Does long work here all the same.

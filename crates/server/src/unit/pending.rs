@@ -56,6 +56,15 @@ pub(super) struct Queued<'a> {
 }
 
 impl Queue {
+    /// A queue that need not grow for a transaction of usual size.
+    fn with_room() -> Self {
+        const COMMANDS: usize = 16;
+        const WORDS: usize = 3 * COMMANDS;
+        const BYTES: usize = 24 * WORDS;
+        let arguments = vec![ArgsBuffer::with_capacity(WORDS, BYTES)];
+        Self { commands: Vec::with_capacity(COMMANDS), arguments, ..Self::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.commands.len()
     }
@@ -116,7 +125,7 @@ impl Pending {
     }
 
     pub(super) fn begin(&mut self) {
-        self.queue = Some(Arc::default());
+        self.queue = Some(Arc::new(Queue::with_room()));
     }
 
     /// Queues a command.
