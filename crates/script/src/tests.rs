@@ -41,6 +41,7 @@ impl Host for Shop {
             (b"reply", 2) => reply.raw(&args[1]),
             (b"count", _) => reply.integer(args.len() as i64),
             (b"ping", 1) => reply.simple("PONG"),
+            (b"panic", 1) => panic!("as a test wants it"),
             (b"stop", _) => return Err(self.stop.expect("a test that stops says how")),
             (b"get" | b"set" | b"incr", _) => {
                 reply.error("ERR Wrong number of args calling Redis command from script");

@@ -261,6 +261,8 @@ pub(super) struct Gate {
 /// One way through the gate.
 struct Passage<'a> {
     body: Body<'a>,
+    /// Whether the tables of the last run may serve again.
+    may_reuse: bool,
     keys: Args<'a>,
     arguments: Args<'a>,
 }
@@ -292,7 +294,9 @@ impl Gate {
         let enter: Function = unsafe {
             lua.exec_raw((world, "KEYS", "ARGV"), |state| {
                 main.set(state);
-                ffi::lua_pushcclosure(state, pass, 3);
+                ffi::lua_createtable(state, 0, 0);
+                ffi::lua_createtable(state, 0, 0);
+                ffi::lua_pushcclosure(state, pass, 5);
             })?
         };
         Ok(Gate {
@@ -313,7 +317,8 @@ impl Gate {
         (keys, arguments): (Args<'_>, Args<'_>),
         reply: &mut Reply<'_>,
     ) -> Result<(), Ending> {
-        let passage = Passage { body, keys, arguments };
+        let may_reuse = !shared.has_ticked.replace(false);
+        let passage = Passage { body, may_reuse, keys, arguments };
         let state = self.state;
         // SAFETY: between two runs the main thread's stack is empty, so it has the slots that are
         // needed here; `passage` outlives the call that reads it. What is raised ends there.
@@ -332,6 +337,8 @@ impl Gate {
             let written = unsafe { write_value(state, &self.fields, room, resp, reply) };
             written.map_err(|NoRoom| Ending::NoRoom)
         } else {
+            // It may have been raised while the lists were made.
+            shared.has_ticked.set(true);
             // SAFETY: what was raised is on top.
             Err(Ending::Raised(unsafe { text_on_top(state) }))
         };
@@ -349,7 +356,7 @@ impl Gate {
 /// # Safety
 ///
 /// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument; its
-/// upvalues are the table of the globals of scripts and the names of two of them.
+/// upvalues are the table of the globals of scripts, the names of two of them, and those two.
 unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     // SAFETY: the passage is there until the call of this function is over; a C function has
     // `LUA_MINSTACK` slots. What is raised jumps over this frame, which has nothing to be dropped.
@@ -357,13 +364,8 @@ unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
         let passage = &*ffi::lua_touserdata(state, 1).cast::<Passage<'_>>();
         match passage.body {
             Body::Script(key) => {
-                let (world, keys, arguments) = (1, 2, 3);
-                ffi::lua_pushvalue(state, ffi::lua_upvalueindex(keys));
-                push_list(state, passage.keys);
-                ffi::lua_rawset(state, ffi::lua_upvalueindex(world));
-                ffi::lua_pushvalue(state, ffi::lua_upvalueindex(arguments));
-                push_list(state, passage.arguments);
-                ffi::lua_rawset(state, ffi::lua_upvalueindex(world));
+                set_global_list(state, 0, passage.keys, passage.may_reuse);
+                set_global_list(state, 1, passage.arguments, passage.may_reuse);
                 push_value_of(state, key);
                 ffi::lua_call(state, 0, 1);
             }
@@ -386,6 +388,60 @@ unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
 unsafe fn push_value_of(state: *mut lua_State, key: &RegistryKey) {
     // SAFETY: as the caller promises.
     unsafe { ffi::lua_rawgeti_(state, ffi::LUA_REGISTRYINDEX, key.id()) };
+}
+
+/// Gives a script a list as its first or second global. A short list takes the table of the last
+/// run, if that is as it was made: who reads its arguments only, as most scripts do, makes no table.
+///
+/// # Safety
+///
+/// Called by `pass`, whose upvalues it uses, with four free slots; what is raised jumps over the
+/// caller.
+unsafe fn set_global_list(state: *mut lua_State, which: c_int, list: Args<'_>, may_reuse: bool) {
+    const SHORT: usize = 4;
+    let [world, name, table] = [1, 2 + which, 4 + which].map(|at| ffi::lua_upvalueindex(at));
+    // SAFETY: as the caller promises.
+    unsafe {
+        if may_reuse && list.len() <= SHORT && is_plain_list(state, table, list.len()) {
+            for (index, value) in (1..).zip(list.iter()) {
+                ffi::lua_pushlstring_(state, value.as_ptr().cast(), value.len());
+                ffi::lua_rawseti_(state, table, index);
+            }
+            return;
+        }
+        push_list(state, list);
+        ffi::lua_pushvalue(state, -1);
+        ffi::lua_replace(state, table);
+        ffi::lua_pushvalue(state, name);
+        ffi::lua_insert(state, -2);
+        ffi::lua_rawset(state, world);
+    }
+}
+
+/// Whether a table has the elements from 1 to `count` and nothing else, and no metatable.
+///
+/// # Safety
+///
+/// There is a table at the index, and there are two free slots. Nothing is raised.
+unsafe fn is_plain_list(state: *mut lua_State, table: c_int, count: usize) -> bool {
+    // SAFETY: as the caller promises; each key that `lua_next` is given comes from the table.
+    unsafe {
+        let bottom = ffi::lua_gettop(state);
+        let mut is_plain = ffi::lua_getmetatable(state, table) == 0;
+        if is_plain {
+            ffi::lua_pushnil(state);
+        }
+        let mut seen = 0;
+        while is_plain && ffi::lua_next(state, table) != 0 {
+            seen += 1;
+            let is_next = ffi::lua_type(state, -2) == ffi::LUA_TNUMBER
+                && ffi::lua_tonumber(state, -2) == seen as f64;
+            is_plain = is_next && seen <= count;
+            ffi::lua_settop(state, bottom + 1);
+        }
+        ffi::lua_settop(state, bottom);
+        is_plain && seen == count
+    }
 }
 
 /// # Safety

@@ -27,6 +27,9 @@ pub(super) struct Shared {
     pub(super) panic: RefCell<Option<Panic>>,
     /// What the script speaks with the commands it calls.
     pub(super) resp: Cell<Resp>,
+    /// Whether Lua has run for a while since somebody last asked here: in between a script cannot
+    /// have made anything large.
+    pub(super) has_ticked: Cell<bool>,
     /// How much the run may make.
     pub(super) room: Room,
     /// The command that is called, and what it answers.
@@ -63,6 +66,7 @@ impl Shared {
             failure: RefCell::new(None),
             panic: RefCell::new(None),
             resp: Cell::new(Resp::Two),
+            has_ticked: Cell::new(true),
             room: Room::new(lua),
             args: RefCell::default(),
             output: RefCell::default(),
@@ -149,6 +153,7 @@ impl Shared {
 
     /// Called now and then while Lua runs.
     pub(super) fn tick(&self, lua: &Lua) -> mlua::Result<()> {
+        self.has_ticked.set(true);
         let answer = self.ask(|host| host.check_time());
         if self.stop.get() == Some(Stop::Killed) && self.failure.borrow().is_none() {
             let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();

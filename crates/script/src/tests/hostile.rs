@@ -207,6 +207,52 @@ fn nothing_of_a_script_is_left_to_the_next() {
     assert_eq!(bench.reply(Resp::Two, after), expected);
 }
 
+#[test]
+fn a_panic_of_the_host_goes_on_once_lua_is_left() {
+    let mut bench = Bench::new();
+    let script = b"pcall(redis.call, 'panic') redis.call('set', 'after', 'it')";
+    let run = std::panic::AssertUnwindSafe(|| bench.outcome(Resp::Two, script, &[]));
+    let panic = std::panic::catch_unwind(run).expect_err("it goes on");
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"as a test wants it"));
+    assert!(bench.shop.strings.is_empty(), "nothing more was called");
+}
+
+#[test]
+fn arguments_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
+    let mut bench = Bench::new();
+    let look = b"local told = {#ARGV, tostring(getmetatable(ARGV)), #KEYS}
+        for key, value in pairs(ARGV) do told[#told + 1] = tostring(key) .. value end
+        return table.concat(told, ' ')";
+    for script in [
+        "return ARGV[1]",
+        "ARGV[1] = 'other'",
+        "ARGV[1] = nil",
+        "ARGV[2] = nil ARGV[3] = 'x'",
+        "ARGV[0] = 'x'",
+        "ARGV[1.5] = 'x'",
+        "ARGV.x = 'x'",
+        "table.insert(ARGV, 'x')",
+        "table.remove(ARGV)",
+        "setmetatable(ARGV, {__index = function() return 'x' end})",
+        "KEYS[1] = 'x'",
+        "ARGV.x = 'x' error('x')",
+        "for number = 1, 5000 do ARGV[number] = 'x' end",
+    ] {
+        for count in [0, 1, 2, 2, 6, 6, 2] {
+            let arguments = &[&b"a"[..], b"b", b"c", b"d", b"e", b"f"][..count];
+            let _ = bench.outcome(Resp::Two, script.as_bytes(), arguments);
+            let told = bench.outcome(Resp::Two, look, arguments).unwrap();
+            let all: String = ["1a", "2b", "3c", "4d", "5e", "6f"][..count]
+                .iter()
+                .flat_map(|word| [" ", word])
+                .collect();
+            let expected = format!("{count} nil 0{all}");
+            let expected = format!("${}\r\n{expected}\r\n", expected.len());
+            assert_eq!(String::from_utf8(told).unwrap(), expected, "{script} {count}");
+        }
+    }
+}
+
 /// H63: errors that are tables of every kind.
 #[test]
 fn any_value_may_be_an_error() {
