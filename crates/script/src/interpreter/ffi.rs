@@ -307,8 +307,8 @@ impl Gate {
         })
     }
 
-    /// Runs a script or a function and appends what it returns to `reply`. Lua's memory has no limit
-    /// any more then.
+    /// Runs a script or a function and appends what it returns to `reply`. Lua's memory has no
+    /// limit any more then.
     pub(super) fn run(
         &self,
         lua: &Lua,
@@ -355,8 +355,8 @@ impl Gate {
 ///
 /// # Safety
 ///
-/// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument; its
-/// upvalues are the table of the globals of scripts, the names of two of them, and those two.
+/// Called by `Gate::run`, in protected mode, with the address of a passage as its only argument;
+/// its upvalues are the table of the globals of scripts, the names of two of them, and those two.
 unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     // SAFETY: the passage is there until the call of this function is over; a C function has
     // `LUA_MINSTACK` slots. What is raised jumps over this frame, which has nothing to be dropped.
@@ -391,7 +391,7 @@ unsafe fn push_value_of(state: *mut lua_State, key: &RegistryKey) {
 }
 
 /// Gives a script a list as its first or second global. A short list takes the table of the last
-/// run, if that is as it was made: who reads its arguments only, as most scripts do, makes no table.
+/// run, if that is as it was made: while scripts only read their arguments, no table is made.
 ///
 /// # Safety
 ///
@@ -399,7 +399,7 @@ unsafe fn push_value_of(state: *mut lua_State, key: &RegistryKey) {
 /// caller.
 unsafe fn set_global_list(state: *mut lua_State, which: c_int, list: Args<'_>, may_reuse: bool) {
     const SHORT: usize = 4;
-    let [world, name, table] = [1, 2 + which, 4 + which].map(|at| ffi::lua_upvalueindex(at));
+    let [world, name, table] = [1, 2 + which, 4 + which].map(ffi::lua_upvalueindex);
     // SAFETY: as the caller promises.
     unsafe {
         if may_reuse && list.len() <= SHORT && is_plain_list(state, table, list.len()) {

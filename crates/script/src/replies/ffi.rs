@@ -266,8 +266,8 @@ struct Writer<'a> {
     end: usize,
 }
 
-/// The functions that are `unsafe` read from `state` under the conditions of `write_value` and leave
-/// it as it was.
+/// The functions that are `unsafe` read from `state` under the conditions of `write_value`, and
+/// leave it as it was unless room runs out.
 impl Writer<'_> {
     /// Writes the value on top.
     unsafe fn value(&self, reply: &mut Reply<'_>, depth: usize) -> Result<(), NoRoom> {
@@ -415,9 +415,9 @@ impl Writer<'_> {
             }
         }
         if has_values {
-            reply.finish_map(mark, count)
+            reply.finish_map(mark, count);
         } else {
-            reply.finish_set(mark, count)
+            reply.finish_set(mark, count);
         }
         Ok(())
     }
