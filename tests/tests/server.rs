@@ -193,21 +193,6 @@ fn shutdown_ends_the_process() {
     }
 }
 
-#[test]
-fn shutdown_that_cannot_save_is_refused() {
-    let mut server = Server::start(&[]);
-    let script = r#"
-        > SHUTDOWN SAVE
-        (error) ERR Errors trying to SHUTDOWN. Check logs.
-        > SHUTDOWN SAVE NOW
-        (error) ERR Errors trying to SHUTDOWN. Check logs.
-        > PING
-        PONG
-    "#;
-    check(&mut server.client(), script);
-    server.wait_for_log("no way to save the data set yet");
-}
-
 /// The section titles of an INFO text.
 fn titles(info: &str) -> Vec<&str> {
     info.lines().filter_map(|line| line.strip_prefix("# ")).collect()

@@ -37,6 +37,7 @@ pub(crate) async fn run(server: &'static Server) {
             close_idle_clients(server);
         }
         server.tracking.fit_table(server);
+        server.saves.turn(server);
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
     }
 }

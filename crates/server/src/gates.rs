@@ -52,13 +52,26 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if worker.server.loading.is_on() && !flags.has(Flags::LOADING) {
         return Verdict::Refused(LOADING);
     }
-    let pause = &worker.server.pause;
-    if pause.may_hold(effective_flags(session, entry))
+    let (server, effective) = (worker.server, effective_flags(session, entry));
+    if let Some(refusal) = server.ailments.refuse(server, effective, entry.spec.name) {
+        return Verdict::Refused(refusal);
+    }
+    if may_write(effective) && server.snapshots.valve.is_shut() {
+        return Verdict::Postponed(Stage::Shut(&server.snapshots.valve));
+    }
+    let pause = &server.pause;
+    if pause.may_hold(effective)
         && let Some(stage) = pause.hold(worker.now_ms())
     {
         return Verdict::Postponed(stage);
     }
     Verdict::Admitted
+}
+
+/// Whether a command may leave something behind: scripts may, whatever they say.
+#[inline]
+fn may_write(flags: Flags) -> bool {
+    flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)
 }
 
 /// EXEC does what its commands do.

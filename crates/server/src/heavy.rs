@@ -180,11 +180,22 @@ fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Tx {
         // The world waits for everyone who has leave.
         *pass = None;
     }
+    wait_for(&mut acquisition);
+    Tx::begin(acquisition, options)
+}
+
+/// Waits for locks, or for the world, on a thread that may.
+pub(crate) fn wait_for(acquisition: &mut Acquisition) {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     while acquisition.poll(&waker).is_pending() {
         std::thread::park();
     }
-    Tx::begin(acquisition, options)
+}
+
+/// Has the calling thread go behind the workers where both want one core. A system that refuses
+/// this treats all threads alike.
+pub(crate) fn give_way() {
+    let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
 /// Wakes a thread that waits for locks.
@@ -306,9 +317,8 @@ impl Shared {
     fn work(&self, lane: usize) {
         // A worker that is bound to a core would bind its threads, too.
         self.cores.release();
-        // Where both want one core, who has many clients goes first. A system that refuses this
-        // treats all threads alike.
-        let _ = rustix::process::setpriority_process(None, NICENESS);
+        // Who has many clients goes first.
+        give_way();
         let mut queue = self.lock();
         while !queue.ending {
             if let Some(job) = queue.jobs.pop_front() {
@@ -363,6 +373,18 @@ impl Admission {
         let mut pass = HeavyPass::request(keyspace);
         pass.wait();
         Self { keyspace, pass }
+    }
+
+    /// As `acquire`, and lets the world wait while the lock is free: for steps that are short, and
+    /// few.
+    pub(crate) fn acquire_next(&mut self, partition: PartitionIndex) -> Acquisition {
+        match self.keyspace.try_acquire(partition) {
+            Some(mut acquisition) => {
+                acquisition.time_hold();
+                acquisition
+            }
+            None => self.acquire(partition),
+        }
     }
 
     /// Waits for a partition's lock. Before that the world may pass, which others in the queue for

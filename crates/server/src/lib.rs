@@ -5,6 +5,7 @@
 
 pub mod config;
 
+mod ailments;
 mod audience;
 mod blocking;
 mod busy;
@@ -33,11 +34,13 @@ mod output_limit;
 mod pause;
 mod pubsub;
 mod reception;
+mod saves;
 mod scripts;
 mod secrets;
 mod server;
 mod session;
 mod shutdown;
+mod snapshot;
 mod start;
 mod startup;
 mod stats;
@@ -45,6 +48,7 @@ mod syslog;
 mod table;
 mod tracking;
 mod unit;
+mod valve;
 mod worker;
 
 pub use server::{APUS_VERSION, REDIS_VERSION};

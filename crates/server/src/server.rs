@@ -11,6 +11,7 @@ use keyspace::{Keyspace, Refusal};
 use persist::storage::{Disk, Storage};
 use proto::{Limits, ProtocolError, Reply};
 
+use crate::ailments::Ailments;
 use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
@@ -30,8 +31,10 @@ use crate::monitor::Watchers;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::reception::ReceptionDesk;
+use crate::saves::Saves;
 use crate::scripts::Scripts;
 use crate::session::Session;
+use crate::snapshot::Snapshots;
 use crate::stats::Stats;
 use crate::table::CommandTable;
 use crate::tracking::Tracking;
@@ -58,6 +61,10 @@ pub(crate) struct Server {
     pub(crate) stats: Stats,
     pub(crate) pause: Pause,
     pub(crate) journal: Journal,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) saves: Saves,
+    /// Why writes are refused.
+    pub(crate) ailments: Ailments,
     pub(crate) log: Log,
     /// Where files lie.
     pub(crate) storage: Box<dyn Storage>,
@@ -113,8 +120,11 @@ impl Server {
             stats,
             pause: Pause::default(),
             journal: Journal::new(),
-            log,
             storage: Box::new(Disk),
+            snapshots: Snapshots::default(),
+            saves: Saves::new(started / 1000),
+            ailments: Ailments::default(),
+            log,
             loading: Loading::default(),
             watchers: Watchers::default(),
             pubsub: PubSub::default(),

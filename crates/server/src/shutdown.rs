@@ -1,34 +1,100 @@
 //! Ending the process: by signal or by command, once.
 //!
-//! Invariant: whoever asks, the reception alone ends the process, after what must be done first.
+//! Invariants: whoever asks, the reception alone ends the process, after what must be done first;
+//! where the data are to be saved, nothing changes them any more from the cut on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, TryLockError};
 
 use tokio::sync::Notify;
+
+use crate::config::ShutdownFlags;
+use crate::config::settings::SAVE;
+use crate::log::{log_notice, log_warning};
+use crate::server::Server;
 
 /// A wish to end, and who waits for one.
 #[derive(Default)]
 pub(crate) struct Shutdown {
     asked: AtomicBool,
     notify: Notify,
+    /// Held by who prepares the end.
+    turn: Mutex<()>,
 }
 
+/// The process goes on: what must be done before its end failed.
+#[derive(Debug)]
+pub(crate) struct GoesOn;
+
 impl Shutdown {
-    /// Asks the process to end.
-    pub(crate) fn ask(&self) {
+    /// Does what must be done first and has the process end. It may wait for a disk, so it is not
+    /// for workers.
+    pub(crate) fn carry_out(
+        &self,
+        server: &'static Server,
+        how: ShutdownFlags,
+    ) -> Result<(), GoesOn> {
+        if how.nosave {
+            // Somebody else may be saving for an end.
+            server.saves.cancel();
+        }
+        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.is_asked() {
+            return Ok(());
+        }
+        log_warning!(server.log, "User requested shutdown...");
+        if server.saves.cancel() {
+            log_warning!(server.log, "There is a child saving an .rdb. Killing it!");
+            server.saves.wait();
+        }
+        let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
+        // What is loaded by half must not take the place of the whole.
+        if is_wanted && !server.loading.is_on() {
+            save(server, how.force)?;
+        }
         self.asked.store(true, Ordering::Release);
         self.notify.notify_one();
+        Ok(())
     }
 
-    /// Whether somebody has asked.
+    /// Whether the end has come.
     pub(crate) fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Waits until somebody asks.
+    /// Calls off an end that is being prepared; `false` if none is, or it is too late.
+    pub(crate) fn call_off(&self, server: &Server) -> bool {
+        !self.is_asked() && self.is_begun() && server.saves.cancel()
+    }
+
+    /// Whether an end is being prepared, or has come.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.is_asked() || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Waits until the end has come.
     pub(crate) async fn asked(&self) {
         while !self.is_asked() {
             self.notify.notified().await;
         }
     }
+}
+
+/// Saves the data for good: nobody can change them after that.
+fn save(server: &'static Server, force: bool) -> Result<(), GoesOn> {
+    log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
+    match server.saves.hold_world(server) {
+        // Never given back, as what would change now would be lost.
+        Ok(world) => std::mem::forget(world),
+        Err(_) if !force => {
+            log_warning!(server.log, "Error trying to save the DB, can't exit.");
+            log_warning!(
+                server.log,
+                "Errors trying to shut down the server. Check the logs for more information."
+            );
+            return Err(GoesOn);
+        }
+        Err(_) => log_warning!(server.log, "Error trying to save the DB. Exit anyway."),
+    }
+    Ok(())
 }

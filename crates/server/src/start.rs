@@ -204,7 +204,6 @@ fn end(
     supervisor: &Supervisor,
     pid_file: Option<PidFile>,
 ) {
-    log_notice!(server.log, "User requested shutdown...");
     supervisor.stopping(&server.log);
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {

@@ -120,8 +120,13 @@ settings! {
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
     RDBCHECKSUM: bool = "rdbchecksum";
+    RDBCOMPRESSION: bool = "rdbcompression";
+    RDB_KEY_SAVE_DELAY: i32 = "rdb-key-save-delay";
+    RDB_SAVE_INCREMENTAL_FSYNC: bool = "rdb-save-incremental-fsync";
+    RDB_SAVE_MAX_BYTES_PER_SECOND: u64 = "rdb-save-max-bytes-per-second";
     RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
     RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
+    RDB_WRITE_VERSION: u16 = "rdb-write-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
@@ -135,6 +140,7 @@ settings! {
     SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";
     SLOWLOG_LOG_SLOWER_THAN: i64 = "slowlog-log-slower-than";
     SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
+    STOP_WRITES_ON_BGSAVE_ERROR: bool = "stop-writes-on-bgsave-error";
     STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
     STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
     STREAM_IDMP_DURATION: usize = "stream-idmp-duration";

@@ -178,6 +178,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
         Ok(_) => {
             let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
             log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
+            server.saves.note_loaded(server);
             Ok(())
         }
         Err(error) => {

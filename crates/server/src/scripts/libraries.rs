@@ -130,6 +130,11 @@ impl Libraries {
         self.change(|state| state.insert(loaded, false))
     }
 
+    /// Looks at the state while it cannot change.
+    pub(crate) fn hold<R>(&self, look: impl FnOnce(&Arc<State>) -> R) -> R {
+        look(&self.state.read().expect("no critical section here panics"))
+    }
+
     /// Changes the state, wholly or not at all.
     pub(crate) fn change(
         &self,

@@ -19,7 +19,7 @@ mod run;
 mod running;
 
 pub(crate) use cache::Cache;
-pub(crate) use libraries::Libraries;
+pub(crate) use libraries::{Libraries, State as LibrariesState};
 pub(crate) use running::Underway;
 
 use crate::control::ControlCommand;

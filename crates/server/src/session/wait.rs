@@ -22,6 +22,7 @@ use crate::clients::{Signal, client_flags};
 use crate::execute::{self, Grant, Round};
 use crate::table::Entry;
 use crate::unit::Program;
+use crate::valve::Valve;
 
 /// What the session awaits.
 pub(crate) enum Stage {
@@ -33,6 +34,8 @@ pub(crate) enum Stage {
     Elsewhere(oneshot::Receiver<Elsewhere>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
     Paused(Pin<Box<Sleep>>),
+    /// Room for what the request at the head of the input would leave behind.
+    Shut(&'static Valve),
     /// Something that a blocking command waits for.
     Blocked(Box<Blocked>),
 }
@@ -103,7 +106,7 @@ impl Stage {
     /// start, everything else goes on.
     pub(super) fn packed(self) -> Self {
         match self {
-            Self::Requests | Self::Parked(_) | Self::Paused(_) => Self::Requests,
+            Self::Requests | Self::Parked(_) | Self::Paused(_) | Self::Shut(_) => Self::Requests,
             Self::Elsewhere(_) | Self::Blocked(_) => self,
         }
     }
@@ -122,7 +125,9 @@ impl Stage {
 impl Serve {
     /// Looks whether the wait is over.
     pub(super) fn await_stage(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if matches!(self.stage, Stage::Paused(_) | Stage::Blocked(_)) && self.has_hung_up(cx) {
+        let waits_long =
+            matches!(self.stage, Stage::Paused(_) | Stage::Shut(_) | Stage::Blocked(_));
+        if waits_long && self.has_hung_up(cx) {
             return Turn::End;
         }
         let turn = match std::mem::replace(&mut self.stage, Stage::Requests) {
@@ -130,9 +135,10 @@ impl Serve {
             Stage::Parked(parked) => self.await_locks(cx, parked),
             Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
             Stage::Paused(sleep) => self.await_resumption(cx, sleep),
+            Stage::Shut(valve) => self.await_room(cx, valve),
             Stage::Blocked(blocked) => self.await_event(cx, blocked),
         };
-        let works = matches!(self.stage, Stage::Parked(_) | Stage::Elsewhere(_));
+        let works = matches!(self.stage, Stage::Parked(_) | Stage::Shut(_) | Stage::Elsewhere(_));
         self.session.client.set_flag(client_flags::WORKING, works);
         turn
     }
@@ -244,6 +250,14 @@ impl Serve {
             return Turn::Again;
         }
         self.stage = Stage::Paused(sleep);
+        Turn::Wait
+    }
+
+    fn await_room(&mut self, cx: &TaskContext<'_>, valve: &'static Valve) -> Turn {
+        if !valve.wait(cx.waker()) {
+            return Turn::Again;
+        }
+        self.stage = Stage::Shut(valve);
         Turn::Wait
     }
 

@@ -1,11 +1,14 @@
 //! Signals: an end that is asked for, and hang-ups that are ignored.
 //!
-//! Invariant: the first SIGINT or SIGTERM asks for an orderly end; a second SIGINT ends at once.
+//! Invariant: SIGINT or SIGTERM ask for an orderly end; a SIGINT while that is being prepared ends
+//! at once.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::config::ShutdownFlags;
+use crate::config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
 use crate::log::log_warning;
 use crate::server::Server;
 
@@ -17,18 +20,33 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     tokio::spawn(async move {
         while terminate.recv().await.is_some() {
             log_warning!(server.log, "Received SIGTERM scheduling shutdown...");
-            server.shutdown.ask();
+            end(server, "SIGTERM", server.config.get(SHUTDOWN_ON_SIGTERM));
         }
     });
     tokio::spawn(async move {
-        interrupt.recv().await;
-        log_warning!(server.log, "Received SIGINT scheduling shutdown...");
-        server.shutdown.ask();
-        interrupt.recv().await;
-        log_warning!(server.log, "You insist... exiting now.");
-        std::process::exit(1);
+        while interrupt.recv().await.is_some() {
+            if server.shutdown.is_begun() {
+                log_warning!(server.log, "You insist... exiting now.");
+                std::process::exit(1);
+            }
+            log_warning!(server.log, "Received SIGINT scheduling shutdown...");
+            end(server, "SIGINT", server.config.get(SHUTDOWN_ON_SIGINT));
+        }
     });
     // Somebody hears it, so it does not end the process.
     tokio::spawn(async move { while hang_up.recv().await.is_some() {} });
     Ok(())
+}
+
+/// Ends the process as a signal asked for, without keeping the reception from its work.
+fn end(server: &'static Server, signal: &'static str, how: ShutdownFlags) {
+    std::thread::spawn(move || {
+        if server.shutdown.carry_out(server, how).is_err() {
+            log_warning!(
+                server.log,
+                "{signal} received but errors trying to shut down the server, check the logs for \
+                 more information"
+            );
+        }
+    });
 }

@@ -22,7 +22,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "dump.rdb",
         access: Access::Protected,
         doc: "The snapshot's file name.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "save",
@@ -31,26 +31,26 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         effect: Effect::SaveSchedule,
         doc: "Pairs of seconds and changes after which a snapshot is taken; an empty text \
               takes none.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "stop-writes-on-bgsave-error",
         default: "yes",
         doc: "Refuses writes while snapshots fail.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "rdbcompression",
         default: "yes",
         doc: "Compresses strings in snapshots.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "rdbchecksum",
         default: "yes",
         access: Access::Startup,
         doc: "Ends snapshots with a checksum.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "rdb-del-sync-files",
@@ -62,7 +62,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "rdb-save-incremental-fsync",
         default: "yes",
         doc: "Syncs a snapshot to disk as it is written.",
-        ..NOT_YET
+        ..WORKS
+    },
+    ConfigOption {
+        name: "rdb-save-max-bytes-per-second",
+        kind: memory(0, i64::MAX),
+        default: "0",
+        doc: "The pace at which snapshots are written; 0 is as fast as it goes.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "rdb-write-version",
+        kind: integer(0, 9999),
+        default: "0",
+        doc: "The version of the format of snapshots; 0 is the lowest that holds the data.",
+        ..WORKS
     },
     ConfigOption {
         name: "rdb-version-check",
@@ -83,7 +97,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         hidden: true,
         doc: "Microseconds to wait after each key saved; a test aid of Redis.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "key-load-delay",

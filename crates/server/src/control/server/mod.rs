@@ -11,6 +11,7 @@ mod latency_report;
 mod lolwut;
 pub(crate) mod memory;
 mod monitor;
+mod save;
 mod shutdown;
 mod slow_log;
 mod small;
@@ -28,10 +29,12 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &lolwut::LOLWUT,
     &memory::MEMORY,
     &monitor::MONITOR,
+    &save::BGSAVE,
+    &save::LASTSAVE,
+    &save::SAVE,
     &shutdown::SHUTDOWN,
     &slow_log::COMMANDLOG,
     &slow_log::SLOWLOG,
-    &small::LASTSAVE,
     &small::ROLE,
     &small::TIME,
     &wait::WAIT,

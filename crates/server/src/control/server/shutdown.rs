@@ -1,7 +1,6 @@
 //! SHUTDOWN: the end of the process, asked for by a client.
 //!
-//! Invariant: who wants the data saved is not told that it was; what cannot be saved keeps the
-//! server up unless FORCE says otherwise.
+//! Invariant: what cannot be saved keeps the server up unless FORCE says otherwise.
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
@@ -9,9 +8,8 @@ use commands::errors::SYNTAX;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::config::ShutdownFlags;
 use crate::control::{Context, ControlCommand, Next};
-use crate::log::log_warning;
-use crate::session::{Blocked, Stage};
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
     spec: Spec {
@@ -36,55 +34,44 @@ pub(super) const SHUTDOWN: ControlCommand = Command {
     run: shut_down,
 };
 
-#[derive(Default)]
-struct Modifiers {
-    save: bool,
-    no_save: bool,
-    now: bool,
-    force: bool,
-    abort: bool,
-}
+const NONE_IN_PROGRESS: Refusal = Refusal::error("ERR No shutdown in progress.");
+const FAILED: Refusal = Refusal::error("ERR Errors trying to SHUTDOWN. Check logs.");
 
-impl Modifiers {
-    fn of(args: Args<'_>) -> Result<Self, Refusal> {
-        let mut modifiers = Self::default();
-        for word in args.iter().skip(1) {
-            let modifier = match word {
-                _ if is(word, "SAVE") => &mut modifiers.save,
-                _ if is(word, "NOSAVE") => &mut modifiers.no_save,
-                _ if is(word, "NOW") => &mut modifiers.now,
-                _ if is(word, "FORCE") => &mut modifiers.force,
-                _ if is(word, "ABORT") => &mut modifiers.abort,
-                _ => return Err(SYNTAX),
-            };
-            *modifier = true;
-        }
-        let Self { save, no_save, now, force, abort } = modifiers;
-        if save && no_save || abort && (save || no_save || now || force) {
-            return Err(SYNTAX);
-        }
-        Ok(modifiers)
+/// How to end; `None` says to call an end off.
+fn modifiers(args: Args<'_>) -> Result<Option<ShutdownFlags>, Refusal> {
+    let mut how = ShutdownFlags { save: false, nosave: false, now: false, force: false };
+    let mut abort = false;
+    for word in args.iter().skip(1) {
+        let modifier = match word {
+            _ if is(word, "SAVE") => &mut how.save,
+            _ if is(word, "NOSAVE") => &mut how.nosave,
+            _ if is(word, "NOW") => &mut how.now,
+            _ if is(word, "FORCE") => &mut how.force,
+            _ if is(word, "ABORT") => &mut abort,
+            _ => return Err(SYNTAX),
+        };
+        *modifier = true;
     }
+    let ShutdownFlags { save, nosave, now, force } = how;
+    if save && nosave || abort && (save || nosave || now || force) {
+        return Err(SYNTAX);
+    }
+    Ok((!abort).then_some(how))
 }
 
 fn shut_down(
     context: &mut Context<'_>,
     args: Args<'_>,
-    _: &mut Reply<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let modifiers = Modifiers::of(args)?;
     let server = context.server;
-    if modifiers.abort {
-        // An end begins at once: there is never one that could still be called off.
-        return Err(Refusal::error("ERR No shutdown in progress."));
-    }
-    if modifiers.save && !modifiers.force {
-        log_warning!(server.log, "SHUTDOWN SAVE: there is no way to save the data set yet");
-        return Err(Refusal::error("ERR Errors trying to SHUTDOWN. Check logs."));
-    }
-    server.shutdown.ask();
-    // The end of the connection is the answer.
-    let agree = |reply: &mut Reply<'_>| reply.ok();
-    let never = Blocked::on_time(None, agree);
-    Ok(Next::Wait(Stage::Blocked(Box::new(never))))
+    let Some(how) = modifiers(args)? else {
+        if !server.shutdown.call_off(server) {
+            return Err(NONE_IN_PROGRESS);
+        }
+        reply.ok();
+        return Ok(Next::Done);
+    };
+    // Where it succeeds, the end of the connection is the answer.
+    Ok(Next::elsewhere(move |_, _, _| server.shutdown.carry_out(server, how).map_err(|_| FAILED)))
 }

@@ -1,6 +1,6 @@
-//! TIME, LASTSAVE and ROLE: one look at the server each.
+//! TIME and ROLE: one look at the server each.
 //!
-//! Invariant: none of them changes anything.
+//! Invariant: neither of them changes anything.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 
@@ -24,27 +24,6 @@ pub(super) const TIME: ControlCommand = Command {
         reply.array(2);
         reply.bulk_integer(now.div_euclid(1_000_000));
         reply.bulk_integer(now.rem_euclid(1_000_000));
-        Ok(Next::Done)
-    },
-};
-
-pub(super) const LASTSAVE: ControlCommand = Command {
-    spec: Spec {
-        name: "LASTSAVE",
-        since: "1.0.0",
-        group: Group::Server,
-        summary: "Returns the Unix timestamp of the last successful save to disk.",
-        complexity: "O(1)",
-        arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
-        categories: &["@admin", "@dangerous"],
-        tips: &["nondeterministic_output"],
-        ..Spec::BASE
-    },
-    subcommands: &[],
-    run: |context, _, reply| {
-        // What a server starts with counts as saved.
-        reply.integer(context.server.started / 1000);
         Ok(Next::Done)
     },
 };

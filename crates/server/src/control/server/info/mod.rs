@@ -10,6 +10,7 @@ mod keyspace;
 mod lifetimes;
 mod lone;
 mod memory;
+mod persistence;
 mod process;
 mod server;
 mod stats;
@@ -59,7 +60,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Server", default: true, write: server::write },
     Section { title: "Clients", default: true, write: clients::write },
     Section { title: "Memory", default: true, write: memory::write },
-    Section { title: "Persistence", default: true, write: lone::write_persistence },
+    Section { title: "Persistence", default: true, write: persistence::write },
     Section { title: "Threads", default: true, write: threads::write_threads },
     Section { title: "Workers", default: true, write: threads::write_workers },
     Section { title: "Stats", default: true, write: stats::write },

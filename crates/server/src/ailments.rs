@@ -1,0 +1,56 @@
+//! Why writes are refused as long as data cannot be kept on disk.
+//!
+//! Invariant: while nothing ails, a command pays one load for that.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use commands::Flags;
+use keyspace::Refusal;
+
+use crate::config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
+use crate::server::Server;
+
+/// The latest snapshot failed.
+pub(crate) const SNAPSHOT_FAILED: u32 = 1;
+
+/// What ails at present.
+#[derive(Default)]
+pub(crate) struct Ailments(AtomicU32);
+
+const MISCONF: Refusal = Refusal::error(
+    "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to \
+     disk. Commands that may modify the data set are disabled, because this instance is configured \
+     to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error \
+     option). Please check the Redis logs for details about the RDB error.",
+);
+
+impl Ailments {
+    /// Something ails from now on, or no longer does.
+    pub(crate) fn set(&self, ailment: u32, is_there: bool) {
+        if is_there {
+            self.0.fetch_or(ailment, Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!ailment, Ordering::Relaxed);
+        }
+    }
+
+    /// Why a command may not run, if it may not. `name` is that of the command: as in Redis, PING
+    /// tells too.
+    #[inline]
+    pub(crate) fn refuse(&self, server: &Server, flags: Flags, name: &str) -> Option<Refusal> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            ailments => judge(ailments, server, flags, name),
+        }
+    }
+}
+
+#[cold]
+fn judge(ailments: u32, server: &Server, flags: Flags, name: &str) -> Option<Refusal> {
+    if !flags.has(Flags::WRITE) && name != "PING" {
+        return None;
+    }
+    let config = &server.config;
+    let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
+    (ailments & SNAPSHOT_FAILED != 0 && is_strict).then_some(MISCONF)
+}

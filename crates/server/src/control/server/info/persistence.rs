@@ -1,0 +1,55 @@
+//! The section Persistence: what is on disk, and what is on its way there.
+//!
+//! Invariant: what is told of saves is of one moment.
+
+use super::Report;
+use crate::saves::Figures;
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let figures = server.saves.figures(server);
+    let (done, total) = figures.progress;
+    report.field("loading", u8::from(server.loading.is_on()));
+    report.fields(
+        &["async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"],
+        0,
+    );
+    // Redis tells under this name how far a save is, in percent.
+    report.ratio("current_fork_perc", done as f64 * 100.0 / total.max(1) as f64);
+    report.field("current_save_keys_processed", done);
+    report.field("current_save_keys_total", total);
+    write_saves(&figures, report);
+    let (loaded, expired) = server.loading.last();
+    report.field("rdb_last_load_keys_expired", expired);
+    report.field("rdb_last_load_keys_loaded", loaded);
+    write_append_only(report);
+    report.fields(&["module_fork_in_progress", "module_fork_last_cow_size"], 0);
+    if let Some(progress) = server.loading.progress(server) {
+        report.field("loading_start_time", progress.started);
+        report.field("loading_total_bytes", progress.total_bytes);
+        report.field("loading_rdb_used_mem", progress.used_memory);
+        report.field("loading_loaded_bytes", progress.loaded_bytes);
+        report.ratio("loading_loaded_perc", progress.percent);
+        report.field("loading_eta_seconds", progress.seconds_left);
+    }
+}
+
+fn write_saves(figures: &Figures, report: &mut Report) {
+    report.field("rdb_changes_since_last_save", figures.unsaved);
+    report.field("rdb_bgsave_in_progress", u8::from(figures.current_seconds.is_some()));
+    report.field("rdb_last_save_time", figures.last_save);
+    report.field("rdb_last_bgsave_status", if figures.is_well { "ok" } else { "err" });
+    report.field("rdb_last_bgsave_time_sec", figures.last_seconds.unwrap_or(-1));
+    report.field("rdb_current_bgsave_time_sec", figures.current_seconds.unwrap_or(-1));
+    report.field("rdb_saves", figures.begun);
+    report.field("rdb_last_cow_size", figures.copies_peak);
+}
+
+fn write_append_only(report: &mut Report) {
+    report.fields(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"], 0);
+    report.fields(&["aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"], -1);
+    report.field("aof_last_bgrewrite_status", "ok");
+    report.fields(&["aof_rewrites", "aof_rewrites_consecutive_failures"], 0);
+    report.field("aof_last_write_status", "ok");
+    report.field("aof_last_cow_size", 0);
+}

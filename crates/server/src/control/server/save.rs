@@ -1,0 +1,137 @@
+//! SAVE, BGSAVE and LASTSAVE: the snapshot file, on demand.
+//!
+//! SAVE keeps its client waiting, and nobody else.
+//!
+//! Invariant: BGSAVE is answered when the file is to hold all that came before.
+
+use std::sync::mpsc;
+
+use commands::arguments::is;
+use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::errors::SYNTAX;
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, ControlCommand, Next};
+use crate::saves::{Busy, Manner, News};
+
+const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
+const NONE_TO_CANCEL: Refusal =
+    Refusal::error("ERR Background saving is currently not in progress or scheduled");
+
+/// What SAVE says of an error that the log explains.
+const FAILED: Refusal = Refusal::error("ERR");
+
+pub(super) const SAVE: ControlCommand = Command {
+    spec: Spec {
+        name: "SAVE",
+        since: "1.0.0",
+        group: Group::Server,
+        summary: "Synchronously saves the database(s) to disk.",
+        complexity: "O(N) where N is the total number of keys in all databases",
+        arity: exactly(1),
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING).and(Flags::NO_MULTI),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: save,
+};
+
+fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let server = context.server;
+    Ok(Next::elsewhere(move |_, _, reply| {
+        let (sender, news) = mpsc::channel();
+        let begun = server.saves.begin(server, Manner::Awaited, Some(sender));
+        begun.map_err(|Busy| IN_PROGRESS)?;
+        match news.iter().last() {
+            Some(News::Over(true)) => {
+                reply.ok();
+                Ok(())
+            }
+            _ => Err(FAILED),
+        }
+    }))
+}
+
+pub(super) const BGSAVE: ControlCommand = Command {
+    spec: Spec {
+        name: "BGSAVE",
+        since: "1.0.0",
+        group: Group::Server,
+        syntax: "[SCHEDULE]",
+        summary: "Asynchronously saves the database(s) to disk.",
+        complexity: "O(1)",
+        arity: at_least(1),
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING),
+        history: &[("3.2.2", "Added the `SCHEDULE` option.")],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: save_in_background,
+};
+
+fn save_in_background(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    match args.len() {
+        1 => {}
+        2 if is(&args[1], "SCHEDULE") => {}
+        2 if is(&args[1], "CANCEL") => return cancel(context, reply),
+        _ => return Err(SYNTAX),
+    }
+    if context.unit.is_some() {
+        // Its locks are in the way of a cut.
+        if server.saves.is_running() {
+            return Err(IN_PROGRESS);
+        }
+        server.saves.schedule();
+        reply.simple("Background saving scheduled");
+        return Ok(Next::Done);
+    }
+    Ok(Next::elsewhere(move |_, _, reply| {
+        let (sender, news) = mpsc::channel();
+        let begun = server.saves.begin(server, Manner::Background, Some(sender));
+        begun.map_err(|Busy| IN_PROGRESS)?;
+        // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
+        let _ = news.recv();
+        reply.simple("Background saving started");
+        Ok(())
+    }))
+}
+
+/// BGSAVE CANCEL, as Valkey has it.
+fn cancel(context: &mut Context<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let saves = &context.server.saves;
+    let is_running = saves.cancel();
+    if is_running {
+        reply.simple("Background saving cancelled");
+    } else if saves.call_off() {
+        reply.simple("Scheduled background saving cancelled");
+    } else {
+        return Err(NONE_TO_CANCEL);
+    }
+    Ok(Next::Done)
+}
+
+pub(super) const LASTSAVE: ControlCommand = Command {
+    spec: Spec {
+        name: "LASTSAVE",
+        since: "1.0.0",
+        group: Group::Server,
+        summary: "Returns the Unix timestamp of the last successful save to disk.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        categories: &["@admin", "@dangerous"],
+        tips: &["nondeterministic_output"],
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: |context, _, reply| {
+        reply.integer(context.server.saves.figures(context.server).last_save);
+        Ok(Next::Done)
+    },
+};

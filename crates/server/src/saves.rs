@@ -1,0 +1,328 @@
+//! The snapshot file: when it is written, what became of it, and what follows from that.
+//!
+//! Invariants: at most one save is under way; what is told of saves is of one moment; changes that
+//! a save does not hold stay counted as unsaved.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use keyspace::{Acquisition, Count};
+
+use crate::ailments::SNAPSHOT_FAILED;
+use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE};
+use crate::log::{log_notice, log_warning};
+use crate::server::Server;
+use crate::snapshot::{Finished, Snapshot, Target};
+
+/// Seconds between a save that failed and the next that nobody asked for.
+const RETRY_SECONDS: i64 = 5;
+
+/// What is known of saves.
+pub(crate) struct Saves {
+    state: Mutex<State>,
+    /// A save is over.
+    over: Condvar,
+}
+
+struct State {
+    running: Option<Running>,
+    is_scheduled: bool,
+    figures: Figures,
+    /// The changes that the latest save holds.
+    saved_changes: u64,
+    /// When the latest save was tried that nobody asked for, in Unix seconds.
+    last_attempt: i64,
+}
+
+struct Running {
+    snapshot: Arc<Snapshot>,
+    manner: Manner,
+    /// When it began, in Unix seconds.
+    began: i64,
+}
+
+/// How a save is made: INFO and the log tell of those in the background only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Nobody waits for its end.
+    Background,
+    /// A client does.
+    Awaited,
+    /// The process ends after it, or begins anew.
+    Final,
+}
+
+/// What INFO tells of saves.
+#[derive(Clone, Copy)]
+pub(crate) struct Figures {
+    /// When the latest save ended well, in Unix seconds; what a server starts with counts as saved.
+    pub(crate) last_save: i64,
+    /// Whether the latest save in the background ended well.
+    pub(crate) is_well: bool,
+    /// How many seconds it took.
+    pub(crate) last_seconds: Option<i64>,
+    /// For how many seconds the present one has been under way.
+    pub(crate) current_seconds: Option<i64>,
+    /// How many keys of the present one are done, and how many there are.
+    pub(crate) progress: (u64, u64),
+    /// Changes that no save holds.
+    pub(crate) unsaved: u64,
+    /// How many saves were begun.
+    pub(crate) begun: u64,
+    /// The most bytes that copies of changing entries took in the latest.
+    pub(crate) copies_peak: usize,
+}
+
+/// What whoever asked for a save learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// It holds all that came before.
+    Cut,
+    /// It is over; whether it ended well.
+    Over(bool),
+}
+
+/// A save is under way already.
+pub(crate) struct Busy;
+
+impl Saves {
+    /// `now` is in Unix seconds.
+    pub(crate) fn new(now: i64) -> Self {
+        let figures = Figures {
+            last_save: now,
+            is_well: true,
+            last_seconds: None,
+            current_seconds: None,
+            progress: (0, 0),
+            unsaved: 0,
+            begun: 0,
+            copies_peak: 0,
+        };
+        let state = State {
+            running: None,
+            is_scheduled: false,
+            figures,
+            saved_changes: 0,
+            last_attempt: 0,
+        };
+        Self { state: Mutex::new(state), over: Condvar::new() }
+    }
+
+    /// Begins a save; who listens learns how it goes.
+    pub(crate) fn begin(
+        &self,
+        server: &'static Server,
+        manner: Manner,
+        listener: Option<Sender<News>>,
+    ) -> Result<(), Busy> {
+        let snapshot = self.take_turn(server, manner)?;
+        if manner == Manner::Background {
+            log_notice!(server.log, "Background saving started by pid {}", std::process::id());
+        }
+        let changes = Arc::new(AtomicU64::new(0));
+        let cut_listener = listener.clone();
+        let target = target(server, Arc::clone(&changes), move || tell(&cut_listener, News::Cut));
+        let done = move |result: Result<Finished, String>| {
+            let is_well = result.is_ok();
+            server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
+            tell(&listener, News::Over(is_well));
+        };
+        snapshot.start(target, Box::new(done));
+        Ok(())
+    }
+
+    /// Saves here and now and returns the world, which must not change any more before what is in
+    /// memory is given up.
+    pub(crate) fn hold_world(&self, server: &'static Server) -> Result<Acquisition, String> {
+        let snapshot = self.take_turn(server, Manner::Final);
+        let snapshot = snapshot.map_err(|Busy| "Another save is under way")?;
+        let changes = Arc::new(AtomicU64::new(0));
+        let target = target(server, Arc::clone(&changes), || ());
+        let (result, world) = match snapshot.hold_world(target) {
+            Ok((finished, world)) => (Ok(finished), Ok(world)),
+            Err(why) => (Err(why.clone()), Err(why)),
+        };
+        self.end_turn(server, result, changes.load(Ordering::Relaxed));
+        world
+    }
+
+    /// Has a save begun soon, by the slow clock.
+    pub(crate) fn schedule(&self) {
+        self.state().is_scheduled = true;
+    }
+
+    /// Whether a save is under way.
+    pub(crate) fn is_running(&self) -> bool {
+        self.state().running.is_some()
+    }
+
+    /// Calls off the save that is scheduled; `false` if none is.
+    pub(crate) fn call_off(&self) -> bool {
+        std::mem::take(&mut self.state().is_scheduled)
+    }
+
+    /// Gives up the save that is under way; `false` if none is.
+    pub(crate) fn cancel(&self) -> bool {
+        let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
+        running.map(|snapshot| snapshot.cancel()).is_some()
+    }
+
+    /// Waits until no save is under way.
+    pub(crate) fn wait(&self) {
+        let waited = self.over.wait_while(self.state(), |state| state.running.is_some());
+        drop(waited.expect("no critical section here panics"));
+    }
+
+    /// What there is to tell.
+    pub(crate) fn figures(&self, server: &Server) -> Figures {
+        let (now, changes) = (now(server), changes(server));
+        let state = self.state();
+        let mut figures = state.figures;
+        figures.unsaved = changes.saturating_sub(state.saved_changes);
+        if let Some(Running { snapshot, began, .. }) = &state.running {
+            figures.current_seconds = Some(now - began);
+            figures.progress = snapshot.progress();
+        }
+        figures
+    }
+
+    /// All that is in memory is in the file that it was loaded from.
+    pub(crate) fn note_loaded(&self, server: &Server) {
+        let changes = changes(server);
+        self.state().saved_changes = changes;
+    }
+
+    /// Looks whether a save is due. Called by the slow clock.
+    pub(crate) fn turn(&self, server: &'static Server) {
+        if server.loading.is_on() {
+            return;
+        }
+        let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
+        if let Some(snapshot) = running {
+            return snapshot.look();
+        }
+        if self.call_off() || self.is_due(server) {
+            // Somebody else may have been faster.
+            let _ = self.begin(server, Manner::Background, None);
+        }
+    }
+
+    /// Whether a point of `save` is reached.
+    fn is_due(&self, server: &Server) -> bool {
+        let (now, changes) = (now(server), changes(server));
+        let mut state = self.state();
+        let unsaved = changes.saturating_sub(state.saved_changes);
+        if unsaved == 0 || !state.figures.is_well && now - state.last_attempt <= RETRY_SECONDS {
+            return false;
+        }
+        let elapsed = now - state.figures.last_save;
+        let points = server.config.get(SAVE);
+        let is_reached = |seconds: u64| i64::try_from(seconds).is_ok_and(|limit| elapsed > limit);
+        let reached =
+            points.iter().find(|point| unsaved >= point.changes && is_reached(point.seconds));
+        let Some(point) = reached else { return false };
+        state.last_attempt = now;
+        log_notice!(
+            server.log,
+            "{} changes in {} seconds. Saving...",
+            point.changes,
+            point.seconds
+        );
+        true
+    }
+
+    fn take_turn(&self, server: &'static Server, manner: Manner) -> Result<Arc<Snapshot>, Busy> {
+        let mut state = self.state();
+        if state.running.is_some() {
+            return Err(Busy);
+        }
+        let snapshot = Snapshot::new(server, server.config.get(RDB_SAVE_INCREMENTAL_FSYNC));
+        let now = now(server);
+        state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
+        state.figures.begun += u64::from(manner != Manner::Final);
+        Ok(snapshot)
+    }
+
+    fn end_turn(&self, server: &Server, result: Result<Finished, String>, changes: u64) {
+        let now = now(server);
+        let mut state = self.state();
+        let running = state.running.take().expect("it is this one's turn");
+        let Running { snapshot, manner, began } = running;
+        let is_background = manner == Manner::Background;
+        if is_background {
+            state.figures.last_seconds = Some(now - began);
+        }
+        match &result {
+            Ok(finished) => {
+                state.figures.is_well = true;
+                state.figures.last_save = now;
+                state.figures.copies_peak = finished.copies_peak;
+                state.saved_changes = changes;
+            }
+            // Somebody wanted it to end: no reason to refuse writes.
+            Err(_) if snapshot.is_cancelled() => {}
+            Err(_) => state.figures.is_well &= !is_background,
+        }
+        server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        drop(state);
+        self.over.notify_all();
+        match result {
+            Ok(_) => {
+                log_notice!(server.log, "DB saved on disk");
+                if is_background {
+                    log_notice!(server.log, "Background saving terminated with success");
+                }
+            }
+            Err(why) => {
+                log_warning!(server.log, "{why}");
+                if is_background {
+                    log_warning!(server.log, "Background saving error");
+                }
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no critical section here panics")
+    }
+}
+
+/// Where a save goes, and what happens at its cut.
+fn target(
+    server: &'static Server,
+    changes_at_cut: Arc<AtomicU64>,
+    at_cut: impl FnOnce() + Send + 'static,
+) -> Target {
+    Target {
+        path: file(server),
+        is_aof_base: false,
+        at_cut: Box::new(move |_| {
+            changes_at_cut.store(changes(server), Ordering::Relaxed);
+            at_cut();
+        }),
+    }
+}
+
+/// The snapshot file, within the working directory.
+pub(crate) fn file(server: &Server) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)))
+}
+
+fn tell(listener: &Option<Sender<News>>, news: News) {
+    if let Some(listener) = listener {
+        // Who does not listen any more has learned enough.
+        let _ = listener.send(news);
+    }
+}
+
+fn changes(server: &Server) -> u64 {
+    server.keyspace.counters().total(Count::Changes)
+}
+
+fn now(server: &Server) -> i64 {
+    server.keyspace.clock().now_ms() / 1000
+}

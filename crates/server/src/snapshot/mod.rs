@@ -1,0 +1,503 @@
+//! Snapshots: the data set as it was at one instant, in a file, while clients are served.
+//!
+//! A snapshot has a thread of its own, and a few that encode. It takes the world for a moment and
+//! makes the cut (`keyspace::Walk`). From then on the encoders visit partitions and take what
+//! transactions are about to change from a queue; the snapshot's own thread writes their chunks.
+//! When the disk is slower than the changes, writing commands wait; when it stands still, the
+//! snapshot fails.
+//!
+//! Invariant: the file has its name only when all of it is on disk; however a snapshot ends, all
+//! marks agree again before another one uses them.
+
+mod encode;
+mod pace;
+mod queue;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use keyspace::{AccessClock, Acquisition, Lsn, Walk};
+use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
+use persist::storage::How;
+
+use crate::config::MaxmemoryPolicy;
+use crate::config::settings::{
+    MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
+};
+use crate::heavy::{self, Admission};
+use crate::reception::plain;
+use crate::scripts::LibrariesState;
+use crate::server::{REDIS_VERSION, Server};
+use crate::valve::Valve;
+use encode::{Encoder, Hold};
+use pace::Pace;
+use queue::{Intake, Queue};
+
+/// The most threads that encode.
+const ENCODERS_MAX: usize = 4;
+
+/// Chunks that wait to be written, for each thread that encodes.
+const CHUNKS_AHEAD: usize = 2;
+
+/// How long writing commands may wait while nothing is written, in microseconds.
+const STANDSTILL_US: i64 = 5_000_000;
+
+/// What all snapshots share.
+#[derive(Default)]
+pub(crate) struct Snapshots {
+    /// Shut while transactions leave more than the disk takes.
+    pub(crate) valve: Valve,
+    /// How many cuts were made.
+    cuts: AtomicU64,
+    /// How long the world stood still for the latest, in microseconds.
+    latest_cut_us: AtomicI64,
+    /// Makes the names of unfinished files different.
+    begun: AtomicU64,
+}
+
+/// What is wanted of a snapshot.
+pub(crate) struct Target {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Whether the file begins an append-only one.
+    pub(crate) is_aof_base: bool,
+    /// Runs at the cut, with the world stopped; it may not wait.
+    pub(crate) at_cut: Box<dyn FnOnce(Cut) + Send>,
+}
+
+/// Runs when all is over, on the snapshot's thread.
+pub(crate) type Done = Box<dyn FnOnce(Result<Finished, String>) + Send>;
+
+/// The instant of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// The journal's end: what comes behind it is not in the file.
+    #[expect(dead_code, reason = "the append-only file will go on from here")]
+    pub(crate) lsn: Lsn,
+}
+
+/// A file that is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finished {
+    /// Its length.
+    #[expect(dead_code, reason = "the append-only file will say how long its base is")]
+    pub(crate) bytes: u64,
+    /// The most bytes that copies of changing entries took.
+    pub(crate) copies_peak: usize,
+}
+
+/// A snapshot under way.
+pub(crate) struct Snapshot {
+    server: &'static Server,
+    queue: Arc<Queue>,
+    format: Format,
+    key_delay: i32,
+    walk: OnceLock<Arc<Walk>>,
+    /// Why it was given up.
+    given_up: OnceLock<GivenUp>,
+    keys_done: AtomicU64,
+    keys_total: AtomicU64,
+    /// When the file last grew, on the monotonic clock in microseconds.
+    grew_at: AtomicI64,
+}
+
+/// How the file is written, from beginning to end.
+struct Format {
+    compresses: bool,
+    sums: bool,
+    /// As in Redis, where a policy asks for it: when each key was last used, or how often.
+    tells_access: bool,
+    version: u16,
+    syncs: bool,
+}
+
+/// Why a snapshot was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GivenUp {
+    /// Nobody wants it any more.
+    Unwanted,
+    /// Writing commands waited for it, and nothing was written.
+    TooSlow,
+}
+
+/// What the cut gave.
+struct AtCut {
+    walk: Arc<Walk>,
+    libraries: Arc<LibrariesState>,
+    /// Logical database, keys, and how many of them have deadlines.
+    sizes: Vec<(usize, usize, usize)>,
+    /// The world, where it stands still to the end.
+    world: Option<Acquisition>,
+}
+
+impl Snapshots {
+    /// How many cuts were made, and how long the latest took, in microseconds.
+    pub(crate) fn cuts(&self) -> (u64, i64) {
+        (self.cuts.load(Ordering::Relaxed), self.latest_cut_us.load(Ordering::Relaxed))
+    }
+
+    fn note_cut(&self, micros: i64) {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        self.latest_cut_us.store(micros, Ordering::Relaxed);
+    }
+}
+
+impl Snapshot {
+    /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows.
+    pub(crate) fn new(server: &'static Server, syncs: bool) -> Arc<Self> {
+        let config = &server.config;
+        let policy = config.get(MAXMEMORY_POLICY);
+        let format = Format {
+            compresses: config.get(RDBCOMPRESSION),
+            sums: config.get(RDBCHECKSUM),
+            tells_access: matches!(
+                policy,
+                MaxmemoryPolicy::AllkeysLru
+                    | MaxmemoryPolicy::VolatileLru
+                    | MaxmemoryPolicy::AllkeysLfu
+                    | MaxmemoryPolicy::VolatileLfu
+            ),
+            version: config.get(RDB_WRITE_VERSION),
+            syncs,
+        };
+        let clock = server.keyspace.clock().clone();
+        Arc::new(Self {
+            server,
+            queue: Arc::new(Queue::new(&server.snapshots.valve, clock)),
+            format,
+            key_delay: config.get(RDB_KEY_SAVE_DELAY),
+            walk: OnceLock::new(),
+            given_up: OnceLock::new(),
+            keys_done: AtomicU64::new(0),
+            keys_total: AtomicU64::new(0),
+            grew_at: AtomicI64::new(0),
+        })
+    }
+
+    /// Begins the snapshot on threads of its own.
+    pub(crate) fn start(self: &Arc<Self>, target: Target, done: Done) {
+        let (own, server) = (Arc::clone(self), self.server);
+        // Where the system gives no thread, the closure is lost, but its answer is due.
+        let work = Arc::new(Mutex::new(Some((target, done))));
+        let taken = Arc::clone(&work);
+        let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
+        let run = move || {
+            let Some((target, done)) = take(&taken) else { return };
+            server.cores.release();
+            heavy::give_way();
+            let result = catch_unwind(AssertUnwindSafe(|| own.run(target, false)));
+            let result = result.unwrap_or_else(|_| Err(BUG.to_owned()));
+            done(result.map(|(finished, _)| finished));
+        };
+        let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
+        if let Err(error) = spawned
+            && let Some((_, done)) = take(&work)
+        {
+            done(Err(format!("Can't start a thread: {}", plain(&error))));
+        }
+    }
+
+    /// Takes the snapshot on this thread, which may wait, and returns the world as it is in the
+    /// file: nothing changes until that is dropped.
+    pub(crate) fn hold_world(&self, target: Target) -> Result<(Finished, Acquisition), String> {
+        let (finished, world) = self.run(target, true)?;
+        Ok((finished, world.expect("the world was held")))
+    }
+
+    /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
+    /// end.
+    pub(crate) fn cancel(&self) {
+        self.give_up(GivenUp::Unwanted);
+    }
+
+    /// Whether nobody wanted it any more.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.given_up.get() == Some(&GivenUp::Unwanted)
+    }
+
+    /// Gives the snapshot up if writing commands wait for it and nothing is written.
+    pub(crate) fn look(&self) {
+        let Some(shut_since) = self.queue.shut_since() else { return };
+        let since = shut_since.max(self.grew_at.load(Ordering::Relaxed));
+        if self.server.keyspace.clock().monotonic_us() - since > STANDSTILL_US {
+            self.give_up(GivenUp::TooSlow);
+        }
+    }
+
+    fn give_up(&self, why: GivenUp) {
+        // It can be given up once.
+        let _ = self.given_up.set(why);
+        if let Some(walk) = self.walk.get() {
+            walk.give_up();
+        }
+        self.queue.clear();
+    }
+
+    /// The error, if it was given up.
+    fn check(&self) -> Result<(), String> {
+        match self.given_up.get() {
+            None => Ok(()),
+            Some(GivenUp::Unwanted) => Err("The snapshot was cancelled".to_owned()),
+            Some(GivenUp::TooSlow) => {
+                Err("The disk is too slow for the snapshot, and writes waited for it".to_owned())
+            }
+        }
+    }
+
+    fn options(&self) -> Options {
+        let Format { compresses, sums, tells_access, version, syncs } = self.format;
+        let keyspace = self.server.keyspace;
+        let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
+        Options { compresses, sums, access: tells_access.then(clock), version, syncs }
+    }
+
+    /// How many keys are done, and how many there were at the cut.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let (done, total) = (&self.keys_done, &self.keys_total);
+        (done.load(Ordering::Relaxed), total.load(Ordering::Relaxed))
+    }
+
+    fn run(
+        &self,
+        target: Target,
+        holds_world: bool,
+    ) -> Result<(Finished, Option<Acquisition>), String> {
+        let directory = std::env::current_dir()
+            .map_err(|error| format!("Failed opening the temp RDB file: {}", plain(&error)))?;
+        let path = directory.join(&target.path);
+        let number = self.server.snapshots.begun.fetch_add(1, Ordering::Relaxed);
+        let name = format!("temp-{}-{number}.rdb", std::process::id());
+        let temporary = path.with_file_name(name);
+        let result = self.write_file(&temporary, target, holds_world).and_then(|written| {
+            self.install(&temporary, &path)?;
+            Ok(written)
+        });
+        if result.is_err() {
+            // Where it was never made there is nothing to remove.
+            let _ = self.server.storage.remove(&temporary);
+        }
+        let (written, world) = result?;
+        let finished = Finished { bytes: written.bytes, copies_peak: self.queue.peak() };
+        Ok((finished, world))
+    }
+
+    /// Gives the file its name.
+    fn install(&self, temporary: &Path, path: &Path) -> Result<(), String> {
+        self.check()?;
+        let storage = &*self.server.storage;
+        storage.rename(temporary, path).map_err(|error| {
+            format!(
+                "Error moving temp DB file {} on the final destination {}: {}",
+                temporary.display(),
+                path.display(),
+                plain(&error)
+            )
+        })?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        storage.sync_directory(directory).map_err(|error| write_error(&error))
+    }
+
+    fn write_file(
+        &self,
+        temporary: &Path,
+        target: Target,
+        holds_world: bool,
+    ) -> Result<(Written, Option<Acquisition>), String> {
+        let Target { is_aof_base, at_cut, .. } = target;
+        let file = self.server.storage.open(temporary, How::Create).map_err(|error| {
+            let name = temporary.display();
+            format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
+        })?;
+        let keyspace = self.server.keyspace;
+        let (now, used) = (keyspace.clock().now_ms() / 1000, keyspace.memory());
+        let notes = [
+            ("redis-ver", REDIS_VERSION),
+            ("redis-bits", "64"),
+            ("ctime", &now.to_string()),
+            ("used-mem", &used.to_string()),
+            ("aof-base", if is_aof_base { "1" } else { "0" }),
+        ];
+        let writer = FileWriter::begin(file, &notes, self.options());
+        let mut writer = writer.map_err(|error| write_error(&error))?;
+        let AtCut { walk, libraries, sizes, world } = self.cut(at_cut, holds_world)?;
+        let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
+        let head = self.head(&libraries, &sizes);
+        writer.push(&head).map_err(|error| write_error(&error))?;
+        self.write_entries(&mut writer, &underway.walk, underway.world.as_ref())?;
+        underway.is_whole = true;
+        let world = underway.world.take();
+        drop(underway);
+        let written = writer.finish().map_err(|error| write_error(&error))?;
+        Ok((written, world))
+    }
+
+    /// Takes the world and begins the walk.
+    fn cut(&self, at_cut: Box<dyn FnOnce(Cut) + Send>, keeps: bool) -> Result<AtCut, String> {
+        let server = self.server;
+        let keyspace = server.keyspace;
+        let mut world = Acquisition::of_world(keyspace);
+        heavy::wait_for(&mut world);
+        let begun = keyspace.clock().monotonic_us();
+        let walk = Walk::begin(&mut world, Box::new(Intake(Arc::clone(&self.queue))));
+        let walk = walk.ok_or("As many snapshots as can be are under way")?;
+        // Libraries change without the world.
+        let libraries = server.scripts.libraries.hold(|state| {
+            at_cut(Cut { lsn: server.journal.end() });
+            Arc::clone(state)
+        });
+        let size = |database| {
+            let keys = keyspace.len(database);
+            (keys > 0).then(|| (database, keys, keyspace.volatile_len(database)))
+        };
+        let sizes: Vec<_> = (0..keyspace.database_count()).filter_map(size).collect();
+        let world = keeps.then_some(world);
+        server.snapshots.note_cut(keyspace.clock().monotonic_us() - begun);
+        let total = sizes.iter().map(|&(_, keys, _)| keys as u64).sum();
+        self.keys_total.store(total, Ordering::Relaxed);
+        let first = self.walk.set(Arc::clone(&walk));
+        assert!(first.is_ok(), "a snapshot has one cut");
+        if self.given_up.get().is_some() {
+            // Too early for whoever gave it up to see the walk.
+            walk.give_up();
+        }
+        Ok(AtCut { walk, libraries, sizes, world })
+    }
+
+    /// What the file begins with.
+    fn head(&self, libraries: &LibrariesState, sizes: &[(usize, usize, usize)]) -> Chunk {
+        let mut head = ChunkWriter::new(self.options());
+        libraries.libraries().for_each(|loaded| head.library(loaded.library.source()));
+        for &(database, keys, volatile) in sizes {
+            head.select(database);
+            head.sizes(keys, volatile);
+        }
+        head.finish()
+    }
+
+    /// Has all entries of the cut encoded, and writes them.
+    fn write_entries(
+        &self,
+        writer: &mut FileWriter,
+        walk: &Walk,
+        world: Option<&Acquisition>,
+    ) -> Result<(), String> {
+        let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
+        let (sender, receiver) = sync_channel(encoders * CHUNKS_AHEAD);
+        let mut pace = Pace::new(self.server);
+        thread::scope(|scope| {
+            let hold = world.map_or(Hold::Each, Hold::World);
+            let mut threads = Vec::new();
+            for number in 0..encoders {
+                let sender = sender.clone();
+                let run = move || {
+                    heavy::give_way();
+                    // Who does not want a chunk any more has given the walk up.
+                    let mut pass_on = |chunk| _ = sender.send(chunk);
+                    Encoder::new(self, walk, &mut pass_on).run(hold);
+                };
+                let builder = thread::Builder::new().name(format!("encoder-{number}"));
+                threads.extend(builder.spawn_scoped(scope, run));
+            }
+            drop(sender);
+            let written = self.write_chunks(writer, walk, &receiver, &mut pace);
+            let begun = threads.len();
+            let is_whole = threads.into_iter().all(|thread| thread.join().is_ok());
+            match is_whole && begun > 0 {
+                true => written,
+                false => Err(BUG.to_owned()),
+            }
+        })?;
+        // What came while the last partitions were visited.
+        let mut written = Ok(());
+        let mut pass_on = |chunk| {
+            if written.is_ok() {
+                written = writer.push(&chunk).map_err(|error| write_error(&error));
+            }
+        };
+        let mut last = Encoder::new(self, walk, &mut pass_on);
+        while last.encode_waiting() {}
+        last.pass_on();
+        written?;
+        self.check()
+    }
+
+    /// Writes chunks until no thread makes any more.
+    fn write_chunks(
+        &self,
+        writer: &mut FileWriter,
+        walk: &Walk,
+        chunks: &Receiver<Chunk>,
+        pace: &mut Pace,
+    ) -> Result<(), String> {
+        let mut result = Ok(());
+        for chunk in chunks {
+            if result.is_err() || walk.is_given_up() {
+                continue;
+            }
+            pace.wait(chunk.bytes.len(), || walk.is_given_up());
+            result = writer.push(&chunk).map_err(|error| write_error(&error));
+            if result.is_err() {
+                walk.give_up();
+            }
+            self.grew_at.store(self.server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
+            pace.tell(self.progress(), writer.bytes_written());
+        }
+        result
+    }
+}
+
+const BUG: &str = "A thread of the snapshot did not come to its end";
+
+fn write_error(error: &io::Error) -> String {
+    format!("Write error saving DB on disk: {}", plain(error))
+}
+
+/// A walk that must come to its end.
+struct Underway<'a> {
+    snapshot: &'a Snapshot,
+    walk: Arc<Walk>,
+    /// The world, where it stands still meanwhile.
+    world: Option<Acquisition>,
+    /// Whether every entry was saved.
+    is_whole: bool,
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.sweep();
+        }
+        self.walk.end();
+        self.snapshot.queue.clear();
+    }
+}
+
+impl Underway<'_> {
+    /// Makes all marks agree without saving anything.
+    fn sweep(&self) {
+        self.walk.give_up();
+        self.snapshot.queue.clear();
+        self.walk.start_over();
+        let keyspace = self.snapshot.server.keyspace;
+        while let Some(partition) = self.walk.next_partition() {
+            let mut from = Some((0, 0));
+            while let Some(place) = from {
+                let step = |grant: &Acquisition| {
+                    self.walk.visit(grant, partition, place, SWEPT_AT_ONCE, |_, _| ())
+                };
+                from = match &self.world {
+                    Some(world) => step(world),
+                    None => step(&Admission::wait(keyspace).acquire(partition)),
+                };
+            }
+        }
+    }
+}
+
+/// Entries that a sweep passes over in one hold of a lock.
+const SWEPT_AT_ONCE: usize = 256;

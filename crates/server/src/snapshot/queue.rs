@@ -1,0 +1,159 @@
+//! What transactions leave for a snapshot: entries as they were, before they change.
+//!
+//! Invariant: it accepts whatever comes, since that comes under locks; when it holds too much, a
+//! valve keeps writing commands from beginning, and opens again when half of it is gone.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use base::time::Clock;
+use keyspace::{EntryBox, EntryRef, WalkSink};
+
+use crate::valve::Valve;
+
+/// Bytes from which on writing commands wait.
+const FULL: usize = 16 << 20;
+
+/// What `shut_since` holds while the valve is open.
+const OPEN: i64 = -1;
+
+/// Entries that wait to be encoded, each with its physical database.
+pub(super) struct Queue {
+    entries: Mutex<VecDeque<(usize, EntryBox)>>,
+    bytes: AtomicUsize,
+    /// The most bytes that it held.
+    peak: AtomicUsize,
+    valve: &'static Valve,
+    clock: Clock,
+    /// When the valve was shut, on the monotonic clock in microseconds.
+    shut_since: AtomicI64,
+}
+
+/// The queue as transactions see it.
+pub(super) struct Intake(pub(super) Arc<Queue>);
+
+impl WalkSink for Intake {
+    fn save(&self, database: usize, entry: EntryRef<'_>) {
+        self.0.push(database, copy(entry));
+    }
+}
+
+/// The entry as it is now; a large value is shared.
+pub(super) fn copy(entry: EntryRef<'_>) -> EntryBox {
+    entry.duplicate(entry.key(), entry.deadline())
+}
+
+impl Queue {
+    pub(super) fn new(valve: &'static Valve, clock: Clock) -> Self {
+        Self {
+            entries: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            valve,
+            clock,
+            shut_since: AtomicI64::new(OPEN),
+        }
+    }
+
+    fn push(&self, database: usize, entry: EntryBox) {
+        let size = entry.borrow().memory();
+        let mut entries = self.entries();
+        entries.push_back((database, entry));
+        // Counted under the mutex, so that who empties the queue cannot miss the valve.
+        let bytes = self.bytes.load(Ordering::Relaxed) + size;
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.peak.fetch_max(bytes, Ordering::Relaxed);
+        if bytes >= FULL && !self.valve.is_shut() {
+            self.shut_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
+            self.valve.shut();
+        }
+    }
+
+    /// Takes the entry that has waited longest.
+    pub(super) fn pop(&self) -> Option<(usize, EntryBox)> {
+        // Mostly there is nothing, and the mutex belongs to the writers.
+        if self.bytes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let mut entries = self.entries();
+        let taken = entries.pop_front()?;
+        let bytes = self.bytes.load(Ordering::Relaxed) - taken.1.borrow().memory();
+        self.bytes.store(bytes, Ordering::Relaxed);
+        if bytes < FULL / 2 {
+            self.open();
+        }
+        Some(taken)
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        let mut entries = self.entries();
+        let forgotten = std::mem::take(&mut *entries);
+        self.bytes.store(0, Ordering::Relaxed);
+        self.open();
+        drop(entries);
+        drop(forgotten);
+    }
+
+    /// Since when writers wait, on the monotonic clock in microseconds.
+    pub(super) fn shut_since(&self) -> Option<i64> {
+        let since = self.shut_since.load(Ordering::Relaxed);
+        (since != OPEN).then_some(since)
+    }
+
+    /// The most bytes that it held.
+    pub(super) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    fn open(&self) {
+        if self.shut_since.swap(OPEN, Ordering::Relaxed) != OPEN {
+            self.valve.open();
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, VecDeque<(usize, EntryBox)>> {
+        self.entries.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base::time::Clock;
+    use keyspace::{EntryBox, NewText, WalkSink};
+
+    use super::{FULL, Intake, Queue};
+    use crate::valve::Valve;
+
+    #[test]
+    fn writers_wait_while_it_holds_too_much() {
+        let valve: &'static Valve = Box::leak(Box::default());
+        let queue = Arc::new(Queue::new(valve, Clock::system()));
+        let intake = Intake(Arc::clone(&queue));
+        let value = [b'x'; 60_000];
+        let entry = EntryBox::text(b"k", NewText::from_client(&value), None);
+        let mut count = 0;
+        while !valve.is_shut() {
+            intake.save(3, entry.borrow());
+            count += 1;
+        }
+        assert!((FULL / 65_536..=FULL / 60_000 + 1).contains(&count));
+        assert!(queue.shut_since().is_some() && queue.peak() >= FULL);
+        let mut taken = 0;
+        while valve.is_shut() {
+            let (database, entry) = queue.pop().expect("it is full");
+            assert_eq!((database, entry.borrow().key()), (3, &b"k"[..]));
+            taken += 1;
+        }
+        assert!((count / 2..=count / 2 + 2).contains(&taken), "{taken} of {count}");
+        assert!(queue.shut_since().is_none());
+        while !valve.is_shut() {
+            intake.save(3, entry.borrow());
+        }
+        queue.clear();
+        assert!(!valve.is_shut() && queue.pop().is_none());
+    }
+}

@@ -1,0 +1,73 @@
+//! A valve in front of commands that write: shut while what they leave behind has no room.
+//!
+//! Invariant: a session that found it shut is woken when it opens.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::task::Waker;
+
+/// Open until it is shut.
+#[derive(Default)]
+pub(crate) struct Valve {
+    is_shut: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Valve {
+    /// Whether who wants to pass has to wait: one load.
+    #[inline]
+    pub(crate) fn is_shut(&self) -> bool {
+        self.is_shut.load(Ordering::Relaxed)
+    }
+
+    /// Lets nobody pass from now on.
+    pub(crate) fn shut(&self) {
+        self.is_shut.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets everybody pass.
+    pub(crate) fn open(&self) {
+        if !self.is_shut() {
+            return;
+        }
+        let mut waiting = self.waiting();
+        self.is_shut.store(false, Ordering::Relaxed);
+        let woken = std::mem::take(&mut *waiting);
+        drop(waiting);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Queues a waker until the valve opens; `false` if it is open.
+    pub(crate) fn wait(&self, waker: &Waker) -> bool {
+        let mut waiting = self.waiting();
+        // It opens under this mutex only, so the waker cannot come too late.
+        if !self.is_shut() {
+            return false;
+        }
+        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+        true
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.waiting.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::Valve;
+
+    #[test]
+    fn who_comes_while_it_is_shut_waits_and_who_comes_later_passes() {
+        let valve = Valve::default();
+        assert!(!valve.wait(Waker::noop()), "it is open at first");
+        valve.shut();
+        assert!(valve.is_shut() && valve.wait(Waker::noop()));
+        valve.open();
+        assert!(!valve.is_shut() && !valve.wait(Waker::noop()));
+    }
+}
