@@ -519,3 +519,46 @@ fn the_pace_is_kept_and_writers_wait_for_a_slow_disk_while_readers_do_not() {
     assert!((16 << 20..24 << 20).contains(&copies), "{copies} bytes of copies at most");
     play(&server, "> DBSIZE\n(integer) 3000");
 }
+
+#[test]
+fn what_is_reloaded_is_what_was_there() {
+    let server = filled(&[], "500", "filler", "100");
+    let mut client = server.client();
+    for line in [
+        "SET int 12345",
+        "APPEND raw partly",
+        "RPUSH list a b 3",
+        "SADD ints 1 2 3",
+        "SADD set a b c",
+        "HSET hash f v g w",
+        "HPEXPIREAT hash 60000000000000 FIELDS 1 f",
+        "ZADD zset 1 a 2.5 b",
+        "XADD stream 1-1 f v",
+        "XGROUP CREATE stream group 0",
+        "ARSET array 7 x",
+        "SET timed v PXAT 99999999999999",
+        "SWAPDB 0 3",
+        "SET elsewhere v",
+    ] {
+        let reply = render(&client.call(&line.split(' ').collect::<Vec<_>>()));
+        assert!(!reply.starts_with("(error)"), "{line}: {reply}");
+    }
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
+    client.call(&["FUNCTION", "LOAD", code]);
+    let before = text(&client.call(&["DEBUG", "DIGEST"]));
+    check(&mut client, "> DEBUG RELOAD\nOK");
+    assert_eq!(text(&client.call(&["DEBUG", "DIGEST"])), before);
+    check(&mut client, "> FCALL f 0\n(integer) 7\n> DBSIZE\n(integer) 1");
+    assert_eq!(number(&mut client, "rdb_changes_since_last_save"), 0);
+    check(&mut client, "> SET elsewhere changed\nOK\n> DEBUG RELOAD NOSAVE\nOK");
+    assert_eq!(text(&client.call(&["DEBUG", "DIGEST"])), before, "as it was saved");
+    check(&mut client, "> FLUSHALL\nOK\n> FUNCTION FLUSH\nOK\n> DEBUG RELOAD NOSAVE NOFLUSH\nOK");
+    assert_eq!(text(&client.call(&["DEBUG", "DIGEST"])), before);
+    let unknown = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.";
+    check(&mut client, &format!("> DEBUG RELOAD NO\n(error) {unknown}"));
+    // A start reads the same file.
+    let mut server = server;
+    server.kill();
+    server.restart();
+    assert_eq!(text(&server.client().call(&["DEBUG", "DIGEST"])), before);
+}

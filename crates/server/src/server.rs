@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use base::time::UnixMillis;
 use keyspace::{Keyspace, Refusal};
-use persist::storage::{Disk, Storage};
+use persist::storage::Storage;
 use proto::{Limits, ProtocolError, Reply};
 
 use crate::ailments::Ailments;
@@ -104,6 +104,7 @@ impl Server {
         table: CommandTable,
         log: Log,
         keyspace: &'static Keyspace,
+        storage: Box<dyn Storage>,
     ) -> Self {
         let cores = Arc::new(Cores::of_process());
         let stats = Stats::new(table.len());
@@ -120,7 +121,7 @@ impl Server {
             stats,
             pause: Pause::default(),
             journal: Journal::new(),
-            storage: Box::new(Disk),
+            storage,
             snapshots: Snapshots::default(),
             saves: Saves::new(started / 1000),
             ailments: Ailments::default(),

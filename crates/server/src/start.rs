@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use keyspace::{Garbage, Keyspace, Options};
+use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
@@ -129,7 +130,7 @@ fn prepare(
     limits::choose_pages(&startup.config);
     limits::fit_max_clients(&startup.config, &log).map_err(|line| told(&log, line))?;
     let table = command_table(&startup).map_err(|line| told(&log, line))?;
-    let server = make_server(startup.config, table, log);
+    let server = make_server(startup.config, table, log, Box::new(Disk));
     panics::watch(server);
     effects::apply_settings(server);
     let fail = |line| told(&server.log, line);
@@ -151,16 +152,28 @@ fn command_table(startup: &Startup) -> Result<CommandTable, String> {
 /// A server with defaults and without workers or listeners.
 #[cfg(test)]
 pub(crate) fn test_server() -> &'static Server {
+    test_server_on(Box::new(Disk))
+}
+
+/// The same with a disk of its own.
+#[cfg(test)]
+pub(crate) fn test_server_on(storage: Box<dyn Storage>) -> &'static Server {
     let config = Config::new();
     let log = Log::open(&config, false).expect("the default log is standard output");
     let table = CommandTable::new(&[]).expect("nothing is renamed");
-    make_server(config, table, log)
+    make_server(config, table, log, storage)
 }
 
-fn make_server(config: Config, table: CommandTable, log: Log) -> &'static Server {
+fn make_server(
+    config: Config,
+    table: CommandTable,
+    log: Log,
+    storage: Box<dyn Storage>,
+) -> &'static Server {
     let databases = config.get(DATABASES) as usize;
     let keyspace = Keyspace::leak(Options { databases, ..Options::new() });
-    let server: &'static Server = Box::leak(Box::new(Server::new(config, table, log, keyspace)));
+    let server = Server::new(config, table, log, keyspace, storage);
+    let server: &'static Server = Box::leak(Box::new(server));
     let heavy = server.heavy.clone();
     keyspace.set_reclaimer(move |garbage: Garbage| heavy.spawn(move |_| drop(garbage)));
     server

@@ -12,6 +12,8 @@
 mod encode;
 mod pace;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,6 +9,7 @@ mod digest;
 mod inspect;
 mod populate;
 mod protocol;
+mod reload;
 mod switches;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least};
@@ -65,6 +66,7 @@ const WORDS: &[Word] = &[
     word("DIGEST", (2, 2), digest::of_everything),
     word("DIGEST-VALUE", (2, ANY), digest::of_values),
     word("PROTOCOL", (3, 3), protocol::protocol),
+    word("RELOAD", (2, ANY), reload::reload),
     word("ERROR", (3, 3), switches::error),
     word("LOG", (3, 3), switches::log),
     word("SET-ACTIVE-EXPIRE", (3, 3), switches::set_active_expire),
@@ -125,6 +127,10 @@ const HELP_LINES: &[&str] = &[
     "    Return hash table statistics of the specified Redis database.",
     "HTSTATS-KEY <key> [full]",
     "    Like HTSTATS but for the hash table stored at <key>'s value.",
+    "RELOAD [option ...]",
+    "    Save the RDB on disk and reload it back to memory. Valid <option> values:",
+    "    * NOFLUSH: do not empty the database before loading the RDB file.",
+    "    * NOSAVE: do not save first, but load the file that is there.",
     "REPLICATE <string>",
     "    Replicates the provided string to replicas, allowing data divergence.",
     "OBJECT <key>",

@@ -1,0 +1,93 @@
+//! DEBUG RELOAD: the data set as it comes back from its file.
+//!
+//! Invariant: nothing changes between what is saved and what is emptied; while the file is loaded,
+//! commands that need data are refused.
+
+use commands::arguments::is;
+use keyspace::{Acquisition, Refusal, Tx, TxOptions};
+use persist::storage::How;
+use proto::{Args, Reply};
+
+use crate::control::{Context, Next};
+use crate::heavy;
+use crate::loading::snapshot;
+use crate::log::{log_notice, log_warning};
+use crate::reception::plain;
+use crate::saves;
+use crate::scripts::LibrariesState;
+use crate::server::Server;
+
+const UNKNOWN: Refusal =
+    Refusal::error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+const NO_MERGE: Refusal = Refusal::error("ERR DEBUG RELOAD MERGE is not supported");
+const NOT_SAVED: Refusal = Refusal::error("ERR");
+const NOT_LOADED: Refusal =
+    Refusal::error("ERR Error trying to load the RDB dump, check server logs.");
+
+pub(super) fn reload(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (mut saves, mut empties) = (true, true);
+    for word in args.iter().skip(2) {
+        match word {
+            _ if is(word, "NOSAVE") => saves = false,
+            _ if is(word, "NOFLUSH") => empties = false,
+            _ if is(word, "MERGE") => return Err(NO_MERGE),
+            _ => return Err(UNKNOWN),
+        }
+    }
+    let server = context.server;
+    Ok(Next::visit(move |lane, _, reply| {
+        let mut world = if saves {
+            server.saves.hold_world(server).map_err(|_| NOT_SAVED)?
+        } else {
+            Acquisition::of_world(server.keyspace)
+        };
+        heavy::wait_for(&mut world);
+        // Who comes from here on is refused; the world is given back to those who load.
+        server.loading.begin(server, 0);
+        if empties {
+            empty(server, world, lane)?;
+        } else {
+            drop(world);
+        }
+        let result = load(server);
+        server.loading.end();
+        result?;
+        log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
+        reply.ok();
+        Ok(())
+    }))
+}
+
+/// Forgets all data, and tells nobody but those who watch them.
+fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(), Refusal> {
+    let now = server.keyspace.clock().now_ms();
+    let mut tx = Tx::begin(world, TxOptions { heavy: true, ..TxOptions::internal(lane, now) });
+    tx.flush_all()?;
+    tx.break_watches();
+    server.scripts.libraries.change(|state| {
+        *state = LibrariesState::default();
+        Ok(())
+    })
+}
+
+fn load(server: &'static Server) -> Result<(), Refusal> {
+    let path = saves::file(server);
+    let mut file = server.storage.open(&path, How::Read).map_err(|error| {
+        log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
+        NOT_LOADED
+    })?;
+    match snapshot::load(server, &mut *file) {
+        Ok(_) => {
+            server.saves.note_loaded(server);
+            Ok(())
+        }
+        Err(error) => {
+            log_warning!(server.log, "Fatal error loading the DB, {error}");
+            Err(NOT_LOADED)
+        }
+    }
+}
