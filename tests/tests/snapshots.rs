@@ -185,6 +185,14 @@ fn writes_are_refused_while_saves_fail_and_taken_when_they_no_longer_do() {
             &mut client,
             &format!("> EXEC\n{aborted}\n> GET k\n\"1\"\n> PUBLISH c m\n(integer) 0"),
         );
+        let writes = "return redis.call('set', KEYS[1], 1)";
+        let reply = render(&client.call(&["EVAL", writes, "1", "k"])).replace("Valkey", "Redis");
+        assert!(reply.starts_with(MISCONF) && reply.contains(" script: "), "{reply}");
+        refused(&mut client, &["EVAL", "return redis.pcall('set', KEYS[1], 1)", "1", "k"]);
+        refused(&mut client, &["EVAL", "#!lua\nreturn redis.call('get', KEYS[1])", "1", "k"]);
+        for reads in ["return redis.call('get', KEYS[1])", "return redis.call('ping') and '1'"] {
+            assert_eq!(render(&client.call(&["EVAL", reads, "1", "k"])), "\"1\"");
+        }
         check(&mut client, "> SAVE\n(error) ERR");
         check(&mut client, "> SHUTDOWN\n(error) ERR Errors trying to SHUTDOWN. Check logs.");
         check(&mut client, "> SHUTDOWN SAVE\n(error) ERR Errors trying to SHUTDOWN. Check logs.");

@@ -34,6 +34,13 @@ impl Ailments {
         }
     }
 
+    /// As `refuse`, for a command of a script or for one that writes whatever it says: there PING
+    /// does not tell.
+    #[inline]
+    pub(crate) fn refuse_write(&self, server: &Server, flags: Flags) -> Option<Refusal> {
+        self.refuse(server, flags, "")
+    }
+
     /// Why a command may not run, if it may not. `name` is that of the command: as in Redis, PING
     /// tells too.
     #[inline]

@@ -166,7 +166,10 @@ impl Caller<'_> {
         if self.is_read_only && writes {
             return Err(READ_ONLY);
         }
-        Ok(entry)
+        match self.server.ailments.refuse_write(self.server, flags) {
+            Some(refusal) => Err(refusal),
+            None => Ok(entry),
+        }
     }
 
     fn execute(

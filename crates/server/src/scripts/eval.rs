@@ -126,6 +126,13 @@ pub(super) fn prepare(
     if asks_to_read && !flags.no_writes && !flags.is_compatible {
         return Err(NOT_READ_ONLY);
     }
+    // Who says what the script does is told at once; the others are when they write.
+    if !flags.no_writes
+        && !flags.is_compatible
+        && let Some(refusal) = asked.server.ailments.refuse_write(asked.server, Flags::WRITE)
+    {
+        return Err(refusal);
+    }
     Ok(Box::new(Call {
         server: asked.server,
         code,
