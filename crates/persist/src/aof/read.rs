@@ -225,25 +225,28 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the batch that begins here is as its check line says. One that was cut off by the
-    /// end of the file, or by another batch that was written where it was cut, is as sound as it
-    /// can be read.
+    /// Whether the batch that begins here is as its check line says. One that was cut off, by the
+    /// end of the file or by what was written where it was cut, is as sound as it can be read.
     fn verify(&self, check: Check, is_last: bool) -> Result<(), Halt> {
-        let here = self.bytes.len() as u64 - self.at as u64;
-        if check.len > here {
-            return if is_last { Ok(()) } else { Err(Halt::More(check.len - here)) };
-        }
-        let batch = &self.bytes[self.at..][..check.len as usize];
+        let here = &self.bytes[self.at..];
+        let Some((batch, after)) =
+            usize::try_from(check.len).ok().and_then(|len| here.split_at_checked(len))
+        else {
+            let missing = check.len - here.len() as u64;
+            return if is_last { Ok(()) } else { Err(Halt::More(missing)) };
+        };
         if check.admits(batch) {
             return Ok(());
         }
-        let mut inside = Cursor { bytes: batch, at: 0 };
-        loop {
-            match inside.item() {
-                Ok(Item::Check(_)) => return Ok(()),
-                Ok(_) => {}
-                Err(_) => return Err(Halt::Malformed("the batch is not as its check line says")),
-            }
+        if after.is_empty() && !is_last {
+            return Err(Halt::More(1));
+        }
+        // Another of our batches begins within, or this one does not end where it should.
+        let is_torn = holds_check(batch) || !matches!(after.first(), None | Some(b'#'));
+        if is_torn {
+            Ok(())
+        } else {
+            Err(Halt::Malformed("the batch is not as its check line says"))
         }
     }
 
@@ -290,5 +293,17 @@ impl<'a> Cursor<'a> {
         let taken = &rest[..count_here.ok_or_else(missing)?];
         self.at += taken.len();
         Ok(taken)
+    }
+}
+
+/// Whether a check line stands among whole items.
+fn holds_check(bytes: &[u8]) -> bool {
+    let mut cursor = Cursor { bytes, at: 0 };
+    loop {
+        match cursor.item() {
+            Ok(Item::Check(_)) => return true,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
     }
 }

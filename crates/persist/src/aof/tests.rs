@@ -130,9 +130,12 @@ fn what_is_appended_to_a_torn_batch_is_read() {
     let (_, ends, _) = read(&bytes);
     let more = command(&["SET", "later", "1"]);
     for end in ends {
-        let appended = [&bytes[..end as usize], &check_line(&more), &more].concat();
-        let found = units(&appended);
-        assert_eq!(found.last().unwrap().0, unit(&[&["SET", "later", "1"]]));
+        // We write a check line, others do not.
+        for check in [check_line(&more), Vec::new()] {
+            let appended = [&bytes[..end as usize], &check, &more, &check, &more].concat();
+            let found = units(&appended);
+            assert_eq!(found.last().unwrap().0, unit(&[&["SET", "later", "1"]]));
+        }
     }
 }
 
@@ -161,7 +164,7 @@ fn what_is_no_journal_is_refused_with_the_place() {
         (b"*1\r\n:1\r\n", "a length is expected"),
         (b"*1\r\n$1\r\nab\r\n", "an argument does not end in CR LF"),
         (b"*1\r\n$4\r\nEXEC\r\n", "EXEC without MULTI"),
-        (b"#CHECK:2:0000000000000000\r\n*1\r\n", "the batch is not as its check line says"),
+        (b"#CHECK:4:0000000000000000\r\n*1\r\n", "the batch is not as its check line says"),
     ] {
         let bytes = [&good, bytes].concat();
         let (found, _, error) = read(&bytes);

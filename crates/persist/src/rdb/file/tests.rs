@@ -4,6 +4,8 @@ use std::path::Path;
 
 use base::crc::crc64;
 use keyspace::{AccessClock, ContainerSettings, EntryBox, NewText, Settings};
+use proptest::prelude::{any, prop};
+use proptest::{prop_assert, proptest};
 
 use super::{
     Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Options, RawEntry, Rules, Sink,
@@ -173,6 +175,9 @@ fn the_version_is_the_lowest_that_will_do() {
     assert_eq!(read(&bytes).unwrap().entries.len(), 4);
     let error = written(Options { version: 11, ..options() }, fill).unwrap_err();
     assert_eq!(error.to_string(), "data that need RDB version 12 were to be written as 11");
+    // Valkey has another form for such a hash.
+    let error = written(Options { version: 80, ..options() }, fill).unwrap_err();
+    assert_eq!(error.to_string(), "data that need RDB version 12 were to be written as 80");
     for (version, head) in [(11, b"REDIS0011"), (80, b"VALKEY080")] {
         let (bytes, _) = written(Options { version, ..options() }, small).unwrap();
         assert_eq!(&bytes[..9], head);
@@ -319,6 +324,50 @@ fn no_byte_can_change_and_none_be_missing() {
             let mut flipped = bytes.clone();
             flipped[place] ^= 1 << bit;
             assert!(read(&flipped).is_err(), "bit {bit} of byte {place}");
+        }
+    }
+}
+
+/// A file with every type of value.
+fn wide() -> Vec<u8> {
+    let limits = Limits::from(&ContainerSettings::default());
+    let payloads = PAYLOADS.iter().map(|(.., hex)| from_hex(hex));
+    let entries = payloads.enumerate().map(|(index, payload)| {
+        restore(&payload, index.to_string().as_bytes(), None, &limits).unwrap()
+    });
+    let entries: Vec<EntryBox> = entries.collect();
+    let fill = |chunk: &mut ChunkWriter| {
+        let mut chunks = small(chunk);
+        chunk.select(1);
+        entries.iter().for_each(|entry| chunk.entry(entry.borrow()));
+        chunks.push(chunk.finish());
+        chunks
+    };
+    written(options(), fill).unwrap().0
+}
+
+proptest! {
+    #[test]
+    fn what_is_sealed_again_is_read_or_refused_at_a_place(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let mut bytes = wide();
+        bytes.truncate(bytes.len() - 9);
+        if is_cut {
+            bytes.truncate(9 + cut.index(bytes.len() - 9));
+        }
+        for (place, byte) in changes {
+            let place = 9 + place.index(bytes.len() - 8);
+            if let Some(changed) = bytes.get_mut(place) {
+                *changed = byte;
+            }
+        }
+        bytes.push(0xff);
+        bytes.extend_from_slice(&crc64(0, &bytes).to_le_bytes());
+        if let Err(error) = read(&bytes) {
+            prop_assert!(error.offset <= bytes.len() as u64, "{error}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::{OLDEST, opcode};
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
-use crate::rdb::{VALKEY, Writer};
+use crate::rdb::{REDIS_7_2, VALKEY, Writer};
 use crate::storage::{File, write_all};
 
 /// Bytes after which a file that is synced as it grows is synced, so that the end is not one long
@@ -176,14 +176,15 @@ impl FileWriter {
 
     /// Adds a chunk.
     pub fn push(&mut self, chunk: &Chunk) -> io::Result<()> {
-        if chunk.version > self.version {
-            if self.options.version != 0 {
-                let (needed, asked) = (chunk.version, self.options.version);
+        match self.options.version {
+            0 => self.version = self.version.max(chunk.version),
+            asked if chunk.version > redis_version(asked) => {
+                let needed = chunk.version;
                 let text =
                     format!("data that need RDB version {needed} were to be written as {asked}");
                 return Err(io::Error::new(io::ErrorKind::Unsupported, text));
             }
-            self.version = chunk.version;
+            _ => {}
         }
         self.write(&chunk.bytes, chunk.sum)
     }
@@ -226,6 +227,12 @@ impl FileWriter {
         }
         Ok(())
     }
+}
+
+/// The version of Redis whose values who reads this version can read: those of Valkey parted with
+/// it at 7.2.
+fn redis_version(version: u16) -> u16 {
+    if VALKEY.contains(&version) { REDIS_7_2 } else { version }
 }
 
 /// What a file of this version begins with.
