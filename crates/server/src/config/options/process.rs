@@ -80,14 +80,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::SHUTDOWN,
         default: "default",
         doc: "How an interrupt shuts the server down.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "shutdown-on-sigterm",
         kind: special::SHUTDOWN,
         default: "default",
         doc: "How a SIGTERM shuts the server down.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "ignore-warnings",
