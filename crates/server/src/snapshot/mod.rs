@@ -191,7 +191,6 @@ impl Snapshot {
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
             server.cores.release();
-            heavy::give_way();
             let result = catch_unwind(AssertUnwindSafe(|| own.run(target, false)));
             let result = result.unwrap_or_else(|_| Err(BUG.to_owned()));
             done(result.map(|(finished, _)| finished));
@@ -327,6 +326,8 @@ impl Snapshot {
         let writer = FileWriter::begin(file, &notes, self.options());
         let mut writer = writer.map_err(|error| write_error(&error))?;
         let AtCut { walk, libraries, sizes, world } = self.cut(at_cut, holds_world)?;
+        // Not before: while the world stood still, everybody waited for this thread.
+        heavy::give_way();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(|error| write_error(&error))?;
