@@ -5,6 +5,7 @@
 mod classic;
 mod contender;
 mod cores;
+mod exchange;
 mod figure;
 mod generator;
 mod goal;

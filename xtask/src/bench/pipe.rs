@@ -76,7 +76,8 @@ fn read_line(reader: &mut impl BufRead, words: &[&str]) -> Result<String, String
     Ok(line.trim_end().to_owned())
 }
 
-fn encode(words: &[&str]) -> Vec<u8> {
+/// A command as clients send it.
+pub(super) fn encode(words: &[&str]) -> Vec<u8> {
     let mut request = format!("*{}\r\n", words.len());
     for word in words {
         request += &format!("${}\r\n{word}\r\n", word.len());

@@ -66,14 +66,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
 
 impl Program for Exec {
     fn needs(&self, _: Args<'_>) -> Needs {
-        let mut needs = Needs::default();
-        needs.partitions.reserve(self.queue.len());
-        for Queued { entry, args, location } in self.queue.iter_from(0) {
-            match location {
-                Some(location) => needs.partitions.push(location.partition),
-                None => needs.add(self.server, entry, args),
-            }
-        }
+        let mut needs = self.queue.needs(self.server);
         let keyspace = self.server.keyspace;
         let watched = self.watching.iter().flat_map(|watching| &watching.keys);
         needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition));
@@ -94,7 +87,7 @@ impl Program for Exec {
                 Reply::new(out, self.resp).null_array();
                 return Ok(());
             }
-            if unit.hurries() && self.may_move() && self.queue.len() > WORKER_QUEUE {
+            if self.queue.len() > WORKER_QUEUE && unit.hurries() && self.may_move() {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;

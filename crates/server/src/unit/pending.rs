@@ -10,6 +10,7 @@ use commands::Flags;
 use keyspace::{Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
+use super::Needs;
 use crate::clients::LiveFigures;
 use crate::heavy::Admission;
 use crate::server::Server;
@@ -73,6 +74,20 @@ impl Queue {
         let Slot { entry, buffer, positions, location } = self.commands.get(index)?;
         let args = self.arguments[*buffer].as_args().slice(positions.clone());
         Some(Queued { entry, args, location: *location })
+    }
+
+    /// What all commands lock.
+    pub(super) fn needs(&self, server: &Server) -> Needs {
+        let mut needs = Needs::default();
+        needs.partitions.reserve(self.commands.len());
+        for (index, slot) in self.commands.iter().enumerate() {
+            if let Some(location) = slot.location {
+                needs.partitions.push(location.partition);
+            } else if let Some(Queued { entry, args, .. }) = self.get(index) {
+                needs.add(server, entry, args);
+            }
+        }
+        needs
     }
 
     /// The commands from one on.

@@ -10,6 +10,7 @@ mod loads;
 mod memory;
 mod prefetch;
 mod processes;
+mod programs;
 mod sorted_set;
 mod stalls;
 mod threads;
@@ -110,6 +111,24 @@ pub(super) static ALL: &[Section] = &[
         title: "Memory of elements",
         is_summed_up: true,
         measure: elements::measure,
+    },
+    Section {
+        name: "scripts",
+        title: "A script of one GET",
+        is_summed_up: false,
+        measure: programs::scripts,
+    },
+    Section {
+        name: "transactions",
+        title: "Transactions of ten SETs",
+        is_summed_up: true,
+        measure: programs::transactions,
+    },
+    Section {
+        name: "messages",
+        title: "Messages to a hundred subscribers",
+        is_summed_up: true,
+        measure: programs::messages,
     },
     Section {
         name: "stalls",

@@ -1,0 +1,107 @@
+//! Load of requests that are bytes, by a thread of this process on cores of its own. Invariant: all
+//! replies are read, and are as long as they must be; what comes too late is an error.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use super::pipe;
+use crate::shell;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Keeps this thread, and those that it starts, on these cores.
+pub(super) fn stay_on(cores: &str) -> Result<(), String> {
+    let own = std::process::id().to_string();
+    shell::output(&mut shell::command("taskset", &["-cp", cores, &own])).map(drop)
+}
+
+/// Connections that send the same again and again.
+pub(super) struct Exchange {
+    streams: Vec<TcpStream>,
+    request: Vec<u8>,
+    reply: Vec<u8>,
+}
+
+impl Exchange {
+    /// Requests that are answered by so many bytes together.
+    pub(super) fn new(
+        port: u16,
+        connections: usize,
+        request: Vec<u8>,
+        reply: usize,
+    ) -> Result<Self, String> {
+        let streams: Result<_, _> = (0..connections).map(|_| pipe::connect(port)).collect();
+        Ok(Self { streams: streams?, request, reply: vec![0; reply] })
+    }
+
+    /// Sends them so many times on each connection.
+    pub(super) fn run(&mut self, times: u64) -> Result<(), String> {
+        for _ in 0..times {
+            for stream in &mut self.streams {
+                stream.write_all(&self.request).map_err(|error| error.to_string())?;
+            }
+            for stream in &mut self.streams {
+                stream.read_exact(&mut self.reply).map_err(|error| error.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last reply.
+    pub(super) fn reply(&self) -> &[u8] {
+        &self.reply
+    }
+}
+
+/// Connections that are told what others send.
+pub(super) struct Audience {
+    streams: Vec<TcpStream>,
+}
+
+impl Audience {
+    /// So many subscribers of a channel.
+    pub(super) fn of(port: u16, channel: &str, count: usize) -> Result<Self, String> {
+        let request = pipe::encode(&["SUBSCRIBE", channel]);
+        let reply = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
+        let exchange = Exchange::new(port, count, request, reply.len());
+        let mut exchange = exchange?;
+        exchange.run(1)?;
+        let streams = exchange.streams;
+        for stream in &streams {
+            stream.set_nonblocking(true).map_err(|error| error.to_string())?;
+        }
+        Ok(Self { streams })
+    }
+
+    /// Reads until each has got so many bytes.
+    pub(super) fn hear(&mut self, bytes: usize) -> Result<(), String> {
+        /// A look that found nothing is followed by a rest: the next one finds more at once.
+        const REST: Duration = Duration::from_micros(200);
+        let mut missing = vec![bytes; self.streams.len()];
+        let mut buffer = vec![0; 64 << 10];
+        let deadline = Instant::now() + PATIENCE;
+        while missing.iter().any(|count| *count > 0) {
+            let mut heard = 0;
+            for (stream, count) in self.streams.iter_mut().zip(&mut missing) {
+                match stream.read(&mut buffer) {
+                    Ok(0) => return Err("a subscriber was cut".to_owned()),
+                    Ok(length) => {
+                        heard += length;
+                        *count = count.checked_sub(length).ok_or("more came than was sent")?;
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            if heard == 0 {
+                if Instant::now() > deadline {
+                    return Err(format!("messages do not come: {missing:?}"));
+                }
+                sleep(REST);
+            }
+        }
+        Ok(())
+    }
+}

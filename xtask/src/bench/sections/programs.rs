@@ -1,0 +1,199 @@
+//! What makes a store programmable: scripts, transactions, messages.
+
+use super::super::classic::Classic;
+use super::super::contender::{REDIS_70, Running, Workers};
+use super::super::exchange::{Audience, Exchange, stay_on};
+use super::super::figure::{Figure, Table};
+use super::super::goal::{Bound, Goal};
+use super::super::pipe;
+use super::{Bench, Finding};
+
+const UNIT: &str = "server CPU us";
+const SCRIPT: &str = "return redis.call('GET', KEYS[1])";
+const KEYS: u64 = 100_000;
+
+/// A script of one GET, beside peers, and on two workers beside one.
+pub(super) fn scripts(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
+    let servers = bench.start_all()?;
+    let classic = Classic::on(bench.cores.generator())?;
+    let requests = bench.plan.scaled(400_000);
+    let words: Result<Vec<String>, String> = servers.iter().map(prepare).collect();
+    let words = words?;
+    let mut figure = Figure::new("EVALSHA of one GET, pipelined by 16", UNIT, servers.len());
+    bench.rounds(servers.len(), |_, index| {
+        let cost = classic.cost(&servers[index], requests, &words[index])?;
+        figure.values[index].push(cost);
+        Ok(())
+    })?;
+    finding.remember(&classic.command(requests, &words[0]));
+    drop(servers);
+    let table = Table { names: bench.names(), figures: vec![figure] };
+    let what = "server CPU per EVALSHA of one GET, times the best peer";
+    let best = table.best(&table.figures[0]);
+    finding.goals.push(Goal::new(what, Bound::AtMost(0.5), best));
+    finding.tables.push(table);
+    let two = two_workers(bench, requests)?;
+    // What a request costs more is what two threads do less than twice as much.
+    let gain = two.ratio(&two.figures[0].name, &two.names[1]).map(|ratio| 2.0 / ratio);
+    let what = "two threads against one, EVALSHA on disjoint keys, by CPU time";
+    finding.goals.push(Goal::new(what, Bound::AtLeast(1.7), gain));
+    finding.tables.push(two);
+    finding.method = format!(
+        "`{SCRIPT}`, {KEYS} uniform keys with values of 16 bytes, 50 connections. The second table \
+         is ours alone, with its workers and the generator on the same cores: what two workers \
+         hinder each other is what a request costs more than with one."
+    );
+    Ok(())
+}
+
+/// Fills a server and gives it the script; the generator's words.
+fn prepare(server: &Running) -> Result<String, String> {
+    let set = |key: u64| ["SET", &format!("key:{key:012}"), "0123456789abcdef"].map(str::to_owned);
+    pipe::feed(server.port, (0..KEYS).map(|key| set(key).to_vec()))?;
+    let digest = pipe::text(server.port, &["SCRIPT", "LOAD", SCRIPT])?;
+    Ok(format!("-r {KEYS} evalsha {digest} 1 key:__rand_int__"))
+}
+
+fn two_workers(bench: &Bench<'_>, requests: u64) -> Result<Table, String> {
+    let cores = bench.cores.servers();
+    let two = cores[..cores.len().min(2)].join(",");
+    let classic = Classic::on(bench.cores.generators())?;
+    let start = |workers| bench.ours().start(&two, Workers::Exactly(workers), &[]);
+    let servers = [start(2)?, start(1)?];
+    let words = [prepare(&servers[0])?, prepare(&servers[1])?];
+    let mut figure = Figure::new("EVALSHA on disjoint keys, pipelined by 16", UNIT, 2);
+    bench.rounds(2, |_, index| {
+        let cost = classic.cost(&servers[index], requests, &words[index])?;
+        figure.values[index].push(cost);
+        Ok(())
+    })?;
+    let names = ["two workers", "one worker"].map(str::to_owned).to_vec();
+    Ok(Table { names, figures: vec![figure] })
+}
+
+/// Transactions of ten SETs, sent as one, and several behind each other.
+pub(super) fn transactions(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
+    const CONNECTIONS: usize = 10;
+    const PIPELINES: [(&str, usize); 2] =
+        [("MULTI, 10 SETs, EXEC", 1), ("MULTI, 10 SETs, EXEC, pipelined by 8", 8)];
+    let servers = bench.start_all()?;
+    stay_on(&bench.cores.generator())?;
+    let mut figures = PIPELINES.map(|(name, _)| Figure::new(name, UNIT, servers.len())).to_vec();
+    bench.rounds(servers.len(), |_, index| {
+        for ((_, pipeline), figure) in PIPELINES.iter().zip(&mut figures) {
+            let (request, reply) = transaction();
+            let (request, length) = (request.repeat(*pipeline), reply.len() * pipeline);
+            let server = &servers[index];
+            let mut exchange = Exchange::new(server.port, CONNECTIONS, request, length)?;
+            exchange.run(1)?;
+            if exchange.reply() != reply.repeat(*pipeline).as_bytes() {
+                let said = String::from_utf8_lossy(exchange.reply()).into_owned();
+                return Err(format!("a transaction is answered by {said}"));
+            }
+            let times = bench.plan.scaled(3000) / *pipeline as u64 + 1;
+            let watch = server.watch();
+            exchange.run(times)?;
+            let used = server.used(&watch)?;
+            let count = times as f64 * (CONNECTIONS * pipeline) as f64;
+            figure.values[index].push((used.user + used.system).as_secs_f64() * 1e6 / count);
+        }
+        Ok(())
+    })?;
+    stay_on(&bench.cores.all())?;
+    let table = Table { names: bench.names(), figures };
+    finding.goals = table
+        .figures
+        .iter()
+        .map(|figure| {
+            let what = format!("server CPU per {}, times the best peer", figure.name);
+            Goal::new(what, Bound::AtMost(0.6), table.best(figure))
+        })
+        .collect();
+    finding.tables.push(table);
+    finding.method = format!(
+        "Keys of 14 bytes, values of 16, {CONNECTIONS} connections; CPU time of the server per \
+         transaction. Each is sent in one piece, or as many together as it says."
+    );
+    Ok(())
+}
+
+/// A transaction and its reply.
+fn transaction() -> (Vec<u8>, String) {
+    const SETS: usize = 10;
+    let mut request = pipe::encode(&["MULTI"]);
+    for number in 0..SETS {
+        let key = format!("key:{number:010}");
+        request.extend(pipe::encode(&["SET", &key, "0123456789abcdef"]));
+    }
+    request.extend(pipe::encode(&["EXEC"]));
+    let reply =
+        format!("+OK\r\n{}*{SETS}\r\n{}", "+QUEUED\r\n".repeat(SETS), "+OK\r\n".repeat(SETS));
+    (request, reply)
+}
+
+/// Messages to a hundred subscribers.
+pub(super) fn messages(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
+    const SUBSCRIBERS: usize = 100;
+    const PIPELINES: [(&str, usize); 3] = [
+        ("message to 100 subscribers", 1),
+        ("message to 100 subscribers, pipelined by 16", 16),
+        ("message to 100 subscribers, pipelined by 100", 100),
+    ];
+    let servers = bench.start_all()?;
+    stay_on(&bench.cores.generator())?;
+    let mut figures = PIPELINES.map(|(name, _)| Figure::new(name, UNIT, servers.len())).to_vec();
+    let text = "x".repeat(64);
+    let delivered = format!("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$64\r\n{text}\r\n").len();
+    let request = pipe::encode(&["PUBLISH", "news", &text]);
+    let reply = format!(":{SUBSCRIBERS}\r\n").len();
+    bench.rounds(servers.len(), |_, index| {
+        let server = &servers[index];
+        for ((_, pipeline), figure) in PIPELINES.iter().zip(&mut figures) {
+            let mut audience = Audience::of(server.port, "news", SUBSCRIBERS)?;
+            let (sent, length) = (request.repeat(*pipeline), reply * pipeline);
+            let mut publisher = Exchange::new(server.port, 1, sent, length)?;
+            let times = bench.plan.scaled(4000) / *pipeline as u64 + 1;
+            let messages = times as usize * pipeline;
+            let watch = server.watch();
+            std::thread::scope(|scope| {
+                let hearing = scope.spawn(|| audience.hear(messages * delivered));
+                publisher.run(times)?;
+                hearing.join().expect("it returns its errors")
+            })?;
+            let used = server.used(&watch)?;
+            let count = (messages * SUBSCRIBERS) as f64;
+            figure.values[index].push((used.user + used.system).as_secs_f64() * 1e6 / count);
+        }
+        Ok(())
+    })?;
+    stay_on(&bench.cores.all())?;
+    let table = Table { names: bench.names(), figures };
+    finding.goals = table
+        .figures
+        .iter()
+        .map(|figure| {
+            let what = format!("{}: messages per CPU second, times Redis 7.0", figure.name);
+            let rate = table.ratio(&figure.name, REDIS_70).map(f64::recip);
+            Goal::new(what, Bound::AtLeast(1.5), rate)
+        })
+        .collect();
+    finding.tables.push(table);
+    finding.method = format!(
+        "One publisher, {SUBSCRIBERS} subscribers of one channel, messages of 64 bytes; CPU time \
+         of the server per message delivered."
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::transaction;
+
+    #[test]
+    fn a_transaction_is_answered_command_by_command() {
+        let (request, reply) = transaction();
+        let request = String::from_utf8(request).expect("all of it is text");
+        assert_eq!(request.matches("SET").count(), 10);
+        assert_eq!(reply.lines().count(), 1 + 10 + 1 + 10);
+    }
+}
