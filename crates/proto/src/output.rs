@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::SharedBytes;
@@ -204,6 +205,23 @@ impl Output {
         self.pinned -= pinned;
         let (plain, origin) = (self.plain.split_off(index), mark.at);
         Output { plain, origin, pins, pinned, stream: self.stream.take(), ..Output::default() }
+    }
+
+    /// Puts `bytes` in the place of what lies between positions as `appended` counts them, which
+    /// rise and of which nothing is sent. For when something went wrong: pinned bytes are copied.
+    pub fn replace(&mut self, places: impl Iterator<Item = Range<u64>>, bytes: &[u8]) {
+        let old: Vec<u8> = self.runs().flatten().copied().collect();
+        let (mut new, mut from) = (Vec::with_capacity(old.len()), 0);
+        for place in places {
+            let index = |position: u64| (position - self.consumed) as usize;
+            new.extend_from_slice(&old[from..index(place.start)]);
+            new.extend_from_slice(bytes);
+            from = index(place.end);
+        }
+        new.extend_from_slice(&old[from..]);
+        let stream = self.stream.take();
+        self.clear();
+        (self.plain, self.stream) = (new, stream);
     }
 
     /// Whether the end of the reply is still to be made: then nothing may be appended.
@@ -448,6 +466,23 @@ mod tests {
         fn bytes_left(&self) -> u64 {
             self.0 * 5
         }
+    }
+
+    #[test]
+    fn replies_are_replaced_where_they_stand() {
+        let mut output = Output::new();
+        Reply::new(&mut output, Resp::Two).simple("sent");
+        output.consume(7);
+        Reply::new(&mut output, Resp::Two).integer(1);
+        let begun = output.appended();
+        output.push_shared(shared(b'x', PIN_FLOOR));
+        let middle = output.appended();
+        Reply::new(&mut output, Resp::Two).integer(2);
+        let last = output.appended();
+        Reply::new(&mut output, Resp::Two).integer(3);
+        let places = [begun..middle, last..output.appended()];
+        output.replace(places.into_iter(), b"-ERR\r\n");
+        assert_eq!(drain(&mut output, usize::MAX), b":1\r\n-ERR\r\n:2\r\n-ERR\r\n");
     }
 
     fn streaming(elements: u64) -> Output {

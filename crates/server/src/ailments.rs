@@ -13,6 +13,9 @@ use crate::server::Server;
 /// The latest snapshot failed.
 pub(crate) const SNAPSHOT_FAILED: u32 = 1;
 
+/// The append-only file cannot be written.
+pub(crate) const LOG_FAILED: u32 = 2;
+
 /// What ails at present.
 #[derive(Default)]
 pub(crate) struct Ailments(AtomicU32);
@@ -56,6 +59,9 @@ impl Ailments {
 fn judge(ailments: u32, server: &Server, flags: Flags, name: &str) -> Option<Refusal> {
     if !flags.has(Flags::WRITE) && name != "PING" {
         return None;
+    }
+    if ailments & LOG_FAILED != 0 {
+        return Some(server.journal.refusal());
     }
     let config = &server.config;
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();

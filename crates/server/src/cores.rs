@@ -30,7 +30,7 @@ impl Cores {
         Self { allowed, numbers }
     }
 
-    /// How many they are.
+    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.numbers.len()
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 
+use crate::aof;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
@@ -37,6 +38,7 @@ pub(crate) async fn run(server: &'static Server) {
             close_idle_clients(server);
         }
         server.tracking.fit_table(server);
+        aof::tend(server);
         server.saves.turn(server);
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
     }

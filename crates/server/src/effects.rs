@@ -7,10 +7,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
+use crate::aof;
 use crate::config::settings::{
-    DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES, IMPORT_MODE,
-    LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE, MAXCLIENTS,
-    MAXMEMORY, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN,
+    APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
+    IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE,
+    MAXCLIENTS, MAXMEMORY, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN,
     SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
     STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS,
     ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
@@ -91,11 +92,19 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
             Ok(())
         }
+        Effect::AppendOnly if server.config.get(APPENDONLY) => aof::switch_on(server),
+        Effect::AppendOnly => {
+            aof::switch_off(server);
+            Ok(())
+        }
+        Effect::AppendSync => {
+            server.aof.policy_changed(server);
+            Ok(())
+        }
         // The password is read whenever a client comes; who is in stays in, as in Redis.
         Effect::Password
         // What these would change is not there yet.
         | Effect::SaveSchedule
-        | Effect::AppendOnly
         | Effect::Backlog
         | Effect::ProcessTitle
         | Effect::OomScore

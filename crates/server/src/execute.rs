@@ -272,7 +272,7 @@ impl Request<'_> {
         }
         match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
             Outcome::Replied(seen) => {
-                self.session.see(seen);
+                self.session.see_by(self.entry, seen);
                 Step::Done
             }
             Outcome::Failed(seen) => {

@@ -10,8 +10,10 @@ use crate::clients::client_flags;
 use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
 use crate::loading::LOADING;
+use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
+use crate::valve::Valve;
 use crate::worker::Worker;
 
 /// A client that must say who it is first.
@@ -56,8 +58,10 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if let Some(refusal) = server.ailments.refuse(server, effective, entry.spec.name) {
         return Verdict::Refused(refusal);
     }
-    if may_write(effective) && server.snapshots.valve.is_shut() {
-        return Verdict::Postponed(Stage::Shut(&server.snapshots.valve));
+    if may_write(effective)
+        && let Some(valve) = shut_valve(server)
+    {
+        return Verdict::Postponed(Stage::Shut(valve));
     }
     let pause = &server.pause;
     if pause.may_hold(effective)
@@ -72,6 +76,12 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
 #[inline]
 fn may_write(flags: Flags) -> bool {
     flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE)
+}
+
+/// What has no room at present for what commands leave behind.
+#[inline]
+fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
+    [&server.snapshots.valve, &server.aof.valve].into_iter().find(|valve| valve.is_shut())
 }
 
 /// EXEC does what its commands do.

@@ -1,18 +1,19 @@
 //! The journal: one sequence of records in commit order, and how far it is safe.
 //!
 //! A record is what a transaction changed, as the exact bytes of the replication stream; its LSN is
-//! the stream's offset behind it. Without a reader nothing is encoded and nothing waits. With one,
-//! every reply is stamped with the highest LSN it saw and leaves only once the reader has
-//! acknowledged that.
+//! the stream's offset behind it. Without a reader nothing is encoded and nothing waits. With one
+//! that replies wait for, every reply is stamped with the highest LSN it saw and leaves only once
+//! the reader has acknowledged that.
 //!
 //! Invariants: records that share a key are appended in the order their transactions ran, since
-//! `commit` appends under their locks; the acknowledged LSN never falls.
+//! `commit` appends under their locks; what was said to be safe stays safe; while the reader has
+//! failed no reply waits, and none of a write that is not safe says that it was done.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
-use keyspace::{Effects, Lsn, Propagation};
+use keyspace::{Effects, Lsn, Propagation, Refusal};
 use proto::Args;
 use proto::args::encode_command;
 
@@ -25,41 +26,112 @@ pub(crate) trait JournalReader: Send {
 /// The sequence of records.
 pub(crate) struct Journal {
     tail: Mutex<Tail>,
-    /// Everything up to here is safe; without a reader, everything is.
+    /// Everything up to here is safe.
+    safe: AtomicU64,
+    /// What replies may have seen that leave: what is safe, or anything if none is held.
     durable: AtomicU64,
+    failed: AtomicBool,
+    line: Mutex<Line>,
 }
 
 #[derive(Default)]
 struct Tail {
     lsn: Lsn,
     reader: Option<Box<dyn JournalReader>>,
-    /// Sessions with replies that wait for an LSN.
+}
+
+/// Who waits, and for what.
+#[derive(Default)]
+struct Line {
+    /// Whether replies wait for what they saw to be safe.
+    holds: bool,
+    /// Why the reader fails, for clients.
+    failure: String,
     waiting: Vec<(Lsn, Waker)>,
+}
+
+impl Line {
+    /// Has all who wait look again. They stay in line: who waits on does not queue again.
+    fn rouse(&self) {
+        self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
+    }
 }
 
 impl Journal {
     pub(crate) fn new() -> Self {
-        Self { tail: Mutex::default(), durable: AtomicU64::new(Lsn::MAX) }
+        Self {
+            tail: Mutex::default(),
+            safe: AtomicU64::new(0),
+            durable: AtomicU64::new(Lsn::MAX),
+            failed: AtomicBool::new(false),
+            line: Mutex::default(),
+        }
     }
 
     /// Attaches the reader. The world must be stopped, and the keyspace told to record.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the append-only file will attach itself"))]
-    pub(crate) fn attach(&self, reader: Box<dyn JournalReader>) {
+    pub(crate) fn attach(&self, reader: Box<dyn JournalReader>, holds: bool) {
         let mut tail = self.tail();
         tail.reader = Some(reader);
-        self.durable.store(tail.lsn, Ordering::Release);
+        self.safe.fetch_max(tail.lsn, Ordering::AcqRel);
+        drop(tail);
+        self.hold_replies(holds);
+    }
+
+    /// Lets the reader go: nobody waits any more.
+    pub(crate) fn detach(&self) {
+        self.tail().reader = None;
+        self.failed.store(false, Ordering::Release);
+        self.hold_replies(false);
+        // Nothing will become safe any more; what waited for that has been roused.
+        self.line().waiting.clear();
+    }
+
+    /// Whether replies wait from now on until what they saw is safe.
+    pub(crate) fn hold_replies(&self, holds: bool) {
+        let mut line = self.line();
+        line.holds = holds;
+        let durable = if holds { self.safe() } else { Lsn::MAX };
+        self.durable.store(durable, Ordering::Release);
+        line.rouse();
     }
 
     /// The reader has everything up to `lsn` safe: replies that waited for it leave.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the append-only file will attach itself"))]
     pub(crate) fn acknowledge(&self, lsn: Lsn) {
-        let mut tail = self.tail();
-        self.durable.fetch_max(lsn, Ordering::AcqRel);
-        let (ready, waiting) = tail.waiting.drain(..).partition(|(wanted, _)| *wanted <= lsn);
-        tail.waiting = waiting;
-        drop(tail);
+        let mut line = self.line();
+        let safe = self.safe.fetch_max(lsn, Ordering::AcqRel).max(lsn);
+        if line.holds {
+            self.durable.store(safe, Ordering::Release);
+        }
+        let (ready, waiting) = line.waiting.drain(..).partition(|(wanted, _)| *wanted <= safe);
+        line.waiting = waiting;
+        drop(line);
         let ready: Vec<(Lsn, Waker)> = ready;
         ready.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// The reader cannot go on; `failure` is what clients are told. Nobody waits meanwhile.
+    pub(crate) fn fail(&self, failure: String) {
+        let mut line = self.line();
+        line.failure = failure;
+        self.failed.store(true, Ordering::Release);
+        line.rouse();
+    }
+
+    /// The reader goes on, and has everything up to `lsn` safe.
+    pub(crate) fn heal(&self, lsn: Lsn) {
+        self.acknowledge(lsn);
+        self.failed.store(false, Ordering::Release);
+    }
+
+    /// Whether the reader has failed.
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// What clients are told of the failure.
+    pub(crate) fn refusal(&self) -> Refusal {
+        Refusal::owned(self.line().failure.clone())
     }
 
     /// Where the journal ends.
@@ -67,21 +139,37 @@ impl Journal {
         self.tail().lsn
     }
 
-    /// Whether everything up to `lsn` is safe.
+    /// Everything up to here is safe, as far as the reader has said.
+    pub(crate) fn safe(&self) -> Lsn {
+        self.safe.load(Ordering::Acquire)
+    }
+
+    /// Whether a reply that saw `lsn` may leave.
     #[inline]
     pub(crate) fn is_durable(&self, lsn: Lsn) -> bool {
         lsn <= self.durable.load(Ordering::Acquire)
     }
 
-    /// Queues a session to be woken when `lsn` is safe; `false` if it is already.
+    /// Queues a session with a reply that saw `lsn`, to be woken when the reply may leave; `false`
+    /// if it may already, or the reader has failed.
     pub(crate) fn wait(&self, lsn: Lsn, waker: &Waker) -> bool {
-        let mut tail = self.tail();
-        // Acknowledged under this mutex, so the waker cannot come too late.
-        if self.is_durable(lsn) {
+        let mut line = self.line();
+        // Both change under this mutex only, so the waker cannot come too late.
+        if self.is_durable(lsn) || self.has_failed() {
             return false;
         }
-        tail.waiting.retain(|(_, queued)| !queued.will_wake(waker));
-        tail.waiting.push((lsn, waker.clone()));
+        line.waiting.push((lsn, waker.clone()));
+        true
+    }
+
+    /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
+    /// safe.
+    pub(crate) fn wait_for_safety(&self, lsn: Lsn, waker: &Waker) -> bool {
+        let mut line = self.line();
+        if lsn <= self.safe() {
+            return false;
+        }
+        line.waiting.push((lsn, waker.clone()));
         true
     }
 
@@ -99,6 +187,17 @@ impl Journal {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().expect("no reader panics")
     }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().expect("no critical section here panics")
+    }
+}
+
+/// The record of one command that no transaction ran, such as FUNCTION LOAD.
+pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
+    let mut writer = Writer { bytes: Vec::new(), database: 0 };
+    writer.command(0, args.iter());
+    writer.bytes
 }
 
 /// One command of a transaction: what it changed, where, and what the client sent.
@@ -214,7 +313,7 @@ mod tests {
             let recording = &keyspace.settings().journal_attached;
             recording.store(true, std::sync::atomic::Ordering::Relaxed);
             let (journal, copy) = (Journal::new(), Copy::default());
-            journal.attach(Box::new(copy.clone()));
+            journal.attach(Box::new(copy.clone()), true);
             Self { keyspace, journal, copy }
         }
 

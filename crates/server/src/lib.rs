@@ -6,6 +6,7 @@
 pub mod config;
 
 mod ailments;
+mod aof;
 mod audience;
 mod blocking;
 mod busy;

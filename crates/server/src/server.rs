@@ -12,6 +12,7 @@ use persist::storage::Storage;
 use proto::{Limits, ProtocolError, Reply};
 
 use crate::ailments::Ailments;
+use crate::aof::Aof;
 use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
@@ -61,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) stats: Stats,
     pub(crate) pause: Pause,
     pub(crate) journal: Journal,
+    pub(crate) aof: Aof,
     pub(crate) snapshots: Snapshots,
     pub(crate) saves: Saves,
     /// Why writes are refused.
@@ -121,11 +123,12 @@ impl Server {
             stats,
             pause: Pause::default(),
             journal: Journal::new(),
-            storage,
+            aof: Aof::default(),
             snapshots: Snapshots::default(),
             saves: Saves::new(started / 1000),
             ailments: Ailments::default(),
             log,
+            storage,
             loading: Loading::default(),
             watchers: Watchers::default(),
             pubsub: PubSub::default(),

@@ -14,6 +14,7 @@ use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
+use crate::aof;
 use crate::config::settings::{DAEMONIZE, DATABASES, MAXMEMORY, UNIXSOCKET, WORKER_THREADS};
 use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
@@ -227,6 +228,9 @@ fn end(
     });
     // Signals are still heard meanwhile: a second SIGINT ends at once.
     let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
+    // What was acknowledged is to reach the disk, however long that takes.
+    let flushed = runtime.spawn_blocking(move || aof::switch_off(server));
+    let _ = runtime.block_on(flushed);
     if let Some(pid_file) = pid_file {
         pid_file.remove(&server.log);
     }

@@ -6,7 +6,7 @@
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
 use commands::errors::{self, shown};
-use commands::{Command, FAMILIES, Handler, SUBCOMMANDS, Spec};
+use commands::{Command, FAMILIES, Flags, Handler, SUBCOMMANDS, Spec};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -25,6 +25,16 @@ pub(crate) struct Entry {
     pub(crate) run: Run,
     /// In order of declaration; empty unless this is a container.
     pub(crate) subcommands: Vec<Entry>,
+}
+
+impl Entry {
+    /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.
+    #[inline]
+    pub(crate) fn may_write(&self) -> bool {
+        let flags = self.spec.flags;
+        let is_program = matches!(self.run, Run::Unit(_)) && !flags.has(Flags::FAST);
+        flags.has(Flags::WRITE) || is_program && !flags.has(Flags::READONLY)
+    }
 }
 
 /// What runs a command.

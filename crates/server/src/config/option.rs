@@ -77,6 +77,8 @@ pub enum Effect {
     SaveSchedule,
     /// Turn the journal's file on or off.
     AppendOnly,
+    /// Have replies wait for the disk, or not.
+    AppendSync,
     /// Resize the replication backlog.
     Backlog,
     /// Show a new process title.

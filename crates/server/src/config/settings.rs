@@ -68,8 +68,16 @@ macro_rules! settings {
 settings! {
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
     ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
+    AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
+    AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
+    AOF_REWRITE_INCREMENTAL_FSYNC: bool = "aof-rewrite-incremental-fsync";
+    AOF_TIMESTAMP_ENABLED: bool = "aof-timestamp-enabled";
+    APPENDDIRNAME: Arc<[u8]> = "appenddirname";
+    APPENDFILENAME: Arc<[u8]> = "appendfilename";
     APPENDFSYNC: AppendFsync = "appendfsync";
     APPENDONLY: bool = "appendonly";
+    AUTO_AOF_REWRITE_MIN_SIZE: u64 = "auto-aof-rewrite-min-size";
+    AUTO_AOF_REWRITE_PERCENTAGE: u64 = "auto-aof-rewrite-percentage";
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
     BIND: Vec<BindAddress> = "bind";
     BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
@@ -111,6 +119,7 @@ settings! {
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
     MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
     MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
+    NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
     OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";

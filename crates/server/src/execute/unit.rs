@@ -60,7 +60,7 @@ impl Request<'_> {
             match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
                     program.leave(self.session);
-                    self.session.see(seen);
+                    self.session.see_by(self.entry, seen);
                     program.book(self.worker, self.session);
                     if program.has_failed() {
                         self.note_failure();

@@ -22,6 +22,7 @@ use keyspace::Refusal;
 use persist::storage::{File, How};
 use tokio::sync::oneshot;
 
+use crate::aof;
 use crate::config::settings::{APPENDONLY, DBFILENAME};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
@@ -124,17 +125,21 @@ impl Loading {
     }
 }
 
-/// A file that is there to be loaded.
-pub(crate) struct Found {
-    file: Box<dyn File>,
-    name: String,
+/// What is there to be loaded.
+pub(crate) enum Found {
+    /// A snapshot, with its name.
+    Snapshot(Box<dyn File>, String),
+    /// An append-only file.
+    Log(aof::Stock),
 }
 
 /// Looks for what is to be loaded at the start; if there is anything, commands are refused until
 /// [`run`] is done with it.
-pub(crate) fn find(server: &Server) -> Result<Option<Found>, String> {
+pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
     if server.config.get(APPENDONLY) {
-        return Ok(None);
+        let stock = aof::find(server)?;
+        server.loading.begin(server, stock.total_bytes());
+        return Ok(Some(Found::Log(stock)));
     }
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
     let name = path.display().to_string();
@@ -142,7 +147,7 @@ pub(crate) fn find(server: &Server) -> Result<Option<Found>, String> {
     match server.storage.open(&path, How::Read) {
         Ok(file) => {
             server.loading.begin(server, file.length().map_err(failed)?);
-            Ok(Some(Found { file, name }))
+            Ok(Some(Found::Snapshot(file, name)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
@@ -172,19 +177,19 @@ pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), Str
 }
 
 fn load(server: &'static Server, found: Found) -> Result<(), String> {
-    let Found { mut file, name } = found;
+    let loaded = match found {
+        Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
+        Found::Log(stock) => stock.load(server),
+    };
+    loaded.inspect_err(|line| log_warning!(server.log, "{line}"))
+}
+
+fn load_snapshot(server: &'static Server, file: &mut dyn File, name: &str) -> Result<(), String> {
     let started = server.keyspace.clock().monotonic_us();
-    match snapshot::load(server, &mut *file) {
-        Ok(_) => {
-            let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
-            log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
-            server.saves.note_loaded(server);
-            Ok(())
-        }
-        Err(error) => {
-            let line = format!("Fatal error loading the DB from {name}, {error}. Exiting.");
-            log_warning!(server.log, "{line}");
-            Err(line)
-        }
-    }
+    let loaded = snapshot::load(server, file);
+    loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
+    let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
+    log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");
+    server.saves.note_loaded(server);
+    Ok(())
 }

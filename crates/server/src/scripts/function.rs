@@ -2,6 +2,8 @@
 //!
 //! Invariant: library code runs on heavy-work threads only, because nobody knows how long it takes.
 
+use std::sync::atomic::Ordering;
+
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
@@ -14,7 +16,9 @@ use super::libraries::{Loaded, State};
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
+use crate::journal;
 use crate::server::Server;
+use crate::table::Entry;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];
@@ -67,7 +71,8 @@ const DELETE: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        context.server.scripts.libraries.change(|state| state.remove(&args[2]))?;
+        Change { server: context.server, args, is_new: true }.delete()?;
+        context.session.see_by(context.entry, context.server.journal.end());
         reply.ok();
         Ok(Next::Done)
     },
@@ -106,10 +111,8 @@ const FLUSH: ControlCommand = Command {
         if args.get(2).is_some_and(|mode| !is(mode, "SYNC") && !is(mode, "ASYNC")) {
             return Err(FLUSH_MODE);
         }
-        context.server.scripts.libraries.change(|state| {
-            *state = State::default();
-            Ok(())
-        })?;
+        Change { server: context.server, args, is_new: true }.flush()?;
+        context.session.see_by(context.entry, context.server.journal.end());
         reply.ok();
         Ok(Next::Done)
     },
@@ -224,12 +227,9 @@ const LOAD: ControlCommand = Command {
         if let Some(unknown) = options.iter().find(|word| !is(word, "REPLACE")) {
             return Err(Refusal::owned([b"ERR Unknown option given: ", unknown].concat()));
         }
-        let (server, replaces) = (context.server, !options.is_empty());
+        let server = context.server;
         Ok(Next::elsewhere(move |_, args, reply| {
-            let loaded = Loaded::load(server, &args[args.len() - 1])?;
-            let name = loaded.library.name().to_vec();
-            server.scripts.libraries.change(|state| state.insert(loaded, replaces))?;
-            reply.bulk(&name);
+            reply.bulk(&Change { server, args, is_new: true }.load()?);
             Ok(())
         }))
     },
@@ -250,6 +250,25 @@ const RESTORE: ControlCommand = Command {
         if args.len() > 4 {
             return Err(misused("FUNCTION", &args[1]));
         }
+        let policy = Policy::of(args)?;
+        let server = context.server;
+        Ok(Next::elsewhere(move |_, args, reply| {
+            Change { server, args, is_new: true }.restore(policy)?;
+            reply.ok();
+            Ok(())
+        }))
+    },
+};
+
+/// What FUNCTION RESTORE does with the libraries that are there.
+#[derive(Clone, Copy)]
+struct Policy {
+    flushes: bool,
+    replaces: bool,
+}
+
+impl Policy {
+    fn of(args: Args<'_>) -> Result<Self, Refusal> {
         let (flushes, replaces) = match args.get(3) {
             None => (false, false),
             Some(word) if is(word, "APPEND") => (false, false),
@@ -257,33 +276,90 @@ const RESTORE: ControlCommand = Command {
             Some(word) if is(word, "FLUSH") => (true, false),
             Some(_) => return Err(POLICY),
         };
-        let server = context.server;
-        Ok(Next::elsewhere(move |_, args, reply| {
-            let codes = functions::restore(&args[2]).map_err(|error| match error {
-                RestoreError::Seal => BROKEN_SEAL,
-                RestoreError::Content => NO_FUNCTIONS,
-            })?;
-            let loaded: Vec<_> =
-                codes.iter().map(|code| Loaded::load(server, code)).collect::<Result<_, _>>()?;
-            server.scripts.libraries.change(|state| {
-                if flushes {
-                    *state = State::default();
-                }
-                loaded.into_iter().try_for_each(|loaded| {
-                    let name = loaded.library.name();
-                    if !replaces && state.has_library(name) {
-                        // Without the quotes of FUNCTION LOAD.
-                        let text = [b"ERR Library ", name, b" already exists"].concat();
-                        return Err(Refusal::owned(text));
-                    }
-                    state.insert(loaded, replaces)
-                })
-            })?;
-            reply.ok();
+        Ok(Self { flushes, replaces })
+    }
+}
+
+/// A command that changes the libraries.
+struct Change<'a> {
+    server: &'static Server,
+    args: Args<'a>,
+    /// Whether it is to be told: what comes from the journal is known.
+    is_new: bool,
+}
+
+impl Change<'_> {
+    fn delete(&self) -> Result<(), Refusal> {
+        self.make(|state| state.remove(&self.args[2]))
+    }
+
+    fn flush(&self) -> Result<(), Refusal> {
+        self.make(|state| {
+            *state = State::default();
             Ok(())
-        }))
-    },
-};
+        })
+    }
+
+    /// Returns the library's name.
+    fn load(&self) -> Result<Vec<u8>, Refusal> {
+        let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
+        let loaded = Loaded::load(self.server, source)?;
+        let name = loaded.library.name().to_vec();
+        self.make(|state| state.insert(loaded, replaces))?;
+        Ok(name)
+    }
+
+    fn restore(&self, policy: Policy) -> Result<(), Refusal> {
+        let codes = functions::restore(&self.args[2]).map_err(|error| match error {
+            RestoreError::Seal => BROKEN_SEAL,
+            RestoreError::Content => NO_FUNCTIONS,
+        })?;
+        let load = |code: &Vec<u8>| Loaded::load(self.server, code);
+        let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
+        self.make(|state| {
+            if policy.flushes {
+                *state = State::default();
+            }
+            loaded.into_iter().try_for_each(|loaded| {
+                let name = loaded.library.name();
+                if !policy.replaces && state.has_library(name) {
+                    // Without the quotes of FUNCTION LOAD.
+                    let text = [b"ERR Library ", name, b" already exists"].concat();
+                    return Err(Refusal::owned(text));
+                }
+                state.insert(loaded, policy.replaces)
+            })
+        })
+    }
+
+    fn make(&self, change: impl FnOnce(&mut State) -> Result<(), Refusal>) -> Result<(), Refusal> {
+        let (server, args) = (self.server, self.args);
+        let is_recorded = server.keyspace.settings().journal_attached.load(Ordering::Relaxed);
+        server.scripts.libraries.change(change, || {
+            if self.is_new && is_recorded {
+                server.journal.append(&journal::record_of_command(args));
+            }
+        })
+    }
+}
+
+/// Runs a command of the journal again that is about scripts; others leave nothing behind.
+pub(crate) fn replay(
+    server: &'static Server,
+    entry: &Entry,
+    args: Args<'_>,
+) -> Result<(), Refusal> {
+    let change = Change { server, args, is_new: false };
+    // SCRIPT LOAD does not change the data set.
+    let is_change = entry.spec.group == Group::Scripting && entry.spec.flags.has(Flags::WRITE);
+    match entry.spec.name {
+        "DELETE" if is_change => change.delete(),
+        "FLUSH" if is_change => change.flush(),
+        "LOAD" if is_change => change.load().map(drop),
+        "RESTORE" if is_change => change.restore(Policy::of(args)?),
+        _ => Ok(()),
+    }
+}
 
 const STATS: ControlCommand = Command {
     spec: Spec {

@@ -124,26 +124,28 @@ impl Libraries {
         Arc::clone(&self.state.read().expect("no critical section here panics"))
     }
 
-    /// Adds a library whose name and functions are new.
-    pub(crate) fn load(&self, server: &'static Server, source: &[u8]) -> Result<(), Refusal> {
-        let loaded = Loaded::load(server, source)?;
-        self.change(|state| state.insert(loaded, false))
-    }
-
     /// Looks at the state while it cannot change.
     pub(crate) fn hold<R>(&self, look: impl FnOnce(&Arc<State>) -> R) -> R {
         look(&self.state.read().expect("no critical section here panics"))
     }
 
-    /// Changes the state, wholly or not at all.
+    /// Adds a library whose name and functions are new.
+    pub(crate) fn load(&self, server: &'static Server, source: &[u8]) -> Result<(), Refusal> {
+        let loaded = Loaded::load(server, source)?;
+        self.change(|state| state.insert(loaded, false), || ())
+    }
+
+    /// Changes the state, wholly or not at all. A change is told before the next one is made.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
+        tell: impl FnOnce(),
     ) -> Result<(), Refusal> {
         let mut state = self.state.write().expect("no critical section here panics");
         let mut next = State::clone(&state);
         change(&mut next)?;
         *state = Arc::new(next);
+        tell();
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod run;
 mod running;
 
 pub(crate) use cache::Cache;
+pub(crate) use function::replay;
 pub(crate) use libraries::{Libraries, State as LibrariesState};
 pub(crate) use running::Underway;
 

@@ -190,7 +190,6 @@ impl Serve {
         self.parser = window.end();
         let consumed = window.executed;
         worker.window.replace(window);
-        self.hold(&output);
         self.keep_output(output);
         (consumed, end)
     }
@@ -202,8 +201,10 @@ impl Serve {
     fn receive_messages(&mut self, output: &mut Output) {
         if self.session.is_listener() && !output.is_streaming() {
             self.worker.hand_out_letters();
+            let begun = output.appended();
             let mut reply = Reply::new(output, self.session.resp);
             self.session.pass_on(self.worker.server, &mut reply);
+            self.hold(output, begun);
         }
     }
 }
@@ -229,7 +230,7 @@ impl Batch<'_> {
             return Some(self.finish(serve, output));
         };
         self.commands += 1;
-        let grant = self.grant.take();
+        let (grant, begun) = (self.grant.take(), output.appended());
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
         // Messages that the command itself brought about come right behind its reply.
         let session = &serve.session;
@@ -237,6 +238,7 @@ impl Batch<'_> {
         if has_own || session.tracked.is_some() {
             serve.receive_messages(output);
         }
+        serve.hold(output, begun);
         let end = match step {
             // What comes next is appended when the stream is sent.
             Step::Done => output.is_streaming().then_some(End::Drained),

@@ -1,48 +1,68 @@
 //! Replies that may not leave yet: the session's output is one ordered queue with watermarks.
 //!
 //! A reply, of a read too, leaves once the journal is safe up to the last write it saw; so no
-//! client ever sees what a crash could undo. Execution goes on meanwhile.
+//! client ever sees what a crash could undo. Execution goes on meanwhile. While the journal's
+//! reader has failed, reads leave, and writes that are not safe are answered with the failure.
 //!
 //! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::task::Context as TaskContext;
 
 use keyspace::Lsn;
-use proto::Output;
+use proto::{Output, Reply, Resp};
 
 use super::Serve;
 
 /// Watermarks of an output.
 #[derive(Default)]
 pub(super) struct Held {
-    /// Up to which position of the output an LSN holds it.
-    marks: VecDeque<(u64, Lsn)>,
+    marks: VecDeque<Mark>,
     /// Up to which position nothing does any more.
     free: u64,
+    /// The LSN that the session stands in line for.
+    queued: Option<Lsn>,
+}
+
+/// A run of an output that an LSN holds.
+struct Mark {
+    /// From the first byte of the newest reply in it to its last byte.
+    reply: Range<u64>,
+    lsn: Lsn,
+    /// Whether that reply says that something was written.
+    tells_of_write: bool,
+}
+
+impl Held {
+    /// The session has another waker now.
+    pub(super) fn requeue(&mut self) {
+        self.queued = None;
+    }
 }
 
 impl Serve {
-    /// Holds back what was just appended, if the journal is not yet safe where its replies looked.
+    /// Holds back the reply that was just appended from `begun` on, if the journal is not yet safe
+    /// where it looked.
     #[inline]
-    pub(super) fn hold(&mut self, output: &Output) {
-        let lsn = std::mem::take(&mut self.session.seen);
+    pub(super) fn hold(&mut self, output: &Output, begun: u64) {
+        let (lsn, tells_of_write) = self.session.take_seen();
         if !self.worker.server.journal.is_durable(lsn) {
-            self.hold_until(output, lsn);
+            self.hold_until(output, Mark { reply: begun..output.appended(), lsn, tells_of_write });
         }
     }
 
     #[cold]
-    fn hold_until(&mut self, output: &Output, lsn: Lsn) {
+    fn hold_until(&mut self, output: &Output, mut mark: Mark) {
         let held = self.held.get_or_insert_with(Box::default);
         held.free = held.free.max(output.consumed());
-        let lsn = held.marks.back().map_or(lsn, |&(_, last)| lsn.max(last));
-        held.marks.push_back((output.appended(), lsn));
+        mark.lsn = held.marks.back().map_or(mark.lsn, |last| mark.lsn.max(last.lsn));
+        held.marks.push_back(mark);
     }
 
     /// How many of the output's bytes may leave; if not all, the session is woken when more may.
     #[inline]
-    pub(super) fn free_bytes(&mut self, cx: &TaskContext<'_>, output: &Output) -> usize {
+    pub(super) fn free_bytes(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         match self.held {
             None => usize::MAX,
             Some(_) => self.release(cx, output),
@@ -50,17 +70,33 @@ impl Serve {
     }
 
     #[cold]
-    fn release(&mut self, cx: &TaskContext<'_>, output: &Output) -> usize {
+    fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let journal = &self.worker.server.journal;
         let Some(held) = &mut self.held else { return usize::MAX };
-        while let Some(&(position, lsn)) = held.marks.front() {
-            if !journal.is_durable(lsn) && journal.wait(lsn, cx.waker()) {
-                return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+        while let Some(&Mark { ref reply, lsn, .. }) = held.marks.front() {
+            if !journal.is_durable(lsn) {
+                // In line already, or only just.
+                if held.queued == Some(lsn) && !journal.has_failed()
+                    || journal.wait(lsn, cx.waker())
+                {
+                    held.queued = Some(lsn);
+                    return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+                }
+                if journal.has_failed() {
+                    break;
+                }
             }
-            held.free = position;
+            held.free = reply.end;
             held.marks.pop_front();
         }
-        self.held = None;
+        if let Some(held) = self.held.take().filter(|held| !held.marks.is_empty()) {
+            let is_lost = |mark: &Mark| mark.tells_of_write && !mark.reply.is_empty();
+            let lost = held.marks.into_iter().filter(is_lost);
+            let mut line = Output::new();
+            let refusal = journal.refusal();
+            self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
+            output.replace(lost.map(|mark| mark.reply), line.front());
+        }
         usize::MAX
     }
 }
@@ -114,7 +150,7 @@ mod tests {
     fn replies_leave_in_order_once_the_journal_is_safe() {
         let server = crate::start::test_server();
         server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-        server.journal.attach(Box::new(Deaf));
+        server.journal.attach(Box::new(Deaf), true);
         server.crew.resize(server, 1).unwrap();
         let (mut writer, mut reader) = (connect(server), connect(server));
         writer.write_all(b"SET k v\r\n").unwrap();

@@ -28,7 +28,7 @@ use proto::{Output, RequestParser};
 use held::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Stage};
+pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Safety, Stage};
 pub(crate) use window::Window;
 
 use crate::audience::relocate;
@@ -91,7 +91,10 @@ enum Turn {
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, stage, input, executed, parser, output, held } = moving;
+        let Moving { stream, session, stage, input, executed, parser, output, mut held } = moving;
+        if let Some(held) = &mut held {
+            held.requeue();
+        }
         let stream = Stream::attach(stream)?;
         let stage = stage.unpacked();
         let is_new = true;
@@ -178,9 +181,10 @@ impl Serve {
         // Whoever served the client did so before others could tell it that this is old.
         self.take_outcome();
         let mut output = self.output();
+        let begun = output.appended();
         let mut reply = proto::Reply::new(&mut output, self.session.resp);
         self.session.pass(self.worker.server, &deliveries, &mut reply);
-        self.hold(&output);
+        self.hold(&output, begun);
         self.keep_output(output);
     }
 

@@ -42,7 +42,9 @@ pub(crate) struct Session {
     /// Whether CLIENT CACHING came right before the present command.
     pub(crate) has_caching: bool,
     /// The highest LSN that replies not yet held back have seen.
-    pub(super) seen: Lsn,
+    seen: Lsn,
+    /// Whether one of those replies says that something was written.
+    tells_of_write: bool,
     /// Whether the connection came by the Unix socket or the loopback interface.
     pub(crate) is_local: bool,
 }
@@ -79,6 +81,7 @@ impl Session {
             tracked: None,
             has_caching: false,
             seen: 0,
+            tells_of_write: false,
             is_local: false,
         }
     }
@@ -93,6 +96,19 @@ impl Session {
     #[inline]
     pub(crate) fn see(&mut self, lsn: Lsn) {
         self.seen = self.seen.max(lsn);
+    }
+
+    /// As `see`, for the reply of a command.
+    #[inline]
+    pub(crate) fn see_by(&mut self, entry: &Entry, lsn: Lsn) {
+        self.see(lsn);
+        self.tells_of_write |= entry.may_write();
+    }
+
+    /// What the replies not yet held back have seen, and whether one of them tells of a write.
+    #[inline]
+    pub(super) fn take_seen(&mut self) -> (Lsn, bool) {
+        (std::mem::take(&mut self.seen), std::mem::take(&mut self.tells_of_write))
     }
 
     /// Ends the session once its replies have left.

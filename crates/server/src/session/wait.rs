@@ -16,9 +16,11 @@ use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
 use super::{Serve, Turn};
+use crate::aof::Phase;
 use crate::blocking::{Place, Served, Waiting};
 use crate::busy;
 use crate::clients::{Signal, client_flags};
+use crate::control::server::wait;
 use crate::execute::{self, Grant, Round};
 use crate::table::Entry;
 use crate::unit::Program;
@@ -84,12 +86,33 @@ pub(crate) struct Blocked {
     pub(crate) on_timeout: fn(&mut Reply<'_>),
     /// Its place in the queues, if it waits for keys, and its command.
     keys: Option<(Place, &'static Entry)>,
+    /// What it waits for to be on disk.
+    safety: Option<Safety>,
+}
+
+/// A wait for the journal to be safe, as WAITAOF has it.
+pub(crate) struct Safety {
+    pub(crate) lsn: Lsn,
+    /// Whether nothing else is waited for.
+    pub(crate) is_all: bool,
+    is_queued: bool,
+}
+
+impl Safety {
+    pub(crate) fn new(lsn: Lsn, is_all: bool) -> Self {
+        Self { lsn, is_all, is_queued: false }
+    }
 }
 
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub(crate) fn on_time(until: Option<Pin<Box<Sleep>>>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { until, on_timeout, keys: None }
+        Self { until, on_timeout, keys: None, safety: None }
+    }
+
+    /// A wait for the journal to be safe, or for a time.
+    pub(crate) fn on_disk(until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
+        Self { safety: Some(safety), ..Self::on_time(until, |reply| wait::reply_copies(0, reply)) }
     }
 
     /// A wait for keys.
@@ -97,7 +120,7 @@ impl Blocked {
         let Waiting { place, left } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { until, on_timeout, keys: Some((place, entry)) }
+        Self { until, on_timeout, keys: Some((place, entry)), safety: None }
     }
 }
 
@@ -113,10 +136,13 @@ impl Stage {
 
     /// The stage at its new worker, whose timer it is to use.
     pub(super) fn unpacked(mut self) -> Self {
-        if let Self::Blocked(blocked) = &mut self
-            && let Some(until) = &mut blocked.until
-        {
-            *until = Box::pin(tokio::time::sleep_until(until.deadline()));
+        if let Self::Blocked(blocked) = &mut self {
+            if let Some(until) = &mut blocked.until {
+                *until = Box::pin(tokio::time::sleep_until(until.deadline()));
+            }
+            if let Some(safety) = &mut blocked.safety {
+                safety.is_queued = false;
+            }
         }
         self
     }
@@ -214,12 +240,13 @@ impl Serve {
                 let now = self.worker.server.keyspace.clock().now_ms();
                 self.session.client.live.last_active.store(now, Ordering::Relaxed);
                 let mut output = self.output();
+                let begun = output.appended();
                 if self.session.replies() {
                     output.append(done.output);
                 }
                 self.session.command_done(Some(done.ran.entry));
-                self.session.see(done.seen);
-                self.hold(&output);
+                self.session.see_by(done.ran.entry, done.seen);
+                self.hold(&output, begun);
                 self.keep_output(output);
                 Turn::Again
             }
@@ -267,6 +294,12 @@ impl Serve {
         if let Some(served) = blocked.keys.as_ref().and_then(|(place, _)| place.outcome()) {
             return self.take_served(*blocked, served);
         }
+        if let Some(safety) = &mut blocked.safety
+            && let Some(output) = self.look_at_disk(cx, safety)
+        {
+            return self.end_wait(*blocked, output);
+        }
+        let client = &self.session.client;
         let with_error = client.is_asked(Signal::UnblockError);
         let unblocked = with_error || client.is_asked(Signal::Unblock);
         let timed_out =
@@ -282,16 +315,41 @@ impl Serve {
         let mut reply = Reply::new(&mut output, self.session.resp);
         if with_error {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        } else if let Some(safety) = &blocked.safety {
+            let is_safe = safety.lsn <= self.worker.server.journal.safe();
+            wait::reply_copies(i64::from(is_safe), &mut reply);
         } else {
             (blocked.on_timeout)(&mut reply);
         }
         self.end_wait(*blocked, output)
     }
 
+    /// The reply of a wait for the disk, if it is over.
+    fn look_at_disk(&self, cx: &TaskContext<'_>, safety: &mut Safety) -> Option<Output> {
+        let server = self.worker.server;
+        let mut output = Output::new();
+        let mut reply = Reply::new(&mut output, self.session.resp);
+        if server.aof.phase() == Phase::Off {
+            server.refuse(&wait::NO_FILE, &mut reply);
+            return Some(output);
+        }
+        let journal = &server.journal;
+        let is_safe = safety.lsn <= journal.safe()
+            // Once in line it stays there until it is safe.
+            || !safety.is_queued && !journal.wait_for_safety(safety.lsn, cx.waker());
+        safety.is_queued = true;
+        if !is_safe || !safety.is_all {
+            return None;
+        }
+        wait::reply_copies(1, &mut reply);
+        Some(output)
+    }
+
     /// Passes on what somebody else's transaction gave.
     fn take_served(&mut self, mut blocked: Blocked, served: Served) -> Turn {
         self.session.see(served.seen);
         if let Some((place, entry)) = blocked.keys.take() {
+            self.session.see_by(entry, served.seen);
             if served.failed {
                 self.worker.server.stats.failed(self.worker.lane, entry.id);
             }
@@ -329,11 +387,12 @@ impl Serve {
         client.live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
         self.leave_queues(blocked);
         let mut output = self.output();
+        let begun = output.appended();
         if self.session.replies() {
             output.append(reply);
         }
         self.session.command_done(None);
-        self.hold(&output);
+        self.hold(&output, begun);
         self.keep_output(output);
         Turn::Again
     }

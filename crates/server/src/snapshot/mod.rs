@@ -79,7 +79,6 @@ pub(crate) type Done = Box<dyn FnOnce(Result<Finished, String>) + Send>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// The journal's end: what comes behind it is not in the file.
-    #[expect(dead_code, reason = "the append-only file will go on from here")]
     pub(crate) lsn: Lsn,
 }
 
@@ -87,7 +86,6 @@ pub(crate) struct Cut {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     /// Its length.
-    #[expect(dead_code, reason = "the append-only file will say how long its base is")]
     pub(crate) bytes: u64,
     /// The most bytes that copies of changing entries took.
     pub(crate) copies_peak: usize,

@@ -300,14 +300,19 @@ impl Unit {
         self.home
     }
 
-    /// Undoes all of it and keeps the locks.
-    pub(crate) fn start_over(&mut self) {
-        self.tx.start_over();
-        self.tx.switch_database(self.home);
+    /// Lets go what it has gathered for those who would be told: nobody is.
+    pub(crate) fn forget(&mut self) {
         self.done.clear();
         self.publications.clear();
         self.readings.clear();
         self.changes = 0;
+    }
+
+    /// Undoes all of it and keeps the locks.
+    pub(crate) fn start_over(&mut self) {
+        self.tx.start_over();
+        self.tx.switch_database(self.home);
+        self.forget();
     }
 
     /// Goes on with the lane of a heavy-work thread.

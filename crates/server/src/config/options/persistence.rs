@@ -134,7 +134,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::AppendOnly,
         doc: "Whether changes are written to a journal on disk.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "appendfilename",
@@ -142,7 +142,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "appendonly.aof",
         access: Access::Startup,
         doc: "The journal's file name.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "appenddirname",
@@ -150,47 +150,48 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "appendonlydir",
         access: Access::Startup,
         doc: "The journal's directory, within `dir`.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "appendfsync",
         kind: Kind::Choice(AppendFsync::WORDS),
         default: "everysec",
+        effect: Effect::AppendSync,
         doc: "When the journal reaches the disk.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "no-appendfsync-on-rewrite",
         default: "no",
-        doc: "Stops syncing while a child rewrites the journal; there are no children here.",
-        ..ACCEPTED
+        doc: "Leaves out the sync of each second while the journal is rewritten.",
+        ..WORKS
     },
     ConfigOption {
         name: "auto-aof-rewrite-percentage",
         kind: integer(0, i32::MAX as i64),
         default: "100",
         doc: "Growth in percent at which the journal is rewritten; 0 never does.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "auto-aof-rewrite-min-size",
         kind: memory(0, i64::MAX),
         default: "64mb",
         doc: "The size below which the journal is not rewritten.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-load-truncated",
         default: "yes",
         doc: "Loads a journal whose last record is cut off.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-load-corrupt-tail-max-size",
         kind: memory(0, i64::MAX),
         default: "0",
         doc: "The longest corrupt end of a journal that is cut off when loading.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-use-rdb-preamble",
@@ -202,13 +203,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "aof-timestamp-enabled",
         default: "no",
         doc: "Notes the time in the journal.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-rewrite-incremental-fsync",
         default: "yes",
         doc: "Syncs a rewritten journal to disk as it is written.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-disable-auto-gc",

@@ -11,11 +11,12 @@ mod latency_report;
 mod lolwut;
 pub(crate) mod memory;
 mod monitor;
+mod rewrite;
 mod save;
 mod shutdown;
 mod slow_log;
 mod small;
-mod wait;
+pub(crate) mod wait;
 
 use super::ControlCommand;
 
@@ -29,6 +30,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &lolwut::LOLWUT,
     &memory::MEMORY,
     &monitor::MONITOR,
+    &rewrite::BGREWRITEAOF,
     &save::BGSAVE,
     &save::LASTSAVE,
     &save::SAVE,

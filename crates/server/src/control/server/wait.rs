@@ -1,7 +1,7 @@
-//! WAIT and WAITAOF, as a server without replicas and without an append-only file answers them.
+//! WAIT and WAITAOF, as a server without replicas answers them.
 //!
-//! Invariant: nothing ever comes that could end such a wait, so only its timeout, CLIENT UNBLOCK
-//! and the end of the connection do.
+//! Invariant: no replica ever comes that could end such a wait, so only the disk, its timeout,
+//! CLIENT UNBLOCK and the end of the connection do.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use commands::errors::NOT_POSITIVE;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::aof::Phase;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::{Blocked, Stage};
+use crate::session::{Blocked, Safety, Stage};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -70,15 +71,28 @@ fn wait_aof(
     }
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
-    if local > 0 {
+    if local == 0 {
+        return Ok(wait_for(replicas, timeout, |reply| reply_copies(0, reply), reply));
+    }
+    let server = context.server;
+    if server.aof.phase() == Phase::Off {
         return Err(NO_FILE);
     }
-    let nobody = |reply: &mut Reply<'_>| {
-        reply.array(2);
-        reply.integer(0);
-        reply.integer(0);
-    };
-    Ok(wait_for(replicas, timeout, nobody, reply))
+    let lsn = server.journal.end();
+    if replicas == 0 && lsn <= server.journal.safe() {
+        reply_copies(1, reply);
+        return Ok(Next::Done);
+    }
+    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+    let blocked = Blocked::on_disk(until, Safety::new(lsn, replicas == 0));
+    Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
+}
+
+/// Says how many copies there are: in the file here, and none on replicas.
+pub(crate) fn reply_copies(local: i64, reply: &mut Reply<'_>) {
+    reply.array(2);
+    reply.integer(local);
+    reply.integer(0);
 }
 
 /// Answers at once if nobody is asked for, else when the time is over.
@@ -112,7 +126,7 @@ fn timeout(
 
 const NOT_A_COUNT_OF_FILES: Refusal =
     Refusal::error("ERR value is out of range, value must between 0 and 1");
-const NO_FILE: Refusal =
+pub(crate) const NO_FILE: Refusal =
     Refusal::error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
 const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");

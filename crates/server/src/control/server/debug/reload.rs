@@ -68,10 +68,12 @@ fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(),
     let mut tx = Tx::begin(world, TxOptions { heavy: true, ..TxOptions::internal(lane, now) });
     tx.flush_all()?;
     tx.break_watches();
-    server.scripts.libraries.change(|state| {
+    let forget = |state: &mut LibrariesState| {
         *state = LibrariesState::default();
         Ok(())
-    })
+    };
+    // The journal has them still, as the file that is loaded next has them.
+    server.scripts.libraries.change(forget, || ())
 }
 
 fn load(server: &'static Server) -> Result<(), Refusal> {

@@ -4,6 +4,7 @@
 //!
 //! Invariant: sections come in one order, each at most once, whatever a client asks for.
 
+mod append_only;
 mod clients;
 mod commands;
 mod keyspace;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is told of saves is of one moment.
 
-use super::Report;
+use super::{Report, append_only};
 use crate::saves::Figures;
 use crate::server::Server;
 
@@ -22,8 +22,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (loaded, expired) = server.loading.last();
     report.field("rdb_last_load_keys_expired", expired);
     report.field("rdb_last_load_keys_loaded", loaded);
-    write_append_only(report);
-    report.fields(&["module_fork_in_progress", "module_fork_last_cow_size"], 0);
+    append_only::write(server, report);
     if let Some(progress) = server.loading.progress(server) {
         report.field("loading_start_time", progress.started);
         report.field("loading_total_bytes", progress.total_bytes);
@@ -43,13 +42,4 @@ fn write_saves(figures: &Figures, report: &mut Report) {
     report.field("rdb_current_bgsave_time_sec", figures.current_seconds.unwrap_or(-1));
     report.field("rdb_saves", figures.begun);
     report.field("rdb_last_cow_size", figures.copies_peak);
-}
-
-fn write_append_only(report: &mut Report) {
-    report.fields(&["aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"], 0);
-    report.fields(&["aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"], -1);
-    report.field("aof_last_bgrewrite_status", "ok");
-    report.fields(&["aof_rewrites", "aof_rewrites_consecutive_failures"], 0);
-    report.field("aof_last_write_status", "ok");
-    report.field("aof_last_cow_size", 0);
 }

@@ -1,0 +1,40 @@
+//! What INFO tells of the append-only file.
+//!
+//! Invariant: the writer's thread writes, others read.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Sizes and counts.
+#[derive(Default)]
+pub(crate) struct Figures {
+    /// Bytes of all files that the manifest names but history.
+    total: AtomicU64,
+    /// What they were when the last base was put in its place, or at the start.
+    base: AtomicU64,
+    delayed: AtomicU64,
+}
+
+impl Figures {
+    /// Bytes of all files, and what they were after the last rewrite or at the start.
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        (self.total.load(Ordering::Relaxed), self.base.load(Ordering::Relaxed))
+    }
+
+    /// How many syncs took long.
+    pub(crate) fn delayed(&self) -> u64 {
+        self.delayed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_sizes(&self, total: u64, base: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        self.base.store(base, Ordering::Relaxed);
+    }
+
+    pub(super) fn grow(&self, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_delay(&self) {
+        self.delayed.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,161 @@
+//! The files of the append-only log: a base, increments that follow it, and the manifest that names
+//! them, all in a directory of their own.
+//!
+//! Invariant: whatever the manifest on disk names is there, whole; what it no longer names is
+//! removed after it was replaced.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use persist::aof::manifest::{BaseForm, Manifest, Part};
+use persist::storage::{File, How, Storage, read_whole, write_all};
+
+use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
+use crate::reception::plain;
+use crate::server::Server;
+
+/// The files and where they lie.
+pub(super) struct Files {
+    storage: &'static dyn Storage,
+    directory: PathBuf,
+    /// `appendfilename`, which all names begin with.
+    name: Vec<u8>,
+    manifest: Manifest,
+}
+
+/// How an increment begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// It follows the last one.
+    Joined,
+    /// It follows a base that is not there yet, and is not named before that is.
+    Apart,
+    /// There is none: nothing is written behind the base.
+    Absent,
+}
+
+impl Files {
+    /// What the manifest names that is there, or nothing.
+    pub(super) fn find(server: &'static Server) -> Result<Self, String> {
+        let directory = directory(server).map_err(|error| plain(&error))?;
+        let name = server.config.get(APPENDFILENAME).to_vec();
+        let storage = &*server.storage;
+        let path = directory.join(OsStr::from_bytes(&Manifest::name(&name)));
+        let manifest = match read_whole(storage, &path) {
+            Ok(text) => Manifest::parse(&text).map_err(|error| error.to_string())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
+            Err(error) => return Err(format!("{}: {}", path.display(), plain(&error))),
+        };
+        Ok(Self { storage, directory, name, manifest })
+    }
+
+    pub(super) fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub(super) fn path(&self, part: &Part) -> PathBuf {
+        self.path_of(&part.name)
+    }
+
+    /// Takes over a log of one file, as servers before Redis 7.0 keep it, if there is one and
+    /// nothing else; whether there is.
+    pub(super) fn take_over_single(&mut self) -> io::Result<bool> {
+        let beside = self.directory.parent().unwrap_or(&self.directory);
+        let old = beside.join(OsStr::from_bytes(&self.name));
+        let single = Manifest::of_single_file(&self.name);
+        let is_begun = self.manifest == single;
+        let is_new = self.manifest == Manifest::default();
+        if !(is_new || is_begun) || self.storage.open(&old, How::Read).is_err() {
+            return Ok(false);
+        }
+        // Named first: a file in the directory that nobody names would be lost.
+        self.storage.make_directory(&self.directory)?;
+        self.replace_manifest(single)?;
+        self.storage.rename(&old, &self.path_of(&self.name))?;
+        self.storage.sync_directory(&self.directory)?;
+        Ok(true)
+    }
+
+    /// Begins an increment.
+    pub(super) fn begin(&mut self, beginning: Beginning) -> io::Result<Box<dyn File>> {
+        if beginning == Beginning::Apart {
+            return self.storage.open(&self.apart_path(), How::Create);
+        }
+        let mut next = self.manifest.clone();
+        let path = self.path(next.add_increment(&self.name));
+        let file = self.storage.open(&path, How::Create)?;
+        self.replace_manifest(next)?;
+        Ok(file)
+    }
+
+    /// Puts a base, which is on disk, in the place of all that came before the increment that
+    /// began at its cut. What it replaces is then history.
+    pub(super) fn install(&mut self, base: &Path, beginning: Beginning) -> io::Result<()> {
+        let mut next = self.manifest.clone();
+        let part = next.next_base(&self.name, BaseForm::Snapshot);
+        self.storage.rename(base, &self.path(&part))?;
+        let first = match beginning {
+            Beginning::Joined => next.increments().last().map_or(0, |last| last.sequence),
+            Beginning::Apart => {
+                let increment = next.add_increment(&self.name);
+                self.storage.rename(&self.apart_path(), &self.path(increment))?;
+                increment.sequence
+            }
+            Beginning::Absent => u64::MAX,
+        };
+        next.take_up(part, first);
+        self.storage.sync_directory(&self.directory)?;
+        self.replace_manifest(next)
+    }
+
+    /// Forgets the files that are history; the caller removes them when it likes.
+    pub(super) fn take_history(&mut self) -> io::Result<Vec<PathBuf>> {
+        let history: Vec<_> = self.manifest.history().iter().map(|part| self.path(part)).collect();
+        if !history.is_empty() {
+            let mut next = self.manifest.clone();
+            next.forget_history();
+            self.replace_manifest(next)?;
+        }
+        Ok(history)
+    }
+
+    /// After an error either manifest may be the one on disk: both name files that are there, as
+    /// none is removed before a later replacement succeeds, and no number is given twice.
+    fn replace_manifest(&mut self, manifest: Manifest) -> io::Result<()> {
+        let name = Manifest::name(&self.name);
+        let temporary = self.path_of(&[b"temp-", &*name].concat());
+        let mut file = self.storage.open(&temporary, How::Create)?;
+        write_all(&mut *file, &manifest.encode())?;
+        file.sync()?;
+        drop(file);
+        self.storage.rename(&temporary, &self.path_of(&name))?;
+        self.manifest = manifest;
+        self.storage.sync_directory(&self.directory)
+    }
+
+    fn apart_path(&self) -> PathBuf {
+        self.path_of(&[b"temp-", &*self.name, b".incr"].concat())
+    }
+
+    fn path_of(&self, name: &[u8]) -> PathBuf {
+        self.directory.join(OsStr::from_bytes(name))
+    }
+}
+
+/// Where the files lie, whatever working directory the process turns to later.
+fn directory(server: &Server) -> io::Result<PathBuf> {
+    let name = server.config.get(APPENDDIRNAME);
+    Ok(std::env::current_dir()?.join(OsStr::from_bytes(&name)))
+}
+
+/// Makes the directory where there is none.
+pub(super) fn make_directory(server: &Server) -> io::Result<()> {
+    server.storage.make_directory(&directory(server)?)
+}
+
+/// Where the base is written that is under way.
+pub(super) fn new_base_path(server: &Server) -> io::Result<PathBuf> {
+    Ok(directory(server)?.join(format!("temp-rewriteaof-bg-{}.aof", std::process::id())))
+}

@@ -1,0 +1,224 @@
+//! The append-only file at a start: what its files hold is run again, and the log goes on where
+//! they end.
+//!
+//! Invariant: only the end of the last file may be damaged, and only as far as the configuration
+//! allows; it is cut off before anything is written behind it.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use persist::aof::manifest::Part;
+use persist::aof::{AofDamage, AofError, UnitReader};
+use persist::rdb::file::{FileWriter, Options};
+use persist::storage::{File, How, read_full};
+
+use super::files::{Beginning, Files, make_directory, new_base_path};
+use super::replay::Replayer;
+use super::resume;
+use super::writer::Last;
+use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
+use crate::effects::apply_settings;
+use crate::loading::snapshot;
+use crate::log::{log_notice, log_warning};
+use crate::reception::plain;
+use crate::server::Server;
+
+/// How snapshots begin.
+const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
+const MAGIC_LEN: usize = 6;
+
+/// After so many units it is told how far loading has come.
+const REPORT_EACH: u64 = 256;
+
+/// What is there to be loaded.
+pub(crate) struct Stock {
+    files: Files,
+    /// In bytes.
+    total: u64,
+}
+
+/// Looks what there is. The error is for the operator.
+pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
+    let mut files = Files::find(server)?;
+    let taken = files.take_over_single();
+    taken.map_err(|error| format!("Can't upgrade the old AOF file: {}", plain(&error)))?;
+    let mut total = 0;
+    for part in files.manifest().parts() {
+        let file = server.storage.open(&files.path(part), How::Read);
+        let length = file.and_then(|file| file.length());
+        let name = String::from_utf8_lossy(&part.name);
+        total += length.map_err(|error| format!("The AOF file {name}: {}", plain(&error)))?;
+    }
+    Ok(Stock { files, total })
+}
+
+impl Stock {
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total
+    }
+
+    /// Loads all there is and begins to write behind it. The error is for the operator.
+    pub(crate) fn load(self, server: &'static Server) -> Result<(), String> {
+        let mut files = self.files;
+        let told =
+            |what: &'static str| move |error: io::Error| format!("{what}: {}", plain(&error));
+        let is_new = files.manifest().parts().len() == 0;
+        let began_us = server.keyspace.clock().monotonic_us();
+        // Nothing is over before the log says so; a snapshot in it is a part of it.
+        server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
+        let total = replay(server, &files)?;
+        if is_new {
+            make_directory(server).map_err(told("Can't open or create append-only dir"))?;
+            begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
+        } else {
+            let seconds = seconds_since(server, began_us);
+            log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");
+        }
+        let last = open_last(server, &mut files);
+        let last = last.map_err(told("Can't open the append-only file"))?;
+        if let Ok(history) = files.take_history() {
+            super::rewrite::remove(server, history);
+        }
+        server.aof.figures.set_sizes(total, total);
+        // Nobody changes anything before the log is attached.
+        let world = Replayer::begin(server);
+        resume(server, files, last)?;
+        drop(world);
+        apply_settings(server);
+        Ok(())
+    }
+}
+
+fn seconds_since(server: &Server, began_us: i64) -> f64 {
+    (server.keyspace.clock().monotonic_us() - began_us) as f64 / 1e6
+}
+
+/// Runs all files again; how many bytes they have.
+fn replay(server: &'static Server, files: &Files) -> Result<u64, String> {
+    let mut total = 0;
+    let parts: Vec<&Part> = files.manifest().parts().collect();
+    for (index, part) in parts.iter().enumerate() {
+        let is_last = index + 1 == parts.len();
+        let source = Source { server, path: &files.path(part), before: total, is_last };
+        let began_us = server.keyspace.clock().monotonic_us();
+        total += source.load()?;
+        log_notice!(
+            server.log,
+            "DB loaded from {} file {}: {:.3} seconds",
+            if files.manifest().base() == Some(*part) { "base" } else { "incr" },
+            String::from_utf8_lossy(&part.name),
+            seconds_since(server, began_us)
+        );
+    }
+    Ok(total)
+}
+
+/// A file that is loaded.
+struct Source<'a> {
+    server: &'static Server,
+    path: &'a Path,
+    /// The bytes of the files before it.
+    before: u64,
+    is_last: bool,
+}
+
+impl Source<'_> {
+    /// How many bytes it has, once a damaged end is cut off.
+    fn load(&self) -> Result<u64, String> {
+        let mut file = self.open()?;
+        let length = file.length().map_err(|error| self.refuse(&plain(&error)))?;
+        let mut head = vec![0; MAGIC_LEN];
+        let count =
+            read_full(&mut *file, &mut head).map_err(|error| self.refuse(&plain(&error)))?;
+        head.truncate(count);
+        let mut offset = 0;
+        if MAGICS.iter().any(|magic| head.starts_with(magic)) {
+            log_notice!(self.server.log, "Reading RDB base file on AOF loading...");
+            file = self.open()?;
+            let end = snapshot::load(self.server, &mut *file);
+            let end = end.map_err(|error| self.refuse(&error.to_string()))?;
+            (offset, head) = (end.offset, end.rest);
+        }
+        self.run(UnitReader::behind(&mut *file, offset, head), length)
+    }
+
+    /// Runs the commands of the file again.
+    fn run(&self, mut reader: UnitReader<'_>, length: u64) -> Result<u64, String> {
+        let mut replayer = Replayer::begin(self.server);
+        for number in 0_u64.. {
+            match reader.next_unit() {
+                Ok(Some(unit)) => {
+                    let ran = replayer.run(&unit.commands);
+                    ran.map_err(|why| self.refuse(&format!("at offset {}: {why}", unit.offset)))?;
+                    if number.is_multiple_of(REPORT_EACH) {
+                        self.server.loading.advance_to(self.server, self.before + unit.end);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.mend(&error, length)?;
+                    return Ok(error.offset);
+                }
+            }
+        }
+        Ok(length)
+    }
+
+    fn open(&self) -> Result<Box<dyn File>, String> {
+        let file = self.server.storage.open(self.path, How::Read);
+        file.map_err(|error| self.refuse(&plain(&error)))
+    }
+
+    /// Cuts a damaged end off, if that is allowed.
+    fn mend(&self, error: &AofError, length: u64) -> Result<(), String> {
+        let config = &self.server.config;
+        let is_allowed = match error.damage {
+            AofDamage::Torn => config.get(AOF_LOAD_TRUNCATED),
+            AofDamage::Malformed { .. } => {
+                length - error.offset <= config.get(AOF_LOAD_CORRUPT_TAIL_MAX_SIZE)
+            }
+            AofDamage::Unread(_) => false,
+        };
+        if !self.is_last || !is_allowed {
+            return Err(self.refuse(&error.to_string()));
+        }
+        let (log, path) = (&self.server.log, self.path.display());
+        log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
+        log_warning!(log, "Truncating the AOF {path} at offset {}", error.offset);
+        let file = self.server.storage.open(self.path, How::Append);
+        let cut = file.and_then(|mut file| file.truncate(error.offset));
+        cut.map_err(|error| self.refuse(&plain(&error)))?;
+        log_warning!(log, "AOF {path} loaded anyway because aof-load-truncated is enabled");
+        Ok(())
+    }
+
+    fn refuse(&self, why: &str) -> String {
+        format!(
+            "Bad file format reading the append only file {}: {why}. Make a backup of your AOF \
+             file, then use apus check aof --fix <filename.manifest>",
+            self.path.display()
+        )
+    }
+}
+
+/// Begins with a base that holds nothing.
+fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
+    let path = new_base_path(server)?;
+    let file = server.storage.open(&path, How::Create)?;
+    let options = Options { compresses: false, sums: true, access: None, version: 0, syncs: false };
+    FileWriter::begin(file, &[("aof-base", "1")], options)?.finish()?;
+    files.install(&path, Beginning::Absent)
+}
+
+/// The last increment, to be written on; what it holds is on disk.
+fn open_last(server: &'static Server, files: &mut Files) -> io::Result<Last> {
+    let last = files.manifest().increments().last().map(|part| files.path(part));
+    let mut file: Box<dyn File> = match last {
+        Some(path) => server.storage.open(&path, How::Append)?,
+        None => files.begin(Beginning::Joined)?,
+    };
+    file.sync()?;
+    let length = file.length()?;
+    Ok(Last { file, length })
+}

@@ -1,0 +1,206 @@
+//! Records on their way from `commit` to the writer of the append-only file.
+//!
+//! Invariants: what is put in comes out in that order, orders between the records where they were
+//! given; the queue always accepts, and shuts the valve when it holds more than `ROOM`.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use keyspace::Lsn;
+
+use super::Order;
+use crate::journal::JournalReader;
+use crate::valve::Valve;
+
+/// Bytes in the queue beyond which writers wait.
+const ROOM: usize = 32 << 20;
+
+/// How long records wait for others that come right after them, where no reply waits for them.
+const LINGER: Duration = Duration::from_millis(2);
+
+/// So many bytes are taken at once without lingering.
+const LARGE: usize = 1 << 20;
+
+/// A buffer larger than this is not kept.
+const KEPT_CAPACITY: usize = 4 << 20;
+
+/// The queue.
+pub(super) struct Queue {
+    inner: Mutex<Inner>,
+    arrived: Condvar,
+    /// In front of commands that write.
+    valve: &'static Valve,
+}
+
+#[derive(Default)]
+struct Inner {
+    bytes: Vec<u8>,
+    end: Lsn,
+    /// Each with how many of the bytes come before it.
+    orders: Vec<(usize, Order)>,
+    wait: Wait,
+    /// Whether replies wait for what is here.
+    is_urgent: bool,
+}
+
+/// What the writer waits for.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Wait {
+    #[default]
+    Nothing,
+    /// Anything.
+    Anything,
+    /// For more, but not long.
+    More,
+}
+
+impl Inner {
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.orders.is_empty()
+    }
+}
+
+/// What the writer takes at once.
+pub(super) struct Work {
+    pub(super) bytes: Vec<u8>,
+    /// Where the journal is behind these bytes.
+    pub(super) end: Lsn,
+    pub(super) orders: Vec<(usize, Order)>,
+}
+
+/// The queue's end at the journal.
+pub(super) struct Inlet(pub(super) Arc<Queue>);
+
+impl JournalReader for Inlet {
+    fn record(&mut self, lsn: Lsn, bytes: &[u8]) {
+        self.0.put(lsn, bytes);
+    }
+}
+
+impl Queue {
+    pub(super) fn new(valve: &'static Valve, end: Lsn) -> Arc<Self> {
+        let inner = Inner { end, ..Inner::default() };
+        Arc::new(Self { inner: Mutex::new(inner), arrived: Condvar::new(), valve })
+    }
+
+    fn put(&self, lsn: Lsn, bytes: &[u8]) {
+        let mut inner = self.lock();
+        inner.bytes.extend_from_slice(bytes);
+        inner.end = lsn;
+        if inner.bytes.len() > ROOM {
+            self.valve.shut();
+        }
+        let rouses = match inner.wait {
+            Wait::Nothing => false,
+            Wait::Anything => true,
+            Wait::More => inner.bytes.len() > LARGE,
+        };
+        if rouses {
+            inner.wait = Wait::Nothing;
+            drop(inner);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Tells the writer to do something behind the records that are here; with the LSN there.
+    pub(super) fn order(&self, make: impl FnOnce(Lsn) -> Order) {
+        let mut inner = self.lock();
+        let (at, order) = (inner.bytes.len(), make(inner.end));
+        inner.orders.push((at, order));
+        inner.wait = Wait::Nothing;
+        drop(inner);
+        self.arrived.notify_one();
+    }
+
+    /// Whether replies wait for what comes, so that it must not linger.
+    pub(super) fn set_urgent(&self, is_urgent: bool) {
+        self.lock().is_urgent = is_urgent;
+    }
+
+    /// How many bytes wait.
+    pub(super) fn len(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
+    /// Takes all there is, waiting for it so long, and then a little for more. `spare` is an old
+    /// buffer to fill.
+    pub(super) fn take(&self, patience: Option<Duration>, mut spare: Vec<u8>) -> Work {
+        let mut inner = self.lock();
+        while inner.is_empty() {
+            inner = self.pause(inner, Wait::Anything, patience);
+            if patience.is_some() {
+                break;
+            }
+        }
+        let lingers = !inner.is_urgent && inner.orders.is_empty();
+        if lingers && (1..LARGE).contains(&inner.bytes.len()) {
+            inner = self.pause(inner, Wait::More, Some(LINGER));
+        }
+        spare.clear();
+        if spare.capacity() > KEPT_CAPACITY {
+            spare = Vec::new();
+        }
+        let orders = std::mem::take(&mut inner.orders);
+        let (bytes, end) = (std::mem::replace(&mut inner.bytes, spare), inner.end);
+        Work { bytes, end, orders }
+    }
+
+    fn pause<'a>(
+        &self,
+        mut inner: MutexGuard<'a, Inner>,
+        wait: Wait,
+        time: Option<Duration>,
+    ) -> MutexGuard<'a, Inner> {
+        inner.wait = wait;
+        const WHY: &str = "no critical section here panics";
+        let mut inner = match time {
+            Some(time) => self.arrived.wait_timeout(inner, time).expect(WHY).0,
+            None => self.arrived.wait(inner).expect(WHY),
+        };
+        inner.wait = Wait::Nothing;
+        inner
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().expect("no critical section here panics")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Queue, ROOM};
+    use crate::aof::Order;
+    use crate::valve::Valve;
+
+    fn queue() -> (std::sync::Arc<Queue>, &'static Valve) {
+        let valve: &'static Valve = Box::leak(Box::default());
+        (Queue::new(valve, 100), valve)
+    }
+
+    #[test]
+    fn orders_stand_between_the_records_where_they_were_given() {
+        let (queue, _) = queue();
+        queue.put(103, b"abc");
+        queue.order(|lsn| {
+            assert_eq!(lsn, 103);
+            Order::Heed
+        });
+        queue.put(105, b"de");
+        let work = queue.take(None, Vec::new());
+        assert_eq!((&work.bytes[..], work.end), (&b"abcde"[..], 105));
+        assert!(matches!(work.orders[..], [(3, Order::Heed)]));
+        let nothing = queue.take(Some(Duration::ZERO), work.bytes);
+        assert!(nothing.bytes.is_empty() && nothing.end == 105);
+    }
+
+    #[test]
+    fn the_valve_shuts_when_the_queue_is_full() {
+        let (queue, valve) = queue();
+        queue.put(1, &vec![b'x'; ROOM]);
+        assert!(!valve.is_shut());
+        queue.put(2, b"x");
+        assert!(valve.is_shut());
+    }
+}

@@ -1,0 +1,93 @@
+//! The append-only file is run again: its commands go through the handlers that ran them first,
+//! with the world to themselves and nobody to tell.
+//!
+//! Invariants: what is run stands in a whole unit of the file; keys and members whose time is over
+//! stay until the file says that they go, since what comes next was run when they were there: the
+//! settings must say that expiry is suspended.
+
+use commands::arguments::database;
+use keyspace::{Acquisition, Refusal, Tx, TxOptions};
+use proto::{Args, Output, OwnedArgs, Reply, Resp};
+
+use crate::heavy::{LOADER_LANE, wait_for};
+use crate::log::log_warning;
+use crate::scripts;
+use crate::server::Server;
+use crate::table::{Entry, Run};
+use crate::unit::{Asked, Place, Unit};
+
+/// Runs commands again.
+pub(super) struct Replayer {
+    server: &'static Server,
+    unit: Unit,
+    out: Output,
+}
+
+impl Replayer {
+    /// Waits until it has the world. It begins in the first database, as each file does.
+    pub(super) fn begin(server: &'static Server) -> Self {
+        let keyspace = server.keyspace;
+        let mut world = Acquisition::of_world(keyspace);
+        wait_for(&mut world);
+        let internal = TxOptions::internal(LOADER_LANE, keyspace.clock().now_ms());
+        let options = TxOptions { sees_expired: true, heavy: true, ..internal };
+        let unit = Unit::begin(server, Tx::begin(world, options), None);
+        Self { server, unit, out: Output::new() }
+    }
+
+    /// Runs the commands of a unit. The error says why the file cannot be one of ours or theirs.
+    pub(super) fn run(&mut self, commands: &[OwnedArgs]) -> Result<(), String> {
+        for command in commands {
+            self.run_one(command.as_args())?;
+        }
+        Ok(())
+    }
+
+    fn run_one(&mut self, args: Args<'_>) -> Result<(), String> {
+        let entry = self.server.table.resolve(args);
+        let entry = entry.map_err(|_| format!("Unknown command '{}'", text(&args[0])))?;
+        if !entry.spec.arity.admits(args.len()) {
+            return Err(format!("Wrong number of arguments for '{}'", entry.full_name));
+        }
+        if let Err(refusal) = self.dispatch(entry, args) {
+            self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
+        }
+        self.unit.forget();
+        self.out.finish();
+        if self.out.front().first() == Some(&b'-') {
+            log_warning!(
+                self.server.log,
+                "== CRITICAL == This server is sending an error to its AOF-loading-client: '{}' \
+                 after processing the command '{}'",
+                text(self.out.front()).trim_end(),
+                entry.full_name
+            );
+        }
+        self.out.clear();
+        Ok(())
+    }
+
+    fn dispatch(&mut self, entry: &'static Entry, args: Args<'_>) -> Result<(), Refusal> {
+        match entry.run {
+            Run::Data(handler) => {
+                let (unit, out) = (&mut self.unit, &mut self.out);
+                unit.call(entry, handler, args, Resp::Two, out).map(|_| ())
+            }
+            Run::Unit(prepare) => {
+                let (server, resp) = (self.server, Resp::Two);
+                let mut program = prepare(Asked { server, entry, resp, session: None }, args)?;
+                program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
+            }
+            Run::Control(_) if entry.spec.name == "SELECT" => {
+                let count = self.server.keyspace.database_count();
+                self.unit.tx.switch_database(database(&args[1], count)?);
+                Ok(())
+            }
+            Run::Control(_) => scripts::replay(self.server, entry, args),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,234 @@
+//! A new base for the append-only file: a snapshot, behind whose cut a new increment begins.
+//!
+//! Invariants: one is under way at most; its end is told to the writer, which alone puts it in its
+//! place, or, where there is no writer, is put there here.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::files::{Beginning, Files, make_directory, new_base_path};
+use super::{Base, Fresh, Order, attach};
+use crate::config::settings::{
+    AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
+};
+use crate::log::{log_notice, log_warning};
+use crate::reception::plain;
+use crate::server::Server;
+use crate::snapshot::{Cut, Finished, Snapshot, Target};
+
+/// So many failures in a row, then automatic rewrites wait longer and longer.
+const PATIENT_FAILURES: u64 = 3;
+
+/// The longest such wait.
+const LONGEST_WAIT_MINUTES: u64 = 60;
+
+const MINUTE_US: i64 = 60_000_000;
+
+/// The books of rewrites.
+#[derive(Default)]
+pub(crate) struct Rewrite(Mutex<Books>);
+
+#[derive(Default)]
+struct Books {
+    underway: Option<Underway>,
+    is_scheduled: bool,
+    seconds: Option<i64>,
+    has_failed: bool,
+    ended_us: i64,
+    count: u64,
+    failures: u64,
+}
+
+struct Underway {
+    began_us: i64,
+    snapshot: Arc<Snapshot>,
+}
+
+/// What INFO tells of rewrites.
+pub(crate) struct Told {
+    pub(crate) is_underway: bool,
+    pub(crate) is_scheduled: bool,
+    /// How long the last one took.
+    pub(crate) seconds: Option<i64>,
+    /// How long the present one takes so far.
+    pub(crate) present_seconds: Option<i64>,
+    pub(crate) has_failed: bool,
+    pub(crate) count: u64,
+    /// Failures in a row.
+    pub(crate) failures: u64,
+}
+
+impl Rewrite {
+    /// Asks for one as soon as none is under way.
+    pub(crate) fn schedule(&self) {
+        self.books().is_scheduled = true;
+    }
+
+    /// Gives up the one under way.
+    pub(crate) fn cancel(&self) {
+        let mut books = self.books();
+        books.is_scheduled = false;
+        if let Some(underway) = &books.underway {
+            underway.snapshot.cancel();
+        }
+    }
+
+    /// Gives up the one under way if writing commands have waited too long for it.
+    fn look(&self) {
+        if let Some(underway) = &self.books().underway {
+            underway.snapshot.look();
+        }
+    }
+
+    pub(crate) fn told(&self, now_us: i64) -> Told {
+        let books = self.books();
+        let seconds = |it: &Underway| (now_us - it.began_us) / 1_000_000;
+        Told {
+            is_underway: books.underway.is_some(),
+            is_scheduled: books.is_scheduled,
+            seconds: books.seconds,
+            present_seconds: books.underway.as_ref().map(seconds),
+            has_failed: books.has_failed,
+            count: books.count,
+            failures: books.failures,
+        }
+    }
+
+    /// Whether the next automatic one is still to wait, after failures.
+    fn is_put_off(&self, now_us: i64) -> bool {
+        let books = self.books();
+        let beyond = books.failures.saturating_sub(PATIENT_FAILURES);
+        let minutes = if beyond == 0 { 0 } else { 1 << (beyond - 1).min(6) };
+        let wait = minutes.min(LONGEST_WAIT_MINUTES).cast_signed() * MINUTE_US;
+        now_us - books.ended_us < wait
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.0.lock().expect("no critical section here panics")
+    }
+}
+
+/// Looks whether a rewrite is due; to be called now and then.
+pub(crate) fn tend(server: &'static Server) {
+    let aof = &server.aof;
+    let now_us = server.keyspace.clock().monotonic_us();
+    let told = aof.rewrite.told(now_us);
+    if told.is_underway {
+        return aof.rewrite.look();
+    }
+    if told.is_scheduled {
+        begin(server);
+        return;
+    }
+    let percentage = server.config.get(AUTO_AOF_REWRITE_PERCENTAGE);
+    let (total, base) = aof.figures.sizes();
+    let is_small = total <= server.config.get(AUTO_AOF_REWRITE_MIN_SIZE);
+    if !aof.is_on() || percentage == 0 || is_small || aof.rewrite.is_put_off(now_us) {
+        return;
+    }
+    let growth = (total * 100 / base.max(1)).saturating_sub(100);
+    if growth >= percentage {
+        log_notice!(server.log, "Starting automatic rewriting of AOF on {growth}% growth");
+        begin(server);
+    }
+}
+
+/// Begins a rewrite, unless one is under way; whether it did.
+pub(crate) fn begin(server: &'static Server) -> bool {
+    let snapshot = Snapshot::new(server, server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC));
+    {
+        let mut books = server.aof.rewrite.books();
+        if books.underway.is_some() {
+            return false;
+        }
+        books.is_scheduled = false;
+        let began_us = server.keyspace.clock().monotonic_us();
+        books.underway = Some(Underway { began_us, snapshot: Arc::clone(&snapshot) });
+    }
+    let path = match make_directory(server).and_then(|()| new_base_path(server)) {
+        Ok(path) => path,
+        Err(error) => {
+            log_warning!(server.log, "Can't open or create append-only dir: {}", plain(&error));
+            done(server, None);
+            return false;
+        }
+    };
+    log_notice!(server.log, "Background append only file rewriting started");
+    let at_cut = Box::new(move |cut| mark_cut(server, &cut));
+    let target = Target { path: path.clone(), is_aof_base: true, at_cut };
+    let done = move |result: Result<Finished, String>| {
+        hand_over(server, result.map(|it| Fresh { path, bytes: it.bytes }));
+    };
+    snapshot.start(target, Box::new(done));
+    true
+}
+
+/// With the world stopped: what comes now is not in the base.
+fn mark_cut(server: &'static Server, cut: &Cut) {
+    let queue = server.aof.queue().clone();
+    let Some(queue) = queue else { return };
+    if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
+        attach(server, &queue);
+    }
+    queue.order(|lsn| {
+        debug_assert_eq!(lsn, cut.lsn, "the world stands still");
+        Order::Cut(lsn)
+    });
+}
+
+/// The base is there, or why not.
+fn hand_over(server: &'static Server, base: Base) {
+    if server.aof.order(|_| Order::Base(base.clone())) {
+        return;
+    }
+    let installed = base.and_then(|base| install_alone(server, base));
+    if let Err(why) = &installed {
+        log_warning!(server.log, "Background AOF rewrite failed: {why}");
+    }
+    done(server, installed.ok().map(|bytes| (bytes, 0)));
+}
+
+/// Puts a base in its place that nothing follows, as the file is off.
+fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
+    let mut files = Files::find(server)?;
+    let installed = files.install(&base.path, Beginning::Absent);
+    match installed.and_then(|()| files.take_history()) {
+        Ok(history) => {
+            remove(server, history);
+            Ok(base.bytes)
+        }
+        Err(error) => {
+            remove(server, vec![base.path]);
+            Err(plain(&error))
+        }
+    }
+}
+
+/// A rewrite is over, with the sizes of its base and of what follows it, if it went well.
+pub(super) fn done(server: &Server, sizes: Option<(u64, u64)>) {
+    let now_us = server.keyspace.clock().monotonic_us();
+    let mut books = server.aof.rewrite.books();
+    let began_us = books.underway.take().map_or(now_us, |underway| underway.began_us);
+    books.ended_us = now_us;
+    books.seconds = Some((now_us - began_us) / 1_000_000);
+    books.has_failed = sizes.is_none();
+    let Some((base, increment)) = sizes else {
+        books.failures += 1;
+        return;
+    };
+    books.failures = 0;
+    books.count += 1;
+    server.aof.figures.set_sizes(base + increment, base + increment);
+    log_notice!(server.log, "Background AOF rewrite finished successfully");
+}
+
+/// Removes files that nobody names any more, off this thread: big ones take time.
+pub(super) fn remove(server: &'static Server, files: Vec<PathBuf>) {
+    server.heavy.spawn(move |_| {
+        for file in files {
+            // Another start may have removed it.
+            let _ = server.storage.remove(&file);
+        }
+    });
+}

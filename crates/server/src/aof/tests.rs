@@ -1,0 +1,222 @@
+//! The log on a disk that fails, tears and forgets: what was acknowledged is there again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use keyspace::{Acquisition, Lifetime, NewText, PartitionSet, Tx, TxOptions};
+use persist::storage::simulated::{Disk, Fault};
+use proto::OwnedArgs;
+
+use super::{find, switch_off};
+use crate::commit::publish;
+use crate::server::Server;
+use crate::start::test_server_on;
+
+/// Writes of a run, a rewrite in the middle of them.
+const WRITES: usize = 8;
+
+/// The lane of the test's own thread.
+const LANE: usize = 0;
+
+/// How long an end is waited for that must come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An empty disk with the working directory on it.
+fn new_disk() -> Disk {
+    let disk = Disk::new();
+    let here = std::env::current_dir().unwrap();
+    for directory in here.ancestors().collect::<Vec<_>>().into_iter().rev() {
+        persist::storage::Storage::make_directory(&disk, directory).unwrap();
+    }
+    disk
+}
+
+/// A server whose log goes on with what is on the disk, or why it does not start.
+fn start(disk: &Disk) -> Result<&'static Server, String> {
+    let server = test_server_on(Box::new(disk.clone()));
+    let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
+    let _ = server.config.set_many(&pairs, true).unwrap();
+    find(server)?.load(server)?;
+    Ok(server)
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key:{number}").into_bytes()
+}
+
+/// Runs `work` on a key as a transaction does that a client asked for.
+fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> T) -> T {
+    let partition = server.keyspace.locate(key).partition;
+    while !server.keyspace.enter(LANE) {
+        std::thread::yield_now();
+    }
+    let partitions = PartitionSet::from_slice(&[partition]);
+    let mut grant = Acquisition::of_partitions(server.keyspace, partitions);
+    while !grant.attempt() {
+        std::thread::yield_now();
+    }
+    let options = TxOptions::internal(LANE, server.keyspace.clock().now_ms());
+    let result = work(&mut Tx::begin(grant, options));
+    server.keyspace.leave(LANE);
+    result
+}
+
+/// Writes a key; whether a client would be told that it is done.
+fn write(server: &'static Server, number: usize) -> bool {
+    if server.journal.has_failed() {
+        return false;
+    }
+    let key = key(number);
+    let words: [&[u8]; 3] = [b"SET", &key, b"value"];
+    let args: OwnedArgs = words.into_iter().collect();
+    let seen = on_key(server, &key, |tx| {
+        tx.put_text(&key, NewText::from_client(b"value"), Lifetime::Forever).unwrap();
+        tx.conclude();
+        publish(&server.journal, tx, args.as_args())
+    });
+    await_end("a write", || server.journal.is_durable(seen) || server.journal.has_failed());
+    server.journal.is_durable(seen)
+}
+
+fn has(server: &'static Server, number: usize) -> bool {
+    let key = key(number);
+    on_key(server, &key, |tx| tx.exists(&key).unwrap())
+}
+
+fn await_end(what: &str, is_over: impl Fn() -> bool) {
+    let began = base::time::Clock::system();
+    let limit = began.monotonic_us() + PATIENCE.as_micros() as i64;
+    while !is_over() {
+        assert!(began.monotonic_us() < limit, "{what} never ends");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// A run of writes with a rewrite in between; which of them were acknowledged.
+fn run(server: &'static Server) -> Vec<usize> {
+    let mut acknowledged = Vec::new();
+    for number in 0..WRITES {
+        if number == WRITES / 2 {
+            super::begin_rewrite(server);
+        }
+        if write(server, number) {
+            acknowledged.push(number);
+        }
+    }
+    let rewrite = &server.aof.rewrite;
+    await_end("a rewrite", || !rewrite.told(0).is_underway || server.journal.has_failed());
+    acknowledged
+}
+
+/// After a crash, what was acknowledged is there.
+fn check_after_crash(
+    (server, disk): (&'static Server, &Disk),
+    seed: u64,
+    acknowledged: &[usize],
+    what: &str,
+) {
+    // From here on the old server reaches nothing: its end leaves no trace.
+    disk.fail_from(disk.calls(), Fault::Error(libc::EIO));
+    disk.crash(seed);
+    end(server);
+    disk.heal();
+    let server = start(disk).unwrap_or_else(|why| panic!("{what}: it does not start: {why}"));
+    for number in acknowledged {
+        assert!(has(server, *number), "{what}: {number} was acknowledged and is lost");
+    }
+    end(server);
+}
+
+fn end(server: &'static Server) {
+    switch_off(server);
+    await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
+    server.heavy.dismiss(PATIENCE);
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_crash_at_any_call() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    let first = disk.calls();
+    assert_eq!(run(server), (0..WRITES).collect::<Vec<_>>());
+    let calls = disk.calls() - first;
+    end(server);
+    assert!(calls > 20, "{calls} calls are few");
+    for call in 0..calls {
+        let disk = new_disk();
+        let server = start(&disk).unwrap();
+        disk.fail_from(disk.calls() + call, Fault::Error(libc::EIO));
+        let acknowledged = run(server);
+        // Nothing heals it: the process would be killed now.
+        check_after_crash((server, &disk), call, &acknowledged, &format!("call {call}"));
+    }
+}
+
+#[test]
+fn a_disk_that_fails_once_is_never_believed_and_is_written_again() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    let first = disk.calls();
+    run(server);
+    let calls = disk.calls() - first;
+    end(server);
+    let faults = [
+        Fault::Error(libc::EIO),
+        Fault::Error(libc::ENOSPC),
+        Fault::Error(libc::EROFS),
+        Fault::Short,
+    ];
+    for call in 0..calls {
+        let fault = faults[call as usize % faults.len()];
+        let what = format!("{fault:?} at call {call}");
+        let disk = new_disk();
+        let server = start(&disk).unwrap();
+        disk.fail_at(disk.calls() + call, fault);
+        let mut acknowledged = run(server);
+        // The run may have made fewer calls than before: then the fault is met here.
+        let resumes = (0..2).any(|_| {
+            await_end(&what, || !server.journal.has_failed());
+            write(server, WRITES)
+        });
+        assert!(resumes, "{what}: writes resume");
+        acknowledged.push(WRITES);
+        check_after_crash((server, &disk), call, &acknowledged, &what);
+    }
+}
+
+#[test]
+fn a_log_of_one_file_is_taken_over() {
+    let disk = new_disk();
+    let old = Path::new(&std::env::current_dir().unwrap()).join("appendonly.aof");
+    disk.put(&old, b"*3\r\n$3\r\nSET\r\n$5\r\nkey:1\r\n$1\r\n1\r\n");
+    let server = start(&disk).unwrap();
+    assert!(has(server, 1));
+    assert!(write(server, 2));
+    end(server);
+    let server = start(&disk).unwrap();
+    assert!(has(server, 1) && has(server, 2));
+    end(server);
+}
+
+#[test]
+fn a_torn_end_is_cut_off_where_that_is_allowed_and_only_at_the_end() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    assert!(write(server, 1));
+    end(server);
+    let directory = std::env::current_dir().unwrap().join("appendonlydir");
+    let path = directory.join("appendonly.aof.1.incr.aof");
+    let whole = persist::storage::read_whole(&disk, &path).unwrap();
+    let torn = [&*whole, b"*3\r\n$3\r\nSET\r\n$5\r\nkey:2\r\n$1"].concat();
+    disk.put(&path, &torn);
+    let server = start(&disk).unwrap();
+    assert!(has(server, 1) && !has(server, 2));
+    assert!(write(server, 3));
+    end(server);
+    let server = start(&disk).unwrap();
+    assert!(has(server, 1) && has(server, 3));
+    end(server);
+    disk.put(&path, &[&*whole, b"no command\r\n"].concat());
+    let error = start(&disk).err().unwrap();
+    assert!(error.contains(&format!("at offset {}", whole.len())), "{error}");
+}

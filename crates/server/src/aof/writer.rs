@@ -1,0 +1,382 @@
+//! The thread that writes the append-only file.
+//!
+//! It takes all records that have come, writes them in one piece, syncs as `appendfsync` asks for,
+//! and tells the journal how far it is safe: one sync for all who wait. A write that fails is cut
+//! off and tried again; a sync that fails makes the file worthless, because nobody knows what of
+//! it is on disk: then only a base made of the memory helps.
+//!
+//! Invariants: what is acknowledged is on disk, in a file that the manifest names, with all that
+//! comes before it; a file in the manifest ends with a whole batch, or this thread cuts it before
+//! it writes more.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use keyspace::Lsn;
+use persist::aof::check_line;
+use persist::storage::{File, write_all};
+
+use super::files::{Beginning, Files};
+use super::queue::{Queue, Work};
+use super::{Base, Fresh, Order, rewrite};
+use crate::ailments::LOG_FAILED;
+use crate::config::AppendFsync;
+use crate::config::settings::{AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE};
+use crate::log::{log_notice, log_warning};
+use crate::reception::plain;
+use crate::server::Server;
+
+/// Between two tries while the disk fails.
+const RETRY_US: i64 = 250_000;
+
+/// Between two syncs of `everysec`, in microseconds.
+const SECOND_US: i64 = 1_000_000;
+
+/// A sync that took longer counts as delayed.
+const DELAYED_US: i64 = 2_000_000;
+
+/// Batches that are copied behind their check line, to be written in one call.
+const COPIED: usize = 64 << 10;
+
+/// What the writer has to do.
+pub(super) struct Writer {
+    server: &'static Server,
+    queue: Arc<Queue>,
+    files: Files,
+    state: State,
+    /// The present increment; none before the first base.
+    file: Option<Box<dyn File>>,
+    /// How much of it are whole batches.
+    length: u64,
+    /// What could not be written yet.
+    unwritten: Vec<u8>,
+    /// Up to where the journal is written.
+    end: Lsn,
+    /// Up to where it is synced.
+    synced: Lsn,
+    synced_at_us: i64,
+    /// How the increment began that follows the base under way.
+    cut: Option<Beginning>,
+    /// When a base was last asked for.
+    began_us: i64,
+    /// The second of the last timestamp in the file.
+    stamped: i64,
+    /// A line with its batch.
+    piece: Vec<u8>,
+}
+
+/// The increment that a start goes on with: whole batches, on disk.
+pub(super) struct Last {
+    pub(super) file: Box<dyn File>,
+    pub(super) length: u64,
+}
+
+/// How it stands with the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It goes on what the manifest names.
+    Sound,
+    /// A write failed. Everything since is kept, and written when the disk takes it.
+    Stuck,
+    /// Only a new base helps; nothing is written before its cut.
+    Lost,
+    /// A new base is under way, and what came since its cut is written beside.
+    Apart,
+}
+
+/// Whether the thread goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    On,
+    End,
+}
+
+impl Writer {
+    /// One that goes on with a file of whole batches, up to `end` of the journal.
+    pub(super) fn resume(
+        server: &'static Server,
+        queue: Arc<Queue>,
+        files: Files,
+        Last { file, length }: Last,
+        end: Lsn,
+    ) -> Self {
+        let (state, file, synced) = (State::Sound, Some(file), end);
+        Self { state, file, length, end, synced, ..Self::new(server, queue, files) }
+    }
+
+    /// One that waits for a base.
+    pub(super) fn new(server: &'static Server, queue: Arc<Queue>, files: Files) -> Self {
+        Self {
+            server,
+            queue,
+            files,
+            state: State::Lost,
+            file: None,
+            length: 0,
+            unwritten: Vec::new(),
+            end: 0,
+            synced: 0,
+            synced_at_us: 0,
+            cut: None,
+            began_us: 0,
+            stamped: 0,
+            piece: Vec::new(),
+        }
+    }
+
+    /// Works until it is told to close.
+    pub(super) fn run(mut self) {
+        let mut spare = Vec::new();
+        loop {
+            let Work { bytes, end, orders } = self.queue.take(self.patience(), spare);
+            let mut from = 0;
+            for (at, order) in orders {
+                self.write(&bytes[from..at]);
+                from = at;
+                if self.obey(order) == Next::End {
+                    return;
+                }
+            }
+            self.write(&bytes[from..]);
+            self.end = end;
+            spare = bytes;
+            if self.state == State::Stuck {
+                self.retry();
+            }
+            self.sync_if_due();
+            if self.state == State::Lost && self.now_us() - self.began_us >= RETRY_US {
+                self.began_us = self.now_us();
+                rewrite::begin(self.server);
+            }
+            self.server.aof.valve.open();
+        }
+    }
+
+    /// How long to wait for records; for ever if `None`.
+    fn patience(&self) -> Option<Duration> {
+        if matches!(self.state, State::Stuck | State::Lost) {
+            return Some(Duration::from_micros(RETRY_US.unsigned_abs()));
+        }
+        if self.end == self.synced || !self.syncs_each_second() {
+            return None;
+        }
+        let due = self.synced_at_us + SECOND_US - self.now_us();
+        Some(Duration::from_micros(u64::try_from(due).unwrap_or(0).max(1000)))
+    }
+
+    fn obey(&mut self, order: Order) -> Next {
+        match order {
+            Order::Heed => {}
+            Order::Cut(lsn) => {
+                self.end = lsn;
+                self.begin_increment();
+            }
+            Order::Base(base) => self.settle(base),
+            Order::Close(done) => {
+                if self.state == State::Stuck {
+                    self.retry();
+                }
+                self.sync();
+                // Who waits may have lost patience.
+                let _ = done.send(());
+                return Next::End;
+            }
+        }
+        Next::On
+    }
+
+    /// Writes a batch of whole records.
+    fn write(&mut self, batch: &[u8]) {
+        if batch.is_empty() || self.state == State::Lost {
+            return;
+        }
+        if self.state == State::Stuck {
+            self.unwritten.extend_from_slice(batch);
+            return;
+        }
+        if let Err(error) = self.append(batch) {
+            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
+            if self.state == State::Apart {
+                self.lose(&error);
+            } else {
+                self.state = State::Stuck;
+                self.unwritten.extend_from_slice(batch);
+                self.fail(&error);
+            }
+        }
+    }
+
+    /// Writes a batch behind a line that tells whether it is whole.
+    fn append(&mut self, batch: &[u8]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        self.piece.clear();
+        let now = self.server.keyspace.clock().now_ms() / 1000;
+        if self.server.config.get(AOF_TIMESTAMP_ENABLED) && now != self.stamped {
+            self.piece.extend_from_slice(format!("#TS:{now}\r\n").as_bytes());
+            self.stamped = now;
+        }
+        self.piece.extend_from_slice(&check_line(batch));
+        let written = (self.piece.len() + batch.len()) as u64;
+        if batch.len() <= COPIED {
+            self.piece.extend_from_slice(batch);
+            write_all(&mut **file, &self.piece)?;
+        } else {
+            write_all(&mut **file, &self.piece)?;
+            write_all(&mut **file, batch)?;
+        }
+        self.length += written;
+        self.server.aof.figures.grow(written);
+        Ok(())
+    }
+
+    /// Cuts off what a failed write left, and writes what has come since.
+    fn retry(&mut self) {
+        let batch = std::mem::take(&mut self.unwritten);
+        let cut_off = self.file.as_mut().map_or(Ok(()), |file| file.truncate(self.length));
+        if let Err(error) = cut_off.and_then(|()| self.append(&batch)) {
+            self.unwritten = batch;
+            return self.fail(&error);
+        }
+        self.state = State::Sound;
+        if self.sync() {
+            self.heal("AOF write error looks solved. The server can write again.");
+        }
+    }
+
+    fn sync_if_due(&mut self) {
+        if self.end == self.synced {
+            return;
+        }
+        let is_due = match self.server.config.get(APPENDFSYNC) {
+            AppendFsync::Always => true,
+            AppendFsync::Everysec => {
+                self.syncs_each_second() && self.now_us() - self.synced_at_us >= SECOND_US
+            }
+            AppendFsync::No => false,
+        };
+        if is_due {
+            self.sync();
+        }
+    }
+
+    fn syncs_each_second(&self) -> bool {
+        let config = &self.server.config;
+        let spares_disk = config.get(NO_APPENDFSYNC_ON_REWRITE) && self.cut.is_some();
+        config.get(APPENDFSYNC) == AppendFsync::Everysec && !spares_disk
+    }
+
+    /// Has the disk keep what was written, and says so; whether that is true now.
+    fn sync(&mut self) -> bool {
+        if matches!(self.state, State::Stuck | State::Lost) {
+            return false;
+        }
+        let Some(file) = &mut self.file else { return false };
+        let began_us = self.server.keyspace.clock().monotonic_us();
+        if let Err(error) = file.sync() {
+            log_warning!(self.server.log, "Fail to fsync the AOF file: {}", plain(&error));
+            self.lose(&error);
+            return false;
+        }
+        self.synced_at_us = self.now_us();
+        if self.synced_at_us - began_us > DELAYED_US {
+            self.server.aof.figures.note_delay();
+        }
+        self.synced = self.end;
+        if self.state == State::Sound {
+            self.server.journal.acknowledge(self.end);
+        }
+        true
+    }
+
+    /// Begins the increment that follows a base, whose cut is here.
+    fn begin_increment(&mut self) {
+        let is_sound = self.state == State::Sound && self.sync();
+        let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
+        match self.files.begin(beginning) {
+            Ok(file) => {
+                (self.file, self.length, self.stamped) = (Some(file), 0, 0);
+                self.unwritten.clear();
+                self.cut = Some(beginning);
+                if beginning == Beginning::Apart {
+                    self.state = State::Apart;
+                }
+            }
+            Err(error) => {
+                let why = plain(&error);
+                log_warning!(self.server.log, "Can't open a new AOF increment: {why}");
+                self.cut = None;
+                if self.state != State::Sound {
+                    self.lose(&error);
+                }
+            }
+        }
+    }
+
+    /// Puts a base that is done in its place.
+    fn settle(&mut self, base: Base) {
+        let path = base.as_ref().ok().map(|base| base.path.clone());
+        let result = match (base, self.cut.take()) {
+            (Ok(base), Some(beginning)) => self.install(&base, beginning).map(|()| base.bytes),
+            (Ok(_), None) => Err("the log could not follow it".to_owned()),
+            (Err(why), _) => Err(why),
+        };
+        if let Err(why) = &result {
+            log_warning!(self.server.log, "Background AOF rewrite failed: {why}");
+            rewrite::remove(self.server, path.into_iter().collect());
+            if self.state == State::Apart {
+                self.state = State::Lost;
+            }
+        }
+        rewrite::done(self.server, result.ok().map(|base| (base, self.length)));
+    }
+
+    fn install(&mut self, base: &Fresh, beginning: Beginning) -> Result<(), String> {
+        if beginning == Beginning::Apart && !self.sync() {
+            return Err("the log that follows it is not safe".to_owned());
+        }
+        self.files.install(&base.path, beginning).map_err(|error| plain(&error))?;
+        if beginning == Beginning::Apart {
+            self.state = State::Sound;
+            self.server.aof.establish(self.server);
+            self.heal("The AOF has a new base. The server can write again.");
+        }
+        match self.files.take_history() {
+            Ok(history) => rewrite::remove(self.server, history),
+            // They stay in the manifest as what they are.
+            Err(error) => {
+                log_warning!(self.server.log, "Can't forget old AOF files: {}", plain(&error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing that was written can be relied on any more.
+    fn lose(&mut self, error: &io::Error) {
+        self.state = State::Lost;
+        self.cut = None;
+        self.unwritten.clear();
+        self.fail(error);
+    }
+
+    fn fail(&self, error: &io::Error) {
+        if self.server.aof.is_on() {
+            let why = plain(error);
+            self.server.journal.fail(format!("MISCONF Errors writing to the AOF file: {why}"));
+            self.server.ailments.set(LOG_FAILED, true);
+        }
+        self.server.aof.valve.open();
+    }
+
+    fn heal(&self, line: &str) {
+        if self.server.journal.has_failed() {
+            log_notice!(self.server.log, "{line}");
+        }
+        self.server.journal.heal(self.synced);
+        self.server.ailments.set(LOG_FAILED, false);
+    }
+
+    fn now_us(&self) -> i64 {
+        self.server.keyspace.clock().monotonic_us()
+    }
+}

@@ -1,0 +1,35 @@
+//! What the section Persistence says of the append-only file.
+//!
+//! Invariant: sizes are told only where there is such a file, as in Redis.
+
+use super::Report;
+use crate::aof::{Phase, Told};
+use crate::server::Server;
+
+pub(super) fn write(server: &Server, report: &mut Report) {
+    let now_us = server.keyspace.clock().monotonic_us();
+    let (aof, told) = (&server.aof, server.aof.rewrite.told(now_us));
+    let Told { is_underway, is_scheduled, count, failures, .. } = told;
+    let is_on = aof.phase() != Phase::Off;
+    let status = |has_failed: bool| if has_failed { "err" } else { "ok" };
+    report.field("aof_enabled", u8::from(is_on));
+    report.field("aof_rewrite_in_progress", u8::from(is_underway));
+    report.field("aof_rewrite_scheduled", u8::from(is_scheduled));
+    report.field("aof_last_rewrite_time_sec", told.seconds.unwrap_or(-1));
+    report.field("aof_current_rewrite_time_sec", told.present_seconds.unwrap_or(-1));
+    report.field("aof_last_bgrewrite_status", status(told.has_failed));
+    report.field("aof_rewrites", count);
+    report.field("aof_rewrites_consecutive_failures", failures);
+    report.field("aof_last_write_status", status(server.journal.has_failed()));
+    let none = ["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"];
+    report.fields(&none, 0);
+    if is_on {
+        let (total, base) = aof.figures.sizes();
+        report.field("aof_current_size", total);
+        report.field("aof_base_size", base);
+        report.field("aof_pending_rewrite", u8::from(is_scheduled));
+        report.field("aof_buffer_length", aof.queued());
+        report.field("aof_pending_bio_fsync", 0);
+        report.field("aof_delayed_fsync", aof.figures.delayed());
+    }
+}

@@ -1,0 +1,49 @@
+//! BGREWRITEAOF: a new base for the append-only file.
+//!
+//! Invariant: nobody waits for its end.
+
+use commands::declare::{Command, Flags, Group, Spec, exactly};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::aof;
+use crate::control::{Context, ControlCommand, Next};
+
+const UNDERWAY: Refusal =
+    Refusal::error("ERR Background append only file rewriting already in progress");
+const FAILED: Refusal = Refusal::error(
+    "ERR Can't execute an AOF background rewriting. Please check the server logs for more \
+     information.",
+);
+
+pub(super) const BGREWRITEAOF: ControlCommand = Command {
+    spec: Spec {
+        name: "BGREWRITEAOF",
+        since: "1.0.0",
+        group: Group::Server,
+        summary: "Asynchronously rewrites the append-only file to disk.",
+        complexity: "O(1)",
+        arity: exactly(1),
+        flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::NO_ASYNC_LOADING),
+        ..Spec::BASE
+    },
+    subcommands: &[],
+    run: rewrite,
+};
+
+fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let server = context.server;
+    if server.aof.rewrite.told(0).is_underway {
+        return Err(UNDERWAY);
+    }
+    if context.unit.is_some() {
+        // What the others of a transaction change must be in it.
+        server.aof.rewrite.schedule();
+        reply.simple("Background append only file rewriting scheduled");
+    } else if aof::begin_rewrite(server) {
+        reply.simple("Background append only file rewriting started");
+    } else {
+        return Err(FAILED);
+    }
+    Ok(Next::Done)
+}

@@ -1,0 +1,200 @@
+//! What the append-only file says, run again, gives the data there were: whatever commands changed
+//! them, however long ago.
+//!
+//! `APUS_REPLAY_EPISODES=1000` asks for so many episodes of a fresh seed.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::Duration;
+
+use base::random::Random;
+use base::time::Clock;
+use proto::value::Value;
+use tests::client::line;
+use tests::differential::Command;
+use tests::generator::{Generator, Transactions, prologue, shared};
+use tests::{Client, Server};
+
+/// Episodes of random requests, each followed by a new start.
+const EPISODES: usize = 24;
+/// Requests in an episode.
+const REQUESTS: usize = 400;
+
+/// The arguments of a server whose acknowledged writes outlive a kill.
+const DURABLE: &[&str] =
+    &["--appendonly", "yes", "--appendfsync", "always", "--enable-debug-command", "yes"];
+
+#[test]
+fn random_commands_give_the_same_data_when_they_are_run_again() {
+    let (episodes, seed) = match std::env::var("APUS_REPLAY_EPISODES") {
+        Ok(number) => (number.parse().expect("a number"), Random::from_entropy().next_u64()),
+        Err(_) => (EPISODES, 1),
+    };
+    let mut server = Server::start(DURABLE);
+    let declared = shared(&mut server.client(), &mut server.client());
+    let payloads = payloads(&mut server.client());
+    let mut one_by_one = Generator::new(seed, &declared, &payloads);
+    let mut in_transactions = Transactions::new(Generator::new(seed, &declared, &payloads), true);
+    let mut kept = 0;
+    for episode in 0..episodes {
+        let mut client = server.client();
+        client.pipeline(&prologue(episode, true));
+        let commands: Vec<Command> = if episode % 3 == 2 {
+            in_transactions.begin();
+            (0..REQUESTS).map(|_| in_transactions.draw().step.command).collect()
+        } else {
+            (0..REQUESTS).map(|_| one_by_one.draw().step.command).collect()
+        };
+        client.pipeline(&commands);
+        let before = state(&mut server.client());
+        kept += before.len();
+        server.kill();
+        server.restart();
+        let after = state(&mut server.client());
+        if before != after {
+            let told = differences(&before, &after);
+            let lines: Vec<String> = commands.iter().map(|command| line(command)).collect();
+            panic!("seed {seed}, episode {episode}: {told}\n{}", lines.join("\n"));
+        }
+    }
+    assert!(kept > 10 * episodes, "{kept} keys are few");
+}
+
+/// What DUMP makes of some values.
+fn payloads(client: &mut Client) -> Vec<Vec<u8>> {
+    let makers = ["SET p 1", "SET p text", "RPUSH p a b", "SADD p 1 2", "HSET p f v", "ZADD p 1 a"];
+    let dump = |maker: &&str| {
+        client.call(&["DEL", "p"]);
+        client.call(&maker.split(' ').collect::<Vec<_>>());
+        client.call(&["DUMP", "p"]).as_bytes().expect("it is there").to_vec()
+    };
+    makers.iter().map(dump).collect()
+}
+
+/// What each key of each database holds.
+fn state(client: &mut Client) -> BTreeMap<(usize, Vec<u8>), String> {
+    let mut state = BTreeMap::new();
+    for database in 0..16 {
+        client.call(&["SELECT", &database.to_string()]);
+        let Value::Array(keys) = client.call(&["KEYS", "*"]) else { panic!("KEYS replies a list") };
+        for key in keys {
+            let key = key.as_bytes().expect("a key is a string").to_vec();
+            let kind = client.call(&[b"TYPE", &*key]);
+            let value = match kind.as_bytes() {
+                // When consumers were last seen is not kept, as in Redis.
+                Some(b"stream") => {
+                    let info =
+                        client.call(&[&b"XINFO"[..], b"STREAM", &key, b"FULL", b"COUNT", b"0"]);
+                    without_times(&info)
+                }
+                _ => format!("{:?}", client.call(&[&b"DEBUG"[..], b"DIGEST-VALUE", &key])),
+            };
+            let deadline = client.call(&[b"PEXPIRETIME", &*key]);
+            state.insert((database, key), format!("{kind:?} {deadline:?} {value}"));
+        }
+    }
+    state
+}
+
+/// A reply of XINFO without what a restart does not keep: times, and how the settings have it lie.
+fn without_times(value: &Value) -> String {
+    let Value::Array(elements) = value else {
+        let text = value.as_bytes().map(|bytes| bytes.escape_ascii().to_string());
+        return text.unwrap_or_else(|| format!("{value:?}"));
+    };
+    let is_passing = |name: &Value| {
+        let names: [&[u8]; 4] =
+            [b"seen-time", b"active-time", b"radix-tree-keys", b"radix-tree-nodes"];
+        name.as_bytes().is_some_and(|name| names.contains(&name))
+    };
+    let mut told = Vec::new();
+    for (index, element) in elements.iter().enumerate() {
+        let is_hidden = index.checked_sub(1).is_some_and(|before| is_passing(&elements[before]));
+        told.push(if is_hidden { "..".to_owned() } else { without_times(element) });
+    }
+    format!("[{}]", told.join(" "))
+}
+
+fn differences(
+    before: &BTreeMap<(usize, Vec<u8>), String>,
+    after: &BTreeMap<(usize, Vec<u8>), String>,
+) -> String {
+    let keys = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));
+    let differing = keys.filter(|key| before.get(*key) != after.get(*key));
+    let told = differing.map(|(database, key)| {
+        let place = (*database, key.clone());
+        let nothing = "nothing".to_owned();
+        let old = before.get(&place).unwrap_or(&nothing);
+        let new = after.get(&place).unwrap_or(&nothing);
+        format!("{database}/{}: it was\n  {old}\nand is\n  {new}", key.escape_ascii())
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_expires_while_the_server_is_away_is_gone_and_nothing_else() {
+    let mut server = Server::start(DURABLE);
+    let clock = Clock::system();
+    // What is to expire later must not expire before all is done, however slow that is.
+    let until = (0..8).find_map(|doubling| {
+        let until = clock.now_ms() + (500 << doubling);
+        server.client().call(&["FLUSHALL"]);
+        change_what_expires(&mut server.client(), &until.to_string());
+        (clock.now_ms() < until).then_some(until)
+    });
+    let until = until.expect("the machine can do twenty things in a minute");
+    server.kill();
+    while clock.now_ms() <= until {
+        thread::sleep(Duration::from_millis(10));
+    }
+    server.restart();
+    let mut client = server.client();
+    let mut text = |words: &[&str]| {
+        let reply = client.call(words);
+        String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned()
+    };
+    assert_eq!(text(&["GET", "string"]), "20");
+    assert_eq!(text(&["HGET", "hash", "counted"]), "7");
+    assert_eq!(text(&["HGET", "hash", "soon"]), "");
+    assert_eq!(text(&["HGET", "hash", "late"]), "2");
+    assert_eq!(text(&["LINDEX", "renamed", "2"]), "c");
+    assert_eq!(text(&["GET", "copy"]), "1");
+    assert_eq!(text(&["HGET", "restored", "more"]), "1");
+    assert_eq!(text(&["HGET", "restored", "late"]), "2");
+    for gone in ["gone", "list", "set"] {
+        assert_eq!(client.call(&["EXISTS", gone]), Value::Integer(0), "{gone}");
+    }
+    assert_eq!(client.call(&["SCARD", "union"]), Value::Integer(1));
+}
+
+/// Commands that find what expires at a moment to come; what was there when each of them ran must
+/// be there when it runs again.
+fn change_what_expires(client: &mut Client, until: &str) {
+    for words in [
+        &["SET", "string", "1", "PXAT", until][..],
+        &["INCR", "string"],
+        &["APPEND", "string", "0"],
+        &["PERSIST", "string"],
+        &["HSET", "hash", "soon", "1", "late", "2", "counted", "3"],
+        &["HPEXPIREAT", "hash", until, "FIELDS", "2", "soon", "counted"],
+        &["HINCRBY", "hash", "counted", "4"],
+        &["HPERSIST", "hash", "FIELDS", "1", "counted"],
+        &["RPUSH", "list", "a", "b"],
+        &["PEXPIREAT", "list", until],
+        &["RPUSH", "list", "c"],
+        &["RENAME", "list", "renamed"],
+        &["PERSIST", "renamed"],
+        &["SADD", "set", "a"],
+        &["PEXPIREAT", "set", until],
+        &["SUNIONSTORE", "union", "set"],
+        &["SET", "gone", "1", "PXAT", until],
+        &["COPY", "gone", "copy"],
+        &["PERSIST", "copy"],
+    ] {
+        client.call(words);
+    }
+    let payload = client.call(&["DUMP", "hash"]).as_bytes().expect("it is there").to_vec();
+    client.call(&[&b"RESTORE"[..], b"restored", until.as_bytes(), &payload, b"ABSTTL"]);
+    client.call(&["HSET", "restored", "more", "1"]);
+    client.call(&["PERSIST", "restored"]);
+}
