@@ -79,6 +79,43 @@ fn long_replies_are_whole_and_in_order_with_what_is_around_them() {
 }
 
 #[test]
+fn long_ranges_of_streams_are_whole_and_in_order() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client();
+    let numbers: Vec<usize> = (1..=30_000).collect();
+    for part in numbers.chunks(1000) {
+        let add = |number: &usize| format!("XADD s {number}-1 n {number}");
+        let requests =
+            part.iter().map(|number| add(number).split(' ').map(str::to_owned).collect::<Vec<_>>());
+        client.pipeline(&requests.collect::<Vec<_>>());
+    }
+    // Gaps within nodes, and a node that is gone.
+    client.call(&["XDEL", "s", "5000-1", "7-1", "29999-1"]);
+    client.call(&["XTRIM", "s", "MINID", "~", "500"]);
+    let ids = |value: Value| -> Vec<usize> {
+        let Value::Array(entries) = value else { panic!("{value:?}") };
+        let id = |entry: &Value| match entry {
+            Value::Array(parts) => text(&parts[0]).trim_end_matches("-1").parse().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        entries.iter().map(id).collect()
+    };
+    let first = ids(client.call(&["XRANGE", "s", "-", "+", "COUNT", "1"]))[0];
+    let there: Vec<usize> =
+        numbers.into_iter().filter(|it| *it >= first && ![5000, 29_999].contains(it)).collect();
+    let backwards: Vec<usize> = there.iter().rev().copied().collect();
+    let within =
+        |from, to| there.iter().copied().filter(|it| (from..=to).contains(it)).collect::<Vec<_>>();
+    assert_eq!(ids(client.call(&["XRANGE", "s", "-", "+"])), there);
+    assert_eq!(ids(client.call(&["XREVRANGE", "s", "+", "-"])), backwards);
+    assert_eq!(ids(client.call(&["XRANGE", "s", "1234", "25000"])), within(1234, 25_000));
+    assert_eq!(ids(client.call(&["XRANGE", "s", "(1234-1", "25000-1"])), within(1235, 25_000));
+    let most = ids(client.call(&["XREVRANGE", "s", "+", "700", "COUNT", "20000"]));
+    assert_eq!(most, backwards[..20_000]);
+    assert!(ids(client.call(&["XRANGE", "s", "29999-1", "29999-2"])).is_empty());
+}
+
+#[test]
 fn long_replies_have_the_forms_of_resp3() {
     let server = Server::start(&[]);
     let mut client = server.client();

@@ -194,6 +194,13 @@ impl Stream {
         self.log.about_below(id)
     }
 
+    /// How many entries are from one ID to another, both included.
+    #[must_use]
+    pub fn count_between(&self, from: EntryId, to: EntryId) -> u64 {
+        let up_to = to.next().map_or(self.len(), |next| self.log.below(next));
+        up_to.saturating_sub(self.log.below(from))
+    }
+
     /// How many entries are from one ID to another at most, to a node or two.
     #[must_use]
     pub fn about_between(&self, from: EntryId, to: EntryId) -> u64 {

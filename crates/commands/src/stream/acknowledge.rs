@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, Stream};
+use structs::stream::Stream;
 
 use super::delete::counted_ids;
 use super::{PENDING_NS, all_ids, edit_group, no_group};
@@ -106,15 +106,12 @@ fn xnack(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let stream = stream.filter(|stream| stream.group(group).is_some());
     let stream = stream.ok_or_else(|| no_group(key, group, ""))?;
     tx.charge(ids.len() as u64 * PENDING_NS)?;
-    let forced: Vec<EntryId> = match force {
-        true => ids.iter().copied().filter(|id| stream.get(*id).is_some()).collect(),
-        false => Vec::new(),
-    };
+    let forced: Vec<bool> = ids.iter().map(|id| force && stream.get(*id).is_some()).collect();
     let done = edit_group(tx, key, group, |group| {
         let mut done = 0;
-        for id in &ids {
+        for (id, is_forced) in ids.iter().zip(forced) {
             let deliveries = match (group.pending(*id), mode) {
-                (None, _) if !forced.contains(id) => continue,
+                (None, _) if !is_forced => continue,
                 (_, Mode::Fatal) => FATAL,
                 (None, _) => 0,
                 (Some(pending), Mode::Silent) => pending.deliveries.saturating_sub(1),

@@ -162,9 +162,14 @@ fn create(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if stream.is_some_and(|stream| stream.group(name).is_some()) {
         return Err(GROUP_EXISTS);
     }
-    let added = stream.map_or(0, Stream::entries_added);
+    let (added, is_there) = (stream.map_or(0, Stream::entries_added), stream.is_some());
     let group = ReadingGroup::new(last_id, words.entries_read.map(|read| read.min(added)));
-    edit(tx, key, |stream| stream.create_group(name, group))?;
+    let create = |tx: &mut Tx| edit(tx, key, |stream| stream.create_group(name, group));
+    if is_there {
+        tx.unheeded(create)?
+    } else {
+        create(tx)?
+    };
     tx.event(EventClass::Stream, "xgroup-create", key);
     tx.effects_mut().add_changes(1);
     reply.ok();
@@ -205,7 +210,7 @@ fn destroy(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Ok(());
     };
     tx.charge(group.pending_count())?;
-    edit(tx, key, |stream| stream.destroy_group(name))?;
+    tx.unheeded(|tx| edit(tx, key, |stream| stream.destroy_group(name)))?;
     tx.event(EventClass::Stream, "xgroup-destroy", key);
     tx.effects_mut().add_changes(1);
     reply.integer(1);

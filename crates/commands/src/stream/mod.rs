@@ -84,14 +84,14 @@ fn edit<R>(tx: &mut Tx, key: &[u8], edit: impl FnOnce(&mut Stream) -> R) -> Resu
     tx.edit::<Stream, _>(key, edit).map(|(result, _)| result)
 }
 
-/// Changes a group that exists.
+/// Changes a group that exists, which is no change of the entries that others watch.
 fn edit_group<R>(
     tx: &mut Tx,
     key: &[u8],
     name: &[u8],
     change: impl FnOnce(&mut Group) -> R,
 ) -> Result<R, Refusal> {
-    let result = edit(tx, key, |stream| stream.edit_group(name, change))?;
+    let result = tx.unheeded(|tx| edit(tx, key, |stream| stream.edit_group(name, change)))?;
     Ok(result.expect("the caller saw the group"))
 }
 

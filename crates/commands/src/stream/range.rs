@@ -4,7 +4,7 @@
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::Stream;
+use structs::stream::{EntryId, Stream};
 
 use super::{ENTRY_NS, ids, reply_entry};
 use crate::DataCommand;
@@ -12,6 +12,7 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
+use crate::long_reply::{is_long, reply_in_pieces};
 
 pub(super) const XLEN: DataCommand = Command {
     spec: Spec {
@@ -98,7 +99,12 @@ fn range(
         return Ok(());
     }
     let most = count.unwrap_or(u64::MAX).min(stream.about_between(from, to));
-    tx.charge(most.saturating_mul(ENTRY_NS))?;
+    if is_long(most.saturating_mul(ENTRY_NS)) {
+        let found = stream.count_between(from, to).min(count.unwrap_or(u64::MAX));
+        let bounds = (from, to);
+        reply_entries(tx, stream.clone(), bounds, is_reverse, found, reply);
+        return Ok(());
+    }
     let mark = reply.defer();
     let items = if is_reverse { stream.range_back(from, to) } else { stream.range(from, to) };
     let limit = count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
@@ -109,4 +115,29 @@ fn range(
     }
     reply.finish_array(mark, found);
     Ok(())
+}
+
+/// Replies so many entries of a stream piece by piece, while they are sent.
+fn reply_entries(
+    tx: &Tx,
+    stream: Stream,
+    (mut from, mut to): (EntryId, EntryId),
+    is_reverse: bool,
+    found: u64,
+    reply: &mut Reply<'_>,
+) {
+    reply.array(found as usize);
+    reply_in_pieces(tx, reply, found, move |places, reply| {
+        let items = if is_reverse { stream.range_back(from, to) } else { stream.range(from, to) };
+        let mut last = None;
+        for item in items.take((places.end - places.start) as usize) {
+            reply_entry(&item, reply);
+            last = Some(item.id);
+        }
+        let Some(last) = last else { return };
+        match is_reverse {
+            true => to = last.previous().unwrap_or(EntryId::MIN),
+            false => from = last.next().unwrap_or(EntryId::MAX),
+        }
+    });
 }

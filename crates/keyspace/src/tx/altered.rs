@@ -92,6 +92,15 @@ impl Tx {
         found.is_some_and(|found| self.is_over(found.entry))
     }
 
+    /// Does something that is no change to those who heed the keys: to a stream, where its readers
+    /// are.
+    pub fn unheeded<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.altered.keys.len();
+        let result = work(self);
+        self.altered.keys.truncate(before);
+        result
+    }
+
     /// Breaks the watches of all keys that were altered.
     pub fn break_watches(&mut self) {
         for (database, key) in &self.altered.keys {

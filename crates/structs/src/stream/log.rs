@@ -66,6 +66,13 @@ impl Log {
         self.tree.find(|bound| bound.cmp(&id)).map_or(0, |(_, rank)| rank)
     }
 
+    /// How many entries are below an ID.
+    pub(super) fn below(&self, id: EntryId) -> u64 {
+        let Some((node, rank)) = self.tree.find(|bound| bound.cmp(&id)) else { return 0 };
+        let in_node = self.range(node.first_id(), EntryId::MAX).take(node.live());
+        rank + in_node.take_while(|item| item.id < id).count() as u64
+    }
+
     /// How many entries that node has.
     pub(super) fn node_size(&self, id: EntryId) -> u64 {
         self.tree.get(|bound| bound.cmp(&id)).map_or(0, |node| node.live() as u64)
