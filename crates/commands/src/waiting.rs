@@ -40,14 +40,14 @@ pub fn awaited<'a>(key: &[u8], request: impl IntoIterator<Item = &'a [u8]>) -> A
 #[must_use]
 pub fn wait(awaited: Vec<Awaited>, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::NullArray;
-    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, at_once }))
+    Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
 }
 
 /// The refusal of who waits for one element of one key.
 #[must_use]
 pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let (awaited, at_once) = (vec![awaited], EmptyReply::Null);
-    Refusal::Wait(Box::new(Wait { awaited, deadline, heeds_deletion: false, at_once }))
+    Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub struct Wait {
     pub awaited: Vec<Awaited>,
     /// When it gives up; never if `None`.
     pub deadline: Option<UnixMillis>,
+    /// When asking again may find something that only time brought about, if at all.
+    pub again: Option<UnixMillis>,
     /// Whether it wants to know when a key goes away, too.
     pub heeds_deletion: bool,
     /// What it replies where nobody may wait, as within a transaction. Who waits in vain gets a

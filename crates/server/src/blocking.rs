@@ -5,12 +5,14 @@
 //! committed in one record with what made it possible; a waiter that was claimed is served, or
 //! waits on, before the locks are dropped.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{
     Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Kind, Lsn, Queue, Refusal, Tx, TxOptions,
@@ -19,6 +21,7 @@ use keyspace::{
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::clients::{Client, ClientId, Signal};
+use crate::commit;
 use crate::execute::Work;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
@@ -38,7 +41,12 @@ struct Blocked {
     /// For each key the request that serves the client once it is ready.
     requests: Vec<(Box<[u8]>, OwnedArgs)>,
     outcome: Mutex<Option<Served>>,
+    /// When its client is to be looked at again; `NEVER` if not by itself.
+    again: AtomicI64,
 }
+
+/// As a time: not at all.
+const NEVER: UnixMillis = UnixMillis::MAX;
 
 /// What a blocked client got.
 pub(crate) struct Served {
@@ -114,6 +122,7 @@ impl Waiting {
             database: tx.database(),
             requests: requests.collect(),
             outcome: Mutex::default(),
+            again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
         };
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
         for awaited in &wait.awaited {
@@ -142,36 +151,64 @@ impl Place {
         self.waiter.give_up() == GaveUp::Now
     }
 
+    /// When the client is to be looked at again, though nobody changes a key.
+    pub(crate) fn again(&self) -> Option<UnixMillis> {
+        Some(blocked(&self.waiter).again.load(Ordering::Relaxed)).filter(|again| *again != NEVER)
+    }
+
+    /// Has the client looked at again, once the locks of its keys are free.
+    pub(crate) fn rouse(&self, worker: Rc<Worker>) -> impl Future<Output = ()> + use<> {
+        let waiter = Arc::clone(&self.waiter);
+        // Whoever looks says when to look next.
+        blocked(&waiter).again.store(NEVER, Ordering::Relaxed);
+        async move {
+            let mut tx = hold_keys(&waiter, &worker).await;
+            for (key, _) in &blocked(&waiter).requests {
+                tx.rouse(key);
+            }
+            commit::commit(worker.server, &worker.rounds, &mut tx, Args::default())
+                .expect("who waits for the time reads nothing but its own keys");
+            drop(tx);
+            worker.end_turn();
+        }
+    }
+
     /// Leaves all queues, once their locks are free. Until then the waiter is passed over.
     pub(crate) async fn leave(self, worker: Rc<Worker>) {
         self.give_up();
-        let (keyspace, blocked) = (worker.server.keyspace, blocked(&self.waiter));
-        let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition);
-        let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
-        poll_fn(|cx| {
-            if !worker.come_in() {
-                if !keyspace.wait_for_world(cx.waker()) {
-                    // It goes on already: try once more.
-                    cx.waker().wake_by_ref();
-                }
-                return Poll::Pending;
-            }
-            let polled = acquisition.poll(cx.waker());
-            if polled.is_pending() {
-                worker.go_out();
-            }
-            polled
-        })
-        .await;
-        let internal = TxOptions::internal(worker.lane, worker.now_ms());
-        let options = TxOptions { database: blocked.database, ..internal };
-        let mut tx = Tx::begin(acquisition, options);
-        for (key, _) in &blocked.requests {
+        let mut tx = hold_keys(&self.waiter, &worker).await;
+        for (key, _) in &blocked(&self.waiter).requests {
             tx.unregister(key, &self.waiter).expect("the queues are locked");
         }
         drop(tx);
         worker.go_out();
     }
+}
+
+/// Takes the locks of a waiter's keys. Whoever asks goes out when they are given back.
+async fn hold_keys(waiter: &Waiter, worker: &Worker) -> Tx {
+    let (keyspace, blocked) = (worker.server.keyspace, blocked(waiter));
+    let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition);
+    let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
+    poll_fn(|cx| {
+        if !worker.come_in() {
+            if !keyspace.wait_for_world(cx.waker()) {
+                // It goes on already: try once more.
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        let polled = acquisition.poll(cx.waker());
+        if polled.is_pending() {
+            worker.go_out();
+        }
+        polled
+    })
+    .await;
+    worker.start_batch();
+    let internal = TxOptions::internal(worker.lane, worker.now_ms());
+    let options = TxOptions { database: blocked.database, ..internal };
+    Tx::begin(acquisition, options)
 }
 
 impl Drop for Place {
@@ -231,6 +268,11 @@ fn serve_queue(
             }
             Ok(None) => {
                 let_wait_on(server, waiter, &services.rounds);
+                if blocked(waiter).again.load(Ordering::Relaxed) != NEVER {
+                    // Its session sets its timer anew.
+                    let client = &blocked(waiter).client;
+                    server.mailboxes.signal(client, Signal::Served, &services.rounds);
+                }
                 at += 1;
             }
             Err(refusal) => {
@@ -265,7 +307,9 @@ fn serve_waiter(
     let result = tx.unhurried(|tx| handler(tx, args, &mut Reply::new(&mut output, blocked.resp)));
     let failed = match result {
         Ok(()) => false,
-        Err(Refusal::Wait(_)) => {
+        Err(Refusal::Wait(wait)) => {
+            // Its other keys may have an earlier time.
+            blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
             tx.switch_database(home);
             return Ok(None);
         }

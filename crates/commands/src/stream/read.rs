@@ -287,13 +287,15 @@ impl<'a> Request<'a> {
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
         let texts: Vec<_> = from.iter().map(|id| IdText::new(*id)).collect();
-        self.wait_behind(deadline, texts.iter().map(IdText::as_bytes), reply)
+        self.wait_behind(deadline, None, texts.iter().map(IdText::as_bytes), reply)
     }
 
-    /// As `wait`, each key with its ID as it is to be asked for again.
+    /// As `wait`, each key with its ID as it is to be asked for again: once it is ready, or at the
+    /// time `again`.
     pub(super) fn wait_behind<'b>(
         &self,
         deadline: Option<Option<i64>>,
+        again: Option<UnixMillis>,
         ids: impl Iterator<Item = &'b [u8]>,
         reply: &mut Reply<'_>,
     ) -> Result<(), Refusal> {
@@ -327,6 +329,7 @@ impl<'a> Request<'a> {
         Err(Refusal::Wait(Box::new(Wait {
             awaited: awaited.collect(),
             deadline,
+            again,
             heeds_deletion: self.reader.is_some(),
             at_once: EmptyReply::NullArray,
         })))

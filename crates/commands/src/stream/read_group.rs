@@ -3,6 +3,7 @@
 //! Invariant: what is delivered is pending before the reply leaves, and the journal has it as
 //! claims and as the group's position.
 
+use base::time::UnixMillis;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{Consumer, EntryId, Pending, Stream};
@@ -93,10 +94,28 @@ fn xreadgroup(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
         });
     }
     if served == 0 {
-        return request.wait_behind(deadline, request.ids.iter(), reply);
+        let again = match deadline {
+            Some(_) => next_claim(tx, &sources)?,
+            None => None,
+        };
+        return request.wait_behind(deadline, again, request.ids.iter(), reply);
     }
     finish_streams(mark, served, reply);
     Ok(())
+}
+
+/// When the first pending entry will have been idle for long enough to be claimed.
+fn next_claim(tx: &Tx, sources: &[(Reader<'_>, From)]) -> Result<Option<UnixMillis>, Refusal> {
+    let mut next = None;
+    for (reader, _) in sources {
+        let Some(least) = reader.request.claim else { continue };
+        let stream = tx.peek_view::<Stream>(reader.key)?.expect("it was there");
+        let group = stream.group(reader.group).expect("it was there");
+        let known = group.pending_from(EntryId::MIN).filter(|it| stream.get(it.id).is_some());
+        let first = known.map(|pending| pending.delivered_at.saturating_add(least)).min();
+        next = [next, first].into_iter().flatten().min();
+    }
+    Ok(next)
 }
 
 impl From {

@@ -38,6 +38,15 @@ impl Tx {
         Ok(())
     }
 
+    /// Has those looked at who wait for a key of the present database, though nothing was changed.
+    pub fn rouse(&mut self, key: &[u8]) {
+        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let waiting = self.grant.content(partition).and_then(|content| content.waiting());
+        if waiting.is_some_and(|waiting| waiting.heeds(database, key, false)) {
+            self.ready.push((database, key.into()));
+        }
+    }
+
     /// Whether a key that somebody waits for came, changed or went under this transaction.
     #[inline]
     #[must_use]
