@@ -6,7 +6,7 @@ use proto::value::Value;
 use tests::client::field;
 use tests::render::{render, text};
 use tests::server::eventually;
-use tests::{Oracle, Server, play};
+use tests::{Oracle, Server, check, play};
 
 /// The key is over, and counted until the pause is.
 #[test]
@@ -69,6 +69,34 @@ fn a_pause_of_writes_holds_writes() {
             reader> GET a
             "b"
             "#,
+        );
+    }
+}
+
+/// Nor does who reads a key remove it.
+#[test]
+fn a_key_whose_time_is_over_is_absent_and_stays_while_writes_are_held() {
+    for server in Oracle::Redis82.beside(&["--enable-debug-command", "yes"]) {
+        let mut client = server.client();
+        check(&mut client, "> DEBUG SET-ACTIVE-EXPIRE 0\nOK\n> SET a b PX 20\nOK");
+        check(&mut client, "> CLIENT PAUSE 60000 WRITE\nOK");
+        eventually("its time is over", || render(&client.call(&["GET", "a"])) == "(nil)");
+        check(
+            &mut client,
+            "
+            > EXISTS a
+            (integer) 0
+            > DBSIZE
+            (integer) 1
+            > CLIENT UNPAUSE
+            OK
+            > GET a
+            (nil)
+            > DBSIZE
+            (integer) 0
+            > DEBUG SET-ACTIVE-EXPIRE 1
+            OK
+            ",
         );
     }
 }

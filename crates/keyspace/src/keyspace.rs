@@ -88,6 +88,9 @@ pub struct Settings {
     /// Whether keys whose time is over stay until somebody else says that they go, absent for who
     /// reads (`import-mode`, and replicas): only a write to such a key removes it.
     pub expiry_suspended: AtomicBool,
+    /// Until when nothing is removed because its time is over, absent though it is (`CLIENT
+    /// PAUSE`).
+    pub expiry_held_until: AtomicI64,
     /// `lfu-log-factor`.
     pub lfu_log_factor: AtomicU32,
     /// `lfu-decay-time`, minutes.
@@ -108,6 +111,7 @@ impl Default for Settings {
             events: AtomicU32::default(),
             access_policy: AtomicU8::default(),
             expiry_suspended: AtomicBool::default(),
+            expiry_held_until: AtomicI64::default(),
             lfu_log_factor: AtomicU32::default(),
             lfu_decay_time: AtomicU32::default(),
             max_string: AtomicU64::new(512 << 20),
@@ -122,6 +126,11 @@ impl Settings {
     #[inline]
     pub fn members_expire(&self) -> bool {
         self.members_expire.load(Ordering::Relaxed)
+    }
+
+    /// Whether expired keys that are only read stay for now, as all data stand still.
+    pub fn holds_expiry(&self, now: UnixMillis) -> bool {
+        self.expiry_held_until.load(Ordering::Relaxed) > now
     }
 
     /// Whether expired keys stay until somebody else decides that they go.

@@ -82,7 +82,8 @@ enum Turn {
 
 fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
     // While writes are held the data stand still: keys whose time is over are absent and stay.
-    if !worker.server.active_expiry() || worker.server.pause.is_on(worker.now_ms()) {
+    let settings = worker.server.keyspace.settings();
+    if !worker.server.active_expiry() || settings.holds_expiry(worker.now_ms()) {
         return Turn::AllDone;
     }
     let started = worker.ticked_us();

@@ -25,12 +25,19 @@ pub(crate) struct Pause {
 
 impl Pause {
     /// Pauses until a time; a longer pause that is on stays, and ALL outweighs WRITE.
-    pub(crate) fn begin(&self, now: UnixMillis, until: UnixMillis, all_commands: bool) {
+    /// Until when it lasts.
+    pub(crate) fn begin(
+        &self,
+        now: UnixMillis,
+        until: UnixMillis,
+        all_commands: bool,
+    ) -> UnixMillis {
         let was_on = self.is_on(now);
         let all = all_commands || was_on && self.all_commands.load(Ordering::Relaxed);
         self.all_commands.store(all, Ordering::Relaxed);
         let until = if was_on { until.max(self.until.load(Ordering::Relaxed)) } else { until };
         self.until.store(until, Ordering::Relaxed);
+        until
     }
 
     /// Ends the pause and wakes all who wait.

@@ -98,7 +98,8 @@ impl Tx {
 
     #[cold]
     fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
-        if self.keyspace.settings().suspends_expiry() {
+        let settings = self.keyspace.settings();
+        if settings.suspends_expiry() || settings.holds_expiry(self.options.now) {
             // Somebody else decides when the key goes; until then it is absent for clients.
             return None;
         }
