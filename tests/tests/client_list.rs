@@ -195,6 +195,35 @@ fn a_crowd_is_listed() {
     assert_eq!(text(&client.call(&["CLIENT", "LIST"])).lines().count(), 1);
 }
 
+/// `d`: EXEC will be refused, and nothing is watched any more.
+#[test]
+fn a_client_whose_watch_is_broken_is_marked() {
+    for server in Oracle::Redis82.beside(&[]) {
+        let (mut watcher, mut other) = (server.client(), server.client());
+        let id = watcher.id();
+        let seen = |other: &mut Client| {
+            let line = text(&other.call(&["CLIENT", "LIST", "ID", &id]));
+            ["flags", "watch"].map(|name| field(&line, name).to_owned())
+        };
+        watcher.call(&["WATCH", "a", "b"]);
+        assert_eq!(seen(&mut other), ["N", "2"]);
+        other.call(&["SET", "a", "1"]);
+        assert_eq!(seen(&mut other), ["d", "0"]);
+        watcher.call(&["WATCH", "c"]);
+        assert_eq!(seen(&mut other), ["d", "0"]);
+        watcher.call(&["MULTI"]);
+        assert_eq!(seen(&mut other), ["xd", "0"]);
+        watcher.call(&["EXEC"]);
+        assert_eq!(seen(&mut other), ["N", "0"]);
+        watcher.call(&["WATCH", "a"]);
+        watcher.call(&["CLIENT", "TRACKING", "ON", "BCAST"]);
+        other.call(&["SET", "a", "2"]);
+        assert_eq!(seen(&mut other), ["tBd", "0"]);
+        watcher.call(&["UNWATCH"]);
+        assert_eq!(seen(&mut other), ["tB", "0"]);
+    }
+}
+
 /// `c`: it will be closed once it has read what it asked for.
 #[test]
 fn a_client_that_is_about_to_be_closed_is_marked() {

@@ -267,7 +267,88 @@ const IN_RESP3: &str = r#"
     ...
     > PUBLISH shard x
     (integer) 0
+    > PSUBSCRIBE a* b*
+    1> "psubscribe"
+    2> "a*"
+    3> (integer) 1
+    <
+    1> "psubscribe"
+    2> "b*"
+    3> (integer) 2
+    > PUNSUBSCRIBE a*
+    1> "punsubscribe"
+    2> "a*"
+    3> (integer) 1
+    > PUNSUBSCRIBE
+    1> "punsubscribe"
+    2> "b*"
+    3> (integer) 0
+    > PUNSUBSCRIBE
+    1> "punsubscribe"
+    2> (nil)
+    3> (integer) 0
+    > SSUBSCRIBE s
+    1> "ssubscribe"
+    2> "s"
+    3> (integer) 1
+    > SUNSUBSCRIBE
+    1> "sunsubscribe"
+    2> "s"
+    3> (integer) 0
+    > SUNSUBSCRIBE
+    1> "sunsubscribe"
+    2> (nil)
+    3> (integer) 0
+    > UNSUBSCRIBE x
+    1> "unsubscribe"
+    2> "x"
+    3> (integer) 0
 "#;
+
+/// What tells of subscriptions has its place among the replies of a transaction.
+#[test]
+fn subscriptions_begin_and_end_within_a_transaction() {
+    for (protocol, mark) in [("2", ")"), ("3", ">")] {
+        let script = r#"
+            > HELLO PROTOCOL
+            ...
+            > MULTI
+            OK
+            > SUBSCRIBE ch
+            QUEUED
+            > UNSUBSCRIBE ch
+            QUEUED
+            > UNSUBSCRIBE
+            QUEUED
+            > PUNSUBSCRIBE
+            QUEUED
+            > SUNSUBSCRIBE
+            QUEUED
+            > PING
+            QUEUED
+            > EXEC
+            1) 1MARK "subscribe"
+               2MARK "ch"
+               3MARK (integer) 1
+            2) 1MARK "unsubscribe"
+               2MARK "ch"
+               3MARK (integer) 0
+            3) 1MARK "unsubscribe"
+               2MARK (nil)
+               3MARK (integer) 0
+            4) 1MARK "punsubscribe"
+               2MARK (nil)
+               3MARK (integer) 0
+            5) 1MARK "sunsubscribe"
+               2MARK (nil)
+               3MARK (integer) 0
+            6) PONG
+            > GET ch
+            (nil)
+        "#;
+        everywhere(&script.replace("PROTOCOL", protocol).replace("MARK", mark));
+    }
+}
 
 #[test]
 fn a_subscriber_in_resp3_may_do_everything() {

@@ -15,6 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::UnixMillis;
+use keyspace::Watch;
 use smallvec::SmallVec;
 
 use crate::pubsub::SubscriptionKind;
@@ -123,6 +124,8 @@ pub(crate) struct Named {
     pub(crate) library: Box<[u8]>,
     pub(crate) library_version: Box<[u8]>,
     pub(crate) user: Option<Box<[u8]>>,
+    /// What it watches with: few have that, and they have a name as a rule.
+    watch: Option<Arc<Watch>>,
 }
 
 static NAMELESS: LazyLock<Named> = LazyLock::new(Named::default);
@@ -345,6 +348,21 @@ impl Client {
     /// The names, to be read or changed.
     pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().expect("no critical section here panics")
+    }
+
+    /// Notes what it watches with, and how many keys.
+    pub(crate) fn show_watch(&self, watch: Option<&Arc<Watch>>, keys: usize) {
+        let keys = u32::try_from(keys).unwrap_or(u32::MAX);
+        // Whoever begins to watch, or ends it, has another number of keys from then on.
+        if self.live.watched.load(Ordering::Relaxed) != keys {
+            self.live.watched.store(keys, Ordering::Relaxed);
+            self.names().watch = watch.cloned();
+        }
+    }
+
+    /// Whether a key that it watches has changed.
+    pub(crate) fn has_broken_watch(&self) -> bool {
+        self.names().watch.as_ref().is_some_and(|watch| watch.is_broken())
     }
 
     /// Names the task to wake; set once per worker the session lives on, as a task's waker stays

@@ -15,7 +15,7 @@ use crate::blocking::Waiting;
 use crate::busy::{BUSY, Hold};
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Deed;
-use crate::control::{Context, Next};
+use crate::control::{Asker, Context, ControlHandler, Next};
 use crate::gates::{self, Verdict};
 use crate::heavy::{Call, Transaction};
 use crate::mailbox::Rounds;
@@ -123,6 +123,7 @@ pub(crate) fn execute(
 ) -> Step {
     let server = worker.server;
     let (mark, length) = (out.mark(), out.len());
+    let wants_reply = session.replies();
     let known = known.map_or_else(|| Known::of(server, args), Ok);
     let Known { entry, location } = match known {
         Ok(known) => known,
@@ -156,13 +157,7 @@ pub(crate) fn execute(
             request.run_import(handler, grant)
         }
         Run::Data(handler) => request.run_data(handler, grant),
-        Run::Control(handler) => {
-            let mut reply = Reply::new(request.out, request.session.resp);
-            let session = &mut *request.session;
-            let mut context = Context { server, worker, session, entry, unit: None };
-            let next = handler(&mut context, args, &mut reply);
-            request.finish_control(next)
-        }
+        Run::Control(handler) => request.run_control(handler),
         Run::Unit(prepare) => request.run_unit(prepare, grant),
     };
     match step {
@@ -180,6 +175,9 @@ pub(crate) fn execute(
             account(worker, session, database, entry, args, micros, reply_bytes);
         }
     }
+    // Who says within a transaction that it wants no more replies got those before.
+    let is_told = wants_reply && !session.replies() && entry.spec.name == "EXEC";
+    let mark = if is_told { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
 }
 
@@ -404,6 +402,16 @@ impl Request<'_> {
         let transaction = Transaction { pass, hold, tx, client };
         let receiver = server.heavy.run_transaction(transaction, args, work);
         Step::Wait(Stage::Elsewhere(receiver))
+    }
+
+    fn run_control(&mut self, handler: ControlHandler) -> Step {
+        let (server, worker, entry, args) =
+            (self.worker.server, self.worker, self.entry, self.args);
+        let mut reply = Reply::new(self.out, self.session.resp);
+        let asker = Some(Asker { worker, session: &mut *self.session });
+        let mut context = Context { server, asker, entry, unit: None };
+        let next = handler(&mut context, args, &mut reply);
+        self.finish_control(next)
     }
 
     fn finish_control(&mut self, next: Result<Next, Refusal>) -> Step {

@@ -42,7 +42,7 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     {
         return Verdict::Refused(refusal);
     }
-    if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker) {
+    if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker.server) {
         return Verdict::Refused(NO_AUTH);
     }
     if session.is_confined() && !flags.has(Flags::SUBSCRIBED) {
@@ -129,6 +129,6 @@ fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal>
 
 /// Whether there still is a password: it may have been taken away since the client came.
 #[cold]
-pub(crate) fn needs_password(worker: &Worker) -> bool {
-    !worker.server.config.get(REQUIREPASS).is_empty()
+pub(crate) fn needs_password(server: &Server) -> bool {
+    !server.config.get(REQUIREPASS).is_empty()
 }

@@ -3,11 +3,10 @@
 //! Invariants: passwords are never shown; a client is in the audience if and only if its flag says
 //! so.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use base::quote::quote;
-use commands::Flags;
+use commands::{Flags, Group};
 use proto::Args;
 
 use crate::audience::Audience;
@@ -15,6 +14,7 @@ use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
 use crate::mailbox::Mailboxes;
 use crate::secrets;
+use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::worker::Worker;
@@ -63,36 +63,79 @@ impl Watchers {
         entry: &Entry,
         args: Args<'_>,
     ) {
-        if entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN) {
+        if is_hidden(entry) {
             return;
         }
-        let line = Arc::from(line(worker, session, database, entry, args).into_bytes());
-        self.0.publish(&worker.server.mailboxes, &worker.rounds, &line);
+        let now = worker.server.keyspace.clock().now_us();
+        self.tell_all(worker, session, (now, database), entry, args);
+    }
+
+    /// As `tell`, of a command that says itself when it is told: when it began, in microseconds,
+    /// and the database that it began in.
+    #[cold]
+    pub(crate) fn tell_all(
+        &self,
+        worker: &Worker,
+        session: &Session,
+        (now, database): (i64, usize),
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
+        let server = worker.server;
+        let source = match session.client.peer {
+            Peer::Tcp(address) => address.to_string(),
+            Peer::Unix => {
+                let path = server.config.get(UNIXSOCKET);
+                format!("unix:{}", String::from_utf8_lossy(&path))
+            }
+        };
+        self.publish(worker, &line(now, database, &source, entry, args));
+    }
+
+    /// Tells all watchers of a script that did not even begin: it is shown all the same.
+    pub(crate) fn tell_unbegun(
+        &self,
+        worker: &Worker,
+        session: &Session,
+        database: usize,
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
+        if self.any() && entry.spec.group == Group::Scripting {
+            let now = worker.server.keyspace.clock().now_us();
+            self.tell_all(worker, session, (now, database), entry, args);
+        }
+    }
+
+    /// The line of a command that a script calls, if it is shown.
+    pub(crate) fn line_of_script(
+        &self,
+        server: &Server,
+        database: usize,
+        entry: &Entry,
+        args: Args<'_>,
+    ) -> Option<Arc<[u8]>> {
+        let now = server.keyspace.clock().now_us();
+        (!is_hidden(entry)).then(|| line(now, database, "lua", entry, args))
+    }
+
+    /// Tells all watchers a line.
+    pub(crate) fn publish(&self, worker: &Worker, line: &Arc<[u8]>) {
+        self.0.publish(&worker.server.mailboxes, &worker.rounds, line);
     }
 }
 
-fn line(
-    worker: &Worker,
-    session: &Session,
-    database: usize,
-    entry: &Entry,
-    args: Args<'_>,
-) -> String {
-    let now = worker.server.keyspace.clock().now_us();
+fn is_hidden(entry: &Entry) -> bool {
+    entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN)
+}
+
+fn line(now: i64, database: usize, source: &str, entry: &Entry, args: Args<'_>) -> Arc<[u8]> {
     let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
-    let mut line = format!("+{seconds}.{micros:06} [{database} ");
-    // Writing to a String cannot fail.
-    let _ = match session.client.peer {
-        Peer::Tcp(address) => write!(line, "{address}]"),
-        Peer::Unix => {
-            let path = worker.server.config.get(UNIXSOCKET);
-            write!(line, "unix:{}]", String::from_utf8_lossy(&path))
-        }
-    };
+    let mut line = format!("+{seconds}.{micros:06} [{database} {source}]");
     for index in 0..args.len() {
         line.push(' ');
         line.push_str(&quote(secrets::shown(entry, args, index)));
     }
     line.push_str("\r\n");
-    line
+    Arc::from(line.into_bytes())
 }

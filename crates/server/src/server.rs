@@ -194,9 +194,7 @@ impl Server {
 
     /// Replies a refusal as the error it is.
     pub(crate) fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
-        let line = refusal.line().unwrap_or(b"ERR internal refusal");
-        reply.error(line);
-        self.stats.error(line);
+        self.stats.error(write_refusal(refusal, reply));
     }
 
     /// A handler panicked: a bug. The client is closed, the others go on.
@@ -233,4 +231,11 @@ fn random_id() -> String {
     let mut random = base::random::Random::from_entropy();
     let digits = |_| char::from_digit(random.below(16) as u32, 16).expect("below 16");
     (0..40).map(digits).collect()
+}
+
+/// Replies a refusal; the line that it is.
+pub(crate) fn write_refusal<'a>(refusal: &'a Refusal, reply: &mut Reply<'_>) -> &'a [u8] {
+    let line = refusal.line().unwrap_or(b"ERR internal refusal");
+    reply.error(line);
+    line
 }

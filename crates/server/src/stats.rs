@@ -71,33 +71,54 @@ impl Stats {
     /// Books a call.
     #[inline]
     pub(crate) fn called(&self, worker: usize, command: usize, micros: u64) {
+        self.called_often(worker, command, 1, micros);
+    }
+
+    /// Books several calls, at least one, by the time that all of them took; each counts as having
+    /// taken the mean.
+    #[inline]
+    pub(crate) fn called_often(&self, worker: usize, command: usize, calls: u64, micros: u64) {
         let stats = self.of(worker, command);
-        add(&stats.calls, 1);
+        add(&stats.calls, calls);
         add(&stats.micros, micros);
         let histogram =
             stats.histogram.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BUCKETS]));
-        add(&histogram[bucket(micros)], 1);
+        add(&histogram[bucket(micros / calls)], calls);
     }
 
     /// Books a call that was not admitted.
     pub(crate) fn rejected(&self, worker: usize, command: usize) {
-        add(&self.of(worker, command).rejected, 1);
+        self.rejected_often(worker, command, 1);
+    }
+
+    /// Books several calls that were not admitted.
+    pub(crate) fn rejected_often(&self, worker: usize, command: usize, calls: u64) {
+        add(&self.of(worker, command).rejected, calls);
     }
 
     /// Books a call that ended in an error.
     pub(crate) fn failed(&self, worker: usize, command: usize) {
-        add(&self.of(worker, command).failed, 1);
+        self.failed_often(worker, command, 1);
+    }
+
+    /// Books several calls that ended in errors.
+    pub(crate) fn failed_often(&self, worker: usize, command: usize, calls: u64) {
+        add(&self.of(worker, command).failed, calls);
     }
 
     /// Books an error reply by its code.
     pub(crate) fn error(&self, line: &[u8]) {
-        self.error_replies.fetch_add(1, Ordering::Relaxed);
-        let prefix = code(line);
+        self.errors_of(code(line), 1);
+    }
+
+    /// Books several error replies of one code.
+    pub(crate) fn errors_of(&self, code: &str, times: u64) {
+        self.error_replies.fetch_add(times, Ordering::Relaxed);
         let mut errors = self.errors.lock().expect("no critical section here panics");
-        if let Some(count) = errors.get_mut(prefix) {
-            *count += 1;
+        if let Some(count) = errors.get_mut(code) {
+            *count += times;
         } else if errors.len() < ERROR_KINDS {
-            errors.insert(prefix.to_owned(), 1);
+            errors.insert(code.to_owned(), times);
         }
     }
 
@@ -167,7 +188,7 @@ impl Stats {
 
 /// The first word of an error line. A line without one, as `DEBUG ERROR` may make, counts as `ERR`,
 /// so that none adds a line of its own to INFO.
-fn code(line: &[u8]) -> &str {
+pub(crate) fn code(line: &[u8]) -> &str {
     let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
     let is_code = (1..=30).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
     let word = if is_code { str::from_utf8(word).ok() } else { None };

@@ -21,16 +21,47 @@ const DUPLICATE: Refusal = Refusal::error("ERR duplicate field name in fieldset"
 const UNKNOWN: Refusal = Refusal::error("ERR no such fieldset");
 const MISMATCH: Refusal = Refusal::error("ERR value count does not match fieldset field count");
 
+const TOO_LARGE: Refusal = Refusal::error("ERR fieldsets of this connection take too much memory");
+
+/// What the fieldsets of a session may take, in bytes.
+const MEMORY_MAX: usize = 16 << 20;
+
+/// What a fieldset takes, about.
+fn size(name: &[u8], fields: Args<'_>) -> usize {
+    const OF_ITSELF: usize = 128;
+    OF_ITSELF + name.len() + fields.total_bytes() + fields.len() * size_of::<u64>()
+}
+
 /// What a session has prepared.
 #[derive(Clone, Default)]
 pub(crate) struct Fieldsets {
     by_name: BTreeMap<Box<[u8]>, Arc<OwnedArgs>>,
+    memory: usize,
 }
 
 impl Fieldsets {
     /// Forgets all of them; how many.
     pub(crate) fn clear(&mut self) -> usize {
-        std::mem::take(&mut self.by_name).len()
+        std::mem::take(self).by_name.len()
+    }
+
+    /// Keeps a fieldset, in the place of one of its name.
+    fn insert(&mut self, name: &[u8], fields: Args<'_>) -> Result<(), Refusal> {
+        let memory = size(name, fields);
+        let old = self.by_name.get(name).map_or(0, |old| size(name, old.as_args()));
+        if self.memory - old + memory > MEMORY_MAX {
+            return Err(TOO_LARGE);
+        }
+        self.memory = self.memory - old + memory;
+        self.by_name.insert(name.into(), Arc::new(OwnedArgs::from(fields)));
+        Ok(())
+    }
+
+    /// Forgets a fieldset; whether it was there.
+    fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(old) = self.by_name.remove(name) else { return false };
+        self.memory -= size(name, old.as_args());
+        true
     }
 
     /// The words of HIMPORT SET with each value's field before it.
@@ -83,8 +114,7 @@ fn prepare(
     if !fields.iter().all(|field| seen.insert(field)) {
         return Err(DUPLICATE);
     }
-    let fieldset = Arc::new(OwnedArgs::from(fields));
-    context.session.fieldsets.by_name.insert(args[2].into(), fieldset);
+    context.session()?.fieldsets.insert(&args[2], fields)?;
     reply.ok();
     Ok(Next::Done)
 }
@@ -100,8 +130,8 @@ const DISCARD: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        let found = context.session.fieldsets.by_name.remove(&args[2]);
-        reply.integer(i64::from(found.is_some()));
+        let found = context.session()?.fieldsets.remove(&args[2]);
+        reply.integer(i64::from(found));
         Ok(Next::Done)
     },
 };
@@ -116,7 +146,7 @@ const DISCARDALL: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        reply.integer(context.session.fieldsets.clear() as i64);
+        reply.integer(context.session()?.fieldsets.clear() as i64);
         Ok(Next::Done)
     },
 };

@@ -28,12 +28,34 @@ use crate::worker::Worker;
 /// What a control command works on.
 pub(crate) struct Context<'a> {
     pub(crate) server: &'static Server,
-    pub(crate) worker: &'a Worker,
-    pub(crate) session: &'a mut Session,
+    /// Who asks, and where; nobody does if a script does.
+    pub(crate) asker: Option<Asker<'a>>,
     /// The command itself, as it was found.
     pub(crate) entry: &'static Entry,
     /// The unit that it is part of, if it is of one.
     pub(crate) unit: Option<&'a mut Unit>,
+}
+
+/// A session at its worker.
+pub(crate) struct Asker<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) session: &'a mut Session,
+}
+
+/// What a script is told of a command that only a session can have run.
+pub(crate) const NOT_FROM_SCRIPT: Refusal =
+    Refusal::error("ERR This Redis command is not allowed from script");
+
+impl<'a> Context<'a> {
+    /// The session that asks.
+    pub(crate) fn session(&mut self) -> Result<&mut Session, Refusal> {
+        self.asker.as_mut().map(|asker| &mut *asker.session).ok_or(NOT_FROM_SCRIPT)
+    }
+
+    /// The worker of the session that asks.
+    pub(crate) fn worker(&self) -> Result<&'a Worker, Refusal> {
+        self.asker.as_ref().map(|asker| asker.worker).ok_or(NOT_FROM_SCRIPT)
+    }
 }
 
 /// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
@@ -55,12 +77,29 @@ pub(crate) enum Next {
     Visit(ControlWork),
 }
 
+const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
+
 impl Next {
     /// Leaves work to a heavy-work thread.
     pub(crate) fn elsewhere(
         work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
     ) -> Self {
         Self::Elsewhere(Box::new(work))
+    }
+
+    /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.
+    pub(crate) fn end_here(
+        self,
+        lane: usize,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<bool, Refusal> {
+        match self {
+            Self::Done => Ok(false),
+            Self::Close => Ok(true),
+            Self::Elsewhere(work) => work(lane, args, reply).map(|()| false),
+            Self::Wait(_) | Self::Visit(_) => Err(WAITS),
+        }
     }
 
     /// Leaves work to a heavy-work thread that takes locks there.

@@ -23,6 +23,8 @@ impl Request<'_> {
             Ok(program) => program,
             Err(refusal) => {
                 self.refuse(&refusal);
+                let (session, database) = (&*self.session, self.session.database);
+                server.watchers.tell_unbegun(self.worker, session, database, entry, self.args);
                 return Step::Done;
             }
         };
@@ -61,7 +63,7 @@ impl Request<'_> {
                 Ok(seen) => {
                     program.leave(self.session);
                     self.session.see_by(self.entry, seen);
-                    program.book(self.worker, self.session);
+                    program.book(self.args, self.worker, self.session);
                     if program.has_failed() {
                         self.note_failure();
                     }

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
+use commands::Flags;
 use commands::arguments::database;
-use commands::{Flags, errors};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
+use super::books::Books;
 use super::running::{Running, What};
 use crate::config::LogLevel as ServerLevel;
 use crate::config::settings::DATABASES;
-use crate::pubsub::{Publication, Space};
+use crate::control::{Context, ControlHandler, NOT_FROM_SCRIPT};
 use crate::server::Server;
 use crate::table::{Entry, Run};
 use crate::unit::Unit;
@@ -22,7 +23,6 @@ use crate::unit::Unit;
 const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Refusal =
     Refusal::error("ERR Wrong number of args calling Redis command from script");
-const NOT_ALLOWED: Refusal = Refusal::error("ERR This Redis command is not allowed from script");
 const READ_ONLY: Refusal =
     Refusal::error("ERR Write commands are not allowed from read-only scripts.");
 
@@ -55,6 +55,7 @@ pub(super) struct Caller<'a> {
     /// When it first looked at the time, on the monotonic clock in microseconds.
     pub(super) began_us: Option<i64>,
     pub(super) has_written: bool,
+    pub(super) books: Books,
     pub(super) running: Option<Arc<Running>>,
     /// For who asks what runs: the name of the function, if it is one.
     pub(super) function: Option<&'a [u8]>,
@@ -64,7 +65,7 @@ pub(super) struct Caller<'a> {
 
 impl Host for Loader {
     fn call(&mut self, _: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
-        self.server.refuse(&NOT_ALLOWED, &mut Reply::new(reply, resp));
+        self.server.refuse(&NOT_FROM_SCRIPT, &mut Reply::new(reply, resp));
         Ok(())
     }
 
@@ -89,7 +90,7 @@ impl Host for Caller<'_> {
         let entry = match self.admit(args) {
             Ok(entry) => entry,
             Err(refusal) => {
-                self.server.refuse(&refusal, &mut Reply::new(reply, resp));
+                self.unit.refuse(&refusal, &mut Reply::new(reply, resp));
                 return Ok(());
             }
         };
@@ -99,7 +100,16 @@ impl Host for Caller<'_> {
                 running.note_write();
             }
         }
-        self.execute(entry, args, resp, reply)
+        let clock = self.server.keyspace.clock();
+        let began = clock.monotonic_us();
+        let failed = self.execute(entry, args, resp, reply)?;
+        let micros = u64::try_from(clock.monotonic_us() - began).unwrap_or(0);
+        self.books.enter(entry, micros, failed);
+        if self.server.watchers.any() {
+            // As the others, in the database that it left the script in.
+            self.books.show(self.server, self.unit.tx.database(), entry, args);
+        }
+        Ok(())
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
@@ -152,46 +162,46 @@ fn may_call(server: &Server, args: Args<'_>) -> Option<bool> {
 
 impl Caller<'_> {
     /// The command, if the script may call it.
-    fn admit(&self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
+    fn admit(&mut self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
         let entry = self.server.table.resolve(args).map_err(|_| UNKNOWN)?;
+        self.look_at(entry, args).inspect_err(|_| self.books.reject(entry))?;
+        Ok(entry)
+    }
+
+    fn look_at(&self, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
         let flags = entry.spec.flags;
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
         }
         let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit(_));
         if flags.has(Flags::NOSCRIPT) || needs_session {
-            return Err(NOT_ALLOWED);
+            return Err(NOT_FROM_SCRIPT);
         }
         let writes = flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
         if self.is_read_only && writes {
             return Err(READ_ONLY);
         }
-        match self.server.ailments.refuse_write(self.server, flags) {
-            Some(refusal) => Err(refusal),
-            None => Ok(entry),
-        }
+        self.server.ailments.refuse_write(self.server, flags).map_or(Ok(()), Err)
     }
 
+    /// Runs a command; whether it failed.
     fn execute(
         &mut self,
         entry: &'static Entry,
         args: Args<'_>,
         resp: Resp,
         reply: &mut Output,
-    ) -> Result<(), Stop> {
-        let Run::Data(handler) = entry.run else {
-            self.control(entry, args, &mut Reply::new(reply, resp));
-            return Ok(());
+    ) -> Result<bool, Stop> {
+        let handler = match entry.run {
+            Run::Data(handler) => handler,
+            Run::Control(handler) => {
+                return Ok(self.control(entry, handler, args, resp, reply));
+            }
+            Run::Unit(_) => unreachable!("it was not admitted"),
         };
         loop {
             match self.unit.call(entry, handler, args, resp, reply) {
-                Ok(failed) => {
-                    if failed {
-                        let lane = self.unit.tx.options().lane;
-                        self.server.stats.failed(lane, entry.id);
-                    }
-                    return Ok(());
-                }
+                Ok(failed) => return Ok(failed),
                 Err(Refusal::Widen) => return Err(Stop::Widen),
                 Err(_) if self.may_restart => return Err(Stop::Heavy),
                 Err(_) => self.unit.take_time(),
@@ -199,34 +209,44 @@ impl Caller<'_> {
         }
     }
 
-    /// The commands beside the data that need no session: a script may run where there is none.
-    fn control(&mut self, entry: &Entry, args: Args<'_>, reply: &mut Reply<'_>) {
+    /// Runs a command beside the data, for nobody's session: a script may be where there is none.
+    /// Whether it failed.
+    fn control(
+        &mut self,
+        entry: &'static Entry,
+        handler: ControlHandler,
+        args: Args<'_>,
+        resp: Resp,
+        out: &mut Output,
+    ) -> bool {
+        let (server, mark) = (self.server, out.mark());
+        let reply = &mut Reply::new(out, resp);
         let result = match entry.spec.name {
-            "PING" if args.len() == 1 => {
-                reply.simple("PONG");
-                Ok(())
-            }
-            "PING" if args.len() > 2 => Err(errors::wrong_arity(&entry.full_name)),
-            "ECHO" | "PING" => {
-                reply.bulk(&args[1]);
-                Ok(())
-            }
-            "TIME" => {
-                // One moment for the whole run, whichever thread it is made on.
-                let now = self.unit.tx.now();
-                reply.array(2);
-                reply.bulk_integer(now.div_euclid(1000));
-                reply.bulk_integer(now.rem_euclid(1000) * 1000);
-                Ok(())
-            }
             "SELECT" => self.select(&args[1], reply),
-            "PUBLISH" => self.publish(Space::Global, args, reply),
-            "SPUBLISH" => self.publish(Space::Shard, args, reply),
-            _ => Err(NOT_ALLOWED),
+            "TIME" => {
+                self.time(reply);
+                Ok(())
+            }
+            _ => {
+                let lane = self.unit.tx.options().lane;
+                let unit = Some(&mut *self.unit);
+                let mut context = Context { server, asker: None, entry, unit };
+                let next = handler(&mut context, args, reply);
+                next.and_then(|next| next.end_here(lane, args, reply)).map(|_| ())
+            }
         };
-        if let Err(refusal) = result {
-            self.server.refuse(&refusal, reply);
-        }
+        let Err(refusal) = result else { return false };
+        out.truncate(mark);
+        self.unit.refuse(&refusal, &mut Reply::new(out, resp));
+        true
+    }
+
+    /// One moment for the whole run, whichever thread it is made on.
+    fn time(&self, reply: &mut Reply<'_>) {
+        let now = self.unit.tx.now();
+        reply.array(2);
+        reply.bulk_integer(now.div_euclid(1000));
+        reply.bulk_integer(now.rem_euclid(1000) * 1000);
     }
 
     /// For the rest of the script only.
@@ -234,18 +254,6 @@ impl Caller<'_> {
         let count = self.server.config.get(DATABASES) as usize;
         self.unit.tx.switch_database(database(index, count)?);
         reply.ok();
-        Ok(())
-    }
-
-    fn publish(
-        &mut self,
-        space: Space,
-        args: Args<'_>,
-        reply: &mut Reply<'_>,
-    ) -> Result<(), Refusal> {
-        let (channel, message) = (args[1].into(), args[2].into());
-        let receivers = self.unit.publish(Publication { space, channel, message });
-        reply.integer(receivers as i64);
         Ok(())
     }
 }

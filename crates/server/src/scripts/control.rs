@@ -153,7 +153,8 @@ const LOAD: ControlCommand = Command {
     subcommands: &[],
     run: |context, args, reply| {
         let program = Program::parse(&args[2]).map_err(refusal)?;
-        with_interpreter(|interpreter| interpreter.check(&program)).map_err(refusal)?;
+        let server = context.server;
+        with_interpreter(server, |interpreter| interpreter.check(&program)).map_err(refusal)?;
         reply.bulk(program.sha1().hex().as_bytes());
         context.server.scripts.cache.load(program);
         Ok(Next::Done)

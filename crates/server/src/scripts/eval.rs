@@ -8,6 +8,7 @@ use keyspace::Refusal;
 use proto::Args;
 use script::{ScriptError, Sha1};
 
+use super::books::Books;
 use super::run::{Call, Code, with_interpreter};
 use crate::unit::{Asked, Program, UnitCommand};
 
@@ -100,7 +101,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
     }
     let program = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
-    if let Err(error) = with_interpreter(|interpreter| interpreter.check(&program)) {
+    if let Err(error) = with_interpreter(asked.server, |interpreter| interpreter.check(&program)) {
         cache.forget(digest);
         return Err(refusal(error));
     }
@@ -136,11 +137,14 @@ pub(super) fn prepare(
     Ok(Box::new(Call {
         server: asked.server,
         code,
+        entry: asked.entry,
         keys,
         resp: asked.resp,
         is_read_only: asks_to_read || flags.no_writes,
         seed: None,
         has_failed: false,
+        books: Books::default(),
+        began: (0, 0),
     }))
 }
 

@@ -72,7 +72,8 @@ const DELETE: ControlCommand = Command {
     subcommands: &[],
     run: |context, args, reply| {
         Change { server: context.server, args, is_new: true }.delete()?;
-        context.session.see_by(context.entry, context.server.journal.end());
+        let (entry, seen) = (context.entry, context.server.journal.end());
+        context.session()?.see_by(entry, seen);
         reply.ok();
         Ok(Next::Done)
     },
@@ -112,7 +113,8 @@ const FLUSH: ControlCommand = Command {
             return Err(FLUSH_MODE);
         }
         Change { server: context.server, args, is_new: true }.flush()?;
-        context.session.see_by(context.entry, context.server.journal.end());
+        let (entry, seen) = (context.entry, context.server.journal.end());
+        context.session()?.see_by(entry, seen);
         reply.ok();
         Ok(Next::Done)
     },

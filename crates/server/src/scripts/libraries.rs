@@ -43,7 +43,7 @@ impl Loaded {
     pub(crate) fn load(server: &'static Server, source: &[u8]) -> Result<Self, Refusal> {
         let library = Library::parse(source).map_err(refusal)?;
         let limits = Limits { memory: MEMORY_MAX };
-        let result = with_interpreter(|interpreter| {
+        let result = with_interpreter(server, |interpreter| {
             interpreter.load(&library, &mut Loader::begin(server), limits)
         });
         let functions = result.map_err(|fault| match fault {

@@ -8,6 +8,7 @@
 //! Invariant: an interpreter stays with its thread and is not there while it runs, so after a panic
 //! the next script finds a new one.
 
+mod books;
 mod cache;
 mod caller;
 mod control;
@@ -21,6 +22,7 @@ mod running;
 pub(crate) use cache::Cache;
 pub(crate) use function::replay;
 pub(crate) use libraries::{Libraries, State as LibrariesState};
+pub(crate) use run::Interpreters;
 pub(crate) use running::Underway;
 
 use crate::control::ControlCommand;
@@ -42,6 +44,7 @@ pub(crate) const STACK_BYTES: usize = 8 << 20;
 pub(crate) struct Scripts {
     pub(crate) cache: Cache,
     pub(crate) libraries: Libraries,
+    pub(crate) interpreters: Interpreters,
     /// Those that could be killed.
     pub(crate) underway: Underway,
 }

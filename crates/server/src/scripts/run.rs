@@ -3,36 +3,74 @@
 //! Invariant: a run that does not end the script has undone all that it did.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
+use super::books::Books;
 use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
+use crate::session::Session;
+use crate::table::Entry;
 use crate::unit::{Needs, Place, Program, Unit};
+use crate::worker::Worker;
 
 /// The most that one run may take, in bytes.
 pub(super) const MEMORY_MAX: usize = 1 << 30;
 
 thread_local! {
     /// Not there while it runs.
-    static INTERPRETER: RefCell<Option<Box<Interpreter>>> = const { RefCell::new(None) };
+    static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
+}
+
+/// A thread's interpreter, and where others read how much memory it takes.
+struct Own {
+    interpreter: Interpreter,
+    memory: Arc<AtomicUsize>,
 }
 
 /// Lends the thread's interpreter.
-pub(super) fn with_interpreter<T>(work: impl FnOnce(&mut Interpreter) -> T) -> T {
+pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interpreter) -> T) -> T {
     let there = INTERPRETER.with_borrow_mut(Option::take);
-    let mut interpreter = there.unwrap_or_else(|| {
+    let mut own = there.unwrap_or_else(|| {
         let text = REDIS_VERSION.to_owned();
-        Box::new(Interpreter::new(&Version { text, number: REDIS_VERSION_NUMBER }))
+        let interpreter = Interpreter::new(&Version { text, number: REDIS_VERSION_NUMBER });
+        Box::new(Own { interpreter, memory: server.scripts.interpreters.add() })
     });
-    let result = work(&mut interpreter);
-    INTERPRETER.set(Some(interpreter));
+    let result = work(&mut own.interpreter);
+    own.memory.store(own.interpreter.memory(), Ordering::Relaxed);
+    INTERPRETER.set(Some(own));
     result
+}
+
+/// What the interpreters of all threads take.
+#[derive(Default)]
+pub(crate) struct Interpreters(Mutex<Vec<Weak<AtomicUsize>>>);
+
+impl Interpreters {
+    fn add(&self) -> Arc<AtomicUsize> {
+        let memory = Arc::default();
+        let mut all = self.lock();
+        // Those of threads that are over.
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Arc::downgrade(&memory));
+        memory
+    }
+
+    /// Their memory in bytes, as of the last run of each.
+    pub(crate) fn memory(&self) -> usize {
+        let all = self.lock();
+        all.iter().filter_map(Weak::upgrade).map(|one| one.load(Ordering::Relaxed)).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<AtomicUsize>>> {
+        self.0.lock().expect("no critical section here panics")
+    }
 }
 
 /// What is called.
@@ -46,6 +84,7 @@ pub(super) enum Code {
 pub(super) struct Call {
     pub(super) server: &'static Server,
     pub(super) code: Code,
+    pub(super) entry: &'static Entry,
     /// How many of the arguments behind the third are keys.
     pub(super) keys: usize,
     pub(super) resp: Resp,
@@ -53,6 +92,10 @@ pub(super) struct Call {
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
+    /// Of the run that was the last.
+    pub(super) books: Books,
+    /// When it began, on the clock of the wall in microseconds, and in which database.
+    pub(super) began: (i64, usize),
 }
 
 impl Program for Call {
@@ -72,6 +115,9 @@ impl Program for Call {
         // Where others did something before, that cannot be undone for this script alone.
         let may_restart = unit.hurries() && unit.is_fresh();
         let database = unit.tx.database();
+        if self.server.watchers.any() {
+            self.began = (self.server.keyspace.clock().now_us(), database);
+        }
         let function = match &self.code {
             Code::Script(_) => None,
             Code::Function(_, name) => Some(&**name),
@@ -83,13 +129,14 @@ impl Program for Call {
             may_restart,
             began_us: None,
             has_written: false,
+            books: Books::default(),
             running: None,
             function,
             request: args,
         };
         let mut reply = Reply::new(out, self.resp);
         let (keys, arguments) = self.split(args);
-        let result = with_interpreter(|interpreter| {
+        let result = with_interpreter(self.server, |interpreter| {
             let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
             let input = Input { keys, arguments, seed };
             let limits = Limits { memory: MEMORY_MAX };
@@ -106,6 +153,7 @@ impl Program for Call {
         if let Some(running) = &caller.running {
             self.server.scripts.underway.leave(running);
         }
+        self.books = caller.books;
         unit.tx.switch_database(database);
         match result {
             Ok(()) => Ok(()),
@@ -118,7 +166,7 @@ impl Program for Call {
                 self.has_failed = true;
                 let mut reply = Reply::new(out, self.resp);
                 if error.is_new {
-                    self.server.refuse(&Refusal::owned(error.text), &mut reply);
+                    unit.refuse(&Refusal::owned(error.text), &mut reply);
                 } else {
                     reply.error(&error.text);
                 }
@@ -133,6 +181,14 @@ impl Program for Call {
 
     fn has_failed(&self) -> bool {
         self.has_failed
+    }
+
+    fn book(&self, args: Args<'_>, worker: &Worker, session: &mut Session) {
+        let watchers = &self.server.watchers;
+        if watchers.any() {
+            watchers.tell_all(worker, session, self.began, self.entry, args);
+        }
+        self.books.close(worker);
     }
 }
 

@@ -16,6 +16,13 @@ const UNKILLABLE: Refusal = Refusal::error(
      NOSAVE command.",
 );
 
+const BUSY_WITH_SCRIPT: Refusal = Refusal::error(
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+);
+const BUSY_WITH_FUNCTION: Refusal = Refusal::error(
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
+);
+
 /// All that are long enough to be here.
 #[derive(Default)]
 pub(crate) struct Underway {
@@ -57,15 +64,21 @@ impl Underway {
         self.lock().retain(|other| !Arc::ptr_eq(other, running));
     }
 
-    /// Ends those scripts, or functions, that began before a moment and have written nothing.
+    /// Ends those scripts, or functions, that began before a moment and have written nothing. Where
+    /// there are only the others, it says who could end those.
     pub(crate) fn kill(&self, before_us: i64, functions: bool) -> Result<(), Refusal> {
         let scripts = self.lock();
-        let is_meant = |one: &&Arc<Running>| {
-            one.since_us <= before_us && one.what.function.is_some() == functions
-        };
-        let long: Vec<_> = scripts.iter().filter(is_meant).collect();
+        let is_long = |one: &&Arc<Running>| one.since_us <= before_us;
+        let is_meant = |one: &&Arc<Running>| one.what.function.is_some() == functions;
+        let (long, others): (Vec<_>, Vec<_>) = scripts.iter().filter(is_long).partition(is_meant);
         if long.is_empty() {
-            return Err(NOT_BUSY);
+            let may_end = others.iter().any(|one| !one.has_written.load(Ordering::Relaxed));
+            return Err(match others.is_empty() {
+                true => NOT_BUSY,
+                false if !may_end => UNKILLABLE,
+                false if functions => BUSY_WITH_SCRIPT,
+                false => BUSY_WITH_FUNCTION,
+            });
         }
         let mut killed = 0;
         for running in long.iter().filter(|one| !one.has_written.load(Ordering::Relaxed)) {

@@ -145,7 +145,7 @@ impl Session {
 
     /// Shows in CLIENT LIST what is queued and watched.
     pub(crate) fn show_pending(&self) {
-        Pending::show(self.pending.as_deref(), &self.client.live);
+        Pending::show(self.pending.as_deref(), &self.client);
     }
 
     /// Whether commands are queued for EXEC.

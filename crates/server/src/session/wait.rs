@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
+use base::time::UnixMillis;
 use keyspace::{Acquisition, Lsn};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -88,6 +89,8 @@ pub(crate) struct Blocked {
     keys: Option<(Place, &'static Entry)>,
     /// What it waits for to be on disk.
     safety: Option<Safety>,
+    /// Rings when its place is to be looked at again.
+    again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
 }
 
 /// A wait for the journal to be safe, as WAITAOF has it.
@@ -107,7 +110,7 @@ impl Safety {
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub(crate) fn on_time(until: Option<Pin<Box<Sleep>>>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { until, on_timeout, keys: None, safety: None }
+        Self { until, on_timeout, keys: None, safety: None, again: None }
     }
 
     /// A wait for the journal to be safe, or for a time.
@@ -120,7 +123,7 @@ impl Blocked {
         let Waiting { place, left } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { until, on_timeout, keys: Some((place, entry)), safety: None }
+        Self { until, on_timeout, keys: Some((place, entry)), safety: None, again: None }
     }
 }
 
@@ -137,6 +140,7 @@ impl Stage {
     /// The stage at its new worker, whose timer it is to use.
     pub(super) fn unpacked(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self {
+            blocked.again = None;
             if let Some(until) = &mut blocked.until {
                 *until = Box::pin(tokio::time::sleep_until(until.deadline()));
             }
@@ -256,7 +260,7 @@ impl Serve {
     fn book(&mut self, ran: &Ran, reply_bytes: u64) {
         let worker = &*self.worker;
         if let Some(program) = &ran.program {
-            program.book(worker, &mut self.session);
+            program.book(ran.args.as_args(), worker, &mut self.session);
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
@@ -308,6 +312,7 @@ impl Serve {
         // Who is being served this moment learns soon how that went.
         if !ends || blocked.keys.as_ref().is_some_and(|(place, _)| !place.give_up()) {
             client.set_flag(client_flags::BLOCKED, true);
+            self.look_again(cx, &mut blocked);
             self.stage = Stage::Blocked(blocked);
             return Turn::Wait;
         }
@@ -343,6 +348,23 @@ impl Serve {
         }
         wait::reply_copies(1, &mut reply);
         Some(output)
+    }
+
+    /// Has a client looked at again when it is time, as nobody else may come to do it.
+    fn look_again(&self, cx: &mut TaskContext<'_>, blocked: &mut Blocked) {
+        let Some((place, _)) = &blocked.keys else { return };
+        let Some(again) = place.again() else { return };
+        if blocked.again.as_ref().is_none_or(|(at, _)| *at != again) {
+            let left = again - self.worker.server.keyspace.clock().now_ms();
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+            blocked.again = Some((again, Box::pin(tokio::time::sleep(left))));
+        }
+        if let Some((_, sleep)) = &mut blocked.again
+            && sleep.as_mut().poll(cx).is_ready()
+        {
+            blocked.again = None;
+            tokio::task::spawn_local(place.rouse(Rc::clone(&self.worker)));
+        }
     }
 
     /// Passes on what somebody else's transaction gave.

@@ -50,7 +50,7 @@ const MULTI: ControlCommand = Command {
 };
 
 fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let session = &mut *context.session;
+    let session = context.session()?;
     let pending = session.pending.get_or_insert_default();
     if pending.is_queueing() {
         return Err(NESTED);
@@ -210,7 +210,11 @@ impl Program for Watch {
         out: &mut Output,
     ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();
-        // A key whose time is over would break the watch when it is removed.
+        // A key whose time is over would break the watch when it is removed. During a pause it
+        // stays for now, and does.
+        if self.server.keyspace.settings().holds_expiry(unit.tx.now()) {
+            return Ok(());
+        }
         for key in args.skip(1).iter() {
             unit.tx.expire_if_due(key)?;
         }

@@ -11,17 +11,16 @@ use proto::{Args, Output, Reply, Resp};
 
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit};
-use crate::control::{Context, Next};
+use crate::control::{Asker, Context};
 use crate::execute;
 use crate::server::Server;
-use crate::session::{Session, Stage};
+use crate::session::{ReplyMode, Session};
 use crate::table::Run;
 use crate::worker::Worker;
 
 const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
 const SPOILT: Refusal =
     Refusal::error("EXECABORT Transaction discarded because of previous errors.");
-const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
 
 /// Queues longer than this are not for a worker, whatever they do.
 const WORKER_QUEUE: usize = 500;
@@ -35,9 +34,13 @@ struct Exec {
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<Ran>,
     has_begun: bool,
-    /// A nested program that could not go on where it was.
+    /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
     closes: bool,
+    /// Whether the client wants replies, as it was when EXEC came.
+    reply_mode: ReplyMode,
+    /// Whether it wants none from here on.
+    is_mute: bool,
 }
 
 /// What a command of the queue cost.
@@ -47,6 +50,8 @@ struct Ran {
     micros: u64,
     reply_bytes: u64,
     failed: bool,
+    /// What ran if it was a unit of its own.
+    nested: Option<Box<dyn Program>>,
 }
 
 pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -60,8 +65,20 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
     }
     let watching = pending.watching.clone();
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
-    let (has_begun, closes) = (false, false);
-    Ok(Box::new(Exec { server, queue, watching, resp, ran, has_begun, nested, closes }))
+    let (has_begun, closes, is_mute) = (false, false, !session.replies());
+    let reply_mode = session.reply_mode;
+    Ok(Box::new(Exec {
+        server,
+        queue,
+        watching,
+        resp,
+        ran,
+        has_begun,
+        nested,
+        closes,
+        reply_mode,
+        is_mute,
+    }))
 }
 
 impl Program for Exec {
@@ -91,19 +108,25 @@ impl Program for Exec {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
-            Reply::new(out, self.resp).array(self.queue.len());
+            if !self.is_mute {
+                Reply::new(out, self.resp).array(self.queue.len());
+            }
         }
         let queue = Arc::clone(&self.queue);
         let clock = self.server.keyspace.clock();
         let mut started = clock.monotonic_us();
         while let Some(queued) = queue.get(self.ran.len()) {
-            let length = out.len();
+            let (length, mark) = (out.len(), out.mark());
             let failed = self.step(queued, unit, place, out)?;
+            let nested = self.nested.take();
+            if self.is_mute {
+                out.truncate(mark);
+            }
             let ended = clock.monotonic_us();
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let reply_bytes = (out.len() - length) as u64;
             let database = unit.tx.database();
-            self.ran.push(Ran { database, micros, reply_bytes, failed });
+            self.ran.push(Ran { database, micros, reply_bytes, failed, nested });
         }
         Ok(())
     }
@@ -114,6 +137,8 @@ impl Program for Exec {
         self.has_begun = false;
         if let Place::Worker(_, session) = place {
             session.speak(self.resp);
+            session.reply_mode = self.reply_mode;
+            self.is_mute = !session.replies();
         }
     }
 
@@ -136,10 +161,17 @@ impl Program for Exec {
         })
     }
 
-    fn book(&self, worker: &Worker, session: &mut Session) {
+    fn book(&self, _: Args<'_>, worker: &Worker, session: &mut Session) {
         for (queued, ran) in self.queue.iter_from(0).zip(&self.ran) {
             let Queued { entry, args, .. } = queued;
-            let Ran { database, micros, reply_bytes, failed } = *ran;
+            let Ran { database, micros, reply_bytes, failed, ref nested } = *ran;
+            match nested {
+                Some(nested) => nested.book(args, worker, session),
+                None => {
+                    let watchers = &worker.server.watchers;
+                    watchers.tell_unbegun(worker, session, database, entry, args);
+                }
+            }
             execute::account(worker, session, database, entry, args, micros, reply_bytes);
             if failed {
                 worker.server.stats.failed(worker.lane, entry.id);
@@ -175,7 +207,7 @@ impl Exec {
                         Ok(args) => {
                             unit.call(queued.entry, handler, args.as_args(), self.resp, out)
                         }
-                        Err(refusal) => return Ok(self.refuse(&refusal, out)),
+                        Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
                     }
                 }
                 Run::Data(handler) => {
@@ -209,28 +241,24 @@ impl Exec {
         let (server, entry, args) = (self.server, queued.entry, queued.args);
         let mark = out.mark();
         let mut reply = Reply::new(out, session.resp);
-        let mut context = Context { server, worker, session, entry, unit: Some(&mut *unit) };
-        let refusal = match handler(&mut context, args, &mut reply) {
-            Ok(Next::Done) => None,
-            Ok(Next::Close) => {
-                self.closes = true;
-                None
-            }
-            // Nobody waits here: the wait is over at once.
-            Ok(Next::Wait(Stage::Blocked(blocked))) => {
-                (blocked.on_timeout)(&mut reply);
-                None
-            }
-            Ok(Next::Elsewhere(work)) => work(worker.lane, args, &mut reply).err(),
-            Ok(Next::Wait(_) | Next::Visit(_)) => Some(WAITS),
-            Err(refusal) => Some(refusal),
-        };
+        let asker = Some(Asker { worker, session });
+        let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
+        let next = handler(&mut context, args, &mut reply);
+        let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
         self.resp = session.resp;
+        self.is_mute = !session.replies();
         unit.read_for(session.reader());
         unit.tx.switch_database(session.database);
-        let Some(refusal) = refusal else { return false };
-        out.truncate(mark);
-        self.refuse(&refusal, out)
+        match ended {
+            Ok(closes) => {
+                self.closes |= closes;
+                false
+            }
+            Err(refusal) => {
+                out.truncate(mark);
+                self.refuse(unit, &refusal, out)
+            }
+        }
     }
 
     /// Runs a command that is a unit of its own, such as a script; whether it failed.
@@ -252,20 +280,18 @@ impl Exec {
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 match prepare(Asked { server, entry, resp, session }, queued.args) {
                     Ok(program) => program,
-                    Err(refusal) => return Ok(self.refuse(&refusal, out)),
+                    Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
                 }
             }
         };
         let result = program.run(queued.args, unit, place, out);
-        if let Err(refusal) = result {
-            self.nested = Some(program);
-            return Err(refusal);
-        }
-        Ok(program.has_failed())
+        let failed = program.has_failed();
+        self.nested = Some(program);
+        result.map(|()| failed)
     }
 
-    fn refuse(&self, refusal: &Refusal, out: &mut Output) -> bool {
-        self.server.refuse(refusal, &mut Reply::new(out, self.resp));
+    fn refuse(&self, unit: &mut Unit, refusal: &Refusal, out: &mut Output) -> bool {
+        unit.refuse(refusal, &mut Reply::new(out, self.resp));
         true
     }
 }

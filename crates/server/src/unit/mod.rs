@@ -26,8 +26,9 @@ use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
 use crate::pubsub::Publication;
-use crate::server::Server;
+use crate::server::{Server, write_refusal};
 use crate::session::Session;
+use crate::stats;
 use crate::table::{Entry, Run};
 use crate::tracking::Reading;
 use crate::worker::Worker;
@@ -82,7 +83,7 @@ pub(crate) trait Program: Send {
     }
 
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
-    fn book(&self, _: &Worker, _: &mut Session) {}
+    fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
 }
 
 /// Where a program runs.
@@ -151,6 +152,8 @@ pub(crate) struct Unit {
     /// Whose copies of what it reads are tracked.
     reader: Option<ClientId>,
     readings: Vec<Reading>,
+    /// The codes of the errors that its commands ended in, each with how often.
+    errors: Vec<(String, u64)>,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
 }
@@ -166,8 +169,18 @@ impl Unit {
     pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
-        let readings = Vec::new();
-        Self { server, tx, home, done, publications, changes: 0, reader, readings, hurries }
+        Self {
+            server,
+            tx,
+            home,
+            done,
+            publications,
+            changes: 0,
+            reader,
+            readings: Vec::new(),
+            errors: Vec::new(),
+            hurries,
+        }
     }
 
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
@@ -209,7 +222,7 @@ impl Unit {
             }
             Err(refusal) => {
                 out.truncate(mark);
-                self.server.refuse(&refusal, &mut Reply::new(out, resp));
+                self.refuse(&refusal, &mut Reply::new(out, resp));
                 true
             }
         };
@@ -220,6 +233,15 @@ impl Unit {
             self.readings.push(Reading::new(reader, &self.tx, entry.spec, args));
         }
         Ok(failed)
+    }
+
+    /// Replies a refusal as the error it is, which counts once all is final.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) {
+        let code = stats::code(write_refusal(refusal, reply));
+        match self.errors.iter_mut().find(|(other, _)| other == code) {
+            Some((_, times)) => *times += 1,
+            None => self.errors.push((code.to_owned(), 1)),
+        }
     }
 
     /// Whose copies of what its commands read are tracked, from here on.
@@ -256,6 +278,7 @@ impl Unit {
         if self.is_private() {
             self.tx.book(self.changes);
             program.committed(args, self);
+            self.count_errors();
             return Ok(0);
         }
         let deeds = self.done.iter().map(|done| Deed {
@@ -269,8 +292,15 @@ impl Unit {
         let (tx, readings, deeds) = (&mut self.tx, &self.readings, deeds.collect());
         let seen = commit::commit_unit(server, tx, deeds, self.changes, readings, tell)?;
         program.committed(args, self);
+        self.count_errors();
         server.mailboxes.ring(&own_rounds);
         Ok(seen)
+    }
+
+    /// Counts the errors that its commands ended in.
+    fn count_errors(&self) {
+        let stats = &self.server.stats;
+        self.errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
     }
 
     /// Whether nobody waits for what it did, heeds it or follows it.
@@ -305,6 +335,7 @@ impl Unit {
         self.done.clear();
         self.publications.clear();
         self.readings.clear();
+        self.errors.clear();
         self.changes = 0;
     }
 

@@ -11,7 +11,7 @@ use keyspace::{Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
 use super::Needs;
-use crate::clients::LiveFigures;
+use crate::clients::Client;
 use crate::heavy::Admission;
 use crate::server::Server;
 use crate::table::Entry;
@@ -163,13 +163,15 @@ impl Pending {
     }
 
     /// Shows it in CLIENT LIST.
-    pub(crate) fn show(pending: Option<&Self>, live: &LiveFigures) {
+    pub(crate) fn show(pending: Option<&Self>, client: &Client) {
+        let live = &client.live;
         let queue = pending.and_then(|it| it.queue.as_ref());
         let queued = queue.map_or(-1, |queue| queue.len() as i32);
         let watching = pending.and_then(|it| it.watching.as_ref());
         live.queued.store(queued, Ordering::Relaxed);
         live.queued_bytes.store(queue.map_or(0, |queue| queue.memory() as u64), Ordering::Relaxed);
-        live.watched.store(watching.map_or(0, |it| it.keys.len() as u32), Ordering::Relaxed);
+        let keys = watching.map_or(0, |it| it.keys.len());
+        client.show_watch(watching.map(|it| &it.watch), keys);
     }
 }
 

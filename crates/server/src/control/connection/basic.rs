@@ -32,7 +32,8 @@ pub(super) const PING: ControlCommand = Command {
 
 fn ping(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     // A subscriber that speaks RESP2 could not tell a plain reply from a message.
-    if context.session.is_confined() && args.len() <= 2 {
+    let is_confined = context.session().is_ok_and(|session| session.is_confined());
+    if is_confined && args.len() <= 2 {
         reply.array(2);
         reply.bulk(b"pong");
         reply.bulk(args.get(1).unwrap_or_default());
@@ -89,7 +90,7 @@ fn select(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let count = context.server.config.get(DATABASES) as usize;
-    context.session.select(database(&args[1], count)?);
+    context.session()?.select(database(&args[1], count)?);
     reply.ok();
     Ok(Next::Done)
 }
@@ -132,7 +133,7 @@ pub(super) const RESET: ControlCommand = Command {
 
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
 fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let (server, session) = (context.server, &mut *context.session);
+    let (server, session) = (context.server, context.session()?);
     server.watchers.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();

@@ -66,7 +66,7 @@ fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         _ => return Err(SYNTAX),
     };
     verify(context.server, user, password)?;
-    context.session.authenticate(true);
+    context.session()?.authenticate(true);
     reply.ok();
     Ok(Next::Done)
 }
@@ -97,32 +97,33 @@ fn hello(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    let (server, session) = (context.server, context.session()?);
     let resp = wanted_version(args)?;
     let wishes = HelloWishes::read(args)?;
     if let Some((user, password)) = wishes.credentials {
-        verify(context.server, user, password)?;
-        context.session.authenticate(true);
+        verify(server, user, password)?;
+        session.authenticate(true);
     }
-    if !context.session.authenticated && gates::needs_password(context.worker) {
+    if !session.authenticated && gates::needs_password(server) {
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(name) = wishes.name {
-        context.session.client.names().name = name.into();
+        session.client.names().name = name.into();
     }
     if let Some(resp) = resp {
-        context.session.speak(resp);
+        session.speak(resp);
     }
     // The reply is the first one in the new protocol.
-    reply.speak(context.session.resp);
+    reply.speak(session.resp);
     reply.map(7);
     reply.bulk(b"server");
-    reply.bulk(&context.server.config.get(HELLO_SERVER_NAME));
+    reply.bulk(&server.config.get(HELLO_SERVER_NAME));
     reply.bulk(b"version");
     reply.bulk(REDIS_VERSION.as_bytes());
     reply.bulk(b"proto");
-    reply.integer(if context.session.resp == Resp::Two { 2 } else { 3 });
+    reply.integer(if session.resp == Resp::Two { 2 } else { 3 });
     reply.bulk(b"id");
-    reply.integer(context.session.client.id as i64);
+    reply.integer(session.client.id as i64);
     reply.bulk(b"mode");
     reply.bulk(b"standalone");
     reply.bulk(b"role");

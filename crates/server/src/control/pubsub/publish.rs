@@ -64,7 +64,7 @@ fn publish(
             unit.publish(Publication { space, channel: channel.into(), message: message.into() })
         }
         None => {
-            let rounds = &context.worker.rounds;
+            let rounds = &context.worker()?.rounds;
             pubsub::publish(context.server, rounds, space, channel, message)
         }
     };

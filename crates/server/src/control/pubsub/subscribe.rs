@@ -74,7 +74,7 @@ fn begin(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (server, session) = (context.server, &mut *context.session);
+    let (server, session) = (context.server, context.session()?);
     let Session { subscriptions, client, .. } = session;
     let all = subscriptions.get_or_insert_with(|| Box::new(Subscriptions::new(server, client)));
     for name in args.skip(1).iter() {
@@ -133,35 +133,43 @@ fn end(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     for name in args.skip(1).iter() {
-        end_one(context, kind, name, reply);
+        end_one(context, kind, name, reply)?;
     }
     if args.len() > 1 {
         return Ok(Next::Done);
     }
-    let all = context.session.subscriptions.as_ref();
+    let all = context.session()?.subscriptions.as_ref();
     let names = all.map(|all| all.names(kind)).unwrap_or_default();
     for name in &names {
-        end_one(context, kind, name, reply);
+        end_one(context, kind, name, reply)?;
     }
     if names.is_empty() {
-        tell(reply, ended(kind), None, left(context.session, kind));
+        tell(reply, ended(kind), None, left(context.session()?, kind));
     }
     Ok(Next::Done)
 }
 
-fn end_one(context: &mut Context<'_>, kind: SubscriptionKind, name: &[u8], reply: &mut Reply<'_>) {
-    let (worker, session) = (context.worker, &mut *context.session);
+fn end_one(
+    context: &mut Context<'_>,
+    kind: SubscriptionKind,
+    name: &[u8],
+    reply: &mut Reply<'_>,
+) -> Result<(), Refusal> {
+    let (server, worker) = (context.server, context.worker()?);
+    let is_alone = context.unit.is_none();
+    let session = context.session()?;
     if let Some(all) = &mut session.subscriptions {
         all.remove(kind, name, || worker.hand_out_letters());
         if all.is_empty() {
             session.subscriptions = None;
         }
         // The reply of a unit may still be taken back.
-        if context.unit.is_none() {
-            session.pass_on(context.server, reply);
+        if is_alone {
+            session.pass_on(server, reply);
         }
     }
     tell(reply, ended(kind), Some(name), left(session, kind));
+    Ok(())
 }
 
 /// What is left to a session of the subscriptions that are counted with a kind.

@@ -77,7 +77,7 @@ const SET: ControlCommand = Command {
 };
 
 fn set(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let (server, is_local) = (context.server, context.session.is_local);
+    let (server, is_local) = (context.server, context.session()?.is_local);
     Ok(Next::elsewhere(move |_, args, reply| {
         let pairs: Vec<&[u8]> = args.skip(2).iter().collect();
         let changed = effects::change_config(server, &pairs, is_local);

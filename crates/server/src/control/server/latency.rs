@@ -75,7 +75,7 @@ fn graph(
         let name = shown(name, usize::MAX);
         return Err(showing("ERR No samples available for event '", name, "'"));
     };
-    let now = context.worker.now_ms().div_euclid(1000);
+    let now = context.server.keyspace.clock().now_ms().div_euclid(1000);
     let name = String::from_utf8_lossy(name);
     reply.verbatim("txt", graph_report(&name, &event, now).as_bytes());
     Ok(Next::Done)

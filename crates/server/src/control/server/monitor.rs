@@ -3,9 +3,13 @@
 //! Invariant: a watcher stays one until RESET or its end.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use keyspace::Refusal;
 
 use crate::clients::client_flags;
 use crate::control::{ControlCommand, Next};
+
+const IN_TRANSACTION: Refusal =
+    Refusal::error("ERR MONITOR isn't allowed for DENY BLOCKING client");
 
 pub(super) const MONITOR: ControlCommand = Command {
     spec: Spec {
@@ -19,9 +23,14 @@ pub(super) const MONITOR: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
+        let (server, is_queued) = (context.server, context.unit.is_some());
+        let client = &context.session()?.client;
+        if is_queued {
+            return Err(IN_TRANSACTION);
+        }
         // As in Redis, who watches already is not answered.
-        if !context.session.client.has_flag(client_flags::MONITOR) {
-            context.server.watchers.add(&context.server.mailboxes, &context.session.client);
+        if !client.has_flag(client_flags::MONITOR) {
+            server.watchers.add(&server.mailboxes, client);
             reply.ok();
         }
         Ok(Next::Done)

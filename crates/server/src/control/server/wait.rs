@@ -57,7 +57,7 @@ pub(super) const WAITAOF: ControlCommand = Command {
 fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let replicas = integer(args, 1)?;
     let timeout = timeout(context, args, 2)?;
-    Ok(wait_for(replicas, timeout, |reply| reply.integer(0), reply))
+    Ok(wait_for(context, replicas, timeout, |reply| reply.integer(0), reply))
 }
 
 fn wait_aof(
@@ -72,7 +72,7 @@ fn wait_aof(
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
     if local == 0 {
-        return Ok(wait_for(replicas, timeout, |reply| reply_copies(0, reply), reply));
+        return Ok(wait_for(context, replicas, timeout, |reply| reply_copies(0, reply), reply));
     }
     let server = context.server;
     if server.aof.phase() == Phase::Off {
@@ -81,6 +81,11 @@ fn wait_aof(
     let lsn = server.journal.end();
     if replicas == 0 && lsn <= server.journal.safe() {
         reply_copies(1, reply);
+        return Ok(Next::Done);
+    }
+    if context.unit.is_some() {
+        let local = i64::from(lsn <= server.journal.safe());
+        reply_copies(local, reply);
         return Ok(Next::Done);
     }
     let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
@@ -95,14 +100,16 @@ pub(crate) fn reply_copies(local: i64, reply: &mut Reply<'_>) {
     reply.integer(0);
 }
 
-/// Answers at once if nobody is asked for, else when the time is over.
+/// Answers at once if nobody is asked for, or within a unit, where nobody waits; else when the time
+/// is over.
 fn wait_for(
+    context: &Context<'_>,
     replicas: i64,
     timeout: Option<Duration>,
     answer: fn(&mut Reply<'_>),
     reply: &mut Reply<'_>,
 ) -> Next {
-    if replicas <= 0 {
+    if replicas <= 0 || context.unit.is_some() {
         answer(reply);
         return Next::Done;
     }
@@ -120,7 +127,7 @@ fn timeout(
     if millis < 0 {
         return Err(NEGATIVE_TIMEOUT);
     }
-    context.worker.now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
+    context.server.keyspace.clock().now_ms().checked_add(millis).ok_or(LATE_TIMEOUT)?;
     Ok(u64::try_from(millis).ok().filter(|&millis| millis > 0).map(Duration::from_millis))
 }
 

@@ -39,9 +39,9 @@ pub(super) struct Viewer {
 }
 
 impl Viewer {
-    pub(super) fn of(context: &Context<'_>) -> Self {
-        let (server, id) = (context.server, context.session.client.id);
-        Self { server, id, now: context.worker.now_ms() }
+    pub(super) fn of(context: &mut Context<'_>) -> Result<Self, Refusal> {
+        let (server, id) = (context.server, context.session()?.client.id);
+        Ok(Self { server, id, now: server.keyspace.clock().now_ms() })
     }
 }
 

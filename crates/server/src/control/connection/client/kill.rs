@@ -55,13 +55,13 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         return kill_by_address(context, &args[2], reply);
     }
     let filter = Filter::parse(context.server, args, Purpose::Kill)?;
-    let viewer = Viewer::of(context);
+    let viewer = Viewer::of(context)?;
     let mut next = Next::Done;
     let mut killed = 0;
     for client in context.server.clients.all() {
         if filter.admits(viewer, &client) {
             killed += 1;
-            end(context, &client, &mut next);
+            end(context, &client, &mut next)?;
         }
     }
     reply.integer(killed);
@@ -70,30 +70,32 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
 
 /// The oldest form, which kills one client and errs if there is none.
 fn kill_by_address(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     wanted: &[u8],
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    let server = context.server;
     let is_wanted = |client: &Client| {
-        !client.is_asked(Signal::Kill) && address(context.server, client.peer).as_bytes() == wanted
+        !client.is_asked(Signal::Kill) && address(server, client.peer).as_bytes() == wanted
     };
-    let clients = context.server.clients.all();
+    let clients = server.clients.all();
     let Some(client) = clients.iter().find(|client| is_wanted(client)) else {
         return Err(Refusal::error("ERR No such client"));
     };
     let mut next = Next::Done;
-    end(context, client, &mut next);
+    end(context, client, &mut next)?;
     reply.ok();
     Ok(next)
 }
 
 /// Ends another client, or the own one once it has its reply.
-fn end(context: &Context<'_>, client: &Arc<Client>, next: &mut Next) {
-    if client.id == context.session.client.id {
+fn end(context: &mut Context<'_>, client: &Arc<Client>, next: &mut Next) -> Result<(), Refusal> {
+    if client.id == context.session()?.client.id {
         *next = Next::Close;
     } else {
-        context.server.mailboxes.signal(client, Signal::Kill, &context.worker.rounds);
+        context.server.mailboxes.signal(client, Signal::Kill, &context.worker()?.rounds);
     }
+    Ok(())
 }
 
 pub(super) const UNBLOCK: ControlCommand = Command {
@@ -130,7 +132,7 @@ fn unblock(
     let client = u64::try_from(id).ok().and_then(|id| context.server.clients.find(id));
     let blocked = client.filter(|client| client.has_flag(client_flags::BLOCKED));
     if let Some(client) = &blocked {
-        context.server.mailboxes.signal(client, signal, &context.worker.rounds);
+        context.server.mailboxes.signal(client, signal, &context.worker()?.rounds);
     }
     reply.integer(i64::from(blocked.is_some()));
     Ok(Next::Done)

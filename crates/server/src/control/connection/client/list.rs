@@ -47,7 +47,8 @@ pub(super) const INFO: ControlCommand = Command {
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let mut lines = Vec::new();
-    Lister::new(Viewer::of(context), args).write(&mut lines, &context.session.client);
+    let lister = Lister::new(Viewer::of(context)?, args);
+    lister.write(&mut lines, &context.session()?.client);
     reply.verbatim("txt", &lines);
     Ok(Next::Done)
 }
@@ -85,7 +86,7 @@ pub(super) const LIST: ControlCommand = Command {
 fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     /// More lines than these take longer than one client may have a worker for.
     const LINES_OF_A_WORKER: usize = 128;
-    let viewer = Viewer::of(context);
+    let viewer = Viewer::of(context)?;
     if context.server.clients.len() > LINES_OF_A_WORKER {
         let work = move |_, args: Args<'_>, reply: &mut Reply<'_>| list_all(viewer, args, reply);
         return Ok(Next::elsewhere(work));
@@ -118,6 +119,7 @@ pub(super) fn flags_of(client: &Client) -> String {
         ('t', has(client_flags::TRACKING)),
         ('R', has(client_flags::BROKEN_REDIRECT)),
         ('B', has(client_flags::BROADCAST)),
+        ('d', client.has_broken_watch()),
         ('c', has(client_flags::CLOSING)),
         ('U', client.peer == Peer::Unix),
         ('e', has(client_flags::NO_EVICT)),
@@ -188,6 +190,9 @@ fn write_line(
     let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
     let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
     let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
+    // What has changed once is watched no more.
+    let watched = if client.has_broken_watch() { 0 } else { live.watched.load(Ordering::Relaxed) };
+    let flags = flags_of(client);
     let names = client.names();
     // Writing to a Vec cannot fail.
     let _ = write!(
@@ -204,13 +209,13 @@ fn write_line(
         text(&names.name),
         (now - client.created).max(0) / 1000,
         (now - live.last_active.load(Ordering::Relaxed)).max(0) / 1000,
-        flags_of(client),
+        flags,
         live.database.load(Ordering::Relaxed),
         subscriptions(SubscriptionKind::Channel),
         subscriptions(SubscriptionKind::Pattern),
         subscriptions(SubscriptionKind::ShardChannel),
         live.queued.load(Ordering::Relaxed),
-        live.watched.load(Ordering::Relaxed),
+        watched,
         number(&live.queued_bytes),
         u8::from(output > 0),
         fixed + query + output + arguments as u64 + number(&live.queued_bytes),

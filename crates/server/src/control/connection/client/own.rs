@@ -29,7 +29,7 @@ pub(super) const ID: ControlCommand = Command {
 };
 
 fn id(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.integer(context.session.client.id as i64);
+    reply.integer(context.session()?.client.id as i64);
     Ok(Next::Done)
 }
 
@@ -47,7 +47,7 @@ pub(super) const GETNAME: ControlCommand = Command {
 };
 
 fn getname(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    match &*context.session.client.names().name {
+    match &*context.session()?.client.names().name {
         [] => reply.null(),
         name => reply.bulk(name),
     }
@@ -74,7 +74,7 @@ fn setname(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    context.session.client.names().name = checked_client_name(&args[2])?.into();
+    context.session()?.client.names().name = checked_client_name(&args[2])?.into();
     reply.ok();
     Ok(Next::Done)
 }
@@ -101,9 +101,9 @@ fn setinfo(
 ) -> Result<Next, Refusal> {
     let option = shown(&args[2], usize::MAX);
     if is(&args[2], "LIB-NAME") {
-        context.session.client.names().library = checked(&args[3], option)?.into();
+        context.session()?.client.names().library = checked(&args[3], option)?.into();
     } else if is(&args[2], "LIB-VER") {
-        context.session.client.names().library_version = checked(&args[3], option)?.into();
+        context.session()?.client.names().library_version = checked(&args[3], option)?.into();
     } else {
         return Err(showing("ERR Unrecognized option '", option, "'"));
     }
@@ -131,7 +131,7 @@ fn no_evict(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let on = on_or_off(&args[2])?;
-    context.session.client.set_flag(client_flags::NO_EVICT, on);
+    context.session()?.client.set_flag(client_flags::NO_EVICT, on);
     reply.ok();
     Ok(Next::Done)
 }
@@ -157,8 +157,8 @@ fn no_touch(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let on = on_or_off(&args[2])?;
-    context.session.no_touch = on;
-    context.session.client.set_flag(client_flags::NO_TOUCH, on);
+    context.session()?.no_touch = on;
+    context.session()?.client.set_flag(client_flags::NO_TOUCH, on);
     reply.ok();
     Ok(Next::Done)
 }
@@ -182,7 +182,7 @@ fn set_reply_mode(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let mode = &mut context.session.reply_mode;
+    let mode = &mut context.session()?.reply_mode;
     if is(&args[2], "ON") {
         *mode = ReplyMode::On;
         reply.ok();
@@ -216,7 +216,7 @@ pub(super) const CAPA: ControlCommand = Command {
 /// Capabilities that we do not know are ignored: a client may be newer than the server.
 fn capa(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     if args.skip(2).iter().any(|capability| is(capability, "redirect")) {
-        context.session.client.set_flag(client_flags::REDIRECT, true);
+        context.session()?.client.set_flag(client_flags::REDIRECT, true);
     }
     reply.ok();
     Ok(Next::Done)
@@ -247,7 +247,7 @@ fn import_source(
         return Err(Refusal::error("ERR Server is not in import mode"));
     }
     let on = on_or_off(&args[2])?;
-    context.session.client.set_flag(client_flags::IMPORT_SOURCE, on);
+    context.session()?.client.set_flag(client_flags::IMPORT_SOURCE, on);
     reply.ok();
     Ok(Next::Done)
 }

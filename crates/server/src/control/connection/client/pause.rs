@@ -2,6 +2,9 @@
 //!
 //! Invariant: the end of a pause is a time that exists.
 
+use std::sync::atomic::Ordering;
+
+use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::declare::{Command, Spec, at_least, exactly};
 use keyspace::Refusal;
@@ -10,6 +13,7 @@ use proto::{Args, Reply};
 use super::OF_OTHERS;
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
 
 pub(super) const PAUSE: ControlCommand = Command {
     spec: Spec {
@@ -43,9 +47,10 @@ fn pause(
     if timeout < 0 {
         return Err(Refusal::error("ERR timeout is negative"));
     }
-    let now = context.worker.now_ms();
+    let now = context.server.keyspace.clock().now_ms();
     let until = now.checked_add(timeout).ok_or(Refusal::error("ERR timeout is out of range"))?;
-    context.server.pause.begin(now, until, all_commands);
+    let until = context.server.pause.begin(now, until, all_commands);
+    hold_expiry(context.server, until);
     reply.ok();
     Ok(Next::Done)
 }
@@ -64,7 +69,13 @@ pub(super) const UNPAUSE: ControlCommand = Command {
 };
 
 fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    hold_expiry(context.server, 0);
     context.server.pause.end();
     reply.ok();
     Ok(Next::Done)
+}
+
+/// While writes are held the data stand still, for those who only read too.
+fn hold_expiry(server: &Server, until: UnixMillis) {
+    server.keyspace.settings().expiry_held_until.store(until, Ordering::Relaxed);
 }

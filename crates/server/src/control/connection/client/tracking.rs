@@ -62,7 +62,7 @@ fn tracking(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (server, session) = (context.server, &mut *context.session);
+    let (server, session) = (context.server, context.session()?);
     let asked = Asked::parse(server, args)?;
     match &args[2] {
         word if is(word, "ON") => {
@@ -209,7 +209,7 @@ fn caching(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let session = &mut *context.session;
+    let session = context.session()?;
     let mode = session.tracked.as_ref().ok_or(CACHING_WITHOUT_CHOICE)?.tracker.options.mode;
     match &args[2] {
         word if is(word, "YES") && mode != Mode::OptIn => return Err(YES_WITHOUT_OPTIN),
@@ -240,7 +240,7 @@ fn getredir(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    reply.integer(context.session.client.live.redirect.load(Ordering::Relaxed));
+    reply.integer(context.session()?.client.live.redirect.load(Ordering::Relaxed));
     Ok(Next::Done)
 }
 
@@ -263,7 +263,7 @@ fn trackinginfo(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let session = &*context.session;
+    let session = context.session()?;
     let options = session.tracked.as_ref().map(|tracked| &tracked.tracker.options);
     let is_mode = |mode| options.is_some_and(|options| options.mode == mode);
     let flags = [

@@ -59,7 +59,7 @@ pub(super) fn of_values(
     _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (keyspace, database) = (context.server.keyspace, context.session.database);
+    let (keyspace, database) = (context.server.keyspace, context.session()?.database);
     Ok(Next::visit(move |lane, args, reply| {
         let keys = args.skip(2);
         reply.array(keys.len());

@@ -21,7 +21,7 @@ pub(super) fn object(
     _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, |tx, entry, reply| {
+    look(context, |tx, entry, reply| {
         let length = persist::dump::dump(entry).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
@@ -32,7 +32,7 @@ pub(super) fn object(
         );
         reply.simple(&line);
         Ok(())
-    }))
+    })
 }
 
 pub(super) fn sdslen(
@@ -40,7 +40,7 @@ pub(super) fn sdslen(
     _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, |_, entry, reply| {
+    look(context, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
             Some(Text::Large(blob)) => blob.len(),
@@ -55,7 +55,7 @@ pub(super) fn sdslen(
             entry.memory(),
         ));
         Ok(())
-    }))
+    })
 }
 
 /// Writes the elements of a listpack to the log, one a line; Redis writes to where it was started.
@@ -65,7 +65,7 @@ pub(super) fn listpack(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let log = &context.server.log;
-    Ok(look(context, |_, entry, reply| {
+    look(context, |_, entry, reply| {
         if !entry.encoding_name().starts_with("listpack") {
             return Err(Refusal::error("ERR Not a listpack encoded object."));
         }
@@ -79,7 +79,7 @@ pub(super) fn listpack(
         }
         reply.simple("Listpack structure printed on stdout");
         Ok(())
-    }))
+    })
 }
 
 /// No kind of value that there is yet has a hash table of its own.
@@ -88,26 +88,26 @@ pub(super) fn table_of_key(
     _: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    Ok(look(context, |_, _, _| {
+    look(context, |_, _, _| {
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
-    }))
+    })
 }
 
 /// Looks at the entry of the key that the third argument names.
 fn look(
-    context: &Context<'_>,
+    context: &mut Context<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-) -> Next {
-    let (keyspace, database) = (context.server.keyspace, context.session.database);
-    Next::visit(move |lane, args, reply| {
+) -> Result<Next, Refusal> {
+    let (keyspace, database) = (context.server.keyspace, context.session()?.database);
+    Ok(Next::visit(move |lane, args, reply| {
         visiting(keyspace, lane, database, |tx| {
             tx.visit_keys([&args[2]]);
             let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
             show(tx, entry, reply)
         })
-    })
+    }))
 }
 
 pub(super) fn table_of_database(

@@ -22,7 +22,7 @@ pub(super) fn populate(
     let count = positive(&args[2])?;
     let size = args.get(4).map(positive).transpose()?;
     let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
-    let (server, database) = (context.server, context.session.database);
+    let (server, database) = (context.server, context.session()?.database);
     if size.is_some_and(|size| size > server.config.get(PROTO_MAX_BULK_LEN)) {
         return Err(TOO_LONG);
     }

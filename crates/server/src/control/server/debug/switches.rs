@@ -36,7 +36,7 @@ pub(super) fn sleep(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let time = seconds(&args[2]);
-    let (entry, resp) = (context.entry, context.session.resp);
+    let (entry, resp) = (context.entry, context.session()?.resp);
     let args = OwnedArgs::from(args);
     let (mut sender, receiver) = oneshot::channel();
     let desk = context.server.reception.get().expect("clients come by the reception");

@@ -31,8 +31,10 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("allocator_resident", figures.resident);
     report.field("allocator_muzzy", 0);
     sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
-    report.fields(&["used_memory_lua", "used_memory_vm_eval"], 0);
-    report.field("used_memory_lua_human", human(0));
+    // One interpreter of a thread runs scripts and functions.
+    let interpreters = server.scripts.interpreters.memory();
+    report.fields(&["used_memory_lua", "used_memory_vm_eval"], interpreters);
+    report.field("used_memory_lua_human", human(interpreters as u64));
     let (scripts, bytes) = server.scripts.cache.size();
     report.field("used_memory_scripts_eval", bytes);
     report.field("number_of_cached_scripts", scripts);
@@ -41,7 +43,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("number_of_functions", state.functions_count());
     report.field("number_of_libraries", libraries);
     report.field("used_memory_vm_functions", 0);
-    sized(report, "used_memory_vm_total", 0);
+    sized(report, "used_memory_vm_total", interpreters);
     report.field("used_memory_functions", library_bytes);
     sized(report, "used_memory_scripts", bytes + library_bytes);
     sized(report, "maxmemory", usize::try_from(server.config.get(MAXMEMORY)).unwrap_or(usize::MAX));

@@ -84,7 +84,10 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
             report.text.push_str("\r\n");
         }
         if section.title == KEYSPACE {
-            report.mean_ttls = lifetimes::means(context.worker);
+            // A script may be where others would wait for its look.
+            let means = context.worker().map(lifetimes::means);
+            let databases = context.server.keyspace.database_count();
+            report.mean_ttls = means.unwrap_or_else(|_| vec![0; databases]);
         }
         report.line(format_args!("# {}", section.title));
         (section.write)(context.server, &mut report);

@@ -153,9 +153,12 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     add("replica.fullsync.buffer", Field::Bytes(0));
     add("clients.slaves", Field::Bytes(0));
     add("clients.normal", Field::Bytes(figures.clients));
-    for name in ["cluster.links", "aof.buffer", "lua.caches", "functions.caches", "script.VMs"] {
-        add(name, Field::Bytes(0));
-    }
+    let scripts = &context.server.scripts;
+    add("cluster.links", Field::Bytes(0));
+    add("aof.buffer", Field::Bytes(0));
+    add("lua.caches", Field::Bytes(scripts.cache.size().1));
+    add("functions.caches", Field::Bytes(scripts.libraries.state().size().1));
+    add("script.VMs", Field::Bytes(scripts.interpreters.memory()));
     for (database, tables) in &figures.tables {
         add(&format!("db.{database}"), Field::Tables(*tables, 0));
     }

@@ -1,0 +1,83 @@
+//! What the commands of a script cost, for the statistics, and how they look to who watches.
+//!
+//! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
+
+use std::sync::Arc;
+
+use proto::Args;
+
+use crate::server::Server;
+use crate::table::Entry;
+use crate::worker::Worker;
+
+/// Lines for who watches are kept up to so many bytes: a script may call any number of commands.
+const LINES_MAX: usize = 1 << 20;
+
+/// The commands of one run.
+#[derive(Default)]
+pub(super) struct Books {
+    tallies: Vec<Tally>,
+    /// For who watches, in the order of the calls.
+    lines: Vec<Arc<[u8]>>,
+    line_bytes: usize,
+}
+
+/// The calls of one command.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    command: usize,
+    calls: u64,
+    micros: u64,
+    failures: u64,
+    rejected: u64,
+}
+
+impl Books {
+    /// Enters a call that ran.
+    pub(super) fn enter(&mut self, entry: &Entry, micros: u64, failed: bool) {
+        let tally = self.tally(entry);
+        tally.calls += 1;
+        tally.micros += micros;
+        tally.failures += u64::from(failed);
+    }
+
+    /// Enters a call that was not admitted.
+    pub(super) fn reject(&mut self, entry: &Entry) {
+        self.tally(entry).rejected += 1;
+    }
+
+    fn tally(&mut self, entry: &Entry) -> &mut Tally {
+        let found = self.tallies.iter().position(|tally| tally.command == entry.id);
+        let place = found.unwrap_or_else(|| {
+            self.tallies.push(Tally { command: entry.id, ..Tally::default() });
+            self.tallies.len() - 1
+        });
+        &mut self.tallies[place]
+    }
+
+    /// Keeps a line for who watches.
+    #[cold]
+    pub(super) fn show(&mut self, server: &Server, database: usize, entry: &Entry, args: Args<'_>) {
+        if self.line_bytes > LINES_MAX {
+            return;
+        }
+        if let Some(line) = server.watchers.line_of_script(server, database, entry, args) {
+            self.line_bytes += line.len();
+            self.lines.push(line);
+        }
+    }
+
+    /// Books all of it at a worker.
+    pub(super) fn close(&self, worker: &Worker) {
+        let Worker { server, lane, .. } = worker;
+        for &Tally { command, calls, micros, failures, rejected } in &self.tallies {
+            if calls > 0 {
+                server.stats.called_often(*lane, command, calls, micros);
+            }
+            crate::counters::add(&worker.counters.commands, calls);
+            server.stats.failed_often(*lane, command, failures);
+            server.stats.rejected_often(*lane, command, rejected);
+        }
+        self.lines.iter().for_each(|line| server.watchers.publish(worker, line));
+    }
+}

@@ -1,0 +1,260 @@
+//! What scripts call beside the data, how that is counted and shown, and who may end a script.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use proto::value::Value;
+use tests::render::{render, text};
+use tests::script::afresh;
+use tests::server::eventually;
+use tests::{Client, Oracle, Server, play};
+
+#[test]
+fn scripts_call_what_needs_no_session() {
+    for server in &Oracle::Redis82.beside(&[]) {
+        for protocol in ["2", "3"] {
+            afresh(
+                server,
+                protocol,
+                r##"
+                > EVAL "return #redis.call('info') > 100" 0
+                (integer) 1
+                > SET k 1
+                OK
+                > EVAL "return string.match(redis.call('info', 'keyspace'), 'keys=%d+')" 0
+                "keys=1"
+                > EVAL "return redis.call('command', 'getkeys', 'get', 'k')" 0
+                1) "k"
+                > EVAL "return redis.call('command', 'info', 'get')[1][1]" 0
+                "get"
+                > EVAL "return redis.call('command', 'count') > 200" 0
+                (integer) 1
+                > EVAL "return redis.call('pubsub', 'numpat')" 0
+                (integer) 0
+                > EVAL "return redis.call('pubsub', 'numsub', 'a')[2]" 0
+                (integer) 0
+                > EVAL "return type(redis.call('lastsave'))" 0
+                "number"
+                > EVAL "return type(redis.call('memory', 'stats'))" 0
+                "table"
+                > EVAL "return #redis.call('lolwut') > 0" 0
+                (integer) 1
+                > EVAL "return redis.call('wait', 1, 100)" 0
+                (integer) 0
+                > EVAL "return redis.call('waitaof', 0, 1, 100)" 0
+                1) (integer) 0
+                2) (integer) 0
+                > EVAL "return type(redis.call('client', 'help'))" 0
+                "table"
+                > EVAL "return type(redis.call('slowlog', 'len'))" 0
+                "number"
+                > EVAL "return redis.call('client', 'id')" 0
+                ~ (error) ERR This Redis command is not allowed from script script: *
+                > EVAL "return redis.call('config', 'get', 'port')" 0
+                ~ (error) ERR This Redis command is not allowed from script script: *
+                > EVAL "return redis.call('hello')" 0
+                ~ (error) ERR This Redis command is not allowed from script script: *
+                > EVAL "return redis.call('unwatch')" 0
+                ~ (error) ERR This Redis command is not allowed from script script: *
+                > EVAL "return redis.call('client', 'nosuch')" 0
+                ~ (error) ERR Unknown Redis command called from script script: *
+                > EVAL "return redis.call('client')" 0
+                ~ (error) ERR Wrong number of args calling Redis command from script script: *
+                > EVAL "return redis.acl_check_cmd('config', 'get', 'a')" 0
+                (integer) 1
+                > EVAL "return redis.acl_check_cmd('nosuch')" 0
+                ~ (error) ERR Invalid command passed to redis.acl_check_cmd() script: *
+                "##,
+            );
+        }
+    }
+}
+
+/// The figures of a command, without its times.
+fn figures(info: &str, command: &str) -> String {
+    let line = info.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
+    let line = line.unwrap_or_else(|| panic!("no {command} in {info}"));
+    let parts = line.split([':', ',']).filter(|part| !part.starts_with("usec"));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Each counts once, though a script is run again when it meets a key that it did not declare, and
+/// whichever thread it ends on.
+#[test]
+fn the_commands_of_scripts_are_counted() {
+    for server in &Oracle::Redis82.beside(&[]) {
+        let mut client = server.client();
+        client.call(&["SET", "text", "x"]);
+        client.call(&["CONFIG", "RESETSTAT"]);
+        let busy = "local t = 0 for i = 1, 3000000 do t = t + i end";
+        for work in ["", busy] {
+            let script = format!(
+                "redis.call('set', 'a', 1) redis.call('set', 'b', 2) {work}
+                redis.pcall('incr', 'text') redis.pcall('get') redis.pcall('nosuch')
+                redis.pcall('client', 'id') return redis.call('set', 'c', 3)"
+            );
+            assert_eq!(text(&client.call(&["EVAL", &script, "0"])), "OK");
+        }
+        client.call(&["MULTI"]);
+        client.call(&["EVAL", "return redis.call('incrby', 'n', 2)", "0"]);
+        client.call(&["EXEC"]);
+        let info = text(&client.call(&["INFO", "commandstats"]));
+        for (command, expected) in [
+            ("eval", "calls=3 rejected_calls=0 failed_calls=0"),
+            ("set", "calls=6 rejected_calls=0 failed_calls=0"),
+            ("incr", "calls=2 rejected_calls=0 failed_calls=2"),
+            ("incrby", "calls=1 rejected_calls=0 failed_calls=0"),
+            ("get", "calls=0 rejected_calls=2 failed_calls=0"),
+            ("client|id", "calls=0 rejected_calls=2 failed_calls=0"),
+        ] {
+            assert_eq!(figures(&info, command), format!("cmdstat_{command} {expected}"));
+        }
+        let errors = text(&client.call(&["INFO", "errorstats"]));
+        assert!(errors.contains("errorstat_ERR:count=8\r\n"), "{errors}");
+    }
+}
+
+/// The lines of a watcher up to one with the word `end`, without times and addresses.
+fn lines(watcher: &mut Client) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let line = text(&watcher.receive());
+        if line.ends_with("\"end\"") {
+            return lines;
+        }
+        let (_, rest) = line.split_once(" [").unwrap();
+        let (place, command) = rest.split_once("] ").unwrap();
+        let (database, source) = place.split_once(' ').unwrap();
+        let source = if source.starts_with("127.0.0.1:") { "client" } else { source };
+        lines.push(format!("[{database} {source}] {command}"));
+    }
+}
+
+#[test]
+fn watchers_see_a_script_and_then_its_commands() {
+    let seen = Oracle::Redis82.beside(&[]).map(|server| {
+        let (mut watcher, mut client) = (server.client(), server.client());
+        assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
+        let script = "redis.call('select', 2) redis.call('set', 'k v', '1') redis.pcall('get')
+            redis.call('get', 'other') redis.pcall('client', 'id') redis.pcall('slowlog', 'len')
+            return redis.call('info', 'server')";
+        client.call(&["EVAL", script, "0"]);
+        client.call(&["EVALSHA", "ffffffffffffffffffffffffffffffffffffffff", "0"]);
+        client.call(&["EVALSHA", "short", "0"]);
+        client.call(&["EVAL", "x x", "0"]);
+        client.call(&["EVAL", "return 1"]);
+        client.call(&["EVAL_RO", "return redis.call('get', 'a')", "0"]);
+        client.call(&["MULTI"]);
+        client.call(&["EVAL", "return redis.call('incrby', 'n', 2)", "0"]);
+        client.call(&["EVALSHA", "short", "0"]);
+        client.call(&["GET", "x"]);
+        client.call(&["EXEC"]);
+        let library = "#!lua name=lib\nredis.register_function('f', function()
+            return redis.call('get', 'a') end)";
+        client.call(&["FUNCTION", "LOAD", library]);
+        client.call(&["FCALL", "f", "0"]);
+        client.call(&["FCALL", "nosuch", "0"]);
+        client.call(&["ECHO", "end"]);
+        lines(&mut watcher)
+    });
+    let [ours, theirs] = seen;
+    assert_eq!(ours, theirs);
+    assert!(ours.contains(&"[2 lua] \"set\" \"k v\" \"1\"".to_owned()), "{ours:#?}");
+}
+
+/// Who runs for long may be ended by the command for its kind only.
+#[test]
+fn the_kill_of_the_wrong_kind_is_told_the_right_one() {
+    const ENDLESS: &str = "#!lua name=lib\nredis.register_function{function_name = 'f',
+        callback = function() while true do end end, flags = {'no-writes'}}";
+    for server in &Oracle::Redis82.beside(&["--busy-reply-threshold", "50"]) {
+        let (mut client, mut other) = (server.client(), server.client());
+        client.call(&["FUNCTION", "LOAD", ENDLESS]);
+        for (call, right, wrong) in [
+            (["EVAL", "while true do end", "0"], "SCRIPT", "FUNCTION"),
+            (["FCALL", "f", "0"], "FUNCTION", "SCRIPT"),
+        ] {
+            client.send(&call);
+            let expected = format!(
+                "(error) BUSY Redis is busy running a script. You can only call {right} KILL or \
+                 SHUTDOWN NOSAVE."
+            );
+            eventually("it runs for long", || render(&other.call(&[wrong, "KILL"])) == expected);
+            assert_eq!(text(&other.call(&[right, "KILL"])), "OK");
+            let error = render(&client.receive());
+            assert!(error.contains("Script killed by user"), "{error}");
+            let none = "(error) NOTBUSY No scripts in execution right now.";
+            eventually("it is over", || render(&other.call(&[right, "KILL"])) == none);
+            assert_eq!(render(&other.call(&[wrong, "KILL"])), none);
+        }
+    }
+}
+
+#[test]
+fn the_memory_of_interpreters_is_told() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["EVAL", "kept = nil return string.rep('x', 100)", "0"]);
+    let info = text(&client.call(&["INFO", "memory"]));
+    let bytes = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.parse::<usize>().unwrap()
+    };
+    assert!(bytes("used_memory_vm_total:") > 10_000, "{info}");
+    assert_eq!(bytes("used_memory_vm_total:"), bytes("used_memory_lua:"));
+    let Value::Array(stats) = client.call(&["MEMORY", "STATS"]) else { panic!("a list") };
+    let at = stats.iter().position(|it| *it == Value::Bulk(b"script.VMs".to_vec())).unwrap();
+    assert!(matches!(stats[at + 1], Value::Integer(bytes) if bytes > 10_000), "{stats:?}");
+}
+
+#[test]
+fn a_watcher_cannot_be_made_within_a_transaction() {
+    for server in &Oracle::Redis82.beside(&[]) {
+        play(
+            server,
+            "
+            > MULTI
+            OK
+            > MONITOR
+            QUEUED
+            > PING
+            QUEUED
+            > EXEC
+            1) (error) ERR MONITOR isn't allowed for DENY BLOCKING client
+            2) PONG
+            > PING
+            PONG
+            ",
+        );
+    }
+}
+
+/// All that comes to requests, with another one behind them, until the connection is closed.
+fn bytes_of(client: &mut Client, requests: &[&[&str]]) -> String {
+    requests.iter().for_each(|request| client.send(request));
+    client.send(&["PING"]);
+    // Who wants no replies is not closed.
+    client.send(&["CLIENT", "REPLY", "ON"]);
+    client.send(&["QUIT"]);
+    String::from_utf8(client.receive_to_close()).unwrap()
+}
+
+#[test]
+fn replies_may_be_turned_off_within_a_transaction() {
+    let transactions: [&[&[&str]]; 4] = [
+        &[&["SET", "x", "1"], &["CLIENT", "REPLY", "OFF"], &["GET", "x"], &["GET", "x"]],
+        &[&["SET", "x", "1"], &["CLIENT", "REPLY", "SKIP"], &["GET", "x"], &["GET", "x"]],
+        &[&["CLIENT", "REPLY", "OFF"], &["GET", "x"], &["CLIENT", "REPLY", "ON"], &["GET", "x"]],
+        &[&["CLIENT", "REPLY", "ON"]],
+    ];
+    let [ours, theirs] = Oracle::Redis82.beside(&[]);
+    for commands in transactions {
+        for before in [None, Some(["CLIENT", "REPLY", "OFF"])] {
+            let mut requests: Vec<&[&str]> = before.iter().map(<[&str; 3]>::as_slice).collect();
+            requests.push(&["MULTI"]);
+            requests.extend(commands);
+            requests.push(&["EXEC"]);
+            let [ours, theirs] =
+                [&ours, &theirs].map(|server| bytes_of(&mut server.client(), &requests));
+            assert_eq!(ours, theirs, "{requests:?}");
+        }
+    }
+}
