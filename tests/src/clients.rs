@@ -43,6 +43,11 @@ pub fn go_redis(server: &Server) {
     run("go-redis", &mut Command::new(recorded("go_session")), server);
 }
 
+/// Runs the session of rueidis, which keeps copies of what it reads.
+pub fn rueidis(server: &Server) {
+    run("rueidis", &mut Command::new(recorded("rueidis_session")), server);
+}
+
 /// Runs the session of Jedis in both protocols.
 pub fn jedis(server: &Server) {
     let script = repository().join("tests/clients/maven/Session.java");

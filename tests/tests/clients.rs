@@ -45,6 +45,11 @@ fn go_redis_sessions() {
 }
 
 #[test]
+fn rueidis_sessions() {
+    servers().iter().for_each(clients::rueidis);
+}
+
+#[test]
 fn jedis_sessions() {
     servers().iter().for_each(clients::jedis);
 }

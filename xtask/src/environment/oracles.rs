@@ -47,6 +47,7 @@ fn paths(folder: &Path) -> Result<Map<String, Value>, String> {
     paths.insert("npm".to_owned(), text(&folder.join("npm")));
     paths.insert("go_session".to_owned(), text(&folder.join("go/session")));
     paths.insert("go_suite".to_owned(), text(&folder.join("go-suite/suite")));
+    paths.insert("rueidis_session".to_owned(), text(&folder.join("rueidis/session")));
     paths.insert("exporter".to_owned(), text(&folder.join("exporter/redis_exporter")));
     paths.insert("linearizable".to_owned(), text(&folder.join("porcupine/linearizable")));
     paths.insert("java_libraries".to_owned(), text(&folder.join("maven/lib")));

@@ -65,6 +65,17 @@ pub(super) const PARTS: &[Part] = &[
         install: install_go_suite,
     },
     Part {
+        name: "rueidis",
+        pins: &[
+            "tests/clients/rueidis/go.mod",
+            "tests/clients/rueidis/go.sum",
+            "tests/clients/rueidis/main.go",
+        ],
+        extra: "",
+        is_there: || true,
+        install: install_rueidis,
+    },
+    Part {
         name: "exporter",
         pins: &["tests/clients/exporter/go.mod", "tests/clients/exporter/go.sum"],
         extra: "",
@@ -174,6 +185,10 @@ fn install_go(folder: &Path) -> Result<(), String> {
 fn install_go_suite(folder: &Path) -> Result<(), String> {
     let package = "github.com/redis/go-redis/v9";
     go("tests/clients/go", &["test", "-c", "-o"], &folder.join("suite"), package)
+}
+
+fn install_rueidis(folder: &Path) -> Result<(), String> {
+    go("tests/clients/rueidis", &["build", "-o"], &folder.join("session"), ".")
 }
 
 /// The checksum database does not know this module, so its go.sum is what it is checked against.
