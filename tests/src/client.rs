@@ -133,6 +133,11 @@ impl Client {
         }
     }
 
+    /// Sends bytes to a server that may be gone.
+    pub fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write(bytes)
+    }
+
     /// Sends bytes as they are.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.write(bytes).expect("the server reads on");

@@ -11,6 +11,7 @@ pub mod clients;
 pub mod differential;
 pub mod environment;
 pub mod generator;
+pub mod ledger;
 mod process;
 pub mod render;
 pub mod script;
