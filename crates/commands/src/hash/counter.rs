@@ -68,7 +68,9 @@ fn hincrbyfloat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     if !by.is_finite() {
         return Err(Refusal::error("ERR value is NaN or Infinity"));
     }
-    let number = match present(tx, args)? {
+    let found = present(tx, args)?;
+    let is_mortal = found.is_some_and(|found| found.deadline.is_some());
+    let number = match found {
         Some(found) => LongDouble::parse(found.value.as_bytes(&mut Vec::new())),
         None => Some(LongDouble::from(0)),
     };
@@ -80,7 +82,14 @@ fn hincrbyfloat(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<()
     put(tx, args, Text::Bytes(digits.as_bytes()), "hincrbyfloat")?;
     let value = digits.as_bytes();
     // Whoever replays it need not add as we do.
-    tx.effects_mut().instead(&[b"HSETEX", &args[1], b"KEEPTTL", b"FIELDS", b"1", &args[2], value]);
+    let (key, field) = (&args[1], &args[2]);
+    if is_mortal {
+        let effects = tx.effects_mut();
+        effects.instead(&[b"HSETEX", key, b"KEEPTTL", b"FIELDS", b"1", field, value]);
+    } else {
+        // Older servers know this one.
+        tx.effects_mut().instead(&[b"HSET", key, field, value]);
+    }
     reply.bulk(value);
     Ok(())
 }

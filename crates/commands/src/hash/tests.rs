@@ -421,9 +421,10 @@ fn journal_and_events_say_what_happened() {
         HSETNX h a 1 => |
         HSETNX h c 3 => HSETNX h c 3 | hset h
         HINCRBY h a 1 => HINCRBY h a 1 | hincrby h
-        HINCRBYFLOAT h a 1.5 => HSETEX h KEEPTTL FIELDS 1 a 3.5 | hincrbyfloat h
+        HINCRBYFLOAT h a 1.5 => HSET h a 3.5 | hincrbyfloat h
         HDEL h zz => |
         HEXPIRE h 100 NX FIELDS 3 a b zz => HPEXPIREAT h {100s} NX FIELDS 2 a b | hexpire h
+        HINCRBYFLOAT h b 1 => HSETEX h KEEPTTL FIELDS 1 b 3 | hincrbyfloat h
         HEXPIRE h 100 NX FIELDS 1 a => |
         HPEXPIRE h 100000 FIELDS 1 a => HPEXPIREAT h {100s} FIELDS 1 a | hexpire h
         HPERSIST h FIELDS 1 a => HPERSIST h FIELDS 1 a | hpersist h
