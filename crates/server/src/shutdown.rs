@@ -8,6 +8,7 @@ use std::sync::{Mutex, TryLockError};
 
 use tokio::sync::Notify;
 
+use crate::aof;
 use crate::config::ShutdownFlags;
 use crate::config::settings::SAVE;
 use crate::log::{log_notice, log_warning};
@@ -52,6 +53,8 @@ impl Shutdown {
         if is_wanted && !server.loading.is_on() {
             save(server, how.force)?;
         }
+        // Connections end before the process does, and who sees that takes all for kept.
+        aof::flush(server);
         self.asked.store(true, Ordering::Release);
         self.notify.notify_one();
         Ok(())

@@ -58,7 +58,9 @@ enum Order {
     Cut(Lsn),
     /// That base is done.
     Base(Base),
-    /// To write and sync all there is, to say so, and to end.
+    /// To write and sync all there is, and to say so.
+    Flush(mpsc::Sender<()>),
+    /// As `Flush`, and to end.
     Close(mpsc::Sender<()>),
 }
 
@@ -171,6 +173,15 @@ pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
     *server.aof.queue() = Some(queue);
     rewrite::begin(server);
     Ok(())
+}
+
+/// Waits until what is queued has reached the disk, if it takes it.
+pub(crate) fn flush(server: &Server) {
+    let (sender, receiver) = mpsc::channel();
+    if server.aof.order(|_| Order::Flush(sender)) {
+        // A writer that panicked will not answer.
+        let _ = receiver.recv();
+    }
 }
 
 /// `CONFIG SET appendonly no`, and the end of the process: what is queued reaches the disk first.

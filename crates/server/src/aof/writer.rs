@@ -11,6 +11,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use keyspace::Lsn;
@@ -173,13 +174,9 @@ impl Writer {
                 self.begin_increment();
             }
             Order::Base(base) => self.settle(base),
+            Order::Flush(done) => self.flush(&done),
             Order::Close(done) => {
-                if self.state == State::Stuck {
-                    self.retry();
-                }
-                self.sync();
-                // Who waits may have lost patience.
-                let _ = done.send(());
+                self.flush(&done);
                 return Next::End;
             }
         }
@@ -242,6 +239,16 @@ impl Writer {
         if self.sync() {
             self.heal("AOF write error looks solved. The server can write again.");
         }
+    }
+
+    /// Has the disk keep all there is, as far as it does, and tells who waits for that.
+    fn flush(&mut self, done: &Sender<()>) {
+        if self.state == State::Stuck {
+            self.retry();
+        }
+        self.sync();
+        // Who waits may have lost patience.
+        let _ = done.send(());
     }
 
     fn sync_if_due(&mut self) {
