@@ -14,6 +14,7 @@ pub mod generator;
 pub mod ledger;
 mod process;
 pub mod render;
+pub mod samples;
 pub mod script;
 pub mod serializable;
 pub mod server;

@@ -6,73 +6,9 @@ use std::path::Path;
 use proto::value::Value;
 use rustix::process::Signal;
 use tests::render::render;
+use tests::samples::{digest, fill, run};
 use tests::server::{eventually, free_port};
 use tests::{Client, Oracle, Server, check};
-
-/// Commands that make values of every type, small and large.
-fn fill(client: &mut Client, newer: bool) {
-    let long = "x".repeat(100_000);
-    let wide = "w".repeat(100);
-    for command in [
-        "SET text hello",
-        "SET number 12345",
-        "SET negative -7",
-        "SET 12 numeric-key",
-        "SET expires later PXAT 4102444800999",
-        "RPUSH list a b c 1 2",
-        "HSET hash a 1 b 2 c text",
-        "SADD ints 1 2 70000 -5",
-        "SADD members a b 1",
-        "ZADD sorted 1 a 1.5 b inf c -inf d 0.1 e",
-        "XADD stream 1-1 field value other 12",
-        "XADD stream 2-1 field value2 other 13",
-        "XADD stream 3-1 another text",
-        "XDEL stream 2-1",
-        "XGROUP CREATE stream group 1-1",
-        "SETBIT bits 7 1",
-        "PFADD counter a b c",
-        "GEOADD places 13.361389 38.115556 Palermo",
-        "SELECT 9",
-        "SET text another",
-        "SELECT 0",
-    ] {
-        run(client, &command.split(' ').collect::<Vec<_>>());
-    }
-    run(client, &["SET", "long", &long]);
-    run(client, &["SET", "binary", "a\r\n\u{0}b"]);
-    for number in 0..600 {
-        let number = number.to_string();
-        run(client, &["RPUSH", "long-list", &format!("{wide}{number}")]);
-        run(client, &["HSET", "large-hash", &format!("field{number}"), &number]);
-        run(client, &["SADD", "large-set", &format!("member{number}")]);
-        run(client, &["SADD", "large-ints", &number]);
-        run(client, &["ZADD", "large-sorted", &number, &format!("member{number}")]);
-        run(client, &["XADD", "large-stream", &format!("{number}-1"), "field", &number]);
-        run(client, &["SET", &format!("key:{number}"), &number]);
-    }
-    run(client, &["FUNCTION", "LOAD", LIBRARY]);
-    if newer {
-        let timed = ["HPEXPIREAT", "timed", "4102444800999", "FIELDS", "1", "a"];
-        run(client, &["HSET", "timed", "a", "1", "b", "2"]);
-        run(client, &timed);
-        let large = ["HPEXPIREAT", "large-hash", "4102444800999", "FIELDS", "1", "field7"];
-        run(client, &large);
-    }
-}
-
-const LIBRARY: &str = "#!lua name=lib
-redis.register_function('answer', function() return 42 end)";
-
-fn run(client: &mut Client, command: &[&str]) -> Value {
-    let reply = client.call(command);
-    assert!(!matches!(reply, Value::Error(_)), "{command:?}: {}", render(&reply));
-    reply
-}
-
-/// The data set as one text that is the same for the same data.
-fn digest(client: &mut Client) -> String {
-    render(&run(client, &["DEBUG", "DIGEST"]))
-}
 
 fn snapshot_of(server: &Server) -> Vec<u8> {
     run(&mut server.client(), &["SAVE"]);

@@ -1,0 +1,151 @@
+//! Directories of files, both ways: the real servers start on ours with all the data, and we start
+//! on theirs.
+
+use std::path::Path;
+
+use proto::value::Value;
+use tests::render::render;
+use tests::samples::{digest, fill, run};
+use tests::server::eventually;
+use tests::{Client, Oracle, Server, check};
+
+const LOGGED: &[&str] = &["--appendonly", "yes", "--enable-debug-command", "yes"];
+const UNLOGGED: &[&str] = &["--enable-debug-command", "yes"];
+
+/// Changes of all kinds that come after a base.
+const AFTERWARDS: &[&str] = &[
+    "SET afterwards 1",
+    "INCRBYFLOAT afterwards 0.5",
+    "HINCRBYFLOAT hash a 0.25",
+    "SELECT 5",
+    "RPUSH elsewhere a b c",
+    "LMOVE elsewhere moved LEFT RIGHT",
+    "SELECT 0",
+    "MULTI",
+    "SET one 1",
+    "EXPIREAT one 4102444800",
+    "ZADD sorted 7 seven",
+    "EXEC",
+    "EVAL return{redis.call('SET','scripted',KEYS[1]),redis.call('SADD','members','c')} 1 list",
+    "XGROUP CREATE large-stream readers 10-1",
+    // No readers: when they were last seen is told by no log.
+    "XGROUP SETID large-stream readers 11-1",
+    "SPOP large-ints 3",
+    "GETEX text PXAT 4102444800999",
+    "SORT list ALPHA STORE sorted-list",
+    "RENAME counter counted",
+    "DEL bits",
+];
+
+fn change(client: &mut Client) {
+    for command in AFTERWARDS {
+        run(client, &command.split(' ').collect::<Vec<_>>());
+    }
+}
+
+/// Has the log begin anew, and waits until it has.
+fn rewrite(client: &mut Client) {
+    run(client, &["BGREWRITEAOF"]);
+    eventually("the log is rewritten", || {
+        let info = render(&run(client, &["INFO", "persistence"]));
+        let is_over = ["aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
+        assert!(info.contains("aof_last_bgrewrite_status:ok"), "{info}");
+        is_over.iter().all(|field| info.contains(field))
+    });
+}
+
+/// Ends a server in good order, so that all it wrote is in its files.
+fn end(server: &Server) {
+    let mut client = server.client();
+    client.send(&["SHUTDOWN", "NOSAVE"]);
+    eventually("the server ends", || client.is_closed());
+}
+
+/// Copies the log of a server that has ended.
+fn with_log_of(server: &Server) -> impl Fn(&Path) {
+    let from = server.folder().join("appendonlydir");
+    move |folder| {
+        let to = folder.join("appendonlydir");
+        std::fs::create_dir(&to).expect("the folder is new");
+        for file in std::fs::read_dir(&from).expect("who logs has the folder") {
+            let file = file.expect("a folder can be read");
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("there is room");
+        }
+    }
+}
+
+/// What a snapshot of the server holds, as Apus sees it; the servers' own digests differ.
+fn seen_here(server: &Server) -> String {
+    run(&mut server.client(), &["SAVE"]);
+    let dump = std::fs::read(server.folder().join("dump.rdb")).expect("it was saved just now");
+    let copy = |folder: &Path| std::fs::write(folder.join("dump.rdb"), &dump).expect("it is new");
+    digest(&mut Server::start_prepared(copy, UNLOGGED).client())
+}
+
+#[test]
+fn the_real_servers_start_on_our_log_and_we_on_what_they_make_of_it() {
+    for oracle in Oracle::ALL {
+        let ours = Server::start(LOGGED);
+        let mut client = ours.client();
+        fill(&mut client, false);
+        rewrite(&mut client);
+        change(&mut client);
+        let expected = digest(&mut client);
+        end(&ours);
+        let theirs = oracle.start_prepared(with_log_of(&ours), LOGGED);
+        let mut client = theirs.client();
+        check(&mut client, "> FCALL answer 0\n(integer) 42\n");
+        assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
+        // They go on with it, in their words and files.
+        run(&mut client, &["SET", "theirs", "1"]);
+        rewrite(&mut client);
+        run(&mut client, &["APPEND", "theirs", "2"]);
+        let expected = seen_here(&theirs);
+        end(&theirs);
+        let again = Server::start_prepared(with_log_of(&theirs), LOGGED);
+        let mut client = again.client();
+        assert_eq!(digest(&mut client), expected, "what {oracle:?} has written is all here");
+        check(&mut client, "> GET theirs\n\"12\"\n> FCALL answer 0\n(integer) 42\n");
+    }
+}
+
+#[test]
+fn we_start_on_the_logs_of_the_real_servers() {
+    for oracle in Oracle::ALL {
+        for preamble in ["yes", "no"] {
+            let own = ["--aof-use-rdb-preamble", preamble, "--aof-timestamp-enabled", "yes"];
+            let theirs = oracle.start(&[LOGGED, &own].concat());
+            let mut client = theirs.client();
+            fill(&mut client, false);
+            rewrite(&mut client);
+            change(&mut client);
+            let expected = seen_here(&theirs);
+            end(&theirs);
+            let ours = Server::start_prepared(with_log_of(&theirs), LOGGED);
+            let mut client = ours.client();
+            assert_eq!(digest(&mut client), expected, "{oracle:?}, preamble {preamble}");
+            check(&mut client, "> FCALL answer 0\n(integer) 42\n");
+        }
+    }
+}
+
+#[test]
+fn the_log_of_an_older_server_is_one_file() {
+    let log = |folder: &Path| {
+        let text = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+        std::fs::write(folder.join("appendonly.aof"), text).expect("the folder is new");
+    };
+    let mut ours = Server::start_prepared(log, LOGGED);
+    assert_eq!(run(&mut ours.client(), &["GET", "k"]), Value::Bulk(b"v".to_vec()));
+    run(&mut ours.client(), &["APPEND", "k", "w"]);
+    end(&ours);
+    ours.kill();
+    ours.restart();
+    assert_eq!(run(&mut ours.client(), &["GET", "k"]), Value::Bulk(b"vw".to_vec()));
+    let expected = digest(&mut ours.client());
+    end(&ours);
+    for oracle in Oracle::ALL {
+        let theirs = oracle.start_prepared(with_log_of(&ours), LOGGED);
+        assert_eq!(seen_here(&theirs), expected, "{oracle:?}");
+    }
+}
