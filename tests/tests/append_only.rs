@@ -13,7 +13,9 @@ use proto::value::Value;
 use tests::client::line;
 use tests::differential::Command;
 use tests::generator::{Generator, Transactions, prologue, shared};
-use tests::{Client, Server};
+use tests::render::text;
+use tests::server::eventually;
+use tests::{Client, Oracle, Server, check};
 
 /// Episodes of random requests, each followed by a new start.
 const EPISODES: usize = 24;
@@ -197,4 +199,44 @@ fn change_what_expires(client: &mut Client, until: &str) {
     client.call(&[&b"RESTORE"[..], b"restored", until.as_bytes(), &payload, b"ABSTTL"]);
     client.call(&["HSET", "restored", "more", "1"]);
     client.call(&["PERSIST", "restored"]);
+}
+
+/// Waits until neither a snapshot nor a new log is being made.
+fn settle(client: &mut Client) {
+    eventually("the background is quiet", || {
+        let info = text(&client.call(&["INFO", "persistence"]));
+        let fields = ["rdb_bgsave_in_progress:0", "aof_rewrite_in_progress:0"];
+        fields.iter().all(|field| info.contains(field))
+    });
+}
+
+#[test]
+fn the_files_are_waited_for_and_made_in_both_protocols() {
+    for server in &Oracle::Redis82.beside(&["--appendonly", "yes"]) {
+        for mut client in [server.client(), server.client3()] {
+            settle(&mut client);
+            check(
+                &mut client,
+                "
+                > SET k v
+                OK
+                > WAITAOF 1 0 9000
+                1) (integer) 1
+                2) (integer) 0
+                > WAITAOF 1 1 1
+                1) (integer) 1
+                2) (integer) 0
+                > SAVE
+                OK
+                > BGSAVE
+                Background saving started
+                ",
+            );
+            settle(&mut client);
+            check(&mut client, "> BGSAVE SCHEDULE\nBackground saving started\n");
+            settle(&mut client);
+            check(&mut client, "> BGREWRITEAOF\nBackground append only file rewriting started\n");
+            settle(&mut client);
+        }
+    }
 }
