@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 use tests::environment::{binary, repository};
 use tests::server::{eventually, free_port};
 use tests::{Client, Server, check};
@@ -106,7 +107,7 @@ fn an_affinity_mask_decides_the_number_of_workers() {
         .args(["--port", "0", "--bind", "127.0.0.1"])
         .stdout(Stdio::piped())
         .spawn();
-    let mut child = Started(child.unwrap());
+    let mut child = Started { process: child.unwrap(), _folder: tempfile::tempdir().unwrap() };
     let log = child.read_log_to("Ready to accept connections");
     assert!(log.contains("1 worker (the affinity mask)"), "{log}");
 }
@@ -226,18 +227,24 @@ fn cores_of(pid: u32, wanted: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 /// A process of our own, with its output; it is ended with its value.
-struct Started(Child);
+struct Started {
+    process: Child,
+    _folder: TempDir,
+}
 
 impl Started {
     fn new(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        // It may save what it has there.
+        let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(binary());
-        command.args(arguments).envs(environment.iter().copied());
-        Self(command.stdout(Stdio::piped()).spawn().unwrap())
+        command.args(arguments).envs(environment.iter().copied()).current_dir(folder.path());
+        let process = command.stdout(Stdio::piped()).spawn().unwrap();
+        Self { process, _folder: folder }
     }
 
     /// Its log up to and with this text.
     fn read_log_to(&mut self, text: &str) -> String {
-        let stdout = self.0.stdout.as_mut().unwrap();
+        let stdout = self.process.stdout.as_mut().unwrap();
         let (mut log, mut byte) = (Vec::new(), [0]);
         while !String::from_utf8_lossy(&log).contains(text) {
             assert_eq!(stdout.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&log));
@@ -249,8 +256,8 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -272,7 +279,7 @@ fn systemd_is_told() {
             assert_eq!(String::from_utf8_lossy(&state[..length]), expected);
         };
         told("STATUS=Ready to accept connections\nREADY=1\n");
-        let pid = Pid::from_child(&server.0);
+        let pid = Pid::from_child(&server.process);
         kill_process(pid, Signal::TERM).unwrap();
         told("STATUS=Shutting down\nSTOPPING=1\n");
     }
