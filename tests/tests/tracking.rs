@@ -2,10 +2,8 @@
 //! servers, and no copy is ever older than what it was told.
 
 use proto::value::Value;
-use tests::client::field;
-use tests::render::{render, text};
-use tests::server::eventually;
-use tests::{Client, Oracle, Server, check, play};
+use tests::render::render;
+use tests::{Oracle, Server, check, play};
 
 /// Ours, and every real one.
 fn everywhere(script: &str) {
@@ -543,120 +541,6 @@ const WAITING: &str = r#"
 #[test]
 fn who_waits_or_wants_no_replies_is_told() {
     everywhere(WAITING);
-}
-
-/// A client of a protocol that has another one told instead.
-fn redirected(server: &Server, protocol: &str, target: &mut Client, options: &[&str]) -> Client {
-    let mut client = if protocol == "3" { server.client3() } else { server.client() };
-    let id = target.id();
-    let words = [&["CLIENT", "TRACKING", "ON", "REDIRECT", &id], options].concat();
-    assert_eq!(render(&client.call(&words)), "OK");
-    assert_eq!(render(&client.call(&["CLIENT", "GETREDIR"])), format!("(integer) {id}"));
-    client
-}
-
-/// What CLIENT LIST says of a client.
-fn listed(server: &Server, client: &mut Client, name: &str) -> String {
-    let id = client.id();
-    let list = server.client().call(&["CLIENT", "LIST", "ID", &id]);
-    field(&text(&list), name).to_owned()
-}
-
-#[test]
-fn another_client_may_be_told_instead() {
-    for server in [Server::start(&[]), Oracle::redis70(), Oracle::redis82(), Oracle::valkey91()] {
-        let (mut writer, mut target) = (server.client(), server.client());
-        let mut reader = redirected(&server, "2", &mut target, &[]);
-        let mut listener = server.client3();
-        let mut broadcast = redirected(&server, "2", &mut listener, &["BCAST"]);
-        assert_eq!(listed(&server, &mut reader, "flags"), "t");
-        assert_eq!(listed(&server, &mut broadcast, "flags"), "tB");
-        assert_eq!(listed(&server, &mut reader, "redir"), target.id());
-        // In RESP2 it has to listen.
-        reader.call(&["GET", "a"]);
-        writer.call(&["SET", "a", "1"]);
-        check(&mut listener, "<\n1> \"invalidate\"\n2> 1) \"a\"");
-        reader.call(&["MGET", "a", "b"]);
-        check(&mut target, "> SUBSCRIBE __redis__:invalidate\n...");
-        writer.call(&["SET", "a", "2"]);
-        check(&mut target, "<\n1) \"message\"\n2) \"__redis__:invalidate\"\n3) 1) \"a\"");
-        check(&mut listener, "<\n1> \"invalidate\"\n2> 1) \"a\"");
-        writer.call(&["FLUSHALL"]);
-        check(&mut target, "<\n1) \"message\"\n2) \"__redis__:invalidate\"\n3) (nil)");
-        check(&mut listener, "<\n1> \"invalidate\"\n2> (nil)");
-        reader.call(&["GET", "a"]);
-        check(&mut target, "> UNSUBSCRIBE\n...");
-        writer.call(&["SET", "a", "3"]);
-        check(&mut target, "> PING\nPONG");
-    }
-}
-
-#[test]
-fn who_was_redirected_to_nobody_is_told_so() {
-    for server in [Server::start(&[]), Oracle::redis70(), Oracle::redis82(), Oracle::valkey91()] {
-        for protocol in ["2", "3"] {
-            let (mut writer, mut target) = (server.client(), server.client());
-            let mut reader = redirected(&server, protocol, &mut target, &[]);
-            let id = target.id();
-            reader.call(&["MGET", "a", "b"]);
-            drop(target);
-            eventually("the other one is gone", || {
-                !text(&writer.call(&["CLIENT", "LIST"])).contains(&format!("id={id} "))
-            });
-            assert_eq!(listed(&server, &mut reader, "flags"), "t");
-            writer.call(&["SET", "a", "1"]);
-            if protocol == "3" {
-                let expected = format!("<\n1> \"tracking-redir-broken\"\n2> (integer) {id}");
-                check(&mut reader, &expected);
-            }
-            assert_eq!(listed(&server, &mut reader, "flags"), "tR");
-            let info = render(&reader.call(&["CLIENT", "TRACKINGINFO"]));
-            assert!(info.contains("broken_redirect") && info.contains(&id), "{info}");
-            check(&mut reader, "> CLIENT TRACKING ON\nOK");
-            assert_eq!(listed(&server, &mut reader, "flags"), "t");
-            assert_eq!(listed(&server, &mut reader, "redir"), "0");
-        }
-    }
-}
-
-/// What INFO says of tracking: clients, keys, items, prefixes.
-fn figures(client: &mut Client) -> [u64; 4] {
-    let info = text(&client.call(&["INFO", "everything"]));
-    ["clients", "total_keys", "total_items", "total_prefixes"].map(|name| {
-        let line = info.lines().find_map(|line| line.strip_prefix(&format!("tracking_{name}:")));
-        line.expect("INFO has all of them").trim().parse().expect("a number")
-    })
-}
-
-#[test]
-fn keys_that_expire_are_told_of_and_the_table_has_its_limit() {
-    for server in [Server::start(&[]), Oracle::redis82()] {
-        let (mut writer, mut one, mut other) =
-            (server.client(), server.client3(), server.client3());
-        assert_eq!(figures(&mut writer), [0; 4]);
-        check(&mut one, "> CLIENT TRACKING ON\nOK\n> SET brief x PX 20\nOK\n> EXISTS brief\n...");
-        check(&mut one, "<\n1> \"invalidate\"\n2> 1) \"brief\"");
-        check(&mut other, "> CLIENT TRACKING ON\nOK\n> MGET k0 k1\n...");
-        for number in 0..10 {
-            one.call(&["GET", &format!("k{number}")]);
-        }
-        assert_eq!(figures(&mut writer), [2, 10, 12, 0]);
-        writer.call(&["SET", "k0", "1"]);
-        check(&mut one, "<\n1> \"invalidate\"\n2> 1) \"k0\"");
-        assert_eq!(figures(&mut writer), [2, 9, 10, 0]);
-        writer.call(&["CONFIG", "SET", "tracking-table-max-keys", "3"]);
-        eventually("there is room", || figures(&mut writer)[1] == 3);
-        for _ in 0..6 {
-            assert!(render(&one.receive()).contains("invalidate"));
-        }
-        check(&mut one, "> CLIENT TRACKING OFF\nOK\n> CLIENT TRACKING ON BCAST PREFIX a\nOK");
-        assert_eq!(figures(&mut writer)[3], 1);
-        drop((one, other));
-        eventually("nobody is left", || {
-            let [clients, .., prefixes] = figures(&mut writer);
-            (clients, prefixes) == (0, 0)
-        });
-    }
 }
 
 #[test]
