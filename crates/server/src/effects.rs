@@ -101,10 +101,11 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             server.aof.policy_changed(server);
             Ok(())
         }
-        // The password is read whenever a client comes; who is in stays in, as in Redis.
+        // The password is read whenever a client comes; who is in stays in, as in Redis. The points
+        // of `save` are read whenever the slow clock looks.
         Effect::Password
-        // What these would change is not there yet.
         | Effect::SaveSchedule
+        // What these would change is not there yet.
         | Effect::Backlog
         | Effect::ProcessTitle
         | Effect::OomScore

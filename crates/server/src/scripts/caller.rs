@@ -116,7 +116,7 @@ impl Host for Caller<'_> {
         log(self.server, level, text);
     }
 
-    // There is nothing yet that a write would go to, beside the data.
+    // What a unit changed is one record for all who follow the data: none may go without.
     fn set_replication(&mut self, _: Replication) {}
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
