@@ -18,9 +18,9 @@ fn servers() -> [Server; 2] {
 }
 
 /// A server for a suite, which is free to reconfigure it.
-fn suite_server() -> Server {
+fn suite_server(arguments: &[&str]) -> Server {
     let text = "enable-debug-command yes\nenable-module-command yes\nsave \"\"\n";
-    Server::start_with_config(text, &[])
+    Server::start_with_config(text, arguments)
 }
 
 #[test]
@@ -56,17 +56,18 @@ fn jedis_sessions() {
 
 #[test]
 fn redis_py_suite_in_resp2() {
-    clients::redis_py_suite(&suite_server(), 2);
+    clients::redis_py_suite(&suite_server(&[]), 2);
 }
 
 #[test]
 fn redis_py_suite_in_resp3() {
-    clients::redis_py_suite(&suite_server(), 3);
+    clients::redis_py_suite(&suite_server(&[]), 3);
 }
 
 #[test]
 fn go_redis_suite() {
-    clients::go_redis_suite(&suite_server());
+    let one_worker = suite_server(&["--worker-threads", "1"]);
+    clients::go_redis_suite(&suite_server(&[]), &one_worker);
 }
 
 /// Every metric that the exporter reads from Redis 8.2 it reads from us.
