@@ -343,7 +343,7 @@ impl Snapshot {
         let keyspace = server.keyspace;
         let mut world = Acquisition::of_world(keyspace);
         heavy::wait_for(&mut world);
-        let begun = keyspace.clock().monotonic_us();
+        let stopped_at = keyspace.stopped_since();
         let walk = Walk::begin(&mut world, Box::new(Intake(Arc::clone(&self.queue))));
         let walk = walk.ok_or("As many snapshots as can be are under way")?;
         // Libraries change without the world.
@@ -357,7 +357,8 @@ impl Snapshot {
         };
         let sizes: Vec<_> = (0..keyspace.database_count()).filter_map(size).collect();
         let world = keeps.then_some(world);
-        server.snapshots.note_cut(keyspace.clock().monotonic_us() - begun);
+        let now = keyspace.clock().monotonic_us();
+        server.snapshots.note_cut(now - stopped_at.unwrap_or(now));
         let total = sizes.iter().map(|&(_, keys, _)| keys as u64).sum();
         self.keys_total.store(total, Ordering::Relaxed);
         let first = self.walk.set(Arc::clone(&walk));
