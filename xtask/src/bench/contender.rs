@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,6 +20,12 @@ pub(super) const FLAGS: &[&str] =
     &["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxclients", "10100"];
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// For saving and loading gigabytes.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
+
+/// How often a server at work is asked: seldom enough to leave it alone.
+const OFTEN: Duration = Duration::from_millis(20);
 
 /// How often a starting server is asked: what a start takes is known to this.
 const ASKING: Duration = Duration::from_millis(1);
@@ -77,9 +83,24 @@ impl Contender {
         workers: Workers,
         more: &[&str],
     ) -> Result<Running, String> {
+        self.start_in(&shell::target().join("bench"), None, cores, (workers, more))
+    }
+
+    /// Starts it with its folder below this one, and with this snapshot, which becomes its own.
+    pub(super) fn start_in(
+        &self,
+        root: &Path,
+        snapshot: Option<&Path>,
+        cores: &str,
+        (workers, more): (Workers, &[&str]),
+    ) -> Result<Running, String> {
         let port = free_port()?;
-        let folder = shell::target().join("bench").join(port.to_string());
+        let folder = root.join(port.to_string());
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        if let Some(snapshot) = snapshot {
+            let own = folder.join(SNAPSHOT);
+            fs::rename(snapshot, own).map_err(|error| error.to_string())?;
+        }
         let log = folder.join("log");
         let output = File::create(&log).map_err(|error| error.to_string())?;
         let mut command = Command::new("taskset");
@@ -128,6 +149,9 @@ impl Contender {
 
 const SLOTS: usize = 16_384;
 
+/// What all servers call the snapshot in their folder.
+const SNAPSHOT: &str = "dump.rdb";
+
 /// A started server; it ends when dropped.
 pub(super) struct Running {
     child: Child,
@@ -141,6 +165,36 @@ impl Running {
     /// Its process id: `taskset` becomes the server, so it is the child's.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Where its snapshots are.
+    pub(super) fn snapshot(&self) -> PathBuf {
+        self.folder.join(SNAPSHOT)
+    }
+
+    /// A field of a section of its INFO.
+    pub(super) fn info(&self, section: &str, name: &str) -> Result<String, String> {
+        let text = pipe::text(self.port, &["INFO", section])?;
+        let value = process::field(&text, &format!("{name}:")).map(str::to_owned);
+        value.ok_or_else(|| format!("INFO {section} has no {name}"))
+    }
+
+    /// A field of its INFO that is a number.
+    pub(super) fn number(&self, section: &str, name: &str) -> Result<f64, String> {
+        let value = self.info(section, name)?;
+        value.parse().map_err(|_| format!("{name} is {value}"))
+    }
+
+    /// Waits, asking now and then, until a field of its INFO is this.
+    pub(super) fn reaches(&self, section: &str, name: &str, value: &str) -> Result<(), String> {
+        let deadline = Instant::now() + LONG_PATIENCE;
+        while self.info(section, name)? != value {
+            if Instant::now() > deadline {
+                return Err(format!("{name} does not become {value}"));
+            }
+            sleep(OFTEN);
+        }
+        Ok(())
     }
 
     /// A look at its clocks.

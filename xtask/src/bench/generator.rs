@@ -138,6 +138,18 @@ impl Report {
         value.as_f64().ok_or_else(|| format!("`{}` reports no {name}", self.command))
     }
 
+    /// A percentile of the GETs of a single run, in milliseconds.
+    pub(super) fn percentile_of_gets(&self, name: &str) -> Result<f64, String> {
+        let value = &self.raw["ALL STATS"]["Gets"]["Percentile Latencies"][name];
+        value.as_f64().ok_or_else(|| format!("`{}` reports no {name} of GET", self.command))
+    }
+
+    /// Requests per second of a single run, whether or not the server's CPU time is known.
+    pub(super) fn rate(&self) -> Result<f64, String> {
+        let value = &self.raw["ALL STATS"]["Totals"]["Ops/sec"];
+        value.as_f64().ok_or_else(|| format!("`{}` reports no rate", self.command))
+    }
+
     /// The steps of a preset.
     pub(super) fn steps(&self) -> Result<Vec<Step>, String> {
         let absent = |name: &str| format!("`{}` reports no {name}", self.command);

@@ -11,6 +11,7 @@ pub(crate) struct Figures {
     total: AtomicU64,
     /// What they were when the last base was put in its place, or at the start.
     base: AtomicU64,
+    syncs: AtomicU64,
     delayed: AtomicU64,
 }
 
@@ -18,6 +19,11 @@ impl Figures {
     /// Bytes of all files, and what they were after the last rewrite or at the start.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.total.load(Ordering::Relaxed), self.base.load(Ordering::Relaxed))
+    }
+
+    /// How often the disk was made to keep what was written.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
     }
 
     /// How many syncs took long.
@@ -34,7 +40,8 @@ impl Figures {
         self.total.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn note_delay(&self) {
-        self.delayed.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn note_sync(&self, took_long: bool) {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        self.delayed.fetch_add(u64::from(took_long), Ordering::Relaxed);
     }
 }

@@ -3,14 +3,17 @@
 
 mod defaults;
 mod elements;
+mod files;
 mod hotkey;
 mod idle;
 mod latency;
 mod loads;
+mod logs;
 mod memory;
 mod prefetch;
 mod processes;
 mod programs;
+mod snapshots;
 mod sorted_set;
 mod stalls;
 mod threads;
@@ -141,6 +144,36 @@ pub(super) static ALL: &[Section] = &[
         title: "Locks of ten million members",
         is_summed_up: false,
         measure: stalls::holds,
+    },
+    Section {
+        name: "snapshots",
+        title: "Snapshots beside a full load of writes",
+        is_summed_up: false,
+        measure: snapshots::memory,
+    },
+    Section {
+        name: "saving",
+        title: "A snapshot on the one core that serves",
+        is_summed_up: false,
+        measure: snapshots::latency,
+    },
+    Section {
+        name: "cuts",
+        title: "The pause that begins a snapshot",
+        is_summed_up: false,
+        measure: snapshots::cuts,
+    },
+    Section {
+        name: "logs",
+        title: "SET with the append-only file",
+        is_summed_up: false,
+        measure: logs::measure,
+    },
+    Section {
+        name: "files",
+        title: "Saving and loading two gigabytes",
+        is_summed_up: false,
+        measure: files::measure,
     },
 ];
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::super::contender::{Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
-use super::super::{pipe, process};
+use super::super::pipe;
 use super::{Bench, Finding};
 
 const MEMBERS: u64 = 1_000_000;
@@ -111,9 +111,7 @@ pub(super) fn holds(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), Stri
 }
 
 fn longest_hold(server: &Running) -> Result<f64, String> {
-    let info = pipe::text(server.port, &["INFO", "workers"])?;
-    let micros = process::field(&info, "longest_lock_hold_us:").and_then(|word| word.parse().ok());
-    micros.map(|micros: f64| micros / 1000.0).ok_or_else(|| format!("no hold in {info}"))
+    server.number("workers", "longest_lock_hold_us").map(|micros| micros / 1000.0)
 }
 
 fn fill(port: u16, key: &'static str, members: u64) -> Result<(), String> {

@@ -31,5 +31,6 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         report.field("aof_buffer_length", aof.queued());
         report.field("aof_pending_bio_fsync", 0);
         report.field("aof_delayed_fsync", aof.figures.delayed());
+        report.field("aof_fsyncs", aof.figures.syncs());
     }
 }

@@ -1,0 +1,126 @@
+//! SET with the append-only file: what it costs beside no log and beside Redis 7.0 with the same.
+
+use super::super::contender::{Contender, REDIS_70, Running, Workers};
+use super::super::figure::{Figure, Table};
+use super::super::generator::Load;
+use super::super::goal::{Bound, Goal};
+use super::{Bench, Finding};
+
+const SECONDS: u64 = 4;
+
+/// A server and its flags.
+struct Kind<'a> {
+    name: String,
+    contender: &'a Contender,
+    flags: &'static [&'static str],
+}
+
+const NONE: &[&str] = &[];
+const EVERYSEC: &[&str] = &["--appendonly", "yes", "--appendfsync", "everysec"];
+const ALWAYS: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
+
+/// A load: its name, its policy, its words.
+struct Workload {
+    name: &'static str,
+    policy: &'static str,
+    words: &'static str,
+}
+
+const WORKLOADS: [Workload; 3] = [
+    Workload { name: "SET, pipelined by 16", policy: "everysec", words: "-c 50 --pipeline 16" },
+    Workload { name: "SET of 50 clients", policy: "always", words: "-c 50" },
+    Workload { name: "SET of 500 clients", policy: "always", words: "-c 500" },
+];
+
+pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
+    let redis = bench.peer(REDIS_70)?;
+    for policy in ["everysec", "always"] {
+        let flags = if policy == "always" { ALWAYS } else { EVERYSEC };
+        let kind = |contender, name: &str, flags| {
+            let contender: &Contender = contender;
+            Kind { name: format!("{}, {name}", contender.name), contender, flags }
+        };
+        let kinds = [
+            kind(bench.ours(), policy, flags),
+            kind(bench.ours(), "no log", NONE),
+            kind(redis, policy, flags),
+            kind(redis, "no log", NONE),
+        ];
+        policy_of(bench, finding, policy, &kinds)?;
+    }
+    finding.method = format!(
+        "100,000 keys, values of 256 bytes, on the disk of this machine; one core and one worker, \
+         whose core the thread of the log shares. Rates are of acknowledged writes in {SECONDS} s. \
+         Automatic rewrites are off."
+    );
+    Ok(())
+}
+
+/// Measures all loads of a policy on these servers, of which the first is ours with it.
+fn policy_of(
+    bench: &Bench<'_>,
+    finding: &mut Finding,
+    policy: &str,
+    kinds: &[Kind<'_>; 4],
+) -> Result<(), String> {
+    let generator = bench.generator(bench.cores.generator());
+    let names: Vec<String> = kinds.iter().map(|kind| kind.name.clone()).collect();
+    let keys = "-d 256 --key-minimum 1 --key-maximum 100000 --distinct-client-seed";
+    let mut servers: Vec<Running> = Vec::new();
+    for kind in kinds {
+        let mut flags = kind.flags.to_vec();
+        flags.extend(["--auto-aof-rewrite-percentage", "0"]);
+        let server = kind.contender.start(&bench.cores.server(), Workers::Exactly(1), &flags)?;
+        finding.remember(&generator.fill(server.port, keys)?);
+        servers.push(server);
+    }
+    for workload in WORKLOADS.iter().filter(|workload| workload.policy == policy) {
+        let mut rates = Figure::new(workload.name, "requests/s", kinds.len());
+        let mut costs = Figure::new(workload.name, "server CPU us", kinds.len());
+        let words = format!(
+            "-t 1 {} --ratio 1:0 --test-time {} --hide-histogram {keys}",
+            workload.words,
+            bench.seconds(SECONDS)
+        );
+        let mut grouped = Figure::new(format!("{}: writes per sync", workload.name), "", 1);
+        bench.rounds(kinds.len(), |round, index| {
+            let syncs = || {
+                if index == 0 { servers[0].number("persistence", "aof_fsyncs") } else { Ok(0.0) }
+            };
+            let before = syncs()?;
+            let report = generator.run(servers[index].port, &words)?;
+            let load: Load = report.load()?;
+            if index == 0 {
+                grouped.values[0].push(load.requests / (syncs()? - before));
+            }
+            rates.values[index].push(load.per_second);
+            costs.values[index].push(load.server_us);
+            finding.keep(round, &names[index], workload.name, &report, &load.warnings);
+            Ok(())
+        })?;
+        let table = |figure: Figure| Table { names: names.clone(), figures: vec![figure] };
+        let (rates, costs) = (table(rates), table(costs));
+        goals(finding, workload, &rates, &costs);
+        finding.tables.extend([rates, costs]);
+        finding.tables.push(Table { names: names[..1].to_vec(), figures: vec![grouped] });
+    }
+    Ok(())
+}
+
+fn goals(finding: &mut Finding, workload: &Workload, rates: &Table, costs: &Table) {
+    let name = format!("{}, {}", workload.name, workload.policy);
+    let figure = workload.name;
+    let (bare, redis) = (rates.names[1].as_str(), rates.names[2].as_str());
+    let (kept, cost, gain) = match workload.policy {
+        "everysec" => (0.80, Bound::Below(1.0), None),
+        _ => (0.75, Bound::AtMost(0.8), Some(1.1)),
+    };
+    let what = format!("{name}: rate, times ours without a log");
+    finding.goals.push(Goal::new(what, Bound::AtLeast(kept), rates.ratio(figure, bare)));
+    let what = format!("{name}: server CPU, times Redis 7.0 with the same");
+    finding.goals.push(Goal::new(what, cost, costs.ratio(figure, redis)));
+    if let Some(gain) = gain {
+        let what = format!("{name}: rate, times Redis 7.0 with the same");
+        finding.goals.push(Goal::new(what, Bound::AtLeast(gain), rates.ratio(figure, redis)));
+    }
+}
