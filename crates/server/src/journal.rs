@@ -263,8 +263,15 @@ struct Writer {
 }
 
 impl Writer {
-    fn command<'a>(&mut self, database: usize, words: impl ExactSizeIterator<Item = &'a [u8]>) {
+    fn command<'a>(
+        &mut self,
+        database: usize,
+        words: impl ExactSizeIterator<Item = &'a [u8]> + Clone,
+    ) {
+        /// Most lengths with their marks are not longer.
+        const HEAD: usize = 8;
         self.select(database);
+        self.bytes.reserve(words.clone().map(|word| word.len() + HEAD).sum::<usize>() + HEAD);
         encode_command(words, &mut self.bytes);
     }
 

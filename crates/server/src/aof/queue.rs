@@ -18,6 +18,9 @@ const ROOM: usize = 32 << 20;
 /// How long records wait for others that come right after them, where no reply waits for them.
 const LINGER: Duration = Duration::from_millis(2);
 
+/// Waiting for company shorter than this costs more than it saves.
+const SHORTEST: Duration = Duration::from_micros(100);
+
 /// So many bytes are taken at once without lingering.
 const LARGE: usize = 1 << 20;
 
@@ -35,12 +38,25 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Inner {
     bytes: Vec<u8>,
+    /// How many records these bytes are.
+    records: usize,
+    /// With how many of them the writer waits no longer for more.
+    company: usize,
     end: Lsn,
     /// Each with how many of the bytes come before it.
     orders: Vec<(usize, Order)>,
     wait: Wait,
     /// Whether replies wait for what is here.
     is_urgent: bool,
+}
+
+/// What the writer did last: who was answered by that comes again soon, and one sync for them and
+/// for those who came meanwhile takes less than two.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Last {
+    pub(super) records: usize,
+    /// How long it took to make them safe.
+    pub(super) took: Duration,
 }
 
 /// What the writer waits for.
@@ -63,6 +79,7 @@ impl Inner {
 /// What the writer takes at once.
 pub(super) struct Work {
     pub(super) bytes: Vec<u8>,
+    pub(super) records: usize,
     /// Where the journal is behind these bytes.
     pub(super) end: Lsn,
     pub(super) orders: Vec<(usize, Order)>,
@@ -86,6 +103,7 @@ impl Queue {
     fn put(&self, lsn: Lsn, bytes: &[u8]) {
         let mut inner = self.lock();
         inner.bytes.extend_from_slice(bytes);
+        inner.records += 1;
         inner.end = lsn;
         if inner.bytes.len() > ROOM {
             self.valve.shut();
@@ -93,7 +111,7 @@ impl Queue {
         let rouses = match inner.wait {
             Wait::Nothing => false,
             Wait::Anything => true,
-            Wait::More => inner.bytes.len() > LARGE,
+            Wait::More => inner.bytes.len() > LARGE || inner.records >= inner.company,
         };
         if rouses {
             inner.wait = Wait::Nothing;
@@ -124,17 +142,23 @@ impl Queue {
 
     /// Takes all there is, waiting for it so long, and then a little for more. `spare` is an old
     /// buffer to fill.
-    pub(super) fn take(&self, patience: Option<Duration>, mut spare: Vec<u8>) -> Work {
+    pub(super) fn take(&self, patience: Option<Duration>, mut spare: Vec<u8>, last: Last) -> Work {
         let mut inner = self.lock();
+        let company = inner.records + last.records;
         while inner.is_empty() {
             inner = self.pause(inner, Wait::Anything, patience);
             if patience.is_some() {
                 break;
             }
         }
-        let lingers = !inner.is_urgent && inner.orders.is_empty();
-        if lingers && (1..LARGE).contains(&inner.bytes.len()) {
-            inner = self.pause(inner, Wait::More, Some(LINGER));
+        let (company, linger) = match inner.is_urgent {
+            true => (company, last.took / 2),
+            false => (usize::MAX, LINGER),
+        };
+        let is_alone = (1..LARGE).contains(&inner.bytes.len()) && inner.records < company;
+        if is_alone && inner.orders.is_empty() && linger >= SHORTEST {
+            inner.company = company;
+            inner = self.pause(inner, Wait::More, Some(linger));
         }
         spare.clear();
         if spare.capacity() > KEPT_CAPACITY {
@@ -142,7 +166,7 @@ impl Queue {
         }
         let orders = std::mem::take(&mut inner.orders);
         let (bytes, end) = (std::mem::replace(&mut inner.bytes, spare), inner.end);
-        Work { bytes, end, orders }
+        Work { bytes, records: std::mem::take(&mut inner.records), end, orders }
     }
 
     fn pause<'a>(
@@ -170,7 +194,7 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::{Queue, ROOM};
+    use super::{Last, Queue, ROOM, Wait};
     use crate::aof::Order;
     use crate::valve::Valve;
 
@@ -188,11 +212,33 @@ mod tests {
             Order::Heed
         });
         queue.put(105, b"de");
-        let work = queue.take(None, Vec::new());
+        let work = queue.take(None, Vec::new(), Last::default());
         assert_eq!((&work.bytes[..], work.end), (&b"abcde"[..], 105));
         assert!(matches!(work.orders[..], [(3, Order::Heed)]));
-        let nothing = queue.take(Some(Duration::ZERO), work.bytes);
+        let nothing = queue.take(Some(Duration::ZERO), work.bytes, Last::default());
         assert!(nothing.bytes.is_empty() && nothing.end == 105);
+    }
+
+    /// The time is a bound that nobody reaches.
+    #[test]
+    fn who_comes_again_soon_is_waited_for() {
+        let (queue, _) = queue();
+        queue.set_urgent(true);
+        let last = Last { records: 2, took: Duration::from_secs(1000) };
+        queue.put(1, b"a");
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| queue.take(None, Vec::new(), last));
+            while queue.lock().wait != Wait::More {
+                std::thread::yield_now();
+            }
+            queue.put(2, b"b");
+            queue.put(3, b"c");
+            let work = taking.join().unwrap();
+            assert_eq!((&work.bytes[..], work.records), (&b"abc"[..], 3));
+        });
+        queue.put(4, b"d");
+        let last = Last { took: Duration::ZERO, ..last };
+        assert_eq!(queue.take(None, Vec::new(), last).records, 1, "a quick disk is not waited for");
     }
 
     #[test]

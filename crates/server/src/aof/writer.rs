@@ -19,7 +19,7 @@ use persist::aof::check_line;
 use persist::storage::{File, write_all};
 
 use super::files::{Beginning, Files};
-use super::queue::{Queue, Work};
+use super::queue::{self, Queue, Work};
 use super::{Base, Fresh, Order, rewrite};
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
@@ -128,9 +128,11 @@ impl Writer {
 
     /// Works until it is told to close.
     pub(super) fn run(mut self) {
-        let mut spare = Vec::new();
+        let (mut spare, mut last) = (Vec::new(), queue::Last::default());
         loop {
-            let Work { bytes, end, orders } = self.queue.take(self.patience(), spare);
+            let Work { bytes, records, end, orders } =
+                self.queue.take(self.patience(), spare, last);
+            let began_us = self.now_us();
             let mut from = 0;
             for (at, order) in orders {
                 self.write(&bytes[from..at]);
@@ -151,6 +153,8 @@ impl Writer {
                 rewrite::begin(self.server);
             }
             self.server.aof.valve.open();
+            let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
+            last = queue::Last { records, took: Duration::from_micros(took) };
         }
     }
 
@@ -286,9 +290,7 @@ impl Writer {
             return false;
         }
         self.synced_at_us = self.now_us();
-        if self.synced_at_us - began_us > DELAYED_US {
-            self.server.aof.figures.note_delay();
-        }
+        self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
         if self.state == State::Sound {
             self.server.journal.acknowledge(self.end);
