@@ -1,4 +1,4 @@
-//! What a snapshot costs while it is taken: memory, latency of others, and the pause it begins with.
+//! What a snapshot costs while it is taken: memory, latency of others, the pause it begins with.
 //! Redis 7.0 forks for it; what its two processes share counts once.
 
 use std::fs;
