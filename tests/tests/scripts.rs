@@ -225,6 +225,28 @@ fn a_script_within_a_transaction_is_part_of_it() {
     );
 }
 
+/// These go from key to key by themselves; a script must not lose what it has locked by that.
+#[test]
+fn a_script_may_walk_over_all_keys_amid_its_changes() {
+    on_both(
+        r##"
+        > EVAL "redis.call('incr', 'a') return {redis.call('keys', '*'), redis.call('get', 'c')}" 0
+        1) 1) "a"
+        2) (nil)
+        > EVAL "redis.call('incr', 'a') return {redis.call('randomkey'), redis.call('incr', 'b')}" 0
+        1) "a"
+        2) (integer) 1
+        > EVAL "redis.call('del', 'a') return {redis.call('scan', 0), redis.call('get', 'c')}" 0
+        1) 1) "0"
+           2) 1) "b"
+        2) (nil)
+        > MGET a b
+        1) (nil)
+        2) "1"
+        "##,
+    );
+}
+
 /// What a script did with keys that it had not declared is undone before it runs again with them.
 #[test]
 fn undeclared_keys_change_exactly_once_under_contention() {

@@ -59,6 +59,7 @@ impl Tx {
         // A change would have to be journalled before its lock is given back, so expired keys that
         // were met stay for others to remove.
         debug_assert_eq!(self.effects.changes(), 0, "who visits changes nothing");
+        debug_assert!(self.undo.is_none(), "who may have to undo something keeps its locks");
         self.stale.get_mut().clear();
         self.visited = self.seen();
         self.grant.retarget(partitions);

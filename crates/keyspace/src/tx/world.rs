@@ -87,7 +87,8 @@ impl Tx {
         (0..PARTITIONS as PartitionIndex).map(last_write).max().unwrap_or(0)
     }
 
-    fn require_world(&self) -> Result<(), Refusal> {
+    /// Refuses to go on, to widen, unless the world is granted.
+    pub fn require_world(&self) -> Result<(), Refusal> {
         if self.has_world() {
             return Ok(());
         }

@@ -200,6 +200,10 @@ impl Unit {
         resp: Resp,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
+        if entry.spec.plan == Plan::Visits {
+            // Alone it would go from lock to lock; a unit keeps those that it has.
+            self.tx.require_world()?;
+        }
         let mark = out.mark();
         let reply = &mut Reply::new(out, resp);
         let mut run = |tx: &mut Tx| ::commands::run(entry.spec, handler, tx, args, reply);
