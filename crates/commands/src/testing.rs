@@ -116,7 +116,7 @@ impl Session {
             reply.rollback(mark);
             if let Refusal::Wait(wait) = refusal {
                 // No client of a script is ever served later: it is told to wait, in words.
-                reply.simple(&format!("waits for {} keys", wait.awaited.len()));
+                reply.simple(format!("waits for {} keys", wait.awaited.len()));
                 self.waits = Some(*wait);
                 return only_reply(&mut output);
             }

@@ -53,7 +53,7 @@ pub fn reply_long_double(number: LongDouble, reply: &mut Reply<'_>) {
 /// Replies what `HELP` of a container prints: its subcommands, then `HELP` itself.
 pub fn reply_help(container: &str, lines: &[&str], reply: &mut Reply<'_>) {
     reply.array(lines.len() + 3);
-    reply.simple(&format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    reply.simple(format!("{container} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     lines.iter().chain(&["HELP", "    Print this help."]).for_each(|line| reply.simple(line));
 }
 

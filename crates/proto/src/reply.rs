@@ -58,8 +58,8 @@ impl<'a> Reply<'a> {
     }
 
     /// A simple string.
-    pub fn simple(&mut self, text: &str) {
-        self.line(b'+', text.as_bytes());
+    pub fn simple(&mut self, text: impl AsRef<[u8]>) {
+        self.line(b'+', text.as_ref());
     }
 
     /// An error; `text` begins with its code, as in `ERR no such key`. Line ends at its end, which
@@ -192,13 +192,12 @@ impl<'a> Reply<'a> {
     }
 
     /// Text with its three-letter format: in RESP2 a bulk string.
-    pub fn verbatim(&mut self, format: &str, text: &[u8]) {
-        debug_assert_eq!(format.len(), 3, "the protocol wants three letters");
+    pub fn verbatim(&mut self, format: &[u8; 3], text: &[u8]) {
         match self.resp {
             Resp::Two => self.bulk(text),
             Resp::Three => {
                 self.header(b'=', text.len() + format.len() + 1);
-                self.raw(format.as_bytes());
+                self.raw(format);
                 self.raw(b":");
                 self.raw(text);
                 self.raw(b"\r\n");
@@ -374,7 +373,7 @@ mod tests {
             (|reply| reply.boolean(true), ":1|", "#t|"),
             (|reply| reply.boolean(false), ":0|", "#f|"),
             (|reply| reply.big_number("-123"), "$4|-123|", "(-123|"),
-            (|reply| reply.verbatim("txt", b"text"), "$4|text|", "=8|txt:text|"),
+            (|reply| reply.verbatim(b"txt", b"text"), "$4|text|", "=8|txt:text|"),
             (|reply| _ = reply.attribute(1), "", "|1|"),
             (|reply| reply.reborrow().raw(b":1\r\n"), ":1|", ":1|"),
         ];
@@ -465,7 +464,7 @@ mod tests {
             Value::Double(number) => reply.double(*number),
             Value::Boolean(truth) => reply.boolean(*truth),
             Value::BigNumber(digits) => reply.big_number(std::str::from_utf8(digits).unwrap()),
-            Value::Verbatim(_, text) => reply.verbatim("mkd", text),
+            Value::Verbatim(_, text) => reply.verbatim(b"mkd", text),
             Value::Push(items) => {
                 reply.push(items.len());
                 items.iter().for_each(|item| write(reply, item, defer));

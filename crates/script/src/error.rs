@@ -29,3 +29,9 @@ impl ScriptError {
         ScriptError { text: text.into(), is_new: true }
     }
 }
+
+/// The text of an error or a status as far as Redis has it, which keeps both as C strings.
+pub(crate) fn before_nul(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| *byte == 0);
+    &text[..end.unwrap_or(text.len())]
+}

@@ -66,8 +66,8 @@ fn failure_of(lua: &Lua, problem: &Value) -> mlua::Result<Failure> {
             Some(raised) => plain(raised.to_string().as_bytes(), raiser),
             None => plain(first_line(&error.to_string()).as_bytes(), raiser),
         },
-        Value::Table(table) => from_table(table, raiser)?,
-        other => plain(text_of(lua, other)?.as_bytes(), raiser),
+        Value::Table(table) => from_table(lua, table, raiser)?,
+        other => plain(&text_of(lua, other)?, raiser),
     };
     Ok(failure)
 }
@@ -82,18 +82,19 @@ fn plain(text: &[u8], place: Option<Place>) -> Failure {
 }
 
 /// A table that a script raised, perhaps one that it caught before.
-fn from_table(table: &Table, raiser: Option<Place>) -> mlua::Result<Failure> {
+fn from_table(lua: &Lua, table: &Table, raiser: Option<Place>) -> mlua::Result<Failure> {
     let text = match table.raw_get("err")? {
         Value::String(text) => text.as_bytes().to_vec(),
+        number @ (Value::Integer(_) | Value::Number(_)) => text_of(lua, &number)?,
         _ => b"ERR unknown error".to_vec(),
     };
     let is_known = matches!(table.raw_get("ignore_error_stats_update")?, Value::Boolean(true));
     Ok(Failure { text, place: raiser, is_new: !is_known })
 }
 
-fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
+fn text_of(lua: &Lua, value: &Value) -> mlua::Result<Vec<u8>> {
     let text = match value {
-        Value::String(text) => text.to_string_lossy(),
+        Value::String(text) => return Ok(text.as_bytes().to_vec()),
         Value::Nil => "nil".to_owned(),
         Value::Boolean(value) => value.to_string(),
         Value::LightUserData(pointer) if pointer.0.is_null() => "userdata: (nil)".to_owned(),
@@ -103,7 +104,7 @@ fn text_of(lua: &Lua, value: &Value) -> mlua::Result<String> {
         }
         other => format!("{}: {:p}", crate::call::type_name(other), other.to_pointer()),
     };
-    Ok(text)
+    Ok(text.into_bytes())
 }
 
 /// Errors of the binding carry a traceback that scripts would not know.

@@ -11,7 +11,7 @@ local setmetatable, getmetatable, rawset, rawget = setmetatable, getmetatable, r
 local next, pairs, unpack, loadstring, setfenv = next, pairs, unpack, loadstring, setfenv
 local collectgarbage, tostring, floor = collectgarbage, tostring, math.floor
 local insert, concat, byte = table.insert, table.concat, string.byte
-local resume = coroutine.resume
+local create, resume = coroutine.create, coroutine.resume
 local visible = native.visible
 
 local READONLY = "Attempt to modify a readonly table"
@@ -276,6 +276,25 @@ function coroutines.resume(...)
         bad_argument(1, "resume", "coroutine expected")
     end
     return settle(resume(...))
+end
+
+-- What goes wrong within a wrapped coroutine comes out of its call, with the place of that before it
+-- if it is a text. Two levels above are the function that was made and who called it.
+local function passed_on(ok, ...)
+    if ok then
+        return ...
+    end
+    error(visible((...)), 3)
+end
+
+function coroutines.wrap(...)
+    if type((...)) ~= "function" then
+        bad_argument(1, "wrap", "Lua function expected")
+    end
+    local routine = create((...))
+    return function(...)
+        return passed_on(resume(routine, ...))
+    end
 end
 
 -- The worlds.

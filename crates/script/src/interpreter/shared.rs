@@ -10,7 +10,7 @@ use proto::{ArgsBuffer, Output, Resp};
 
 use super::ffi::{Lent, Outcome, Panic};
 use crate::call::{Place, Raised};
-use crate::error::ScriptError;
+use crate::error::{ScriptError, before_nul};
 use crate::host::{Host, Stop};
 use crate::library::Registration;
 use crate::modules::{JsonSettings, Seed};
@@ -167,7 +167,7 @@ impl Shared {
 impl Failure {
     /// The error as the client of `script` sees it.
     pub(super) fn describe(self, script: &[u8]) -> ScriptError {
-        let mut text = self.text;
+        let mut text = before_nul(&self.text).to_vec();
         text.extend_from_slice(b" script: ");
         text.extend_from_slice(script);
         if let Some(place) = self.place {
@@ -179,7 +179,7 @@ impl Failure {
     /// The error as the client that loads a library sees it.
     pub(super) fn describe_loading(self) -> ScriptError {
         let mut text = b"ERR Error registering functions: ".to_vec();
-        text.extend_from_slice(&self.text);
+        text.extend_from_slice(before_nul(&self.text));
         ScriptError { text, is_new: self.is_new }
     }
 }

@@ -13,6 +13,7 @@ use mlua::{Lua, RegistryKey};
 use proto::{Reply, Resp};
 
 use crate::call::to_i64;
+use crate::error::before_nul;
 
 /// How deep the tables of a reply nest at most.
 const DEPTH_MAX: usize = 1000;
@@ -327,9 +328,9 @@ impl Writer<'_> {
         // SAFETY: as for `write_value`.
         unsafe {
             if self.enter(&fields.err, ffi::LUA_TSTRING) {
-                reply.error(self.string());
+                reply.error(before_nul(self.string()));
             } else if self.enter(&fields.ok, ffi::LUA_TSTRING) {
-                reply.simple(&String::from_utf8_lossy(self.string()));
+                reply.simple(before_nul(self.string()));
             } else if self.enter(&fields.double, ffi::LUA_TNUMBER) {
                 reply.double(ffi::lua_tonumber(self.state, -1));
             } else if self.enter(&fields.map, ffi::LUA_TTABLE) {
@@ -378,9 +379,10 @@ impl Writer<'_> {
             if !self.enter(&self.fields.format, ffi::LUA_TSTRING) {
                 return false;
             }
-            let letters = self.string().iter().filter(|byte| byte.is_ascii_graphic());
-            let letters = letters.chain(b"   ").take(3);
-            let format: String = letters.map(|byte| char::from(*byte)).collect();
+            // Whatever they are, as in Redis.
+            let mut format = [b' '; 3];
+            let letters = before_nul(self.string());
+            format.iter_mut().zip(letters).for_each(|(place, letter)| *place = *letter);
             self.leave();
             if !self.enter(&self.fields.string, ffi::LUA_TSTRING) {
                 return false;

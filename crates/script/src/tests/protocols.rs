@@ -24,6 +24,14 @@ fn what_a_script_returns() {
         ("return {1, {ok='fine'}, {err='E x'}}", "*3\r\n:1\r\n+fine\r\n-E x\r\n", ""),
         ("return {1, nil, 3}", "*1\r\n:1\r\n", ""),
         ("return -1.9", ":-1\r\n", ""),
+        // Texts that Redis keeps as C strings end at a NUL; a format may be anything.
+        ("return {ok='fi\\0ne'}", "+fi\r\n", ""),
+        ("return redis.error_reply('E x\\0y')", "-E x\r\n", ""),
+        (
+            "return {verbatim_string={string='abc', format='a\\n'}}",
+            "$3\r\nabc\r\n",
+            "=7\r\na\n :abc\r\n",
+        ),
     ] {
         let three = if three.is_empty() { two } else { three };
         for (resp, expected) in [(Resp::Two, two), (Resp::Three, three)] {
@@ -31,6 +39,36 @@ fn what_a_script_returns() {
             assert_eq!(String::from_utf8(reply).unwrap(), expected, "{script} {resp:?}");
         }
     }
+}
+
+#[test]
+fn what_a_script_raises() {
+    let mut bench = Bench::new();
+    for (script, expected) in [
+        ("error('a\\255\\0b')", &b"-ERR user_script:1: a\xff script: "[..]),
+        ("error({err=12})", b"-12 script: "),
+        ("error({err={}})", b"-ERR unknown error script: "),
+        // Out of a coroutine a text comes with the place of the call, too.
+        (
+            "local c = coroutine.wrap(function() return cjson.encode(1/0) end)\nc()",
+            b"-ERR user_script:2: user_script:1: Cannot serialise number",
+        ),
+        ("local c = coroutine.wrap(function() error({err='E x'}) end)\nc()", b"-E x script: "),
+        (
+            "local c = coroutine.wrap(function() end)\nc()\nc()",
+            b"-ERR user_script:3: cannot resume dead coroutine script: ",
+        ),
+        (
+            "local c = coroutine.wrap(1)",
+            b"-ERR user_script:1: bad argument #1 to 'wrap' (Lua function expected) script: ",
+        ),
+    ] {
+        let reply = bench.reply(Resp::Two, script.as_bytes());
+        assert!(reply.starts_with(expected), "{script}: {}", reply.escape_ascii());
+    }
+    let script = b"local c = coroutine.wrap(function(...) return ..., coroutine.yield(2) end)
+        return {c(1), c('end')}";
+    assert_eq!(bench.reply(Resp::Two, script), b"*3\r\n:2\r\n:1\r\n$3\r\nend\r\n");
 }
 
 #[test]

@@ -49,7 +49,7 @@ const DOCTOR: ControlCommand = Command {
 };
 
 fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.verbatim("txt", doctor_report(context.server).as_bytes());
+    reply.verbatim(b"txt", doctor_report(context.server).as_bytes());
     Ok(Next::Done)
 }
 
@@ -77,7 +77,7 @@ fn graph(
     };
     let now = context.server.keyspace.clock().now_ms().div_euclid(1000);
     let name = String::from_utf8_lossy(name);
-    reply.verbatim("txt", graph_report(&name, &event, now).as_bytes());
+    reply.verbatim(b"txt", graph_report(&name, &event, now).as_bytes());
     Ok(Next::Done)
 }
 

@@ -53,7 +53,7 @@ fn lolwut(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
         "\nSwifts (Apus apus) sleep in flight. Redis ver. {REDIS_VERSION}, \
          Apus ver. {APUS_VERSION}\n"
     ));
-    reply.verbatim("txt", text.as_bytes());
+    reply.verbatim(b"txt", text.as_bytes());
     Ok(Next::Done)
 }
 

@@ -49,7 +49,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let mut lines = Vec::new();
     let lister = Lister::new(Viewer::of(context)?, args);
     lister.write(&mut lines, &context.session()?.client);
-    reply.verbatim("txt", &lines);
+    reply.verbatim(b"txt", &lines);
     Ok(Next::Done)
 }
 
@@ -104,7 +104,7 @@ fn list_all(viewer: Viewer, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
             lister.write(&mut lines, &client);
         }
     }
-    reply.verbatim("txt", &lines);
+    reply.verbatim(b"txt", &lines);
     Ok(())
 }
 

@@ -33,7 +33,7 @@ pub(super) fn of_everything(
         for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
             add_database(keyspace, lane, database, &mut sum);
         }
-        reply.simple(&hex(sum));
+        reply.simple(hex(sum));
         Ok(())
     }))
 }
@@ -67,7 +67,7 @@ pub(super) fn of_values(
             for key in keys.iter() {
                 tx.visit_keys([key]);
                 let signature = tx.peek(key)?.map(|entry| signature(&[], entry));
-                reply.simple(&hex(signature.unwrap_or_default()));
+                reply.simple(hex(signature.unwrap_or_default()));
             }
             Ok(())
         })

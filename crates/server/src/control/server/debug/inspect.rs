@@ -30,7 +30,7 @@ pub(super) fn object(
             entry.access_clock(),
             tx.idle_seconds(entry).unwrap_or(0),
         );
-        reply.simple(&line);
+        reply.simple(line);
         Ok(())
     })
 }
@@ -48,7 +48,7 @@ pub(super) fn sdslen(
                 return Err(Refusal::error("ERR Not an sds encoded string."));
             }
         };
-        reply.simple(&format!(
+        reply.simple(format!(
             "key_sds_len:{}, key_sds_avail:0, key_zmalloc: {}, val_sds_len:{length}, \
              val_sds_avail:0, val_zmalloc: 0",
             entry.key().len(),
@@ -125,7 +125,7 @@ pub(super) fn table_of_database(
     };
     Ok(Next::visit(move |lane, _, reply| {
         let shapes = Shapes::of(keyspace, lane, database);
-        reply.verbatim("txt", shapes.report(keyspace, database, full).as_bytes());
+        reply.verbatim(b"txt", shapes.report(keyspace, database, full).as_bytes());
         Ok(())
     }))
 }

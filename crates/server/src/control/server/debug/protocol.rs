@@ -57,7 +57,7 @@ pub(super) fn protocol(
         b"bignum" => reply.big_number("1234567999999999999999999999999999999"),
         b"true" => reply.boolean(true),
         b"false" => reply.boolean(false),
-        b"verbatim" => reply.verbatim("txt", b"This is a verbatim\nstring"),
+        b"verbatim" => reply.verbatim(b"txt", b"This is a verbatim\nstring"),
         _ => {
             return Err(Refusal::error(
                 "ERR Wrong protocol type name. Please use one of the following: \

@@ -92,7 +92,7 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         report.line(format_args!("# {}", section.title));
         (section.write)(context.server, &mut report);
     }
-    reply.verbatim("txt", report.text.as_bytes());
+    reply.verbatim(b"txt", report.text.as_bytes());
     Ok(Next::Done)
 }
 

@@ -50,7 +50,7 @@ const DOCTOR: ControlCommand = Command {
 };
 
 fn doctor(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.verbatim("txt", doctor::report(&Figures::of(context.server)).as_bytes());
+    reply.verbatim(b"txt", doctor::report(&Figures::of(context.server)).as_bytes());
     Ok(Next::Done)
 }
 
@@ -79,7 +79,7 @@ fn malloc_stats(
         figures.used.saturating_sub(arena.used + figures.clients),
         figures.resident,
     );
-    reply.verbatim("txt", text.as_bytes());
+    reply.verbatim(b"txt", text.as_bytes());
     Ok(Next::Done)
 }
 
