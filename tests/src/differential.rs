@@ -82,7 +82,7 @@ pub struct Duel {
     speaker: Speaker,
     seed: u64,
     rule: fn(&Command) -> Rule,
-    exceptions: &'static [Exception],
+    exceptions: Vec<&'static Exception>,
     history: VecDeque<Command>,
     excused: Vec<u64>,
     /// Whether only one of the servers did what an exception is for: until the next FLUSHALL they
@@ -115,7 +115,7 @@ impl Duel {
             speaker: Speaker::First,
             seed,
             rule,
-            exceptions: &[],
+            exceptions: Vec::new(),
             history,
             excused: Vec::new(),
             has_parted: false,
@@ -135,11 +135,11 @@ impl Duel {
         self
     }
 
-    /// The differences that are on purpose.
+    /// Differences that are on purpose, beside those told before.
     #[must_use]
     pub fn except(mut self, exceptions: &'static [Exception]) -> Self {
-        self.exceptions = exceptions;
-        self.excused = vec![0; exceptions.len()];
+        self.exceptions.extend(exceptions);
+        self.excused.resize(self.exceptions.len(), 0);
         self
     }
 

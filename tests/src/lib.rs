@@ -13,6 +13,7 @@ pub mod environment;
 pub mod generator;
 pub mod ledger;
 mod process;
+pub mod programs;
 pub mod render;
 pub mod samples;
 pub mod script;
