@@ -18,6 +18,8 @@ pub struct Clock(Source);
 enum Source {
     System {
         origin: Instant,
+        /// By how many microseconds the wall clock is said to be off.
+        jump_us: Arc<AtomicI64>,
     },
     /// Microseconds since the epoch, moved by hand.
     Manual(Arc<AtomicI64>),
@@ -26,7 +28,7 @@ enum Source {
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Clock {
-        Clock(Source::System { origin: Instant::now() })
+        Clock(Source::System { origin: Instant::now(), jump_us: Arc::default() })
     }
 
     /// A clock that stands at `start` until it is advanced, for tests.
@@ -34,11 +36,11 @@ impl Clock {
         Clock(Source::Manual(Arc::new(AtomicI64::new(start.saturating_mul(1000)))))
     }
 
-    /// Moves a manual clock by `millis`; the machine's clock takes no orders.
+    /// Moves a manual clock by `millis`. Of the machine's clock, this one and its copies see the
+    /// wall clock moved, as if somebody had set it.
     pub fn advance(&self, millis: i64) {
-        if let Source::Manual(micros) = &self.0 {
-            micros.fetch_add(millis.saturating_mul(1000), Ordering::Relaxed);
-        }
+        let (Source::Manual(micros) | Source::System { jump_us: micros, .. }) = &self.0;
+        micros.fetch_add(millis.saturating_mul(1000), Ordering::Relaxed);
     }
 
     /// Wall-clock milliseconds since the Unix epoch.
@@ -51,10 +53,13 @@ impl Clock {
     #[inline]
     pub fn now_us(&self) -> i64 {
         match &self.0 {
-            Source::System { .. } => match SystemTime::now().duration_since(UNIX_EPOCH) {
-                Ok(since) => clamp(since.as_micros()),
-                Err(before) => -clamp(before.duration().as_micros()),
-            },
+            Source::System { jump_us, .. } => {
+                let now = match SystemTime::now().duration_since(UNIX_EPOCH) {
+                    Ok(since) => clamp(since.as_micros()),
+                    Err(before) => -clamp(before.duration().as_micros()),
+                };
+                now.saturating_add(jump_us.load(Ordering::Relaxed))
+            }
             Source::Manual(micros) => micros.load(Ordering::Relaxed),
         }
     }
@@ -63,7 +68,7 @@ impl Clock {
     #[inline]
     pub fn monotonic_us(&self) -> i64 {
         match &self.0 {
-            Source::System { origin } => clamp(origin.elapsed().as_micros()),
+            Source::System { origin, .. } => clamp(origin.elapsed().as_micros()),
             Source::Manual(micros) => micros.load(Ordering::Relaxed),
         }
     }
@@ -99,6 +104,17 @@ mod tests {
         assert!(clock.now_ms() > 1_577_836_800_000);
         let first = clock.monotonic_us();
         assert!(clock.monotonic_us() >= first);
+    }
+
+    #[test]
+    fn who_moves_the_system_clock_moves_the_wall_clock_alone() {
+        let clock = Clock::system();
+        let (before, copy) = (clock.monotonic_us(), clock.clone());
+        clock.advance(-100 * 365 * 86_400_000);
+        assert!(copy.now_ms() < 0, "most of a century before 1970");
+        assert!(copy.monotonic_us() >= before);
+        clock.advance(200 * 365 * 86_400_000);
+        assert!(copy.now_ms() > Clock::system().now_ms());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
+use base::time::Clock;
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
@@ -18,8 +19,10 @@ use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 use crate::snapshot::{Finished, Snapshot, Target};
 
-/// Seconds between a save that failed and the next that nobody asked for.
-const RETRY_SECONDS: i64 = 5;
+/// Between a save that failed and the next that nobody asked for.
+const RETRY_US: i64 = 5 * SECOND_US;
+
+const SECOND_US: i64 = 1_000_000;
 
 /// What is known of saves.
 pub(crate) struct Saves {
@@ -34,8 +37,11 @@ struct State {
     figures: Figures,
     /// The changes that the latest save holds.
     saved_changes: u64,
-    /// When the latest save was tried that nobody asked for, in Unix seconds.
-    last_attempt: i64,
+    /// When the latest save ended well, on the monotonic clock: the wall clock may be set back, and
+    /// no save would be due for as long.
+    saved_at_us: i64,
+    /// When the latest save was tried that nobody asked for, on the same clock.
+    tried_at_us: i64,
 }
 
 struct Running {
@@ -90,10 +96,10 @@ pub(crate) enum News {
 pub(crate) struct Busy;
 
 impl Saves {
-    /// `now` is in Unix seconds.
-    pub(crate) fn new(now: i64) -> Self {
+    /// None yet.
+    pub(crate) fn new(clock: &Clock) -> Self {
         let figures = Figures {
-            last_save: now,
+            last_save: clock.now_ms() / 1000,
             is_well: true,
             last_seconds: None,
             current_seconds: None,
@@ -107,7 +113,8 @@ impl Saves {
             is_scheduled: false,
             figures,
             saved_changes: 0,
-            last_attempt: 0,
+            saved_at_us: clock.monotonic_us(),
+            tried_at_us: 0,
         };
         Self { state: Mutex::new(state), over: Condvar::new() }
     }
@@ -213,19 +220,22 @@ impl Saves {
 
     /// Whether a point of `save` is reached.
     fn is_due(&self, server: &Server) -> bool {
-        let (now, changes) = (now(server), changes(server));
+        let (now_us, changes) = (server.keyspace.clock().monotonic_us(), changes(server));
         let mut state = self.state();
         let unsaved = changes.saturating_sub(state.saved_changes);
-        if unsaved == 0 || !state.figures.is_well && now - state.last_attempt <= RETRY_SECONDS {
+        if unsaved == 0 || !state.figures.is_well && now_us - state.tried_at_us <= RETRY_US {
             return false;
         }
-        let elapsed = now - state.figures.last_save;
+        let elapsed_us = now_us - state.saved_at_us;
         let points = server.config.get(SAVE);
-        let is_reached = |seconds: u64| i64::try_from(seconds).is_ok_and(|limit| elapsed > limit);
+        let is_reached = |seconds: u64| {
+            let limit = i64::try_from(seconds).ok().and_then(|limit| limit.checked_mul(SECOND_US));
+            limit.is_some_and(|limit| elapsed_us > limit)
+        };
         let reached =
             points.iter().find(|point| unsaved >= point.changes && is_reached(point.seconds));
         let Some(point) = reached else { return false };
-        state.last_attempt = now;
+        state.tried_at_us = now_us;
         log_notice!(
             server.log,
             "{} changes in {} seconds. Saving...",
@@ -260,6 +270,7 @@ impl Saves {
             Ok(finished) => {
                 state.figures.is_well = true;
                 state.figures.last_save = now;
+                state.saved_at_us = server.keyspace.clock().monotonic_us();
                 state.figures.copies_peak = finished.copies_peak;
                 state.saved_changes = changes;
             }

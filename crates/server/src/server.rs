@@ -125,7 +125,7 @@ impl Server {
             journal: Journal::new(),
             aof: Aof::default(),
             snapshots: Snapshots::default(),
-            saves: Saves::new(started / 1000),
+            saves: Saves::new(keyspace.clock()),
             ailments: Ailments::default(),
             log,
             storage,

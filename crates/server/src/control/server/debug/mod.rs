@@ -56,6 +56,7 @@ const fn word(name: &'static str, arguments: (usize, usize), run: ControlHandler
 const WORDS: &[Word] = &[
     word("HELP", (2, 2), print_help),
     word("SLEEP", (3, 3), switches::sleep),
+    word("JUMP-CLOCK", (3, 3), switches::jump_clock),
     word("STOP-WORLD", (3, 3), switches::stop_world),
     word("OBJECT", (3, 4), inspect::object),
     word("SDSLEN", (3, 3), inspect::sdslen),
@@ -121,6 +122,8 @@ const HELP_LINES: &[&str] = &[
     "ERROR <string>",
     "    Return a Redis protocol error with <string> as message. Useful for clients",
     "    unit tests to simulate Redis errors.",
+    "JUMP-CLOCK <milliseconds>",
+    "    Go on as if the system's clock had been set forward or back by so much.",
     "LOG <message>",
     "    Write <message> to the server log.",
     "HTSTATS <dbid> [full]",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base::glob;
 use base::random::Random;
+use commands::errors::NOT_AN_INTEGER;
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
@@ -53,6 +54,18 @@ pub(super) fn sleep(
         let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
     });
     Ok(Next::Wait(Stage::Elsewhere(receiver)))
+}
+
+/// Has the wall clock jump, for tests of what depends on it.
+pub(super) fn jump_clock(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let millis = base::number::parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
+    context.server.keyspace.clock().advance(millis);
+    reply.ok();
+    Ok(Next::Done)
 }
 
 /// Stops the world as a world operation of that length would.
