@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::Duration;
+use std::time::Instant;
 
 use proto::value::Value;
 
@@ -48,6 +48,8 @@ pub struct Told {
     pub acknowledged: u64,
     /// Steps that were sent, and may have happened.
     pub sent: u64,
+    /// When the replies of this life came.
+    pub times: Vec<Instant>,
 }
 
 /// The values under a writer's keys.
@@ -90,7 +92,7 @@ impl Writer {
 
     /// Writes on until the connection ends or `limit` steps are sent.
     pub fn write(&self, port: u16, limit: u64) -> Told {
-        let mut told = Told { acknowledged: self.done, sent: self.done };
+        let mut told = Told { acknowledged: self.done, sent: self.done, times: Vec::new() };
         // Who comes late finds nobody.
         if let Ok(client) = Client::try_connect(port) {
             // However it ended: what was told counts.
@@ -120,6 +122,7 @@ impl Writer {
                 }
             }
             told.acknowledged += 1;
+            told.times.push(Instant::now());
         }
         Ok(())
     }
@@ -140,6 +143,7 @@ impl Writer {
                     words(&["SET", &key("a"), &n]),
                     words(&["INCR", TOTAL]),
                     words(&["INCR", &key("t")]),
+                    words(&["PUBLISH", &key("news"), &n]),
                     words(&["SET", &key("b"), &n]),
                     words(&["EXEC"]),
                 ];
@@ -329,24 +333,4 @@ fn sorted_pairs(text: &str) -> String {
     let mut pairs: Vec<_> = words.chunks(2).map(|pair| pair.join(" ")).collect();
     pairs.sort();
     pairs.join(" ")
-}
-
-/// Reads what writers write until the connection ends; the highest number that each showed.
-pub fn watch(port: u16, writers: &[Writer]) -> Vec<u64> {
-    let mut seen = vec![0; writers.len()];
-    let Ok(mut client) = Client::try_connect(port) else { return seen };
-    loop {
-        for (writer, highest) in writers.iter().zip(&mut seen) {
-            let keys = ["s", "a", "b", "c", "e"].map(|suffix| writer.key(suffix));
-            let words: Vec<String> = ["MGET".to_owned()].into_iter().chain(keys).collect();
-            let Ok(Value::Array(values)) = client.try_call(&words) else { return seen };
-            assert_eq!(values[1], values[2], "{}: half a unit was seen", writer.name);
-            let numbers = values.iter().filter_map(|value| {
-                let text = str::from_utf8(value.as_bytes()?).ok()?;
-                text.parse::<u64>().ok()
-            });
-            *highest = numbers.fold(*highest, u64::max);
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }

@@ -20,6 +20,7 @@ pub mod script;
 pub mod serializable;
 pub mod server;
 pub mod watching;
+pub mod witnesses;
 
 pub use client::{Arrival, Client};
 pub use differential::Duel;

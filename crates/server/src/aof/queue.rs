@@ -42,6 +42,8 @@ struct Inner {
     records: usize,
     /// With how many of them the writer waits no longer for more.
     company: usize,
+    /// Bytes that the writer took and that the system does not have yet.
+    taken: usize,
     end: Lsn,
     /// Each with how many of the bytes come before it.
     orders: Vec<(usize, Order)>,
@@ -57,6 +59,8 @@ pub(super) struct Last {
     pub(super) records: usize,
     /// How long it took to make them safe.
     pub(super) took: Duration,
+    /// Bytes of what was taken that are not written yet.
+    pub(super) left: usize,
 }
 
 /// What the writer waits for.
@@ -135,15 +139,17 @@ impl Queue {
         self.lock().is_urgent = is_urgent;
     }
 
-    /// How many bytes wait.
+    /// How many bytes wait, here or with the writer.
     pub(super) fn len(&self) -> usize {
-        self.lock().bytes.len()
+        let inner = self.lock();
+        inner.taken + inner.bytes.len()
     }
 
     /// Takes all there is, waiting for it so long, and then a little for more. `spare` is an old
     /// buffer to fill.
     pub(super) fn take(&self, patience: Option<Duration>, mut spare: Vec<u8>, last: Last) -> Work {
         let mut inner = self.lock();
+        inner.taken = last.left;
         let company = inner.records + last.records;
         while inner.is_empty() {
             inner = self.pause(inner, Wait::Anything, patience);
@@ -166,6 +172,7 @@ impl Queue {
         }
         let orders = std::mem::take(&mut inner.orders);
         let (bytes, end) = (std::mem::replace(&mut inner.bytes, spare), inner.end);
+        inner.taken += bytes.len();
         Work { bytes, records: std::mem::take(&mut inner.records), end, orders }
     }
 
@@ -215,8 +222,11 @@ mod tests {
         let work = queue.take(None, Vec::new(), Last::default());
         assert_eq!((&work.bytes[..], work.end), (&b"abcde"[..], 105));
         assert!(matches!(work.orders[..], [(3, Order::Heed)]));
-        let nothing = queue.take(Some(Duration::ZERO), work.bytes, Last::default());
+        assert_eq!(queue.len(), 5, "they are not written yet");
+        let last = Last { left: 2, ..Last::default() };
+        let nothing = queue.take(Some(Duration::ZERO), work.bytes, last);
         assert!(nothing.bytes.is_empty() && nothing.end == 105);
+        assert_eq!(queue.len(), 2, "the writer has some of them still");
     }
 
     /// The time is a bound that nobody reaches.
@@ -224,7 +234,7 @@ mod tests {
     fn who_comes_again_soon_is_waited_for() {
         let (queue, _) = queue();
         queue.set_urgent(true);
-        let last = Last { records: 2, took: Duration::from_secs(1000) };
+        let last = Last { records: 2, took: Duration::from_secs(1000), left: 0 };
         queue.put(1, b"a");
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| queue.take(None, Vec::new(), last));

@@ -154,7 +154,8 @@ impl Writer {
             }
             self.server.aof.valve.open();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
-            last = queue::Last { records, took: Duration::from_micros(took) };
+            let (took, left) = (Duration::from_micros(took), self.unwritten.len());
+            last = queue::Last { records, took, left };
         }
     }
 
