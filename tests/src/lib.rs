@@ -11,6 +11,7 @@ pub mod clients;
 pub mod differential;
 pub mod environment;
 pub mod generator;
+pub mod instants;
 pub mod ledger;
 mod process;
 pub mod programs;
