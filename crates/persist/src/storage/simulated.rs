@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use base::random::Random;
 
@@ -29,7 +30,12 @@ pub enum Fault {
     Error(i32),
     /// A write takes half of the bytes; what is no write fails for want of space.
     Short,
+    /// The call takes its time and succeeds.
+    Delay,
 }
+
+/// How long a call takes that is delayed.
+const DELAY: Duration = Duration::from_millis(5);
 
 /// For want of space, as the system counts errors.
 const NO_SPACE: i32 = 28;
@@ -205,6 +211,11 @@ impl Disk {
         match self.count() {
             (_, Some(Fault::Error(number))) => Err(io::Error::from_raw_os_error(number)),
             (_, Some(Fault::Short)) => Err(io::Error::from_raw_os_error(NO_SPACE)),
+            (state, Some(Fault::Delay)) => {
+                drop(state);
+                std::thread::sleep(DELAY);
+                Ok(self.state())
+            }
             (state, None) => Ok(state),
         }
     }
@@ -346,6 +357,10 @@ impl File for Handle {
                 return Err(io::Error::from_raw_os_error(NO_SPACE));
             }
             Some(Fault::Short) => bytes.len() / 2,
+            Some(Fault::Delay) => {
+                std::thread::sleep(DELAY);
+                bytes.len()
+            }
             None => bytes.len(),
         };
         let mut content = lock(&self.content);

@@ -67,8 +67,14 @@ impl Files {
         let single = Manifest::of_single_file(&self.name);
         let is_begun = self.manifest == single;
         let is_new = self.manifest == Manifest::default();
-        if !(is_new || is_begun) || self.storage.open(&old, How::Read).is_err() {
+        if !(is_new || is_begun) {
             return Ok(false);
+        }
+        match self.storage.open(&old, How::Read) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            // It may be there: a start without it would lose all of it.
+            Err(error) => return Err(error),
         }
         // Named first: a file in the directory that nobody names would be lost.
         self.storage.make_directory(&self.directory)?;

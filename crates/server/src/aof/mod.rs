@@ -58,10 +58,10 @@ enum Order {
     Cut(Lsn),
     /// That base is done.
     Base(Base),
-    /// To write and sync all there is, and to say so.
-    Flush(mpsc::Sender<()>),
+    /// To write and sync all there is, up to here, and to say so.
+    Flush(Lsn, mpsc::Sender<()>),
     /// As `Flush`, and to end.
-    Close(mpsc::Sender<()>),
+    Close(Lsn, mpsc::Sender<()>),
 }
 
 /// The append-only file of a server.
@@ -104,20 +104,28 @@ impl Aof {
         self.queue().as_ref().map_or(0, |queue| queue.len())
     }
 
-    /// Follows a change of `appendfsync`, or of the phase: from now on replies wait, or do not.
+    /// Follows a change of `appendfsync`: from now on replies wait, or do not.
     pub(crate) fn policy_changed(&self, server: &Server) {
-        let holds = server.config.get(APPENDFSYNC) == AppendFsync::Always && self.is_on();
-        if let Some(queue) = &*self.queue() {
-            queue.set_urgent(holds);
-            server.journal.hold_replies(holds);
-            queue.order(|_| Order::Heed);
-        }
+        let queue = self.queue();
+        self.follow_policy(server, queue.as_deref(), self.is_on());
     }
 
     /// What is written now is there after a crash.
     fn establish(&self, server: &Server) {
+        let queue = self.queue();
+        // Before anybody can see that it is on: from then on replies are relied upon.
+        self.follow_policy(server, queue.as_deref(), true);
         self.enter(Phase::On);
-        self.policy_changed(server);
+    }
+
+    /// Called with the queue's mutex held, so that of two changes the later one counts.
+    fn follow_policy(&self, server: &Server, queue: Option<&Queue>, is_on: bool) {
+        let holds = server.config.get(APPENDFSYNC) == AppendFsync::Always && is_on;
+        if let Some(queue) = queue {
+            queue.set_urgent(holds);
+            server.journal.hold_replies(holds);
+            queue.order(|_| Order::Heed);
+        }
     }
 
     /// Tells the writer something; `false` if there is none.
@@ -178,7 +186,7 @@ pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
 /// Waits until what is queued has reached the disk, if it takes it.
 pub(crate) fn flush(server: &Server) {
     let (sender, receiver) = mpsc::channel();
-    if server.aof.order(|_| Order::Flush(sender)) {
+    if server.aof.order(|lsn| Order::Flush(lsn, sender)) {
         // A writer that panicked will not answer.
         let _ = receiver.recv();
     }
@@ -189,7 +197,7 @@ pub(crate) fn switch_off(server: &'static Server) {
     server.aof.rewrite.cancel();
     let Some(queue) = server.aof.queue().take() else { return };
     let (sender, receiver) = mpsc::channel();
-    queue.order(|_| Order::Close(sender));
+    queue.order(|lsn| Order::Close(lsn, sender));
     // A writer that panicked will not answer.
     let _ = receiver.recv();
     server.keyspace.settings().journal_attached.store(false, Ordering::Relaxed);

@@ -1,13 +1,15 @@
 //! The log on a disk that fails, tears and forgets: what was acknowledged is there again.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use keyspace::{Acquisition, Lifetime, NewText, PartitionSet, Tx, TxOptions};
+use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::storage::simulated::{Disk, Fault};
 use proto::OwnedArgs;
 
-use super::{find, switch_off};
+use super::{find, flush, switch_off, switch_on};
 use crate::commit::publish;
 use crate::server::Server;
 use crate::start::test_server_on;
@@ -19,7 +21,30 @@ const WRITES: usize = 8;
 const LANE: usize = 0;
 
 /// How long an end is waited for that must come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What may go wrong with a call.
+const FAULTS: [Fault; 5] = [
+    Fault::Error(libc::EIO),
+    Fault::Error(libc::ENOSPC),
+    Fault::Error(libc::EROFS),
+    Fault::Short,
+    Fault::Delay,
+];
+
+/// What a server is taken through; which of its writes were acknowledged as being on disk.
+type Trace = fn(&'static Server) -> Vec<usize>;
+
+/// All of them.
+const TRACES: [(&str, Trace); 4] = [
+    ("a rewrite", run),
+    ("off and on again", switch_off_and_on),
+    ("everysec", sync_now_and_then),
+    ("the end", write_and_close),
+];
+
+/// Servers that are tried at once: mostly each waits until it tries to write again.
+const AT_ONCE: usize = 48;
 
 /// An empty disk with the working directory on it.
 fn new_disk() -> Disk {
@@ -48,12 +73,12 @@ fn key(number: usize) -> Vec<u8> {
 fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> T) -> T {
     let partition = server.keyspace.locate(key).partition;
     while !server.keyspace.enter(LANE) {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     let partitions = PartitionSet::from_slice(&[partition]);
     let mut grant = Acquisition::of_partitions(server.keyspace, partitions);
     while !grant.attempt() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     let options = TxOptions::internal(LANE, server.keyspace.clock().now_ms());
     let result = work(&mut Tx::begin(grant, options));
@@ -63,19 +88,24 @@ fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> 
 
 /// Writes a key; whether a client would be told that it is done.
 fn write(server: &'static Server, number: usize) -> bool {
+    let Some(seen) = append(server, number) else { return false };
+    await_end("a write", || server.journal.is_durable(seen) || server.journal.has_failed());
+    server.journal.is_durable(seen)
+}
+
+/// Writes a key, if writes are not refused; where the journal ends behind it.
+fn append(server: &'static Server, number: usize) -> Option<Lsn> {
     if server.journal.has_failed() {
-        return false;
+        return None;
     }
     let key = key(number);
     let words: [&[u8]; 3] = [b"SET", &key, b"value"];
     let args: OwnedArgs = words.into_iter().collect();
-    let seen = on_key(server, &key, |tx| {
+    Some(on_key(server, &key, |tx| {
         tx.put_text(&key, NewText::from_client(b"value"), Lifetime::Forever).unwrap();
         tx.conclude();
         publish(&server.journal, tx, args.as_args())
-    });
-    await_end("a write", || server.journal.is_durable(seen) || server.journal.has_failed());
-    server.journal.is_durable(seen)
+    }))
 }
 
 fn has(server: &'static Server, number: usize) -> bool {
@@ -88,7 +118,7 @@ fn await_end(what: &str, is_over: impl Fn() -> bool) {
     let limit = began.monotonic_us() + PATIENCE.as_micros() as i64;
     while !is_over() {
         assert!(began.monotonic_us() < limit, "{what} never ends");
-        std::thread::sleep(Duration::from_micros(200));
+        thread::sleep(Duration::from_micros(200));
     }
 }
 
@@ -105,6 +135,48 @@ fn run(server: &'static Server) -> Vec<usize> {
     }
     let rewrite = &server.aof.rewrite;
     await_end("a rewrite", || !rewrite.told(0).is_underway || server.journal.has_failed());
+    acknowledged
+}
+
+/// Writes, has the log turned off and on again, and writes on.
+fn switch_off_and_on(server: &'static Server) -> Vec<usize> {
+    let mut acknowledged: Vec<_> = (0..3).filter(|number| write(server, *number)).collect();
+    switch_off(server);
+    // Not recorded: the base that follows holds it.
+    append(server, 3);
+    // Who is refused asks again. A disk that fails for good keeps the log off.
+    let is_asked = (0..3).any(|_| switch_on(server).is_ok());
+    let is_over = || server.aof.is_on() || server.aof.rewrite.told(0).failures > 2;
+    await_end("a switch", || !is_asked || is_over());
+    if server.aof.is_on() {
+        acknowledged.push(3);
+        acknowledged.extend((4..WRITES).filter(|number| write(server, *number)));
+    }
+    acknowledged
+}
+
+/// Writes with `everysec`, and takes for acknowledged what WAITAOF would say is on disk.
+fn sync_now_and_then(server: &'static Server) -> Vec<usize> {
+    let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
+    server.aof.policy_changed(server);
+    let mut written = Vec::new();
+    for number in 0..WRITES {
+        written.extend(append(server, number).map(|lsn| (number, lsn)));
+        if number % 3 == 2 {
+            flush(server);
+        }
+    }
+    flush(server);
+    let safe = server.journal.safe();
+    let _ = server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
+    server.aof.policy_changed(server);
+    written.into_iter().filter(|(_, lsn)| *lsn <= safe).map(|(number, _)| number).collect()
+}
+
+/// Writes and ends well.
+fn write_and_close(server: &'static Server) -> Vec<usize> {
+    let acknowledged = (0..WRITES).filter(|number| write(server, *number)).collect();
+    switch_off(server);
     acknowledged
 }
 
@@ -133,54 +205,108 @@ fn end(server: &'static Server) {
     server.heavy.dismiss(PATIENCE);
 }
 
-#[test]
-fn what_was_acknowledged_outlives_a_crash_at_any_call() {
+/// How many calls to the disk a trace makes if none fails.
+fn calls_of(name: &str, trace: Trace) -> u64 {
     let disk = new_disk();
     let server = start(&disk).unwrap();
     let first = disk.calls();
-    assert_eq!(run(server), (0..WRITES).collect::<Vec<_>>());
+    assert_eq!(trace(server).len(), WRITES, "{name}: a sound disk keeps all");
     let calls = disk.calls() - first;
     end(server);
-    assert!(calls > 20, "{calls} calls are few");
-    for call in 0..calls {
-        let disk = new_disk();
-        let server = start(&disk).unwrap();
-        disk.fail_from(disk.calls() + call, Fault::Error(libc::EIO));
-        let acknowledged = run(server);
-        // Nothing heals it: the process would be killed now.
-        check_after_crash((server, &disk), call, &acknowledged, &format!("call {call}"));
+    assert!(calls > 3, "{name}: {calls} calls are few");
+    calls
+}
+
+/// Runs some work for each of these, several at once.
+fn for_each<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(one);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_was_acknowledged_outlives_a_crash_at_any_call() {
+    for (name, trace) in TRACES {
+        let calls: Vec<u64> = (0..calls_of(name, trace)).collect();
+        for_each(&calls, |&call| {
+            let disk = new_disk();
+            let server = start(&disk).unwrap();
+            disk.fail_from(disk.calls() + call, Fault::Error(libc::EIO));
+            let acknowledged = trace(server);
+            // Nothing heals it: the process would be killed now.
+            let what = format!("{name}, call {call}");
+            check_after_crash((server, &disk), call, &acknowledged, &what);
+        });
     }
 }
 
 #[test]
 fn a_disk_that_fails_once_is_never_believed_and_is_written_again() {
-    let disk = new_disk();
-    let server = start(&disk).unwrap();
-    let first = disk.calls();
-    run(server);
-    let calls = disk.calls() - first;
-    end(server);
-    let faults = [
-        Fault::Error(libc::EIO),
-        Fault::Error(libc::ENOSPC),
-        Fault::Error(libc::EROFS),
-        Fault::Short,
-    ];
-    for call in 0..calls {
-        let fault = faults[call as usize % faults.len()];
-        let what = format!("{fault:?} at call {call}");
-        let disk = new_disk();
-        let server = start(&disk).unwrap();
-        disk.fail_at(disk.calls() + call, fault);
-        let mut acknowledged = run(server);
-        // The run may have made fewer calls than before: then the fault is met here.
-        let resumes = (0..2).any(|_| {
-            await_end(&what, || !server.journal.has_failed());
-            write(server, WRITES)
+    for (name, trace) in TRACES {
+        let calls = 0..calls_of(name, trace);
+        let all: Vec<_> = calls.flat_map(|call| FAULTS.map(|fault| (call, fault))).collect();
+        for_each(&all, |&(call, fault)| {
+            let what = format!("{name}, {fault:?} at call {call}");
+            let disk = new_disk();
+            let server = start(&disk).unwrap();
+            disk.fail_at(disk.calls() + call, fault);
+            let mut acknowledged = trace(server);
+            // The run may have made fewer calls than before: then the fault is met here.
+            let resumes = || {
+                await_end(&what, || !server.journal.has_failed());
+                write(server, WRITES)
+            };
+            if name != "the end" {
+                assert!(server.aof.is_on() && (resumes() || resumes()), "{what}: writes resume");
+                acknowledged.push(WRITES);
+            }
+            check_after_crash((server, &disk), call, &acknowledged, &what);
         });
-        assert!(resumes, "{what}: writes resume");
-        acknowledged.push(WRITES);
-        check_after_crash((server, &disk), call, &acknowledged, &what);
+    }
+}
+
+#[test]
+fn a_start_on_a_disk_that_fails_is_refused_or_finds_everything() {
+    let single = Path::new(&std::env::current_dir().unwrap()).join("appendonly.aof");
+    for is_single in [false, true] {
+        let new = || {
+            let disk = new_disk();
+            if is_single {
+                disk.put(&single, b"*3\r\n$3\r\nSET\r\n$5\r\nkey:1\r\n$1\r\n1\r\n");
+            } else {
+                let server = start(&disk).unwrap();
+                run(server);
+                end(server);
+            }
+            disk
+        };
+        let disk = new();
+        let first = disk.calls();
+        end(start(&disk).unwrap());
+        let calls = 0..disk.calls() - first;
+        let all: Vec<_> = calls.flat_map(|call| FAULTS.map(|fault| (call, fault))).collect();
+        for_each(&all, |&(call, fault)| {
+            let what = format!("{fault:?} at call {call}, one file: {is_single}");
+            let disk = new();
+            disk.fail_at(disk.calls() + call, fault);
+            for _ in 0..2 {
+                if let Ok(server) = start(&disk) {
+                    assert!(has(server, 1), "{what}: it starts without what was there");
+                    end(server);
+                }
+                disk.heal();
+            }
+            let server = start(&disk).unwrap_or_else(|why| panic!("{what}: {why}"));
+            assert!(has(server, 1), "{what}: the failed start lost something");
+            end(server);
+        });
     }
 }
 

@@ -179,9 +179,9 @@ impl Writer {
                 self.begin_increment();
             }
             Order::Base(base) => self.settle(base),
-            Order::Flush(done) => self.flush(&done),
-            Order::Close(done) => {
-                self.flush(&done);
+            Order::Flush(lsn, done) => self.flush(lsn, &done),
+            Order::Close(lsn, done) => {
+                self.flush(lsn, &done);
                 return Next::End;
             }
         }
@@ -247,7 +247,8 @@ impl Writer {
     }
 
     /// Has the disk keep all there is, as far as it does, and tells who waits for that.
-    fn flush(&mut self, done: &Sender<()>) {
+    fn flush(&mut self, end: Lsn, done: &Sender<()>) {
+        self.end = end;
         if self.state == State::Stuck {
             self.retry();
         }
