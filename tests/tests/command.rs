@@ -111,7 +111,8 @@ const FACTS: [&str; 9] =
     ["name", "arity", "flags", "first key", "last key", "step", "categories", "tips", "keys"];
 
 /// What is declared otherwise on purpose: command, fact, why.
-const REASONED: &[(&str, &str, &str)] = &[];
+const REASONED: &[(&str, &str, &str)] =
+    &[("ttl", "arity", "KeyDB's `TTL key member`"), ("pttl", "arity", "KeyDB's `PTTL key member`")];
 
 #[test]
 fn declarations_equal_those_of_redis_and_valkey() {
@@ -180,6 +181,8 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("client|list", "the filters of Valkey too"),
     ("debug", "the subcommands are told"),
     ("restore-asking", "Redis marks it as a system command, of which we have none"),
+    ("ttl", "KeyDB's `TTL key member` too"),
+    ("pttl", "KeyDB's `PTTL key member` too"),
     ("lolwut", "the summary ends in a full stop"),
     ("slowlog|help", "the summary ends in a full stop"),
     ("readwrite", "the summary says Redis, not Reids"),

@@ -308,3 +308,22 @@ fn hashes_are_imported_by_fieldsets() {
     "#;
     play(&server, script);
 }
+
+#[test]
+fn a_session_keeps_fieldsets_of_16_megabytes_at_most() {
+    const FULL: &str = "(error) ERR fieldsets of this connection take too much memory";
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let (half, more) = ("h".repeat(8 << 20), "m".repeat(9 << 20));
+    let mut ask = |words: &[&str]| render(&client.call(words));
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "a", &half]), "OK");
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "b", &half]), FULL);
+    assert_eq!(ask(&["HIMPORT", "SET", "k", "b", "v"]), "(error) ERR no such fieldset");
+    // One that takes another's place counts alone.
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "a", &more]), "OK");
+    assert_eq!(ask(&["HIMPORT", "DISCARD", "a"]), "(integer) 1");
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "b", &half]), "OK");
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "c", &more]), FULL);
+    assert_eq!(ask(&["HIMPORT", "DISCARDALL"]), "(integer) 1");
+    assert_eq!(ask(&["HIMPORT", "PREPARE", "c", &more]), "OK");
+}

@@ -227,17 +227,17 @@ const RIVALS: &str = r#"
     > SADDEX s 200 World Dragonfly
     (integer) 2
     > FIELDTTL s Hello
-    (integer) 100
+    ~ (integer) [19]*
     > SADDEX s KEEPTTL 300 Hello New
     (integer) 1
     > FIELDTTL s Hello
-    (integer) 100
+    ~ (integer) [19]*
     > FIELDTTL s New
-    (integer) 300
+    ~ (integer) [23]*
     > SADDEX s 300 Hello
     (integer) 0
     > FIELDTTL s Hello
-    (integer) 300
+    ~ (integer) [23]*
     > SADDEX s 0 Hello
     (error) ERR invalid expire time in 'saddex' command
     > SADD s endless
@@ -259,15 +259,29 @@ const RIVALS: &str = r#"
     > EXPIREMEMBER s World 100
     (integer) 1
     > FIELDTTL s World
-    (integer) 100
+    ~ (integer) [19]*
     > EXPIREMEMBER s World 200 s
     (integer) 1
     > FIELDTTL s World
-    (integer) 200
+    ~ (integer) [12]*
     > EXPIREMEMBER s World 300000 ms
     (integer) 1
     > FIELDTTL s World
-    (integer) 300
+    ~ (integer) [23]*
+    > TTL s World
+    ~ (integer) [23]*
+    > TTL s
+    (integer) -1
+    > SADD s forever
+    (integer) 1
+    > TTL s forever
+    (integer) -1
+    > PTTL s absent
+    (integer) -2
+    > PTTL absent World
+    (integer) -2
+    > TTL s World s
+    (error) ERR wrong number of arguments for 'ttl' command
     > EXPIREMEMBER s absent 100
     (integer) 0
     > EXPIREMEMBERAT s World 1
@@ -281,6 +295,8 @@ const RIVALS: &str = r#"
     > SET str v
     OK
     > EXPIREMEMBER str Hello 100
+    (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    > PTTL str Hello
     (error) WRONGTYPE Operation against a key holding the wrong kind of value
 "#;
 

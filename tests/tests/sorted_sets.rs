@@ -81,6 +81,53 @@ const COMMON: &str = r#"
     (integer) 1
     > ZREMRANGEBYLEX l - [a
     (integer) 1
+    # members with different scores, where Redis still tells a range.
+    > ZADD u 0 b 1 zz 2 a 3 d 4 c 5 m
+    (integer) 6
+    > ZRANGEBYLEX u [c [zzz
+    1) "zz"
+    2) "a"
+    3) "d"
+    4) "c"
+    5) "m"
+    > ZRANGEBYLEX u [c [d
+    (empty array)
+    > ZRANGEBYLEX u [b (zz
+    1) "b"
+    > ZRANGEBYLEX u (a [d
+    1) "b"
+    > ZRANGEBYLEX u - (a
+    (empty array)
+    > ZRANGEBYLEX u [n +
+    (empty array)
+    > ZREVRANGEBYLEX u [m [c
+    1) "m"
+    2) "c"
+    3) "d"
+    > ZREVRANGEBYLEX u (m [b LIMIT 1 2
+    1) "d"
+    > ZREVRANGEBYLEX u [d (b
+    1) "c"
+    2) "d"
+    > ZLEXCOUNT u [c +
+    (integer) 5
+    > ZREMRANGEBYLEX u [c [d
+    (integer) 0
+    > ZREMRANGEBYLEX u [zz +
+    (integer) 0
+    > ZRANGE u 0 -1
+    1) "b"
+    2) "zz"
+    3) "a"
+    4) "d"
+    5) "c"
+    6) "m"
+    > ZADD n 1 a 2 b 3 c
+    (integer) 3
+    > ZCOUNT n "(1\x009" "2\x00junk"
+    (integer) 1
+    > ZCOUNT n "\x001" 2
+    (integer) 2
     > SADD set a x
     (integer) 2
     > ZUNION 2 z set WEIGHTS 1 2 AGGREGATE MAX

@@ -279,14 +279,22 @@ impl<'a> SortedSetRef<'a> {
     }
 
     /// The ranks of the members that lie in a range of bytes, if all scores are equal. If not,
-    /// some range.
-    pub fn ranks_by_member(self, least: Bound<&[u8]>, most: Bound<&[u8]>) -> Range<u64> {
-        let score = match self {
-            SortedSetRef::Packed(_) => None,
-            // Bounds of pages have members only between equal scores.
-            SortedSetRef::Large(large) => large.ordered.at(0).map(|item| item.score),
-        };
-        self.ranks(least, most, |member, after| Cut { score, member: Some(member), after })
+    /// those that Redis finds in a listpack, looked for from the end if `falling`; of a large set
+    /// some range, as there.
+    pub fn ranks_by_member(
+        self,
+        least: Bound<&[u8]>,
+        most: Bound<&[u8]>,
+        falling: bool,
+    ) -> Range<u64> {
+        match self {
+            SortedSetRef::Packed(packed) => packed::ranks_by_member(packed, least, most, falling),
+            SortedSetRef::Large(large) => {
+                // Bounds of pages have members only between equal scores.
+                let score = large.ordered.at(0).map(|item| item.score);
+                self.ranks(least, most, |member, after| Cut { score, member: Some(member), after })
+            }
+        }
     }
 
     fn ranks<'b, T>(

@@ -209,12 +209,14 @@ impl Stream {
         if from > to { 0 } else { below + node(to) }
     }
 
-    /// Deletes an entry; `false` if there is none.
-    pub fn delete(&mut self, id: EntryId) -> bool {
-        let found = self.log.delete(id);
-        if found {
-            self.max_deleted_id = self.max_deleted_id.max(id);
-            if id == self.first_id {
+    /// Deletes the entries of these rising IDs; tells which there were, rising. The work is that of
+    /// a walk through each node with such an entry, not one for each entry.
+    pub fn delete_all(&mut self, ids: &[EntryId]) -> Vec<EntryId> {
+        debug_assert!(ids.is_sorted_by(|one, next| one < next), "IDs rise");
+        let found = self.log.delete_all(ids);
+        if let (Some(first), Some(last)) = (found.first(), found.last()) {
+            self.max_deleted_id = self.max_deleted_id.max(*last);
+            if *first == self.first_id {
                 self.find_first();
             }
         }

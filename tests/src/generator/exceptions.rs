@@ -8,6 +8,7 @@ use crate::differential::{Command, Exception, timeless};
 /// For Redis 7.0.
 pub const REDIS70: &[Exception] = &[
     CURSORS,
+    MEMBER_TIMES,
     ONE_WORD,
     SMALL_SETS,
     QUICKLISTS,
@@ -34,6 +35,7 @@ pub const REDIS70: &[Exception] = &[
 /// For Redis 8.2.
 pub const REDIS82: &[Exception] = &[
     CURSORS,
+    MEMBER_TIMES,
     EMBEDDED,
     EXTENDED,
     REFUSED_LSET,
@@ -48,9 +50,11 @@ pub const REDIS82: &[Exception] = &[
 /// For Valkey 9.1.
 pub const VALKEY91: &[Exception] = &[
     CURSORS,
+    MEMBER_TIMES,
     UNKNOWN_TYPES,
     TIME_BEFORE_KEY,
     EMBEDDED,
+    LONE_DESTINATION,
     UNBLOCK_IGNORES,
     NO_CLUSTER,
     PAIRS,
@@ -75,6 +79,15 @@ const CURSORS: Exception = Exception {
     applies: |command, ours, theirs| {
         ["SCAN", "SSCAN", "HSCAN", "ZSCAN"].iter().any(|name| is(command, name))
             && [ours, theirs].map(|reply| is_error(reply, "ERR invalid cursor")).contains(&true)
+    },
+};
+
+const MEMBER_TIMES: Exception = Exception {
+    reason: "TTL and PTTL of a member are KeyDB's",
+    applies: |command, _, theirs| {
+        (is(command, "TTL") || is(command, "PTTL"))
+            && command.len() == 3
+            && is_error(theirs, "ERR wrong number of arguments")
     },
 };
 
@@ -167,12 +180,11 @@ const EXTENDED: Exception = Exception {
 };
 
 const HEXADECIMAL_BOUNDS: Exception = Exception {
-    reason: "until Redis 8 bounds of scores might have hexadecimal digits, blanks before them and \
-             anything behind a NUL",
+    reason: "until Redis 8 bounds of scores might have hexadecimal digits and blanks before them",
     applies: |command, ours, _| {
         is_error(ours, "ERR min or max is not a float")
             && (has_hexadecimal(command)
-                || command.iter().any(|word| word.contains(&0) || word.starts_with(b" ")))
+                || command.iter().any(|word| word.starts_with(b" ") || word.starts_with(b"( ")))
     },
 };
 
@@ -416,7 +428,7 @@ const INSERTED_FIELDS: Exception = Exception {
 };
 
 const LONE_DESTINATION: Exception = Exception {
-    reason: "COMMAND GETKEYS of PFMERGE without sources is an error in Redis 8",
+    reason: "COMMAND GETKEYS of PFMERGE without sources is an error in Redis 8 and Valkey",
     applies: |command, _, theirs| {
         is(command, "COMMAND")
             && command.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"PFMERGE"))

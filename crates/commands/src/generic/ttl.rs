@@ -1,6 +1,7 @@
 //! How long keys have to live: TTL, PTTL, EXPIRETIME, PEXPIRETIME; and PERSIST, which lifts it.
+//! TTL and PTTL tell it of a member, too, as in KeyDB.
 //!
-//! Invariant: -2 says that there is no key, -1 that it never expires.
+//! Invariant: -2 says that there is no such key or member, -1 that it never expires.
 
 use base::time::UnixMillis;
 use keyspace::{EntryRef, Refusal, Tx};
@@ -8,20 +9,22 @@ use proto::{Args, Reply};
 
 use crate::DataCommand;
 use crate::change;
-use crate::declare::{Command, Flags, Group, Spec, exactly};
+use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use crate::errors::wrong_arity;
 use crate::keys::{Access, first};
+use crate::member_ttl::question::{self, Answer};
 
 pub(super) const TTL: DataCommand = Command {
     spec: Spec {
         name: "TTL",
         since: "1.0.0",
         summary: "Returns the expiration time in seconds of a key.",
-        tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "Added the -2 reply.")],
-        ..QUESTION
+        ..REMAINDER
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, |deadline, now| seconds(left(deadline, now))),
+    run: |tx, args, reply| {
+        remainder(tx, args, reply, "ttl", |deadline, now| seconds(left(deadline, now)))
+    },
 };
 
 pub(super) const PTTL: DataCommand = Command {
@@ -29,12 +32,10 @@ pub(super) const PTTL: DataCommand = Command {
         name: "PTTL",
         since: "2.6.0",
         summary: "Returns the expiration time in milliseconds of a key.",
-        tips: &["nondeterministic_output"],
-        history: &[("2.8.0", "Added the -2 reply.")],
-        ..QUESTION
+        ..REMAINDER
     },
     subcommands: &[],
-    run: |tx, args, reply| answer(tx, args, reply, left),
+    run: |tx, args, reply| remainder(tx, args, reply, "pttl", left),
 };
 
 pub(super) const EXPIRETIME: DataCommand = Command {
@@ -70,13 +71,42 @@ const QUESTION: Spec = Spec {
     ..Spec::BASE
 };
 
-/// Replies the deadline of a key, put in figures by `express` with the time that it is now.
-fn answer(
+/// What TTL and PTTL have in common.
+const REMAINDER: Spec = Spec {
+    syntax: "key [member]",
+    arity: at_least(2),
+    tips: &["nondeterministic_output"],
+    history: &[("2.8.0", "Added the -2 reply.")],
+    ..QUESTION
+};
+
+/// Puts a deadline in figures, with the time that it is now.
+type Express = fn(UnixMillis, UnixMillis) -> i64;
+
+/// Replies what is left of a key's time, or of a member's.
+fn remainder(
     tx: &Tx,
     args: Args<'_>,
     reply: &mut Reply<'_>,
-    express: fn(UnixMillis, UnixMillis) -> i64,
+    command: &str,
+    express: Express,
 ) -> Result<(), Refusal> {
+    match args.len() {
+        2 => answer(tx, args, reply, express),
+        3 => {
+            reply.integer(match question::ask(tx, &args[1], &args[2])? {
+                Answer::NoSuchKey | Answer::NoSuchMember => -2,
+                Answer::Endless => -1,
+                Answer::Deadline(deadline) => express(deadline, tx.now()),
+            });
+            Ok(())
+        }
+        _ => Err(wrong_arity(command)),
+    }
+}
+
+/// Replies the deadline of a key.
+fn answer(tx: &Tx, args: Args<'_>, reply: &mut Reply<'_>, express: Express) -> Result<(), Refusal> {
     reply.integer(match tx.inspect(&args[1])?.map(EntryRef::deadline) {
         None => -2,
         Some(None) => -1,

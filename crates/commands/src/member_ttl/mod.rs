@@ -7,7 +7,7 @@
 
 mod give;
 pub(crate) mod listed;
-mod question;
+pub(crate) mod question;
 #[cfg(test)]
 mod tests;
 

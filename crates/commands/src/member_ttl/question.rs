@@ -1,7 +1,6 @@
-//! Asking how long a member has to live: FIELDTTL (Dragonfly).
+//! Asking how long a member has to live: FIELDTTL (Dragonfly), and for TTL and PTTL (KeyDB).
 //!
-//! Invariant: -1 says that it never expires, -2 that there is no key, -3 that there is no such
-//! member.
+//! Invariant: a member whose time is over is not there, be it removed or not.
 
 use base::time::UnixMillis;
 use keyspace::{EntryRef, Refusal, Tx};
@@ -39,24 +38,39 @@ pub(super) const FIELDTTL: DataCommand = Command {
 
 /// Dragonfly's page on FIELDTTL.
 fn field_ttl(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let (key, member) = (&args[1], &args[2]);
+    reply.integer(match ask(tx, &args[1], &args[2])? {
+        Answer::NoSuchKey => -2,
+        Answer::NoSuchMember => -3,
+        Answer::Endless => -1,
+        Answer::Deadline(deadline) => seconds(deadline - tx.now()),
+    });
+    Ok(())
+}
+
+/// What is known of a member's time.
+pub(crate) enum Answer {
+    NoSuchKey,
+    NoSuchMember,
+    /// It never expires.
+    Endless,
+    Deadline(UnixMillis),
+}
+
+/// When a member expires, of a container of any type.
+pub(crate) fn ask(tx: &Tx, key: &[u8], member: &[u8]) -> Result<Answer, Refusal> {
     let deadline = match tx.inspect(key)?.map(EntryRef::kind) {
-        None => {
-            reply.integer(-2);
-            return Ok(());
-        }
+        None => return Ok(Answer::NoSuchKey),
         Some(Kind::Hash) => deadline_in::<Hash>(tx, key, member)?,
         Some(Kind::Set) => deadline_in::<Set>(tx, key, member)?,
         Some(Kind::SortedSet) => deadline_in::<SortedSet>(tx, key, member)?,
         Some(_) => return Err(Refusal::WrongType),
     };
-    reply.integer(match deadline {
-        None => -3,
-        Some(None) => -1,
-        Some(Some(deadline)) if deadline <= tx.vantage() => -3,
-        Some(Some(deadline)) => seconds(deadline - tx.now()),
-    });
-    Ok(())
+    Ok(match deadline {
+        None => Answer::NoSuchMember,
+        Some(None) => Answer::Endless,
+        Some(Some(deadline)) if deadline <= tx.vantage() => Answer::NoSuchMember,
+        Some(Some(deadline)) => Answer::Deadline(deadline),
+    })
 }
 
 fn deadline_in<C: Timed>(

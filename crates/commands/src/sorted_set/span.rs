@@ -68,7 +68,7 @@ impl<'a> Span<'a> {
                 if falling { len - ranks.end..len - ranks.start } else { ranks }
             }
             Self::Score(least, most) => set.ranks_by_score(least, most),
-            Self::Member(least, most) => set.ranks_by_member(least, most),
+            Self::Member(least, most) => set.ranks_by_member(least, most, falling),
             Self::Nothing => 0..0,
         }
     }
@@ -86,7 +86,7 @@ fn clamp(start: i64, stop: i64, len: u64) -> Range<u64> {
 }
 
 /// A score, after a parenthesis if it does not belong to the range. As in Redis, no digits are 0,
-/// what is beyond all numbers is infinite, and there are no hexadecimal digits.
+/// what is beyond all numbers is infinite, there are no hexadecimal digits, and a NUL ends it.
 fn score_bound(word: &[u8]) -> Option<Bound<f64>> {
     match word {
         [b'(', score @ ..] => score_of(score).map(Bound::Excluded),
@@ -95,7 +95,8 @@ fn score_bound(word: &[u8]) -> Option<Bound<f64>> {
 }
 
 fn score_of(word: &[u8]) -> Option<f64> {
-    match word {
+    let end = word.iter().position(|byte| *byte == 0).unwrap_or(word.len());
+    match &word[..end] {
         [] => Some(0.0),
         word => std::str::from_utf8(word).ok()?.parse().ok().filter(|score: &f64| !score.is_nan()),
     }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: all arguments are read before the first entry goes.
 
+use std::collections::HashSet;
+
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, References, Stream};
@@ -47,11 +49,18 @@ fn xdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
     }
     let ids = all_ids(args.skip(2))?;
     tx.charge(ids.len() as u64 * ENTRY_NS)?;
-    let delete = |stream: &mut Stream| ids.iter().filter(|id| stream.delete(**id)).count();
-    let deleted = edit(tx, key, delete)?;
+    let ids = rising(ids);
+    let deleted = edit(tx, key, |stream| stream.delete_all(&ids).len())?;
     note_deleted(tx, key, deleted as u64);
     reply.integer(deleted as i64);
     Ok(())
+}
+
+/// The same IDs in order, each once.
+fn rising(mut ids: Vec<EntryId>) -> Vec<EntryId> {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 fn note_deleted(tx: &mut Tx, key: &[u8], deleted: u64) {
@@ -105,14 +114,6 @@ const MISSING: i64 = -1;
 const DELETED: i64 = 1;
 const REFERRED_TO: i64 = 2;
 
-/// Deletes an entry, and what groups know of it if that is to go too. Whether it was there, and
-/// whether anything changed.
-fn delete(stream: &mut Stream, id: EntryId, kept: References) -> (bool, bool) {
-    let found = stream.delete(id);
-    let forgotten = kept == References::Delete && stream.forget(id);
-    (found, found || forgotten)
-}
-
 fn reply_each(outcomes: &[i64], reply: &mut Reply<'_>) {
     reply.array(outcomes.len());
     outcomes.iter().for_each(|outcome| reply.integer(*outcome));
@@ -143,14 +144,21 @@ fn xdelex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
     let (outcomes, changed) = edit(tx, key, |stream| {
+        let stays = |stream: &Stream, id: &EntryId| {
+            references == References::Acknowledged && stream.is_referred_to(*id)
+        };
+        let going = ids.iter().copied().filter(|id| !stays(stream, id)).collect();
+        // An ID that comes twice is there only the first time.
+        let mut found: HashSet<EntryId> = stream.delete_all(&rising(going)).into_iter().collect();
         let mut changed = 0;
         let outcome = |id: &EntryId| {
-            if references == References::Acknowledged && stream.is_referred_to(*id) {
+            if stays(stream, id) {
                 return REFERRED_TO;
             }
-            let (found, has_changed) = delete(stream, *id, references);
-            changed += u64::from(has_changed);
-            if found { DELETED } else { MISSING }
+            let was_there = found.remove(id);
+            let is_forgotten = references == References::Delete && stream.forget(*id);
+            changed += u64::from(was_there || is_forgotten);
+            if was_there { DELETED } else { MISSING }
         };
         let outcomes: Vec<i64> = ids.iter().map(outcome).collect();
         (outcomes, changed)
@@ -189,7 +197,7 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
     let ids = all_ids(ids)?;
     tx.charge(ids.len() as u64 * (ENTRY_NS + PENDING_NS * stream.groups().len() as u64))?;
     let (outcomes, deleted) = edit(tx, key, |stream| {
-        let mut deleted = 0;
+        let mut going = Vec::new();
         let outcome = |id: &EntryId| {
             let id = *id;
             if stream.edit_group(group, |group| group.acknowledge(id)) != Some(true) {
@@ -198,11 +206,14 @@ fn xackdel(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
             if references == References::Acknowledged && stream.is_referred_to(id) {
                 return REFERRED_TO;
             }
-            deleted += u64::from(delete(stream, id, references).0);
+            if references == References::Delete {
+                stream.forget(id);
+            }
+            going.push(id);
             DELETED
         };
         let outcomes: Vec<i64> = ids.iter().map(outcome).collect();
-        (outcomes, deleted)
+        (outcomes, stream.delete_all(&rising(going)).len() as u64)
     })?;
     note_deleted(tx, key, deleted);
     let kept = outcomes.iter().filter(|outcome| **outcome != MISSING).count() as u64 - deleted;

@@ -4,7 +4,7 @@
 //! minus zero zero; others as the text that clients get.
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use base::number::{ShortText, format_f64, parse_f64};
 
@@ -46,6 +46,44 @@ pub(super) fn find<'a>(packed: PackedRef<'a>, member: &[u8]) -> Option<(u64, Ite
 pub(super) fn count_before(packed: PackedRef<'_>, cut: &Cut<'_>) -> u64 {
     let before = |[member, score]: &[Entry<'_>; 2]| is_before(cut, member.element, score.element);
     Listpack::new(packed.bytes).groups::<2>().take_while(before).count() as u64
+}
+
+/// The ranks of the members in a range of bytes. Where scores differ the members are in no order:
+/// as in Redis the range then begins at the first member from one end that is not beyond its near
+/// bound and goes on while members keep its far one, and there is none if the set's first or last
+/// member is beyond a bound.
+pub(super) fn ranks_by_member(
+    packed: PackedRef<'_>,
+    least: Bound<&[u8]>,
+    most: Bound<&[u8]>,
+    falling: bool,
+) -> Range<u64> {
+    let members = || Listpack::new(packed.bytes).groups::<2>().map(|[member, _]| member.element);
+    let is_above = |member: &Element<'_>| match least {
+        Bound::Unbounded => true,
+        Bound::Included(least) => member.compare(least).is_ge(),
+        Bound::Excluded(least) => member.compare(least).is_gt(),
+    };
+    let is_below = |member: &Element<'_>| match most {
+        Bound::Unbounded => true,
+        Bound::Included(most) => member.compare(most).is_le(),
+        Bound::Excluded(most) => member.compare(most).is_lt(),
+    };
+    let meets = members().next().is_some_and(|first| is_below(&first))
+        && members().next_back().is_some_and(|last| is_above(&last));
+    if !meets {
+        return 0..0;
+    }
+    if falling {
+        let beyond = members().rev().take_while(|member| !is_below(member)).count();
+        let within = members().rev().skip(beyond).take_while(is_above).count();
+        let end = len(packed) - beyond as u64;
+        end - within as u64..end
+    } else {
+        let beyond = members().take_while(|member| !is_above(member)).count();
+        let within = members().skip(beyond).take_while(is_below).count();
+        beyond as u64..(beyond + within) as u64
+    }
 }
 
 /// Puts a member into its place that is not there.

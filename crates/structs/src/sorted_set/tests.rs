@@ -297,7 +297,7 @@ proptest! {
                 let member = &member[..];
                 std::ops::RangeBounds::<[u8]>::contains(&range, member)
             });
-            let ranks = set.borrow().ranks_by_member(range.0, range.1);
+            let ranks = set.borrow().ranks_by_member(range.0, range.1, false);
             let told = set.borrow().items(ranks).map(|item| item.member.to_vec());
             assert!(told.eq(expected.cloned()));
         }

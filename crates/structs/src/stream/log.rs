@@ -47,18 +47,27 @@ impl Log {
         self.tree.append(Tree::from_leaves([Node::with_first(id, pairs)]));
     }
 
-    /// Deletes an entry; `false` if there is none.
-    pub(super) fn delete(&mut self, id: EntryId) -> bool {
-        // A look first: an edit copies what clones share.
-        self.contains(id) && self.tree.edit_by(|bound| bound.cmp(&id), |node| node.delete(id))
+    /// Deletes the entries of these rising IDs, each node in one sweep; tells which there were.
+    pub(super) fn delete_all(&mut self, ids: &[EntryId]) -> Vec<EntryId> {
+        let (mut found, mut rest) = (Vec::new(), ids);
+        while let Some(first) = rest.first() {
+            let Some(node) = self.tree.get(|bound| bound.cmp(first)) else { break };
+            // What is between two nodes is none's.
+            let within = rest.partition_point(|id| *id <= node.last_id()).max(1);
+            let (here, behind) = rest.split_at(within);
+            // A look first: an edit copies what clones share.
+            let there = node.find_all(here);
+            if !there.is_empty() {
+                self.tree.edit_by(|bound| bound.cmp(first), |node| node.delete_all(&there));
+            }
+            found.extend(there);
+            rest = behind;
+        }
+        found
     }
 
     pub(super) fn get(&self, id: EntryId) -> Option<Item<'_>> {
         self.range(id, id).next()
-    }
-
-    pub(super) fn contains(&self, id: EntryId) -> bool {
-        self.get(id).is_some()
     }
 
     /// How many entries lie before the node that has, or would have, an ID.

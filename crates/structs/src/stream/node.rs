@@ -154,38 +154,53 @@ impl Node {
         self.bytes.shrink_to_fit();
     }
 
-    /// Marks an entry as deleted; `false` if there is none.
-    pub(super) fn delete(&mut self, id: EntryId) -> bool {
-        let verdict = |other: EntryId| match other.cmp(&id) {
-            std::cmp::Ordering::Less => Verdict::Keep,
-            std::cmp::Ordering::Equal => Verdict::Delete,
-            std::cmp::Ordering::Greater => Verdict::Stop,
-        };
-        self.sweep(verdict) > 0
+    /// Which of these rising IDs are those of live entries.
+    pub(super) fn find_all(&self, ids: &[EntryId]) -> Vec<EntryId> {
+        let mut found = Vec::new();
+        self.visit(among(ids, |item| found.push(item.id)));
+        found
+    }
+
+    /// Marks the entries of these rising IDs as deleted.
+    pub(super) fn delete_all(&mut self, ids: &[EntryId]) {
+        let mut marks = Vec::new();
+        self.visit(among(ids, |item| marks.push((item.start, item.flags | DELETED))));
+        self.mark(&marks);
     }
 
     /// Decides on each live entry, from the first on; tells how many were marked as deleted.
     pub(super) fn sweep(&mut self, mut decide: impl FnMut(EntryId) -> Verdict) -> usize {
         let mut marks = Vec::new();
-        let mut next = self.layout().items;
+        self.visit(|item| {
+            let verdict = decide(item.id);
+            if verdict == Verdict::Delete {
+                marks.push((item.start, item.flags | DELETED));
+            }
+            verdict != Verdict::Stop
+        });
+        self.mark(&marks);
+        marks.len()
+    }
+
+    /// Shows each live entry, from the first on, for as long as more are wanted.
+    fn visit(&self, mut wants_more: impl FnMut(&Item<'_>) -> bool) {
+        let mut next = self.items_start();
         while let Some(item) = self.item_at(next) {
             next = item.end;
-            if item.is_deleted() {
-                continue;
-            }
-            match decide(item.id) {
-                Verdict::Delete => marks.push((item.start, item.flags | DELETED)),
-                Verdict::Keep => {}
-                Verdict::Stop => break,
+            if !item.is_deleted() && !wants_more(&item) {
+                return;
             }
         }
+    }
+
+    /// Gives entries, told by where they begin, the flags of deleted ones.
+    fn mark(&mut self, marks: &[(usize, i64)]) {
         // Flags take one byte before and after, so that no offset moves.
-        for (offset, flags) in &marks {
+        for (offset, flags) in marks {
             listpack::replace(&mut self.bytes, *offset, Element::Integer(*flags));
         }
         let deleted = self.deleted() + marks.len();
         self.count(self.live - marks.len(), Some(deleted));
-        marks.len()
     }
 
     /// The ID of the first entry, deleted or not.
@@ -275,6 +290,18 @@ impl Node {
             let capacity = ample.min(LEAF_MAX).max(needed);
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
+    }
+}
+
+/// Visits the entries that have one of these rising IDs, and none behind the last.
+fn among(ids: &[EntryId], mut visit: impl FnMut(&Item<'_>)) -> impl FnMut(&Item<'_>) -> bool {
+    let mut rest = ids;
+    move |item| {
+        rest = &rest[rest.iter().take_while(|id| **id < item.id).count()..];
+        if rest.first() == Some(&item.id) {
+            visit(item);
+        }
+        !rest.is_empty()
     }
 }
 

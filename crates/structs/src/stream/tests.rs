@@ -18,7 +18,7 @@ type Model = BTreeMap<EntryId, Vec<(Vec<u8>, Vec<u8>)>>;
 #[derive(Clone, Debug)]
 enum Step {
     Append { ms: u64, seq: u64, fields: Vec<(u8, u16)> },
-    Delete { at: u16 },
+    Delete { at: u16, neighbours: usize },
     Trim { length: bool, at: u16, approximate: bool, limit: u8 },
     Keep,
 }
@@ -28,7 +28,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (0..3_u64, 0..4_u64, fields)
             .prop_map(|(ms, seq, fields)| Step::Append { ms, seq, fields }),
-        5 => any::<u16>().prop_map(|at| Step::Delete { at }),
+        5 => (any::<u16>(), prop_oneof![3 => Just(0), 1 => 0..40_usize])
+            .prop_map(|(at, neighbours)| Step::Delete { at, neighbours }),
         1 => (any::<bool>(), any::<u16>(), any::<bool>(), 0..20_u8).prop_map(
             |(length, at, approximate, limit)| Step::Trim { length, at, approximate, limit }
         ),
@@ -130,14 +131,18 @@ proptest! {
                     added += 1;
                     append(&mut stream, &mut model, last, fields);
                 }
-                Step::Delete { at } => {
-                    let target = nth(&model, *at).unwrap_or(id(5, 5));
-                    let found = model.remove(&target).is_some();
-                    assert_eq!(stream.delete(target), found);
-                    assert!(!stream.delete(target), "it is gone");
-                    if found {
-                        max_deleted = max_deleted.max(target);
-                    }
+                Step::Delete { at, neighbours } => {
+                    let first = nth(&model, *at).unwrap_or(id(5, 5));
+                    // Every other one, and IDs in between that were never there.
+                    let there = model.range(first..).map(|(id, _)| *id).step_by(2);
+                    let there: Vec<EntryId> = there.take(1 + neighbours).collect();
+                    let absent = there.iter().map(|there| id(there.ms, there.seq + 1000));
+                    let mut ids: Vec<EntryId> = there.iter().copied().chain(absent).collect();
+                    ids.sort();
+                    assert_eq!(stream.delete_all(&ids), there);
+                    assert_eq!(stream.delete_all(&ids), [], "they are gone");
+                    there.iter().for_each(|id| _ = model.remove(id));
+                    max_deleted = there.last().map_or(max_deleted, |id| max_deleted.max(*id));
                 }
                 Step::Trim { .. } => trim(&mut stream, &mut model, step),
                 Step::Keep => kept.push((stream.clone(), model.clone())),
@@ -237,7 +242,7 @@ fn a_node_has_the_bytes_of_redis() {
     stream.append(id(5, 1), &[(b"f", b"1"), (b"g", b"x")], LIMITS);
     stream.append(id(6, 0), &[(b"f", b"2"), (b"g", b"y")], LIMITS);
     stream.append(id(6, 1), &[(b"h", b"3")], LIMITS);
-    assert!(stream.delete(id(6, 0)));
+    assert_eq!(stream.delete_all(&[id(6, 0)]), [id(6, 0)]);
     let node = stream.nodes().next().expect("there are entries");
     let found: Vec<_> = Listpack::new(node.bytes()).iter().map(Element::to_vec).collect();
     // The documentation of the RDB format has no word on nodes; `DEBUG LISTPACK` and a DUMP of
@@ -321,9 +326,9 @@ fn the_lag_of_a_group_is_known_or_not() {
     };
     trim(&mut stream, 2);
     assert_eq!(lags(&stream), [3, 3, 3, 2, 2, 1]);
-    stream.delete(id(4, 0));
+    stream.delete_all(&[id(4, 0)]);
     assert_eq!(lags(&stream), [0, -1, 3, -1, -1, -1]);
-    stream.delete(id(3, 0));
+    stream.delete_all(&[id(3, 0)]);
     assert_eq!(lags(&stream), [0; 6]);
     stream.append(id(5, 0), &[(b"f", b"v")], LIMITS);
     assert_eq!(lags(&stream), [1, 1, 4, 1, 1, 1]);

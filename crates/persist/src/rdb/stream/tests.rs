@@ -35,7 +35,7 @@ fn stream() -> Stream {
         let value = number.to_string();
         stream.append(id(number), &[(b"field", value.as_bytes())], LIMITS);
     }
-    stream.delete(id(3));
+    stream.delete_all(&[id(3)]);
     let mut group = Group::new(id(5), Some(4));
     for name in [b"c", b"d"] {
         group.create_consumer(name, 1000);
