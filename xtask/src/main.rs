@@ -9,6 +9,7 @@ mod count;
 mod docs;
 mod environment;
 mod licences;
+mod sanitize;
 mod shell;
 mod suite;
 mod tidy;
@@ -25,6 +26,8 @@ Usage: cargo xtask VERB
   tidy            check style numbers, banned words and calls, and the import edges
   docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
   licences        check the dependencies' licences and the banned crates of deny.toml
+  asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
+  miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)
   ci              all checks: fmt, clippy, tidy, licences, aarch64, test, docs --check; minutes per
                   stage at the end
 ";
@@ -53,6 +56,8 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
         ("docs", []) => docs::run(docs::Mode::Write)?,
         ("docs", [check]) if check == "--check" => docs::run(docs::Mode::Check)?,
         ("licences", []) => licences::run()?,
+        ("asan", _) => sanitize::asan(rest)?,
+        ("miri", _) => sanitize::miri(rest)?,
         ("ci", []) => return Ok(ci::run()),
         _ => return Err(format!("no such verb or arguments\n{USAGE}")),
     }

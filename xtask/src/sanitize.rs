@@ -1,0 +1,50 @@
+//! `asan` and `miri`: the tests of the crates with `unsafe`, run where a wrong access is caught.
+//! Both want the nightly compiler (`rustup toolchain install nightly`, and for Miri
+//! `rustup component add miri rust-src --toolchain nightly`).
+//!
+//! Invariant: both build into folders of their own, so nothing else has to be built again.
+
+use std::process::Command;
+
+use crate::shell;
+
+/// The tests that AddressSanitizer sees if nothing else is asked for: all of both crates.
+const ALL: &[&str] = &["-p", "structs", "-p", "keyspace", "--lib"];
+
+/// Those that Miri sees: of the modules with `unsafe` what it can take in minutes.
+const FEW: &[&str] = &["-p", "structs", "--lib", "--", "arena::", "table::", "bits::"];
+
+/// Cases of a property under Miri, which is hundreds of times slower.
+const CASES: &str = "2";
+
+/// `cargo test` with AddressSanitizer: every access to the heap and the stack is checked.
+pub(crate) fn asan(arguments: &[String]) -> Result<(), String> {
+    // With a target named, build scripts and macros are built without the flags.
+    let target = host()?;
+    let mut command = nightly(&["test", "--target", &target], arguments, ALL, "asan");
+    command.env("RUSTFLAGS", "-Zsanitizer=address");
+    shell::run(&mut command)
+}
+
+/// `cargo miri test`: each step of the program is interpreted and judged.
+pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
+    let mut command = nightly(&["miri", "test"], arguments, FEW, "miri");
+    // Seeds come from the system; a table's words are addresses that were made numbers.
+    command.env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-permissive-provenance");
+    command.env("PROPTEST_CASES", CASES);
+    shell::run(&mut command)
+}
+
+fn nightly(verb: &[&str], arguments: &[String], usual: &[&str], folder: &str) -> Command {
+    let mut command = shell::command("rustup", &["run", "nightly", "cargo"]);
+    command.args(verb).env("CARGO_TARGET_DIR", shell::target().join(folder));
+    if arguments.is_empty() { command.args(usual) } else { command.args(arguments) };
+    command
+}
+
+/// The triple of this machine.
+fn host() -> Result<String, String> {
+    let version = shell::output(&mut shell::command("rustc", &["-vV"]))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
+}
