@@ -38,7 +38,11 @@ pub(crate) fn miri(arguments: &[String]) -> Result<(), String> {
 fn nightly(verb: &[&str], arguments: &[String], usual: &[&str], folder: &str) -> Command {
     let mut command = shell::command("rustup", &["run", "nightly", "cargo"]);
     command.args(verb).env("CARGO_TARGET_DIR", shell::target().join(folder));
-    if arguments.is_empty() { command.args(usual) } else { command.args(arguments) };
+    if arguments.is_empty() {
+        command.args(usual)
+    } else {
+        command.args(arguments)
+    };
     command
 }
 

@@ -224,6 +224,9 @@ impl RequestParser {
         buf: &[u8],
         limits: &Limits,
     ) -> Result<Progress, ProtocolError> {
+        if self.stage == Stage::Length {
+            self.take_plain_arguments(buf, limits.most_bulk());
+        }
         while self.missing > 0 {
             let length = match self.stage {
                 Stage::Argument { length } => length,
@@ -249,6 +252,23 @@ impl RequestParser {
             self.missing -= 1;
         }
         self.complete(buf, self.position)
+    }
+
+    /// Takes arguments for as long as they are whole and come in the common form.
+    #[inline]
+    fn take_plain_arguments(&mut self, buf: &[u8], most_bulk: usize) {
+        while self.missing > 0 {
+            let Some((length, taken)) = plain_bulk(buf, self.position) else { return };
+            let start = self.position + taken;
+            let end = start + length;
+            if length > most_bulk || buf.get(end..end + 2) != Some(b"\r\n") {
+                return;
+            }
+            let Some(span) = Span::new(start..end) else { return };
+            self.spans.push(span);
+            self.position = end + 2;
+            self.missing -= 1;
+        }
     }
 
     /// The number in the first line; 0 also stands for negative ones.
@@ -377,6 +397,22 @@ fn plain_number(bytes: &[u8]) -> Option<(usize, usize)> {
         }
         _ => longer_number(bytes),
     }
+}
+
+/// As [`plain_number`], of one digit or two and behind a `$`, where the buffer holds a word from
+/// there on: all of it is looked at together.
+#[inline]
+fn plain_bulk(buf: &[u8], position: usize) -> Option<(usize, usize)> {
+    const ONE: u64 = u64::from_le_bytes(*b"$\0\r\n\0\0\0\0");
+    const TWO: u64 = u64::from_le_bytes(*b"$\0\0\r\n\0\0\0");
+    let word = u64::from_le_bytes(*buf.get(position..)?.first_chunk()?);
+    let digit = |index: u32| (word >> (8 * index)) as u8;
+    let (first, second) = (digit(1).wrapping_sub(b'0'), digit(2).wrapping_sub(b'0'));
+    if word & 0x0000_0000_FFFF_00FF == ONE && first <= 9 {
+        return Some((usize::from(first), 4));
+    }
+    let two = word & 0x0000_00FF_FF00_00FF == TWO && (1..=9).contains(&first) && second <= 9;
+    two.then(|| (10 * usize::from(first) + usize::from(second), 5))
 }
 
 fn longer_number(bytes: &[u8]) -> Option<(usize, usize)> {

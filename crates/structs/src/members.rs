@@ -118,7 +118,7 @@ impl<P: Payload> Members<P> {
     #[inline]
     pub fn get(&self, member: &[u8]) -> Option<MemberRef<'_>> {
         let hash = secret::hasher().hash(member);
-        let (page, _) = self.tree.find(|bound| bound.cmp(&place(hash)))?;
+        let page = self.tree.get(|bound| bound.cmp(&place(hash)))?;
         page.find(hash, member).map(|index| page.get(index))
     }
 
@@ -126,8 +126,8 @@ impl<P: Payload> Members<P> {
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {
         let hash = secret::hasher().hash(member);
-        let found = self.tree.find(|bound| bound.cmp(&place(hash)));
-        found.is_some_and(|(page, _)| page.find(hash, member).is_some())
+        let page = self.tree.get(|bound| bound.cmp(&place(hash)));
+        page.is_some_and(|page| page.find(hash, member).is_some())
     }
 
     /// Adds a member, or puts another value in its place; tells whether it is new.

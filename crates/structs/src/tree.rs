@@ -73,7 +73,7 @@ pub trait Leaf: Clone + Default {
 }
 
 /// What inner nodes keep of each child; forms a monoid with `Default` as its unit.
-pub trait Summary: Copy + Default {
+pub trait Summary: Copy + Default + PartialEq {
     /// The summary of both.
     #[must_use]
     fn plus(self, other: Self) -> Self;
@@ -140,17 +140,10 @@ impl<L: Leaf> Tree<L> {
         self.descend(&mut ByBound(by)).map(|(leaf, rank)| (&**leaf, rank))
     }
 
-    /// The leaf that [`Tree::find`] finds, without counting what lies before it: that reads half of
-    /// what a node keeps, and so costs more than the search.
+    /// The leaf that [`Tree::find`] finds.
     #[inline]
-    pub fn get(&self, mut by: impl FnMut(&L::Bound) -> Ordering) -> Option<&L> {
-        let mut node = self.root.as_ref()?;
-        loop {
-            match node {
-                Node::Leaf(leaf) => return Some(leaf),
-                Node::Inner(inner) => node = inner.child(inner.child_by_bound(&mut by)),
-            }
-        }
+    pub fn get(&self, by: impl FnMut(&L::Bound) -> Ordering) -> Option<&L> {
+        self.leaf(&mut ByBound(by))
     }
 
     /// The leaf that holds the element of this rank, and the element's offset there.
@@ -158,8 +151,9 @@ impl<L: Leaf> Tree<L> {
         if index >= self.len() {
             return None;
         }
-        let (leaf, first) = self.descend(&mut ByRank { left: index })?;
-        Some((leaf, index - first))
+        let mut by = ByRank { left: index };
+        let leaf = self.leaf(&mut by)?;
+        Some((leaf, by.left))
     }
 
     /// The first leaf whose summary satisfies a condition, and the rank of its first element. The
@@ -238,10 +232,26 @@ impl<L: Leaf> Tree<L> {
     }
 
     fn edit<D: Descent<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
+        let is_new = self.root.is_none();
         let root = self.root.get_or_insert_with(|| Node::Leaf(Arc::default()));
-        let result = root.edit(&mut by, Edges::BOTH, edit);
-        self.repair_root();
+        let (result, before) = root.edit(&mut by, Edges::BOTH, edit);
+        if is_new || before.is_some() {
+            self.repair_root();
+        }
         result
+    }
+
+    /// The leaf that a descent ends at. Without counting what lies before it: that reads half of
+    /// what a node keeps, and so costs more than the search.
+    #[inline]
+    fn leaf(&self, by: &mut impl Descent<L>) -> Option<&L> {
+        let mut node = self.root.as_ref()?;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return Some(leaf),
+                Node::Inner(inner) => node = inner.child(by.child(inner)),
+            }
+        }
     }
 
     /// The leaf that a descent ends at, and the rank of its first element.

@@ -276,9 +276,8 @@ impl Tx {
     /// several, `take_effects` follows.
     #[inline]
     pub fn settle(&mut self) {
-        let stale = std::mem::take(&mut *self.stale.borrow_mut());
-        if !stale.is_empty() {
-            self.collect_stale(&stale);
+        if !self.stale.get_mut().is_empty() {
+            self.collect_stale();
         }
         self.report_missed();
         if self.has_altered() {
@@ -317,16 +316,19 @@ impl Tx {
     }
 
     #[cold]
-    fn collect_stale(&mut self, stale: &[NamedKey]) {
-        for (logical, key) in stale {
-            let home = self.switch_database(*logical);
-            self.expire_if_due(key).expect("the key was read, so its partition is granted");
+    fn collect_stale(&mut self) {
+        for (logical, key) in self.stale.take() {
+            let home = self.switch_database(logical);
+            self.expire_if_due(&key).expect("the key was read, so its partition is granted");
             self.switch_database(home);
         }
     }
 
     #[inline]
     fn report_missed(&mut self) {
+        if self.missed.get_mut().is_empty() {
+            return;
+        }
         for (database, key) in self.missed.get_mut().drain(..) {
             self.effects.event(EventClass::Missed, "keymiss", database, &key);
         }

@@ -27,7 +27,7 @@ pub struct Page {
 }
 
 /// How many elements, and the bytes that a listpack takes for them.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub struct PageSummary {
     count: u64,
     bytes: usize,

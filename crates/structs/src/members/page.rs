@@ -53,7 +53,7 @@ pub struct Page<P> {
 }
 
 /// What a tree keeps of each page.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct PageSummary {
     count: u64,
     earliest: UnixMillis,

@@ -60,7 +60,7 @@ fn lifetime() -> impl Strategy<Value = Lifetime> {
 #[derive(Clone, Debug)]
 enum Step {
     Insert { id: u16, value_len: usize, lifetime: Lifetime },
-    InsertMany { first: u16, count: u16, lifetime: Lifetime },
+    InsertMany { first: u16, count: u16, fill: u8, lifetime: Lifetime },
     Remove(u16),
     RemoveMany { first: u16, count: u16 },
     SetDeadline(u16, Option<UnixMillis>),
@@ -74,8 +74,9 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (id.clone(), value_len(), lifetime())
             .prop_map(|(id, value_len, lifetime)| Step::Insert { id, value_len, lifetime }),
-        2 => (id.clone(), 0..400_u16, lifetime())
-            .prop_map(|(first, count, lifetime)| Step::InsertMany { first, count, lifetime }),
+        2 => (id.clone(), 0..400_u16, any::<u8>(), lifetime()).prop_map(
+            |(first, count, fill, lifetime)| Step::InsertMany { first, count, fill, lifetime }
+        ),
         3 => id.clone().prop_map(Step::Remove),
         1 => (id.clone(), 0..700_u16).prop_map(|(first, count)| Step::RemoveMany { first, count }),
         4 => (id, prop::option::of(1..1000_i64))
@@ -115,9 +116,10 @@ fn apply<P: Payload>(members: &mut Members<P>, model: &mut Model, step: &Step) {
         Step::Insert { id, value_len, lifetime } => {
             insert(members, model, (id, &vec![id as u8; value_len], lifetime));
         }
-        Step::InsertMany { first, count, lifetime } => {
+        Step::InsertMany { first, count, fill, lifetime } => {
             for id in first..first + count {
-                insert(members, model, (id % 1024, &id.to_le_bytes(), lifetime));
+                // Another value of the same length where there is one already.
+                insert(members, model, (id % 1024, &[id as u8, fill], lifetime));
             }
         }
         Step::Remove(id) => remove(members, model, id),

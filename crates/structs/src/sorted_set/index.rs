@@ -146,7 +146,7 @@ impl Entry {
 pub(super) struct HashPage(Vec<Entry>);
 
 /// How many entries.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Count(u64);
 
 impl HashPage {

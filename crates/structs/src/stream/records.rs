@@ -35,7 +35,7 @@ pub(super) struct Records<R: Record> {
 pub(super) struct Page<R>(Vec<R>);
 
 /// How many records there are, and the earliest of their times.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(super) struct Earliest {
     count: u64,
     time: i64,

@@ -55,7 +55,39 @@ impl Edges {
     }
 }
 
+/// What nodes above keep of a node, or act upon.
+#[derive(PartialEq)]
+pub(super) struct Measure<S> {
+    /// What its bound limits: bytes of a leaf, children of an inner node.
+    size: usize,
+    /// Heap bytes of the node and all below it.
+    memory: usize,
+    summary: S,
+}
+
+impl<S: Summary> Measure<S> {
+    #[inline]
+    fn of_leaf<L: Leaf<Summary = S>>(leaf: &L) -> Measure<S> {
+        let memory = ARC_COUNTERS + size_of::<L>() + leaf.memory();
+        Measure { size: leaf.size(), memory, summary: leaf.summary() }
+    }
+
+    #[inline]
+    fn of_inner<L: Leaf<Summary = S>>(inner: &Inner<L>) -> Measure<S> {
+        let memory = ARC_COUNTERS + inner.own_memory() + inner.memory_below;
+        Measure { size: inner.children.len(), memory, summary: inner.summary }
+    }
+}
+
 impl<L: Leaf> Node<L> {
+    #[inline]
+    fn measure(&self) -> Measure<L::Summary> {
+        match self {
+            Node::Leaf(leaf) => Measure::of_leaf(&**leaf),
+            Node::Inner(inner) => Measure::of_inner(inner),
+        }
+    }
+
     pub(super) fn summary(&self) -> L::Summary {
         match self {
             Node::Leaf(leaf) => leaf.summary(),
@@ -65,18 +97,11 @@ impl<L: Leaf> Node<L> {
 
     /// Heap bytes of the node and all below it.
     pub(super) fn memory(&self) -> usize {
-        match self {
-            Node::Leaf(leaf) => ARC_COUNTERS + size_of::<L>() + leaf.memory(),
-            Node::Inner(inner) => ARC_COUNTERS + inner.own_memory() + inner.memory_below,
-        }
+        self.measure().memory
     }
 
-    /// What its bound limits: bytes of a leaf, children of an inner node.
     fn size(&self) -> usize {
-        match self {
-            Node::Leaf(leaf) => leaf.size(),
-            Node::Inner(inner) => inner.children.len(),
-        }
+        self.measure().size
     }
 
     pub(super) fn is_oversize(&self) -> bool {
@@ -158,16 +183,29 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Edits the leaf that a descent ends at, and repairs all nodes below this one.
+    /// Edits the leaf that a descent ends at, and repairs all nodes below this one. Tells what this
+    /// one was before, if nodes above keep anything of it that is true no more.
     pub(super) fn edit<D: Descent<L>, R>(
         &mut self,
         by: &mut D,
         edges: Edges,
         edit: impl FnOnce(&mut L, &D) -> R,
-    ) -> R {
+    ) -> (R, Option<Measure<L::Summary>>) {
         match self {
-            Node::Leaf(leaf) => edit(Arc::make_mut(leaf), by),
-            Node::Inner(inner) => Arc::make_mut(inner).edit(by, edges, edit),
+            Node::Leaf(leaf) => {
+                let before = Measure::of_leaf(&**leaf);
+                let result = edit(Arc::make_mut(leaf), by);
+                (result, (Measure::of_leaf(&**leaf) != before).then_some(before))
+            }
+            Node::Inner(inner) => {
+                if let Some(inner) = Arc::get_mut(inner) {
+                    return inner.edit(by, edges, edit);
+                }
+                // The copy of a node may be smaller than the node.
+                let before = Measure::of_inner(inner);
+                let (result, _) = Arc::make_mut(inner).edit(by, edges, edit);
+                (result, Some(before))
+            }
         }
     }
 
@@ -291,28 +329,33 @@ impl<L: Leaf> Inner<L> {
         by: &mut D,
         edges: Edges,
         edit: impl FnOnce(&mut L, &D) -> R,
-    ) -> R {
+    ) -> (R, Option<Measure<L::Summary>>) {
         let index = by.child(self);
         let below = edges.of_child(index, self.children.len());
-        let child = &mut self.children[index];
-        let (size, memory) = (child.size(), child.memory());
-        let result = child.edit(by, below, edit);
-        self.memory_below = self.memory_below + child.memory() - memory;
-        let shrunk = child.size() < size;
-        let summary = child.summary();
-        let old = std::mem::replace(&mut self.summaries[index], summary);
-        if summary.count() == 0 {
+        let (result, child_before) = self.children[index].edit(by, below, edit);
+        let Some(child_before) = child_before else { return (result, None) };
+        let before = Measure::of_inner(self);
+        self.repair(index, &child_before, edges);
+        (result, Some(before))
+    }
+
+    /// After an edit of a child: what is kept of it is true again, and it is neither empty nor too
+    /// large nor needlessly small.
+    fn repair(&mut self, index: usize, before: &Measure<L::Summary>, edges: Edges) {
+        let after = self.children[index].measure();
+        self.memory_below = self.memory_below + after.memory - before.memory;
+        let old = std::mem::replace(&mut self.summaries[index], after.summary);
+        if after.summary.count() == 0 {
             self.remove(index);
         } else if self.children[index].is_oversize() {
             self.split_child(index, edges);
-        } else if !(shrunk && self.join_if_small(index))
+        } else if !(after.size < before.size && self.join_if_small(index))
             && let Some(others) = self.summary.minus(old)
         {
-            self.summary = others.plus(summary);
-            return result;
+            self.summary = others.plus(after.summary);
+            return;
         }
         self.sum_up();
-        result
     }
 
     fn sum_up(&mut self) {

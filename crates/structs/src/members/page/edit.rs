@@ -28,6 +28,15 @@ impl<P: Payload> Page<P> {
     pub(in crate::members) fn replace(&mut self, index: usize, hash: u64, new: MemberRef<'_>) {
         let old = self.item(index);
         let (old_len, old_deadline) = (old.len(), old.deadline);
+        if let (Some(Part::Within(value)), Text::Bytes(new_value)) = (old.value, new.value)
+            && value.len() == new_value.len()
+            && old_deadline == new.deadline.map(told)
+        {
+            // The value is the last of an item.
+            let start = old_len - value.len();
+            self.item_bytes_mut(index)[start..old_len].copy_from_slice(new_value);
+            return;
+        }
         let long = self.release(index);
         // What lies beside already is not copied again.
         let member = long.as_ref().map_or(new.member, Text::Long);
