@@ -7,6 +7,7 @@ use std::path::Path;
 use base::crc::crc64;
 use keyspace::{ContainerSettings, EntryBox};
 use libfuzzer_sys::fuzz_target;
+use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{
     Batch, ChunkWriter, FileError, FileWriter, Options, Rules, Sink, read_file,
 };
@@ -54,7 +55,9 @@ fn entries_of(bytes: &[u8]) -> Option<Vec<(u64, EntryBox)>> {
 
 fn written(entries: &[(u64, EntryBox)]) -> Vec<u8> {
     let disk = Disk::new();
-    let options = Options { compresses: true, sums: true, access: None, version: 0, syncs: false };
+    let form = BaseForm::Snapshot;
+    let options =
+        Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
     let file = disk.open(Path::new(PATH), How::Create).expect("the disk is sound");
     let mut writer = FileWriter::begin(file, &[], options.clone()).expect("the disk is sound");
     let mut chunk = ChunkWriter::new(options);

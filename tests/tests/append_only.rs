@@ -32,7 +32,8 @@ fn random_commands_give_the_same_data_when_they_are_run_again() {
         Ok(number) => (number.parse().expect("a number"), Random::from_entropy().next_u64()),
         Err(_) => (EPISODES, 1),
     };
-    let mut server = Server::start(DURABLE);
+    let own = [DURABLE, &["--aof-use-rdb-preamble", "no"]].concat();
+    let mut server = Server::start(&own);
     let declared = shared(&mut server.client(), &mut server.client());
     let payloads = payloads(&mut server.client());
     let mut one_by_one = Generator::new(seed, &declared, &payloads);
@@ -48,6 +49,11 @@ fn random_commands_give_the_same_data_when_they_are_run_again() {
             (0..REQUESTS).map(|_| one_by_one.draw().step.command).collect()
         };
         client.pipeline(&commands);
+        if episode % 2 == 1 {
+            // What is run again is then what tells the data, in place of what made them.
+            client.call(&["BGREWRITEAOF"]);
+            settle(&mut client);
+        }
         let before = state(&mut server.client());
         kept += before.len();
         server.kill();
@@ -135,7 +141,13 @@ fn differences(
 
 #[test]
 fn what_expires_while_the_server_is_away_is_gone_and_nothing_else() {
-    let mut server = Server::start(DURABLE);
+    for preamble in ["yes", "no"] {
+        expire_while_away(&[DURABLE, &["--aof-use-rdb-preamble", preamble]].concat());
+    }
+}
+
+fn expire_while_away(arguments: &[&str]) {
+    let mut server = Server::start(arguments);
     let clock = Clock::system();
     // What is to expire later must not expire before all is done, however slow that is.
     let until = (0..8).find_map(|doubling| {
@@ -188,12 +200,17 @@ fn change_what_expires(client: &mut Client, until: &str) {
         &["PERSIST", "renamed"],
         &["SADD", "set", "a"],
         &["PEXPIREAT", "set", until],
+        // What comes next is run again behind a base that tells of the deadlines.
+        &["BGREWRITEAOF"],
         &["SUNIONSTORE", "union", "set"],
         &["SET", "gone", "1", "PXAT", until],
         &["COPY", "gone", "copy"],
         &["PERSIST", "copy"],
     ] {
         client.call(words);
+        if words == ["BGREWRITEAOF"] {
+            settle(client);
+        }
     }
     let payload = client.call(&["DUMP", "hash"]).as_bytes().expect("it is there").to_vec();
     client.call(&[&b"RESTORE"[..], b"restored", until.as_bytes(), &payload, b"ABSTTL"]);
@@ -239,4 +256,59 @@ fn the_files_are_waited_for_and_made_in_both_protocols() {
             settle(&mut client);
         }
     }
+}
+
+#[test]
+fn the_log_is_loaded_on_demand_whether_it_is_on_or_was() {
+    for preamble in ["yes", "no"] {
+        let own = ["--aof-use-rdb-preamble", preamble, "--enable-debug-command", "yes"];
+        for server in &Oracle::Redis82.beside(&[&["--appendonly", "yes"], &own[..]].concat()) {
+            let mut client = server.client();
+            check(
+                &mut client,
+                "> SET base 1\nOK\n> BGREWRITEAOF\nBackground append only file rewriting started\n",
+            );
+            settle(&mut client);
+            check(
+                &mut client,
+                r#"
+                > SELECT 3
+                OK
+                > HSET later a 1
+                (integer) 1
+                > DEBUG LOADAOF
+                OK
+                > KEYS *
+                1) "later"
+                > HGET later a
+                "1"
+                > CONFIG SET appendonly no
+                OK
+                > HSET later a 2
+                (integer) 0
+                > DEBUG LOADAOF
+                OK
+                > HGET later a
+                "1"
+                > SELECT 0
+                OK
+                > KEYS *
+                1) "base"
+                "#,
+            );
+        }
+    }
+    // Redis ends where there is no log; we keep the data.
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    check(
+        &mut server.client(),
+        r#"
+        > SET k v
+        OK
+        > DEBUG LOADAOF
+        (error) ERR Error trying to load the AOF files, check server logs.
+        > GET k
+        "v"
+        "#,
+    );
 }

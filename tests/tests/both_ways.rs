@@ -85,28 +85,35 @@ fn seen_here(server: &Server) -> String {
 #[test]
 fn the_real_servers_start_on_our_log_and_we_on_what_they_make_of_it() {
     for oracle in Oracle::ALL {
-        let ours = Server::start(LOGGED);
-        let mut client = ours.client();
-        fill(&mut client, false);
-        rewrite(&mut client);
-        change(&mut client);
-        let expected = digest(&mut client);
-        end(&ours);
-        let theirs = oracle.start_prepared(with_log_of(&ours), LOGGED);
-        let mut client = theirs.client();
-        check(&mut client, "> FCALL answer 0\n(integer) 42\n");
-        assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
-        // They go on with it, in their words and files.
-        run(&mut client, &["SET", "theirs", "1"]);
-        rewrite(&mut client);
-        run(&mut client, &["APPEND", "theirs", "2"]);
-        let expected = seen_here(&theirs);
-        end(&theirs);
-        let again = Server::start_prepared(with_log_of(&theirs), LOGGED);
-        let mut client = again.client();
-        assert_eq!(digest(&mut client), expected, "what {oracle:?} has written is all here");
-        check(&mut client, "> GET theirs\n\"12\"\n> FCALL answer 0\n(integer) 42\n");
+        for preamble in ["yes", "no"] {
+            go_back_and_forth(oracle, preamble);
+        }
     }
+}
+
+fn go_back_and_forth(oracle: Oracle, preamble: &str) {
+    let own = [LOGGED, &["--aof-use-rdb-preamble", preamble]].concat();
+    let ours = Server::start(&own);
+    let mut client = ours.client();
+    fill(&mut client, false);
+    rewrite(&mut client);
+    change(&mut client);
+    let expected = digest(&mut client);
+    end(&ours);
+    let theirs = oracle.start_prepared(with_log_of(&ours), &own);
+    let mut client = theirs.client();
+    check(&mut client, "> FCALL answer 0\n(integer) 42\n");
+    assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it, {preamble}");
+    // They go on with it, in their words and files.
+    run(&mut client, &["SET", "theirs", "1"]);
+    rewrite(&mut client);
+    run(&mut client, &["APPEND", "theirs", "2"]);
+    let expected = seen_here(&theirs);
+    end(&theirs);
+    let again = Server::start_prepared(with_log_of(&theirs), &own);
+    let mut client = again.client();
+    assert_eq!(digest(&mut client), expected, "what {oracle:?} has written is all here");
+    check(&mut client, "> GET theirs\n\"12\"\n> FCALL answer 0\n(integer) 42\n");
 }
 
 #[test]

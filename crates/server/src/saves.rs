@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use base::time::Clock;
 use keyspace::{Acquisition, Count};
+use persist::aof::manifest::BaseForm;
 
 use crate::ailments::SNAPSHOT_FAILED;
 use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE};
@@ -250,7 +251,8 @@ impl Saves {
         if state.running.is_some() {
             return Err(Busy);
         }
-        let snapshot = Snapshot::new(server, server.config.get(RDB_SAVE_INCREMENTAL_FSYNC));
+        let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
+        let snapshot = Snapshot::new(server, BaseForm::Snapshot, syncs);
         let now = now(server);
         state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
         state.figures.begun += u64::from(manner != Manner::Final);

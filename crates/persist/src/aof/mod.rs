@@ -5,6 +5,7 @@
 //! snapshot.
 
 mod check;
+pub(crate) mod commands;
 pub mod manifest;
 mod read;
 #[cfg(test)]

@@ -27,7 +27,9 @@ fn command(words: &[&str]) -> Vec<u8> {
 }
 
 fn snapshot(disk: &Disk, path: &str) {
-    let options = Options { compresses: true, sums: true, access: None, version: 0, syncs: false };
+    let form = BaseForm::Snapshot;
+    let options =
+        Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
     let file = disk.open(Path::new(path), How::Create).unwrap();
     let mut writer = FileWriter::begin(file, &[("redis-ver", "7.0.0")], options.clone()).unwrap();
     let mut chunk = ChunkWriter::new(options);

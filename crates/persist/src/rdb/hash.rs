@@ -58,6 +58,7 @@ fn write_fields(out: &mut Writer, hash: HashRef<'_>, earliest: Option<UnixMillis
         }
         write_member(out, member);
         write_member(out, value);
+        out.relieve();
     }
 }
 

@@ -53,6 +53,7 @@ pub fn write(out: &mut Writer, list: ListRef<'_>) {
             write_length(out, PACKED);
             write_bytes(out, &listpack_of(texts));
         }
+        out.relieve();
     }
 }
 

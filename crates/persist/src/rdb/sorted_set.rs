@@ -51,6 +51,7 @@ pub fn write(out: &mut Writer, set: SortedSetRef<'_>) {
         if is_timed {
             write_deadline(out, item.deadline);
         }
+        out.relieve();
     }
 }
 

@@ -85,6 +85,7 @@ pub fn write(out: &mut Writer, stream: &Stream) {
     for node in stream.nodes() {
         write_bytes(out, &bytes_of(node.master()));
         write_bytes(out, node.bytes());
+        out.relieve();
     }
     write_length(out, stream.len());
     for id in [stream.last_id(), stream.first_id(), stream.max_deleted_id()] {
@@ -109,6 +110,7 @@ fn write_group(out: &mut Writer, group: &Group, age: Age) {
         out.extend(&bytes_of(pending.id));
         out.extend(&pending.delivered_at.to_le_bytes());
         write_length(out, pending.deliveries);
+        out.relieve();
     }
     write_length(out, group.consumers().len() as u64);
     for (name, consumer) in group.consumers() {

@@ -5,18 +5,52 @@
 
 use crate::lzf::Packer;
 
+/// Bytes from which on what is written of a value leaves before the value is written whole.
+const PIECE: usize = 256 << 10;
+
+/// Takes what is written of a value that goes on behind it.
+pub(super) type Outlet = Box<dyn FnMut(Vec<u8>)>;
+
 /// Bytes that grow, and how strings are written among them.
-#[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
     packer: Option<Box<Packer>>,
+    outlet: Option<Outlet>,
 }
 
 impl Writer {
     /// An empty one, which compresses strings or leaves them as they are.
     #[must_use]
     pub fn new(compresses: bool) -> Self {
-        Self { bytes: Vec::new(), packer: compresses.then(Box::default) }
+        Self { bytes: Vec::new(), packer: compresses.then(Box::default), outlet: None }
+    }
+
+    /// One that lets go of large values piece by piece.
+    #[must_use]
+    pub(super) fn with_outlet(compresses: bool, outlet: Outlet) -> Self {
+        Self { outlet: Some(outlet), ..Self::new(compresses) }
+    }
+
+    /// Called where what was written may be followed by other things of the same value only: lets go of what was written if
+    /// that is much.
+    #[inline]
+    pub(crate) fn relieve(&mut self) {
+        if self.bytes.len() >= PIECE && self.outlet.is_some() {
+            self.let_go();
+        }
+    }
+
+    #[cold]
+    fn let_go(&mut self) {
+        let bytes = self.take();
+        if let Some(outlet) = &mut self.outlet {
+            outlet(bytes);
+        }
+    }
+
+    /// The bytes, to be appended to.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
     }
 
     /// Appends a byte.

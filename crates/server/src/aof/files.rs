@@ -98,9 +98,14 @@ impl Files {
 
     /// Puts a base, which is on disk, in the place of all that came before the increment that
     /// began at its cut. What it replaces is then history.
-    pub(super) fn install(&mut self, base: &Path, beginning: Beginning) -> io::Result<()> {
+    pub(super) fn install(
+        &mut self,
+        base: &Path,
+        form: BaseForm,
+        beginning: Beginning,
+    ) -> io::Result<()> {
         let mut next = self.manifest.clone();
-        let part = next.next_base(&self.name, BaseForm::Snapshot);
+        let part = next.next_base(&self.name, form);
         self.storage.rename(base, &self.path(&part))?;
         let first = match beginning {
             Beginning::Joined => next.increments().last().map_or(0, |last| last.sequence),

@@ -15,8 +15,8 @@ use persist::storage::{File, How, read_full};
 
 use super::files::{Beginning, Files, make_directory, new_base_path};
 use super::replay::Replayer;
-use super::resume;
 use super::writer::Last;
+use super::{base_form, resume};
 use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use crate::effects::apply_settings;
 use crate::loading::snapshot;
@@ -87,6 +87,20 @@ impl Stock {
         drop(world);
         apply_settings(server);
         Ok(())
+    }
+
+    /// Whether there are no files.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.manifest().parts().len() == 0
+    }
+
+    /// Loads all there is once more; what is written to the log goes on. Nothing may be written to
+    /// it, nor a base be under way.
+    pub(crate) fn reload(&self, server: &'static Server) -> Result<(), String> {
+        server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
+        let replayed = replay(server, &self.files);
+        apply_settings(server);
+        replayed.map(drop)
     }
 }
 
@@ -206,9 +220,11 @@ impl Source<'_> {
 fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
     let path = new_base_path(server)?;
     let file = server.storage.open(&path, How::Create)?;
-    let options = Options { compresses: false, sums: true, access: None, version: 0, syncs: false };
+    let form = base_form(server);
+    let options =
+        Options { form, compresses: false, sums: true, access: None, version: 0, syncs: false };
     FileWriter::begin(file, &[("aof-base", "1")], options)?.finish()?;
-    files.install(&path, Beginning::Absent)
+    files.install(&path, form, Beginning::Absent)
 }
 
 /// The last increment, to be written on; what it holds is on disk.

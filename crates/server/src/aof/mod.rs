@@ -24,10 +24,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
 use keyspace::Lsn;
+use persist::aof::manifest::BaseForm;
 
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
-use crate::config::settings::APPENDFSYNC;
+use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC};
 use crate::log::log_warning;
 use crate::reception::plain;
 use crate::server::Server;
@@ -47,6 +48,7 @@ type Base = Result<Fresh, String>;
 #[derive(Clone)]
 struct Fresh {
     path: PathBuf,
+    form: BaseForm,
     bytes: u64,
 }
 
@@ -143,6 +145,14 @@ impl Aof {
 
     fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
+    }
+}
+
+/// How the next base is written.
+fn base_form(server: &Server) -> BaseForm {
+    match server.config.get(AOF_USE_RDB_PREAMBLE) {
+        true => BaseForm::Snapshot,
+        false => BaseForm::Commands,
     }
 }
 

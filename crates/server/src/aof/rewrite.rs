@@ -134,12 +134,14 @@ pub(crate) fn tend(server: &'static Server) {
     }
 }
 
-/// Begins a rewrite, unless one is under way; whether it did.
+/// Begins a rewrite, unless one is under way or data are loaded; whether it did.
 pub(crate) fn begin(server: &'static Server) -> bool {
-    let snapshot = Snapshot::new(server, server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC));
+    let form = super::base_form(server);
+    let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
+    let snapshot = Snapshot::new(server, form, syncs);
     {
         let mut books = server.aof.rewrite.books();
-        if books.underway.is_some() {
+        if books.underway.is_some() || server.loading.is_on() {
             return false;
         }
         books.is_scheduled = false;
@@ -158,7 +160,7 @@ pub(crate) fn begin(server: &'static Server) -> bool {
     let at_cut = Box::new(move |cut| mark_cut(server, &cut));
     let target = Target { path: path.clone(), is_aof_base: true, at_cut };
     let done = move |result: Result<Finished, String>| {
-        hand_over(server, result.map(|it| Fresh { path, bytes: it.bytes }));
+        hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }));
     };
     snapshot.start(target, Box::new(done));
     true
@@ -192,7 +194,7 @@ fn hand_over(server: &'static Server, base: Base) {
 /// Puts a base in its place that nothing follows, as the file is off.
 fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
     let mut files = Files::find(server)?;
-    let installed = files.install(&base.path, Beginning::Absent);
+    let installed = files.install(&base.path, base.form, Beginning::Absent);
     match installed.and_then(|()| files.take_history()) {
         Ok(history) => {
             remove(server, history);

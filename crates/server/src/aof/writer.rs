@@ -346,7 +346,8 @@ impl Writer {
         if beginning == Beginning::Apart && !self.sync() {
             return Err("the log that follows it is not safe".to_owned());
         }
-        self.files.install(&base.path, beginning).map_err(|error| plain(&error))?;
+        let installed = self.files.install(&base.path, base.form, beginning);
+        installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
             self.state = State::Sound;
             self.server.aof.establish(self.server);

@@ -72,6 +72,7 @@ settings! {
     AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
     AOF_REWRITE_INCREMENTAL_FSYNC: bool = "aof-rewrite-incremental-fsync";
     AOF_TIMESTAMP_ENABLED: bool = "aof-timestamp-enabled";
+    AOF_USE_RDB_PREAMBLE: bool = "aof-use-rdb-preamble";
     APPENDDIRNAME: Arc<[u8]> = "appenddirname";
     APPENDFILENAME: Arc<[u8]> = "appendfilename";
     APPENDFSYNC: AppendFsync = "appendfsync";

@@ -3,14 +3,17 @@
 //! Invariant: an entry is encoded outside its lock unless that costs less than to copy it; who
 //! waits for the file to take a chunk holds neither lock nor leave for heavy work.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::random::Random;
 use keyspace::{Acquisition, Encoding, EntryBox, EntryRef, PartitionIndex, Walk};
-use persist::rdb::file::{Chunk, ChunkWriter};
+use persist::rdb::file::ChunkWriter;
 
 use super::Snapshot;
+use super::chunks::Outlet;
 use super::queue::copy;
 use crate::heavy::Admission;
 
@@ -43,7 +46,8 @@ pub(super) enum Hold<'a> {
 pub(super) struct Encoder<'a> {
     snapshot: &'a Snapshot,
     walk: &'a Walk,
-    pass: &'a mut dyn FnMut(Chunk),
+    /// Shared with the output, which passes a large value on piece by piece.
+    outlet: Rc<RefCell<Outlet>>,
     output: ChunkWriter,
     /// Entries taken under a lock, to be encoded after it.
     taken: Vec<(usize, EntryBox)>,
@@ -55,16 +59,15 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
-    pub(super) fn new(
-        snapshot: &'a Snapshot,
-        walk: &'a Walk,
-        pass: &'a mut dyn FnMut(Chunk),
-    ) -> Self {
+    pub(super) fn new(snapshot: &'a Snapshot, walk: &'a Walk, outlet: Outlet) -> Self {
+        let outlet = Rc::new(RefCell::new(outlet));
+        let pieces = Rc::clone(&outlet);
+        let pass_on = Box::new(move |piece| pieces.borrow_mut().pass(piece));
         Self {
             snapshot,
             walk,
-            pass,
-            output: ChunkWriter::new(snapshot.options()),
+            outlet,
+            output: ChunkWriter::passing_on(snapshot.options(), pass_on),
             taken: Vec::new(),
             at_least: 1,
             admission: None,
@@ -73,7 +76,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Encodes until nothing is left to begin with.
-    pub(super) fn run(mut self, hold: Hold<'_>) {
+    pub(super) fn run(&mut self, hold: Hold<'_>) {
         while !self.walk.is_given_up() {
             // First what takes memory for as long as it waits.
             if self.encode_waiting() {
@@ -84,12 +87,17 @@ impl<'a> Encoder<'a> {
                 None => break,
             }
         }
-        self.admission = None;
+        self.pass_on();
+    }
+
+    /// Encodes all that is left when no partition is.
+    pub(super) fn run_down(&mut self) {
+        while self.encode_waiting() {}
         self.pass_on();
     }
 
     /// Encodes what transactions left, and what they flushed; `false` if that was nothing.
-    pub(super) fn encode_waiting(&mut self) -> bool {
+    fn encode_waiting(&mut self) -> bool {
         let snapshot = self.snapshot;
         if let Some((database, entry)) = snapshot.queue.pop() {
             self.encode(database, entry.borrow());
@@ -100,11 +108,11 @@ impl<'a> Encoder<'a> {
     }
 
     /// Passes the present chunk on, however small.
-    pub(super) fn pass_on(&mut self) {
+    fn pass_on(&mut self) {
+        // The file may take its time.
+        self.admission = None;
         if !self.output.is_empty() {
-            // The file may take its time.
-            self.admission = None;
-            (self.pass)(self.output.finish());
+            self.outlet.borrow_mut().pass(self.output.finish());
         }
     }
 
@@ -163,6 +171,10 @@ impl<'a> Encoder<'a> {
     }
 
     fn encode(&mut self, database: usize, entry: EntryRef<'_>) {
+        if entry.encoding() == Encoding::Object {
+            // It may be passed on in pieces, and the file may take its time.
+            self.admission = None;
+        }
         self.write(database, entry);
         self.delay();
         self.pass_on_full();

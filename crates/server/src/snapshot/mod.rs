@@ -9,6 +9,7 @@
 //! Invariant: the file has its name only when all of it is on disk; however a snapshot ends, all
 //! marks agree again before another one uses them.
 
+mod chunks;
 mod encode;
 mod pace;
 mod queue;
@@ -19,11 +20,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use keyspace::{AccessClock, Acquisition, Lsn, Walk};
+use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use persist::storage::How;
 
@@ -36,15 +38,13 @@ use crate::reception::plain;
 use crate::scripts::LibrariesState;
 use crate::server::{REDIS_VERSION, Server};
 use crate::valve::Valve;
+use chunks::{Delivery, in_order, passage};
 use encode::{Encoder, Hold};
 use pace::Pace;
 use queue::{Intake, Queue};
 
 /// The most threads that encode.
 const ENCODERS_MAX: usize = 4;
-
-/// Chunks that wait to be written, for each thread that encodes.
-const CHUNKS_AHEAD: usize = 2;
 
 /// How long writing commands may wait while nothing is written, in microseconds.
 const STANDSTILL_US: i64 = 5_000_000;
@@ -108,6 +108,7 @@ pub(crate) struct Snapshot {
 
 /// How the file is written, from beginning to end.
 struct Format {
+    form: BaseForm,
     compresses: bool,
     sums: bool,
     /// As in Redis, where a policy asks for it: when each key was last used, or how often.
@@ -149,10 +150,11 @@ impl Snapshots {
 
 impl Snapshot {
     /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows.
-    pub(crate) fn new(server: &'static Server, syncs: bool) -> Arc<Self> {
+    pub(crate) fn new(server: &'static Server, form: BaseForm, syncs: bool) -> Arc<Self> {
         let config = &server.config;
         let policy = config.get(MAXMEMORY_POLICY);
         let format = Format {
+            form,
             compresses: config.get(RDBCOMPRESSION),
             sums: config.get(RDBCHECKSUM),
             tells_access: matches!(
@@ -249,10 +251,10 @@ impl Snapshot {
     }
 
     fn options(&self) -> Options {
-        let Format { compresses, sums, tells_access, version, syncs } = self.format;
+        let Format { form, compresses, sums, tells_access, version, syncs } = self.format;
         let keyspace = self.server.keyspace;
         let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
-        Options { compresses, sums, access: tells_access.then(clock), version, syncs }
+        Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
     }
 
     /// How many keys are done, and how many there were at the cut.
@@ -389,43 +391,42 @@ impl Snapshot {
         world: Option<&Acquisition>,
     ) -> Result<(), String> {
         let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
-        let (sender, receiver) = sync_channel(encoders * CHUNKS_AHEAD);
-        let mut pace = Pace::new(self.server);
+        let hold = world.map_or(Hold::Each, Hold::World);
+        self.encode_by(encoders, writer, walk, &|encoder| encoder.run(hold))?;
+        // What came while the last partitions were visited.
+        self.encode_by(1, writer, walk, &|encoder| encoder.run_down())?;
+        self.check()
+    }
+
+    /// Has so many threads encode, and writes what they make.
+    fn encode_by(
+        &self,
+        encoders: usize,
+        writer: &mut FileWriter,
+        walk: &Walk,
+        work: &(dyn Fn(&mut Encoder<'_>) + Sync),
+    ) -> Result<(), String> {
+        let (outlet, deliveries) = passage(encoders);
         thread::scope(|scope| {
-            let hold = world.map_or(Hold::Each, Hold::World);
             let mut threads = Vec::new();
             for number in 0..encoders {
-                let sender = sender.clone();
+                let outlet = outlet.clone();
                 let run = move || {
                     heavy::give_way();
-                    // Who does not want a chunk any more has given the walk up.
-                    let mut pass_on = |chunk| _ = sender.send(chunk);
-                    Encoder::new(self, walk, &mut pass_on).run(hold);
+                    work(&mut Encoder::new(self, walk, outlet));
                 };
                 let builder = thread::Builder::new().name(format!("encoder-{number}"));
                 threads.extend(builder.spawn_scoped(scope, run));
             }
-            drop(sender);
-            let written = self.write_chunks(writer, walk, &receiver, &mut pace);
+            drop(outlet);
+            let written = self.write_chunks(writer, walk, deliveries);
             let begun = threads.len();
             let is_whole = threads.into_iter().all(|thread| thread.join().is_ok());
             match is_whole && begun > 0 {
                 true => written,
                 false => Err(BUG.to_owned()),
             }
-        })?;
-        // What came while the last partitions were visited.
-        let mut written = Ok(());
-        let mut pass_on = |chunk| {
-            if written.is_ok() {
-                written = writer.push(&chunk).map_err(|error| write_error(&error));
-            }
-        };
-        let mut last = Encoder::new(self, walk, &mut pass_on);
-        while last.encode_waiting() {}
-        last.pass_on();
-        written?;
-        self.check()
+        })
     }
 
     /// Writes chunks until no thread makes any more.
@@ -433,11 +434,11 @@ impl Snapshot {
         &self,
         writer: &mut FileWriter,
         walk: &Walk,
-        chunks: &Receiver<Chunk>,
-        pace: &mut Pace,
+        deliveries: Receiver<Delivery>,
     ) -> Result<(), String> {
         let mut result = Ok(());
-        for chunk in chunks {
+        let mut pace = Pace::new(self.server);
+        for chunk in in_order(deliveries) {
             if result.is_err() || walk.is_given_up() {
                 continue;
             }

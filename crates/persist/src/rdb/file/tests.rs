@@ -11,6 +11,7 @@ use super::{
     Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Options, RawEntry, Rules, Sink,
     Written, read_file,
 };
+use crate::aof::manifest::BaseForm;
 use crate::dump::restore;
 use crate::rdb::tests::{Contents, PAYLOADS, contents_of, from_hex, types_of_old};
 use crate::rdb::value::Limits;
@@ -79,7 +80,8 @@ fn file_of(head: &str, items: &[&[u8]]) -> Vec<u8> {
 }
 
 fn options() -> Options {
-    Options { compresses: true, sums: true, access: None, version: 0, syncs: false }
+    let form = BaseForm::Snapshot;
+    Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false }
 }
 
 /// A file that we write of these chunks.

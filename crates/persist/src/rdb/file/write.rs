@@ -10,6 +10,8 @@ use base::crc::{crc64, crc64_combine};
 use keyspace::{AccessClock, EntryRef};
 
 use super::{OLDEST, opcode};
+use crate::aof::manifest::BaseForm;
+use crate::aof::{check_line, commands};
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
@@ -23,6 +25,8 @@ const SYNC_STEP: u64 = 4 << 20;
 /// How a file is written.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// In which words the data are told.
+    pub form: BaseForm,
     /// Whether strings are compressed.
     pub compresses: bool,
     /// Whether the file ends with a checksum.
@@ -36,7 +40,6 @@ pub struct Options {
 }
 
 /// A part of a file that is being made.
-#[derive(Debug)]
 pub struct ChunkWriter {
     options: Options,
     out: Writer,
@@ -53,6 +56,22 @@ pub struct Chunk {
     pub sum: u64,
     /// The version that a reader must know.
     pub version: u16,
+    /// Whether it ends within a value, which the next one goes on with: nothing may come between.
+    pub is_followed: bool,
+}
+
+impl Chunk {
+    fn new(bytes: Vec<u8>, options: &Options) -> Self {
+        let sum = if options.sums_chunks() { crc64(0, &bytes) } else { 0 };
+        Self { bytes, sum, version: OLDEST, is_followed: false }
+    }
+}
+
+impl Options {
+    /// Commands have sums in their check lines only.
+    fn sums_chunks(&self) -> bool {
+        self.sums && self.form == BaseForm::Snapshot
+    }
 }
 
 impl ChunkWriter {
@@ -63,17 +82,37 @@ impl ChunkWriter {
         Self { options, out, database: None, version: OLDEST }
     }
 
+    /// An empty chunk; one that a large value fills is passed on before the value is written
+    /// whole.
+    #[must_use]
+    pub fn passing_on(options: Options, mut pass: Box<dyn FnMut(Chunk)>) -> Self {
+        let how = options.clone();
+        let outlet = move |bytes| pass(Chunk { is_followed: true, ..Chunk::new(bytes, &how) });
+        let out = Writer::with_outlet(options.compresses, Box::new(outlet));
+        Self { options, out, database: None, version: OLDEST }
+    }
+
     /// Turns to a database, by the number that clients select.
     pub fn select(&mut self, database: usize) {
-        if self.database.replace(database) != Some(database) {
-            self.out.push(opcode::DATABASE);
-            write_length(&mut self.out, database as u64);
+        if self.database.replace(database) == Some(database) {
+            return;
+        }
+        match self.options.form {
+            BaseForm::Commands => commands::write_select(&mut self.out, database),
+            BaseForm::Snapshot => {
+                self.out.push(opcode::DATABASE);
+                write_length(&mut self.out, database as u64);
+            }
         }
     }
 
-    /// Tells how many keys the database has, and how many of them have deadlines.
+    /// Tells how many keys the database has, and how many of them have deadlines, where there is a
+    /// word for it.
     pub fn sizes(&mut self, keys: usize, volatile: usize) {
         debug_assert!(self.database.is_some(), "sizes are of a database");
+        if self.options.form == BaseForm::Commands {
+            return;
+        }
         self.out.push(opcode::SIZES);
         write_length(&mut self.out, keys as u64);
         write_length(&mut self.out, volatile as u64);
@@ -83,6 +122,9 @@ impl ChunkWriter {
     pub fn entry(&mut self, entry: EntryRef<'_>) {
         debug_assert!(self.database.is_some(), "an entry is in a database");
         let out = &mut self.out;
+        if self.options.form == BaseForm::Commands {
+            return commands::write_entry(out, entry);
+        }
         if let Some(deadline) = entry.deadline() {
             out.push(opcode::DEADLINE_MS);
             out.extend(&deadline.to_le_bytes());
@@ -108,8 +150,13 @@ impl ChunkWriter {
 
     /// Adds a library of functions.
     pub fn library(&mut self, code: &[u8]) {
-        self.out.push(opcode::LIBRARY);
-        write_bytes(&mut self.out, code);
+        match self.options.form {
+            BaseForm::Commands => commands::write_library(&mut self.out, code),
+            BaseForm::Snapshot => {
+                self.out.push(opcode::LIBRARY);
+                write_bytes(&mut self.out, code);
+            }
+        }
     }
 
     /// Bytes written so far.
@@ -127,9 +174,9 @@ impl ChunkWriter {
     /// Ends the chunk; the next one begins.
     pub fn finish(&mut self) -> Chunk {
         let bytes = self.out.take();
-        let sum = if self.options.sums { crc64(0, &bytes) } else { 0 };
         self.database = None;
-        Chunk { bytes, sum, version: std::mem::replace(&mut self.version, OLDEST) }
+        let version = std::mem::replace(&mut self.version, OLDEST);
+        Chunk { version, ..Chunk::new(bytes, &self.options) }
     }
 }
 
@@ -155,7 +202,7 @@ pub struct Written {
 }
 
 impl FileWriter {
-    /// Begins a new file with some notes about it.
+    /// Begins a new file with some notes about it, if there is a word for them.
     pub fn begin(
         file: Box<dyn File>,
         notes: &[(&str, &str)],
@@ -163,6 +210,9 @@ impl FileWriter {
     ) -> io::Result<Self> {
         let version = if options.version == 0 { OLDEST } else { options.version };
         let mut writer = Self { file, options, sum: 0, len: 0, version, unsynced: 0 };
+        if writer.options.form == BaseForm::Commands {
+            return Ok(writer);
+        }
         write_all(&mut *writer.file, &head(version))?;
         let mut out = Writer::new(false);
         for (name, text) in notes {
@@ -186,11 +236,19 @@ impl FileWriter {
             }
             _ => {}
         }
+        if self.options.form == BaseForm::Commands {
+            // A chunk ends behind a command.
+            self.write(&check_line(&chunk.bytes), 0)?;
+        }
         self.write(&chunk.bytes, chunk.sum)
     }
 
     /// Ends the file and makes it outlive a crash.
     pub fn finish(mut self) -> io::Result<Written> {
+        if self.options.form == BaseForm::Commands {
+            self.file.sync()?;
+            return Ok(Written { bytes: self.len, version: self.version });
+        }
         self.append(&[opcode::END])?;
         let head = head(self.version);
         let sum = match self.options.sums {
@@ -208,7 +266,10 @@ impl FileWriter {
     /// Bytes written so far.
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
-        super::HEAD_LEN as u64 + self.len
+        match self.options.form {
+            BaseForm::Commands => self.len,
+            BaseForm::Snapshot => super::HEAD_LEN as u64 + self.len,
+        }
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -197,7 +197,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "aof-use-rdb-preamble",
         default: "yes",
         doc: "Begins a rewritten journal with a snapshot.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "aof-timestamp-enabled",

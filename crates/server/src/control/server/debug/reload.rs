@@ -1,13 +1,14 @@
-//! DEBUG RELOAD: the data set as it comes back from its file.
+//! DEBUG RELOAD and DEBUG LOADAOF: the data set as it comes back from its files.
 //!
-//! Invariant: nothing changes between what is saved and what is emptied; while the file is loaded,
-//! commands that need data are refused.
+//! Invariant: nothing changes between what is on disk and what is emptied; while the files are
+//! loaded, commands that need data are refused.
 
 use commands::arguments::is;
 use keyspace::{Acquisition, Refusal, Tx, TxOptions};
 use persist::storage::How;
 use proto::{Args, Reply};
 
+use crate::aof;
 use crate::control::{Context, Next};
 use crate::heavy;
 use crate::loading::snapshot;
@@ -23,6 +24,10 @@ const NO_MERGE: Refusal = Refusal::error("ERR DEBUG RELOAD MERGE is not supporte
 const NOT_SAVED: Refusal = Refusal::error("ERR");
 const NOT_LOADED: Refusal =
     Refusal::error("ERR Error trying to load the RDB dump, check server logs.");
+
+const NO_LOG: Refusal =
+    Refusal::error("ERR Error trying to load the AOF files, check server logs.");
+const REWRITING: Refusal = Refusal::error("ERR Background append only file rewriting in progress");
 
 pub(super) fn reload(
     context: &mut Context<'_>,
@@ -60,6 +65,51 @@ pub(super) fn reload(
         reply.ok();
         Ok(())
     }))
+}
+
+pub(super) fn load_log(
+    context: &mut Context<'_>,
+    _: Args<'_>,
+    _: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    Ok(Next::visit(move |lane, _, reply| {
+        let mut world = Acquisition::of_world(server.keyspace);
+        heavy::wait_for(&mut world);
+        // No rewrite begins from here on.
+        server.loading.begin(server, 0);
+        let loaded = load_log_into(server, world, lane);
+        server.loading.end();
+        loaded?;
+        server.saves.note_loaded(server);
+        log_notice!(server.log, "Append Only File loaded by DEBUG LOADAOF");
+        reply.ok();
+        Ok(())
+    }))
+}
+
+/// Puts what the log holds in the place of all data.
+fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Result<(), Refusal> {
+    let now_us = server.keyspace.clock().monotonic_us();
+    if server.aof.rewrite.told(now_us).is_underway {
+        return Err(REWRITING);
+    }
+    aof::flush(server);
+    let stock = aof::find(server).and_then(|stock| match stock.is_empty() {
+        true => Err("There is no append-only file".to_owned()),
+        false => Ok(stock),
+    });
+    let stock = stock.map_err(|why| {
+        log_warning!(server.log, "{why}");
+        NO_LOG
+    })?;
+    empty(server, world, lane)?;
+    if let Err(line) = stock.reload(server) {
+        // As at a start: a part of the data must neither be served nor written.
+        log_warning!(server.log, "{line}");
+        std::process::exit(1);
+    }
+    Ok(())
 }
 
 /// Forgets all data, and tells nobody but those who watch them.

@@ -1,0 +1,55 @@
+//! Chunks of the file, on their way from the threads that encode to the one that writes.
+//!
+//! Invariant: chunks that go on with one value come in a row, whoever else encodes meanwhile; no
+//! more wait than few for each thread, however large a value is.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use persist::rdb::file::Chunk;
+
+/// Chunks that wait to be written, for each thread that encodes.
+const AHEAD: usize = 2;
+
+/// A chunk, and those that have to follow it.
+pub(super) struct Delivery {
+    first: Chunk,
+    rest: Option<Receiver<Chunk>>,
+}
+
+/// Where a thread that encodes passes its chunks on.
+#[derive(Clone)]
+pub(super) struct Outlet {
+    deliveries: SyncSender<Delivery>,
+    /// Where the rest of a value goes.
+    rest: Option<SyncSender<Chunk>>,
+}
+
+/// For so many threads: where each puts its chunks in, and where they come out.
+pub(super) fn passage(threads: usize) -> (Outlet, Receiver<Delivery>) {
+    let (deliveries, receiver) = sync_channel(threads * AHEAD);
+    (Outlet { deliveries, rest: None }, receiver)
+}
+
+/// The chunks in the order of the file, until no thread makes any more.
+pub(super) fn in_order(deliveries: Receiver<Delivery>) -> impl Iterator<Item = Chunk> {
+    let chunks =
+        |Delivery { first, rest }| std::iter::once(first).chain(rest.into_iter().flatten());
+    deliveries.into_iter().flat_map(chunks)
+}
+
+impl Outlet {
+    /// Passes a chunk on. Who does not want it any more has given the walk up.
+    pub(super) fn pass(&mut self, chunk: Chunk) {
+        let is_followed = chunk.is_followed;
+        if let Some(rest) = self.rest.take() {
+            let _ = rest.send(chunk);
+            self.rest = is_followed.then_some(rest);
+        } else if is_followed {
+            let (sender, receiver) = sync_channel(AHEAD);
+            let _ = self.deliveries.send(Delivery { first: chunk, rest: Some(receiver) });
+            self.rest = Some(sender);
+        } else {
+            let _ = self.deliveries.send(Delivery { first: chunk, rest: None });
+        }
+    }
+}
