@@ -61,7 +61,7 @@ fn limits() -> [Limits; 2] {
 }
 
 fn comes_back(entry: &EntryBox, limits: &[Limits]) {
-    let payload = dump(entry.borrow());
+    let payload = dump(entry.borrow(), true);
     for limits in limits {
         let restored = restore(&payload, b"other", None, limits).expect("its own payload");
         assert_eq!(restored.borrow().kind(), entry.borrow().kind());

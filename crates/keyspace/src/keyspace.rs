@@ -67,6 +67,7 @@ pub struct Keyspace {
     /// Logical database to physical; SWAPDB exchanges two, with the world stopped.
     databases: Box<[AtomicU32]>,
     reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
+    heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     walks: Walks,
     /// Partitions in which somebody waits for a key.
     awaited: AtomicU32,
@@ -98,6 +99,8 @@ pub struct Settings {
     /// How long a string may become, and what a command may take to compare two
     /// (`proto-max-bulk-len`).
     pub max_string: AtomicU64,
+    /// Whether DUMP compresses strings (`rdbcompression`).
+    pub compresses_dumps: AtomicBool,
     /// How far containers stay small.
     pub containers: ContainerSettings,
     /// Whether members of any container ever had deadlines.
@@ -115,6 +118,7 @@ impl Default for Settings {
             lfu_log_factor: AtomicU32::default(),
             lfu_decay_time: AtomicU32::default(),
             max_string: AtomicU64::new(512 << 20),
+            compresses_dumps: AtomicBool::new(true),
             containers: ContainerSettings::default(),
             members_expire: AtomicBool::default(),
         }
@@ -170,6 +174,7 @@ impl Keyspace {
             counters: Counters::new(LANES, options.databases),
             databases: (0..databases).map(AtomicU32::new).collect(),
             reclaim: OnceLock::new(),
+            heed_flush: OnceLock::new(),
             walks: Walks::default(),
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
@@ -336,6 +341,19 @@ impl Keyspace {
     pub fn set_reclaimer(&self, reclaim: impl Fn(Garbage) + Send + Sync + 'static) {
         let first = self.reclaim.set(Box::new(reclaim)).is_ok();
         assert!(first, "one process has one reclaimer");
+    }
+
+    /// Names who heeds that a client had everything removed; called once.
+    pub fn set_flush_heeder(&self, heed: impl Fn() + Send + Sync + 'static) {
+        let first = self.heed_flush.set(Box::new(heed)).is_ok();
+        assert!(first, "one process has one heeder");
+    }
+
+    /// A client has everything removed; the world stands still.
+    pub fn note_flush(&self) {
+        if let Some(heed) = self.heed_flush.get() {
+            heed();
+        }
     }
 
     /// Has something freed off the workers: a clone of a big value, whose pages may be nobody

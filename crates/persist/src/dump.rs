@@ -32,12 +32,12 @@ impl From<Malformed> for RestoreError {
     }
 }
 
-/// The payload of an entry's value.
+/// The payload of an entry's value, with its strings compressed or not.
 #[must_use]
-pub fn dump(entry: EntryRef<'_>) -> Vec<u8> {
+pub fn dump(entry: EntryRef<'_>, compresses: bool) -> Vec<u8> {
     let value = ValueRef::of(entry);
     let value_type = value.value_type();
-    let mut out = Writer::new(true);
+    let mut out = Writer::new(compresses);
     out.push(value_type.byte());
     value.write(&mut out);
     seal(out.into_bytes(), value_type.version())

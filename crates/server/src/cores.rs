@@ -1,7 +1,7 @@
 //! The cores that the process may use, and which of them a thread is bound to.
 //!
-//! Invariant: the set is the one the process was started with; what a bound thread inherits to the
-//! threads that it starts never narrows it.
+//! Invariant: the set is the one the process was started with, or that of `server-cpulist`; what a
+//! bound thread inherits to the threads that it starts never narrows it.
 
 mod cpu_quota;
 
@@ -10,10 +10,28 @@ use std::path::Path;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::config::Config;
+use crate::config::settings::{AOF_REWRITE_CPULIST, BGSAVE_CPULIST, BIO_CPULIST, SERVER_CPULIST};
+
 /// The cores of the process.
 pub(crate) struct Cores {
     allowed: CpuSet,
     numbers: Vec<usize>,
+    /// Those of threads that the configuration gives cores of their own.
+    background: Option<CpuSet>,
+    saving: Option<CpuSet>,
+    rewriting: Option<CpuSet>,
+}
+
+/// What a thread beside the workers is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Heavy work, and the log.
+    Background,
+    /// A snapshot.
+    Saving,
+    /// A base of the log.
+    Rewriting,
 }
 
 /// How many workers there are, and what decided it.
@@ -27,7 +45,34 @@ impl Cores {
     pub(crate) fn of_process() -> Self {
         let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
         let numbers = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
-        Self { allowed, numbers }
+        Self { allowed, numbers, background: None, saving: None, rewriting: None }
+    }
+
+    /// The cores that the configuration gives the process; binds the calling thread, and with it
+    /// those that it starts. As in Redis, what is no list of cores that there are says nothing.
+    pub(crate) fn configured(config: &Config) -> Self {
+        if let Some(own) = set_of_list(&config.get(SERVER_CPULIST)) {
+            let _ = sched_setaffinity(None, &own);
+        }
+        Self {
+            background: set_of_list(&config.get(BIO_CPULIST)),
+            saving: set_of_list(&config.get(BGSAVE_CPULIST)),
+            rewriting: set_of_list(&config.get(AOF_REWRITE_CPULIST)),
+            ..Self::of_process()
+        }
+    }
+
+    /// Lets the calling thread run on the cores of those with its duty.
+    pub(crate) fn take_up(&self, duty: Duty) {
+        let own = match duty {
+            Duty::Background => &self.background,
+            Duty::Saving => &self.saving,
+            Duty::Rewriting => &self.rewriting,
+        };
+        let is_bound = own.as_ref().is_some_and(|own| sched_setaffinity(None, own).is_ok());
+        if !is_bound {
+            self.release();
+        }
     }
 
     /// How many there are.
@@ -74,6 +119,30 @@ impl Cores {
     }
 }
 
+/// The cores of a list such as `0-7:2,9`, where the number behind the colon is a stride; `None` if
+/// it is none, or names no core.
+fn set_of_list(list: &[u8]) -> Option<CpuSet> {
+    let numbers = numbers_of_list(std::str::from_utf8(list).ok()?)?;
+    let mut set = CpuSet::new();
+    numbers.into_iter().for_each(|core| set.set(core));
+    (set.count() > 0).then_some(set)
+}
+
+fn numbers_of_list(list: &str) -> Option<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for part in list.split(',').map(str::trim) {
+        let (range, stride) = part.split_once(':').unwrap_or((part, "1"));
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        let stride: usize = stride.parse().ok()?;
+        if stride == 0 || first > last || last >= CpuSet::MAX_CPU {
+            return None;
+        }
+        numbers.extend((first..=last).step_by(stride));
+    }
+    Some(numbers)
+}
+
 /// The cores of the machine.
 fn online_cores() -> Option<usize> {
     count_of_ranges(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)
@@ -91,7 +160,24 @@ fn count_of_ranges(list: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cores, count_of_ranges};
+    use super::{Cores, count_of_ranges, numbers_of_list};
+
+    #[test]
+    fn lists_name_cores_one_by_one_and_in_strides() {
+        for (list, expected) in [
+            ("1", Some(vec![1])),
+            ("1,3", Some(vec![1, 3])),
+            ("0-7:2,9", Some(vec![0, 2, 4, 6, 9])),
+            ("8-11", Some(vec![8, 9, 10, 11])),
+            ("", None),
+            ("3-1", None),
+            ("0-3:0", None),
+            ("0-99999999", None),
+            ("all", None),
+        ] {
+            assert_eq!(numbers_of_list(list), expected, "{list}");
+        }
+    }
 
     #[test]
     fn ranges_are_counted() {

@@ -12,9 +12,9 @@ use crate::config::settings::{
     APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
     IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE,
     MAXCLIENTS, MAXMEMORY, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN,
-    SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
-    STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS,
-    ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
+    RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE,
+    STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES,
+    WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
@@ -151,6 +151,7 @@ fn store_settings(server: &Server) {
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
     settings.max_string.store(config.get(PROTO_MAX_BULK_LEN) as u64, Ordering::Relaxed);
+    settings.compresses_dumps.store(config.get(RDBCOMPRESSION), Ordering::Relaxed);
     let containers = &settings.containers;
     containers.hash_entries.set(config.get(HASH_MAX_LISTPACK_ENTRIES));
     containers.hash_value.set(config.get(HASH_MAX_LISTPACK_VALUE));

@@ -23,7 +23,7 @@ use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control::ControlWork;
-use crate::cores::Cores;
+use crate::cores::{Cores, Duty};
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
 use crate::mailbox::Rounds;
@@ -319,7 +319,7 @@ impl Shared {
 
     fn work(&self, lane: usize) {
         // A worker that is bound to a core would bind its threads, too.
-        self.cores.release();
+        self.cores.take_up(Duty::Background);
         // Who has many clients goes first.
         give_way();
         let mut queue = self.lock();

@@ -100,13 +100,23 @@ impl Journal {
         let mut line = self.line();
         let safe = self.safe.fetch_max(lsn, Ordering::AcqRel).max(lsn);
         if line.holds {
-            self.durable.store(safe, Ordering::Release);
+            self.durable.fetch_max(safe, Ordering::AcqRel);
         }
         let (ready, waiting) = line.waiting.drain(..).partition(|(wanted, _)| *wanted <= safe);
         line.waiting = waiting;
         drop(line);
         let ready: Vec<(Lsn, Waker)> = ready;
         ready.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Replies that saw up to `lsn` leave, though that is not safe: somebody wants it so.
+    pub(crate) fn let_pass(&self, lsn: Lsn) {
+        let line = self.line();
+        if line.holds {
+            self.durable.fetch_max(lsn, Ordering::AcqRel);
+        }
+        // They stay in line: some of them may wait for more than that.
+        line.rouse();
     }
 
     /// The reader cannot go on; `failure` is what clients are told. Nobody waits meanwhile.

@@ -12,13 +12,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use base::time::Clock;
 use keyspace::{Acquisition, Count};
-use persist::aof::manifest::BaseForm;
 
 use crate::ailments::SNAPSHOT_FAILED;
 use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE};
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
-use crate::snapshot::{Finished, Snapshot, Target};
+use crate::snapshot::{Finished, Purpose, Snapshot, Target};
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;
@@ -35,6 +34,8 @@ pub(crate) struct Saves {
 struct State {
     running: Option<Running>,
     is_scheduled: bool,
+    /// The file holds what was removed since: the next save begins when the present one is over.
+    is_outdated: bool,
     figures: Figures,
     /// The changes that the latest save holds.
     saved_changes: u64,
@@ -112,6 +113,7 @@ impl Saves {
         let state = State {
             running: None,
             is_scheduled: false,
+            is_outdated: false,
             figures,
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
@@ -161,6 +163,28 @@ impl Saves {
     /// Has a save begun soon, by the slow clock.
     pub(crate) fn schedule(&self) {
         self.state().is_scheduled = true;
+    }
+
+    /// A client has everything removed, with the world stopped: where saves are made by themselves
+    /// the file follows at once, so that a start does not bring it back.
+    pub(crate) fn note_flush(&self, server: &'static Server) {
+        if server.loading.is_on() {
+            return;
+        }
+        let follows = !server.config.get(SAVE).is_empty();
+        let mut state = self.state();
+        state.is_outdated = follows && state.running.is_some();
+        match &state.running {
+            Some(running) if running.manner == Manner::Background => running.snapshot.cancel(),
+            Some(_) => {}
+            None => {
+                drop(state);
+                if follows {
+                    // Whoever was faster saves less than a moment later.
+                    let _ = self.begin(server, Manner::Awaited, None);
+                }
+            }
+        }
     }
 
     /// Whether a save is under way.
@@ -213,6 +237,10 @@ impl Saves {
         if let Some(snapshot) = running {
             return snapshot.look();
         }
+        if server.aof.rewrite.is_underway() {
+            // One at a time, as in Redis.
+            return;
+        }
         if self.call_off() || self.is_due(server) {
             // Somebody else may have been faster.
             let _ = self.begin(server, Manner::Background, None);
@@ -252,14 +280,14 @@ impl Saves {
             return Err(Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
-        let snapshot = Snapshot::new(server, BaseForm::Snapshot, syncs);
+        let snapshot = Snapshot::new(server, Purpose::Save, syncs);
         let now = now(server);
         state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
         state.figures.begun += u64::from(manner != Manner::Final);
         Ok(snapshot)
     }
 
-    fn end_turn(&self, server: &Server, result: Result<Finished, String>, changes: u64) {
+    fn end_turn(&self, server: &'static Server, result: Result<Finished, String>, changes: u64) {
         let now = now(server);
         let mut state = self.state();
         let running = state.running.take().expect("it is this one's turn");
@@ -281,7 +309,12 @@ impl Saves {
             Err(_) => state.figures.is_well &= !is_background,
         }
         server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
+        let is_outdated = std::mem::take(&mut state.is_outdated) && manner != Manner::Final;
         drop(state);
+        if is_outdated {
+            // Somebody may have been faster, which does as well.
+            let _ = self.begin(server, Manner::Awaited, None);
+        }
         self.over.notify_all();
         match result {
             Ok(_) => {
@@ -312,7 +345,6 @@ fn target(
 ) -> Target {
     Target {
         path: file(server),
-        is_aof_base: false,
         at_cut: Box::new(move |_| {
             changes_at_cut.store(changes(server), Ordering::Relaxed);
             at_cut();

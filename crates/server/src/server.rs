@@ -108,7 +108,7 @@ impl Server {
         keyspace: &'static Keyspace,
         storage: Box<dyn Storage>,
     ) -> Self {
-        let cores = Arc::new(Cores::of_process());
+        let cores = Arc::new(Cores::configured(&config));
         let stats = Stats::new(table.len());
         let started = keyspace.clock().now_ms();
         Self {

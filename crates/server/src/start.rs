@@ -26,7 +26,7 @@ use crate::reception::{Listeners, plain};
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, limits, memory, panics, signals};
+use crate::startup::{daemon, leftovers, limits, memory, panics, signals};
 use crate::table::CommandTable;
 
 /// How long an orderly end may take before the process just ends.
@@ -79,6 +79,7 @@ fn start(arguments: &[OsString]) -> Result<(), String> {
     let runtime =
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    leftovers::remove(server);
     let found = loading::find(server).inspect_err(|line| log_warning!(server.log, "{line}"))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
     announce(server, &listeners, &workforce);
@@ -177,6 +178,7 @@ fn make_server(
     let server: &'static Server = Box::leak(Box::new(server));
     let heavy = server.heavy.clone();
     keyspace.set_reclaimer(move |garbage: Garbage| heavy.spawn(move |_| drop(garbage)));
+    keyspace.set_flush_heeder(move || server.saves.note_flush(server));
     server
 }
 

@@ -172,6 +172,17 @@ impl Tx {
         Ok(is_new)
     }
 
+    /// As `load`, in the place of an entry that is there.
+    pub fn load_over(&mut self, entry: EntryBox) -> Result<(), Refusal> {
+        let location = self.locate(entry.borrow().key());
+        let mut door = self.door(location)?;
+        match door.find(entry.borrow().key()).map(|(place, _)| place) {
+            Some(place) => door.replace(place, entry),
+            None => door.insert(entry),
+        }
+        Ok(())
+    }
+
     /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let Some(entry) = self.inspect(key)? else { return Ok(false) };

@@ -9,7 +9,7 @@ use super::{RestoreError, dump, restore};
 use crate::rdb::value::Limits;
 
 fn payload_of(value: &[u8]) -> Vec<u8> {
-    dump(EntryBox::text(b"key", NewText::from_client(value), None).borrow())
+    dump(EntryBox::text(b"key", NewText::from_client(value), None).borrow(), true)
 }
 
 fn restored(payload: &[u8]) -> Result<Vec<u8>, RestoreError> {

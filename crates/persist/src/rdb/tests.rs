@@ -22,7 +22,7 @@ use crate::dump::{RestoreError, dump, restore};
 pub(super) type Contents = Vec<Vec<Vec<u8>>>;
 
 fn dump_of(entry: &EntryBox) -> Vec<u8> {
-    dump(entry.borrow())
+    dump(entry.borrow(), true)
 }
 
 pub(super) fn contents_of(entry: &EntryBox) -> Contents {

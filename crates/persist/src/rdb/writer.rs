@@ -31,8 +31,7 @@ impl Writer {
         Self { outlet: Some(outlet), ..Self::new(compresses) }
     }
 
-    /// Called where what was written may be followed by other things of the same value only: lets go of what was written if
-    /// that is much.
+    /// Called within a value, between its elements: lets go of what was written if that is much.
     #[inline]
     pub(crate) fn relieve(&mut self) {
         if self.bytes.len() >= PIECE && self.outlet.is_some() {

@@ -19,7 +19,7 @@ use super::writer::Last;
 use super::{base_form, resume};
 use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use crate::effects::apply_settings;
-use crate::loading::snapshot;
+use crate::loading::{Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::server::Server;
@@ -150,7 +150,7 @@ impl Source<'_> {
         if MAGICS.iter().any(|magic| head.starts_with(magic)) {
             log_notice!(self.server.log, "Reading RDB base file on AOF loading...");
             file = self.open()?;
-            let end = snapshot::load(self.server, &mut *file);
+            let end = snapshot::load(self.server, &mut *file, Twice::Refused);
             let end = end.map_err(|error| self.refuse(&error.to_string()))?;
             (offset, head) = (end.offset, end.rest);
         }

@@ -29,6 +29,7 @@ use persist::aof::manifest::BaseForm;
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
 use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC};
+use crate::cores::Duty;
 use crate::log::log_warning;
 use crate::reception::plain;
 use crate::server::Server;
@@ -160,7 +161,7 @@ fn base_form(server: &Server) -> BaseForm {
 fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), String> {
     let end = server.journal.end();
     let queue = Queue::new(&server.aof.valve, end);
-    spawn(Writer::resume(server, Arc::clone(&queue), files, last, end))?;
+    spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
     server.aof.enter(Phase::On);
     attach(server, &queue);
     Ok(())
@@ -186,7 +187,7 @@ pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
     files::make_directory(server).map_err(|error| fail(plain(&error)))?;
     let files = Files::find(server).map_err(fail)?;
     let queue = Queue::new(&server.aof.valve, server.journal.end());
-    spawn(Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
+    spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
     server.aof.enter(Phase::Starting);
     *server.aof.queue() = Some(queue);
     rewrite::begin(server);
@@ -217,7 +218,11 @@ pub(crate) fn switch_off(server: &'static Server) {
     server.aof.valve.open();
 }
 
-fn spawn(writer: Writer) -> Result<(), String> {
+fn spawn(server: &'static Server, writer: Writer) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
-    thread.spawn(move || writer.run()).map(drop).map_err(|error| plain(&error))
+    let run = move || {
+        server.cores.take_up(Duty::Background);
+        writer.run();
+    };
+    thread.spawn(run).map(drop).map_err(|error| plain(&error))
 }

@@ -15,7 +15,7 @@ use crate::config::settings::{
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::server::Server;
-use crate::snapshot::{Cut, Finished, Snapshot, Target};
+use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;
@@ -81,6 +81,11 @@ impl Rewrite {
         }
     }
 
+    /// Whether one is under way.
+    pub(crate) fn is_underway(&self) -> bool {
+        self.books().underway.is_some()
+    }
+
     pub(crate) fn told(&self, now_us: i64) -> Told {
         let books = self.books();
         let seconds = |it: &Underway| (now_us - it.began_us) / 1_000_000;
@@ -117,6 +122,10 @@ pub(crate) fn tend(server: &'static Server) {
     if told.is_underway {
         return aof.rewrite.look();
     }
+    if server.saves.is_running() {
+        // One at a time, as in Redis.
+        return;
+    }
     if told.is_scheduled {
         begin(server);
         return;
@@ -138,7 +147,7 @@ pub(crate) fn tend(server: &'static Server) {
 pub(crate) fn begin(server: &'static Server) -> bool {
     let form = super::base_form(server);
     let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
-    let snapshot = Snapshot::new(server, form, syncs);
+    let snapshot = Snapshot::new(server, Purpose::Base(form), syncs);
     {
         let mut books = server.aof.rewrite.books();
         if books.underway.is_some() || server.loading.is_on() {
@@ -158,7 +167,7 @@ pub(crate) fn begin(server: &'static Server) -> bool {
     };
     log_notice!(server.log, "Background append only file rewriting started");
     let at_cut = Box::new(move |cut| mark_cut(server, &cut));
-    let target = Target { path: path.clone(), is_aof_base: true, at_cut };
+    let target = Target { path: path.clone(), at_cut };
     let done = move |result: Result<Finished, String>| {
         hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }));
     };

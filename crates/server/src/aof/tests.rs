@@ -11,6 +11,7 @@ use proto::OwnedArgs;
 
 use super::{find, flush, switch_off, switch_on};
 use crate::commit::publish;
+use crate::saves::Manner;
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -308,6 +309,23 @@ fn a_start_on_a_disk_that_fails_is_refused_or_finds_everything() {
             end(server);
         });
     }
+}
+
+#[test]
+fn nothing_is_synced_while_a_snapshot_keeps_the_disk_busy_if_that_is_wanted() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    assert!(write(server, 1));
+    await_end("a sync", || server.journal.safe() == server.journal.end());
+    let pairs: [&[u8]; 4] =
+        [b"no-appendfsync-on-rewrite", b"yes", b"rdb-key-save-delay", b"100000000"];
+    let _ = server.config.set_many(&pairs, true).unwrap();
+    assert!(server.saves.begin(server, Manner::Background, None).is_ok());
+    assert!(write(server, 2), "who writes need not wait for a sync");
+    assert!(server.journal.safe() < server.journal.end(), "and is not told that there was one");
+    server.saves.cancel();
+    await_end("a sync", || server.journal.safe() == server.journal.end());
+    end(server);
 }
 
 #[test]

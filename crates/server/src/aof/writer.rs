@@ -164,8 +164,12 @@ impl Writer {
         if matches!(self.state, State::Stuck | State::Lost) {
             return Some(Duration::from_micros(RETRY_US.unsigned_abs()));
         }
-        if self.end == self.synced || !self.syncs_each_second() {
+        let policy = self.server.config.get(APPENDFSYNC);
+        if self.end == self.synced || policy == AppendFsync::No {
             return None;
+        }
+        if self.spares_disk() {
+            return Some(Duration::from_micros(SECOND_US.unsigned_abs()));
         }
         let due = self.synced_at_us + SECOND_US - self.now_us();
         Some(Duration::from_micros(u64::try_from(due).unwrap_or(0).max(1000)))
@@ -262,10 +266,14 @@ impl Writer {
             return;
         }
         let is_due = match self.server.config.get(APPENDFSYNC) {
-            AppendFsync::Always => true,
-            AppendFsync::Everysec => {
-                self.syncs_each_second() && self.now_us() - self.synced_at_us >= SECOND_US
+            _ if self.spares_disk() => {
+                if self.state == State::Sound {
+                    self.server.journal.let_pass(self.end);
+                }
+                false
             }
+            AppendFsync::Always => true,
+            AppendFsync::Everysec => self.now_us() - self.synced_at_us >= SECOND_US,
             AppendFsync::No => false,
         };
         if is_due {
@@ -273,10 +281,11 @@ impl Writer {
         }
     }
 
-    fn syncs_each_second(&self) -> bool {
-        let config = &self.server.config;
-        let spares_disk = config.get(NO_APPENDFSYNC_ON_REWRITE) && self.cut.is_some();
-        config.get(APPENDFSYNC) == AppendFsync::Everysec && !spares_disk
+    /// Whether nothing is synced for now, as a base or a snapshot keeps the disk busy.
+    fn spares_disk(&self) -> bool {
+        let server = self.server;
+        let is_busy = || self.cut.is_some() || server.saves.is_running();
+        server.config.get(NO_APPENDFSYNC_ON_REWRITE) && is_busy()
     }
 
     /// Has the disk keep what was written, and says so; whether that is true now.

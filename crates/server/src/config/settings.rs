@@ -70,6 +70,7 @@ settings! {
     ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
     AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
     AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
+    AOF_REWRITE_CPULIST: Arc<[u8]> = "aof-rewrite-cpulist";
     AOF_REWRITE_INCREMENTAL_FSYNC: bool = "aof-rewrite-incremental-fsync";
     AOF_TIMESTAMP_ENABLED: bool = "aof-timestamp-enabled";
     AOF_USE_RDB_PREAMBLE: bool = "aof-use-rdb-preamble";
@@ -80,7 +81,9 @@ settings! {
     AUTO_AOF_REWRITE_MIN_SIZE: u64 = "auto-aof-rewrite-min-size";
     AUTO_AOF_REWRITE_PERCENTAGE: u64 = "auto-aof-rewrite-percentage";
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
+    BGSAVE_CPULIST: Arc<[u8]> = "bgsave-cpulist";
     BIND: Vec<BindAddress> = "bind";
+    BIO_CPULIST: Arc<[u8]> = "bio-cpulist";
     BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
     CLIENT_OUTPUT_BUFFER_LIMIT: OutputBufferLimits = "client-output-buffer-limit";
     CLIENT_QUERY_BUFFER_LIMIT: usize = "client-query-buffer-limit";
@@ -139,6 +142,7 @@ settings! {
     RDB_WRITE_VERSION: u16 = "rdb-write-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
+    SERVER_CPULIST: Arc<[u8]> = "server-cpulist";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
     SET_MAX_INTSET_ENTRIES: usize = "set-max-intset-entries";
     SET_MAX_LISTPACK_ENTRIES: usize = "set-max-listpack-entries";

@@ -3,6 +3,8 @@
 //! Invariant: a payload is read, and refused if it is none, before anything changes; the journal
 //! gets an absolute time to live.
 
+use std::sync::atomic::Ordering;
+
 use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::DataCommand;
@@ -11,7 +13,7 @@ use commands::change::{place_over, remove};
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use commands::keys::{Access, first};
-use keyspace::{EntryBox, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
+use keyspace::{EntryBox, EntryRef, EventClass, Keyspace, Refusal, Tx, WORKER_BUDGET_NS};
 use persist::dump::RestoreError;
 use persist::rdb::ValueType;
 use persist::rdb::value::Limits;
@@ -53,7 +55,7 @@ fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
             let cost = entry.memory() as u64 * BYTE_COST_NS;
             tx.charge(cost)?;
             if cost <= WORKER_BUDGET_NS {
-                reply.bulk(&persist::dump::dump(entry));
+                reply.bulk(&pack(tx.keyspace(), entry));
                 return Ok(());
             }
             let (copy, keyspace) = (Some(entry.duplicate(&args[1], None)), tx.keyspace());
@@ -62,6 +64,11 @@ fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         None => reply.null(),
     }
     Ok(())
+}
+
+fn pack(keyspace: &Keyspace, entry: EntryRef<'_>) -> Vec<u8> {
+    let compresses = keyspace.settings().compresses_dumps.load(Ordering::Relaxed);
+    persist::dump::dump(entry, compresses)
 }
 
 /// A big value that is packed after its lock is free: a copy, which shares its pages.
@@ -73,7 +80,7 @@ struct Packing {
 impl Source for Packing {
     fn write(&mut self, reply: &mut Reply<'_>, _: usize) -> bool {
         if let Some(copy) = self.copy.take() {
-            reply.bulk(&persist::dump::dump(copy.borrow()));
+            reply.bulk(&pack(self.keyspace, copy.borrow()));
             self.keyspace.free_elsewhere(copy);
         }
         false

@@ -26,9 +26,19 @@ pub(crate) struct Counts {
     pub(crate) expired: u64,
 }
 
+/// What becomes of a key that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twice {
+    /// The file is refused.
+    Refused,
+    /// It is replaced.
+    Replaced,
+}
+
 /// Where one thread puts entries, of a data set that others only load into.
 pub(super) struct Ground {
     server: &'static Server,
+    twice: Twice,
     lane: usize,
     limits: Limits,
     counts: Counts,
@@ -46,9 +56,10 @@ struct Loaded {
 
 impl Ground {
     /// For the thread that a lane was given to.
-    pub(super) fn new(server: &'static Server, lane: usize) -> Self {
+    pub(super) fn new(server: &'static Server, lane: usize, twice: Twice) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
-        Self { server, lane, limits, counts: Counts::default(), group: Vec::with_capacity(GROUP) }
+        let group = Vec::with_capacity(GROUP);
+        Self { server, twice, lane, limits, counts: Counts::default(), group }
     }
 
     /// What was done so far.
@@ -116,8 +127,11 @@ impl Ground {
             let internal = TxOptions::internal(self.lane, now);
             let mut tx = Tx::begin(grant, TxOptions { database, heavy: true, ..internal });
             tx.hint(entry.borrow().key(), location);
-            if !tx.load(entry).expect("the partition of the key is held") {
-                return Err(FileError::at(offset, Damage::Twice));
+            const HELD: &str = "the partition of the key is held";
+            match self.twice {
+                Twice::Replaced => tx.load_over(entry).expect(HELD),
+                Twice::Refused if tx.load(entry).expect(HELD) => {}
+                Twice::Refused => return Err(FileError::at(offset, Damage::Twice)),
             }
             self.counts.keys += 1;
         }

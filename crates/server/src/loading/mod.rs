@@ -22,6 +22,8 @@ use keyspace::Refusal;
 use persist::storage::{File, How};
 use tokio::sync::oneshot;
 
+pub(crate) use insert::Twice;
+
 use crate::aof;
 use crate::config::settings::{APPENDONLY, DBFILENAME};
 use crate::log::{log_notice, log_warning};
@@ -186,7 +188,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
 
 fn load_snapshot(server: &'static Server, file: &mut dyn File, name: &str) -> Result<(), String> {
     let started = server.keyspace.clock().monotonic_us();
-    let loaded = snapshot::load(server, file);
+    let loaded = snapshot::load(server, file, Twice::Refused);
     loaded.map_err(|error| format!("Fatal error loading the DB from {name}, {error}. Exiting."))?;
     let seconds = (server.keyspace.clock().monotonic_us() - started) as f64 / 1e6;
     log_notice!(server.log, "DB loaded from disk: {seconds:.3} seconds");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use persist::rdb::file::{Batch, Damage, End, FileError, Rules, Sink, read_file};
 use persist::storage::File;
 
-use super::insert::{Counts, Ground};
+use super::insert::{Counts, Ground, Twice};
 use crate::config::RdbVersionCheck;
 use crate::config::settings::{
     KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM,
@@ -27,11 +27,15 @@ const QUEUE_LEN: usize = 4;
 /// The longest nap on behalf of `key-load-delay`, after which somebody may have called it off.
 const NAP_US: u64 = 10_000;
 
-/// Loads a snapshot into an empty data set, which nobody else changes, on several threads. Gives
-/// where it ended, and what was read beyond.
-pub(crate) fn load(server: &'static Server, file: &mut dyn File) -> Result<End, FileError> {
-    let crew = Crew::hire(server);
-    let mut sink = Splitting { server, crew: &crew };
+/// Loads a snapshot into a data set that nobody else changes, on several threads. Gives where it
+/// ended, and what was read beyond.
+pub(crate) fn load(
+    server: &'static Server,
+    file: &mut dyn File,
+    twice: Twice,
+) -> Result<End, FileError> {
+    let crew = Crew::hire(server, twice);
+    let mut sink = Splitting { server, twice, crew: &crew };
     let result = read_file(file, rules(server), &mut sink);
     // What went wrong on another thread is why reading ended.
     let counts = crew.dismiss()?;
@@ -59,6 +63,7 @@ fn rules(server: &Server) -> Rules {
 /// Splits a file for a crew.
 struct Splitting<'c> {
     server: &'static Server,
+    twice: Twice,
     crew: &'c Crew,
 }
 
@@ -68,7 +73,7 @@ impl Sink for Splitting<'_> {
     }
 
     fn library(&mut self, code: &[u8]) -> Result<(), String> {
-        take_library(self.server, code)
+        take_library(self.server, code, self.twice)
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
@@ -102,8 +107,9 @@ fn tell(server: &Server, name: &[u8], text: &[u8]) {
     }
 }
 
-fn take_library(server: &'static Server, code: &[u8]) -> Result<(), String> {
-    let added = server.scripts.libraries.load(server, code);
+fn take_library(server: &'static Server, code: &[u8], twice: Twice) -> Result<(), String> {
+    let replaces = twice == Twice::Replaced;
+    let added = server.scripts.libraries.load(server, code, replaces);
     added.map_err(|refusal| {
         let line = refusal.line().unwrap_or_default();
         format!("a library of functions fails: {}", String::from_utf8_lossy(line))
@@ -137,7 +143,7 @@ struct Crew {
 }
 
 impl Crew {
-    fn hire(server: &'static Server) -> Self {
+    fn hire(server: &'static Server, twice: Twice) -> Self {
         let hired = server.cores.count().clamp(1, THREADS_MAX);
         let (batches, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
@@ -146,7 +152,7 @@ impl Crew {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
             server.heavy.spawn(move |lane| {
-                let report = place_all(server, lane, &queue);
+                let report = place_all(Ground::new(server, lane, twice), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);
                 }
@@ -186,12 +192,7 @@ impl Crew {
 const STOPPED: &str = "a thread that loads has ended";
 
 /// Places the entries of all batches that come.
-fn place_all(
-    server: &'static Server,
-    lane: usize,
-    queue: &Mutex<Receiver<Batch>>,
-) -> Result<Counts, FileError> {
-    let mut ground = Ground::new(server, lane);
+fn place_all(mut ground: Ground, queue: &Mutex<Receiver<Batch>>) -> Result<Counts, FileError> {
     // The queue is let go before the batch is worked on.
     let next = || queue.lock().ok()?.recv().ok();
     while let Some(batch) = next() {

@@ -130,9 +130,14 @@ impl Libraries {
     }
 
     /// Adds a library whose name and functions are new.
-    pub(crate) fn load(&self, server: &'static Server, source: &[u8]) -> Result<(), Refusal> {
+    pub(crate) fn load(
+        &self,
+        server: &'static Server,
+        source: &[u8],
+        replaces: bool,
+    ) -> Result<(), Refusal> {
         let loaded = Loaded::load(server, source)?;
-        self.change(|state| state.insert(loaded, false), || ())
+        self.change(|state| state.insert(loaded, replaces), || ())
     }
 
     /// Changes the state, wholly or not at all. A change is told before the next one is made.

@@ -33,6 +33,7 @@ use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{
     MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
 };
+use crate::cores::Duty;
 use crate::heavy::{self, Admission};
 use crate::reception::plain;
 use crate::scripts::LibrariesState;
@@ -62,12 +63,19 @@ pub(crate) struct Snapshots {
     begun: AtomicU64,
 }
 
+/// What a snapshot is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be loaded at a start.
+    Save,
+    /// To begin an append-only file, in this form.
+    Base(BaseForm),
+}
+
 /// What is wanted of a snapshot.
 pub(crate) struct Target {
     /// The file.
     pub(crate) path: PathBuf,
-    /// Whether the file begins an append-only one.
-    pub(crate) is_aof_base: bool,
     /// Runs at the cut, with the world stopped; it may not wait.
     pub(crate) at_cut: Box<dyn FnOnce(Cut) + Send>,
 }
@@ -94,6 +102,7 @@ pub(crate) struct Finished {
 /// A snapshot under way.
 pub(crate) struct Snapshot {
     server: &'static Server,
+    purpose: Purpose,
     queue: Arc<Queue>,
     format: Format,
     key_delay: i32,
@@ -108,7 +117,6 @@ pub(crate) struct Snapshot {
 
 /// How the file is written, from beginning to end.
 struct Format {
-    form: BaseForm,
     compresses: bool,
     sums: bool,
     /// As in Redis, where a policy asks for it: when each key was last used, or how often.
@@ -150,11 +158,10 @@ impl Snapshots {
 
 impl Snapshot {
     /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows.
-    pub(crate) fn new(server: &'static Server, form: BaseForm, syncs: bool) -> Arc<Self> {
+    pub(crate) fn new(server: &'static Server, purpose: Purpose, syncs: bool) -> Arc<Self> {
         let config = &server.config;
         let policy = config.get(MAXMEMORY_POLICY);
         let format = Format {
-            form,
             compresses: config.get(RDBCOMPRESSION),
             sums: config.get(RDBCHECKSUM),
             tells_access: matches!(
@@ -170,6 +177,7 @@ impl Snapshot {
         let clock = server.keyspace.clock().clone();
         Arc::new(Self {
             server,
+            purpose,
             queue: Arc::new(Queue::new(&server.snapshots.valve, clock)),
             format,
             key_delay: config.get(RDB_KEY_SAVE_DELAY),
@@ -190,7 +198,7 @@ impl Snapshot {
         let take = |work: &Mutex<Option<_>>| work.lock().expect("no one panics here").take();
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
-            server.cores.release();
+            server.cores.take_up(own.duty());
             let result = catch_unwind(AssertUnwindSafe(|| own.run(target, false)));
             let result = result.unwrap_or_else(|_| Err(BUG.to_owned()));
             done(result.map(|(finished, _)| finished));
@@ -200,6 +208,13 @@ impl Snapshot {
             && let Some((_, done)) = take(&work)
         {
             done(Err(format!("Can't start a thread: {}", plain(&error))));
+        }
+    }
+
+    fn duty(&self) -> Duty {
+        match self.purpose {
+            Purpose::Base(_) => Duty::Rewriting,
+            Purpose::Save => Duty::Saving,
         }
     }
 
@@ -251,7 +266,11 @@ impl Snapshot {
     }
 
     fn options(&self) -> Options {
-        let Format { form, compresses, sums, tells_access, version, syncs } = self.format;
+        let form = match self.purpose {
+            Purpose::Save => BaseForm::Snapshot,
+            Purpose::Base(form) => form,
+        };
+        let Format { compresses, sums, tells_access, version, syncs } = self.format;
         let keyspace = self.server.keyspace;
         let clock = || AccessClock::new(keyspace.settings(), keyspace.clock().now_ms());
         Options { form, compresses, sums, access: tells_access.then(clock), version, syncs }
@@ -309,7 +328,6 @@ impl Snapshot {
         target: Target,
         holds_world: bool,
     ) -> Result<(Written, Option<Acquisition>), String> {
-        let Target { is_aof_base, at_cut, .. } = target;
         let file = self.server.storage.open(temporary, How::Create).map_err(|error| {
             let name = temporary.display();
             format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
@@ -321,11 +339,11 @@ impl Snapshot {
             ("redis-bits", "64"),
             ("ctime", &now.to_string()),
             ("used-mem", &used.to_string()),
-            ("aof-base", if is_aof_base { "1" } else { "0" }),
+            ("aof-base", if self.purpose == Purpose::Save { "0" } else { "1" }),
         ];
         let writer = FileWriter::begin(file, &notes, self.options());
         let mut writer = writer.map_err(|error| write_error(&error))?;
-        let AtCut { walk, libraries, sizes, world } = self.cut(at_cut, holds_world)?;
+        let AtCut { walk, libraries, sizes, world } = self.cut(target.at_cut, holds_world)?;
         // Not before: while the world stood still, everybody waited for this thread.
         heavy::give_way();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };

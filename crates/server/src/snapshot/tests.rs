@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use keyspace::{Acquisition, Lifetime, NewText, PartitionSet, Tx, TxOptions};
-use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Batch, FileError, Rules, Sink, read_file};
 use persist::storage::simulated::{Disk, Fault};
 use persist::storage::{How, Storage};
 
-use super::{Finished, Snapshot, Target};
+use super::{Finished, Purpose, Snapshot, Target};
 use crate::server::Server;
 use crate::start::test_server_on;
 
@@ -54,9 +53,9 @@ fn fill(server: &'static Server, value: &str) {
 
 fn take(server: &'static Server) -> Result<Finished, String> {
     let (sender, receiver) = mpsc::channel();
-    let target = Target { path: path(), is_aof_base: false, at_cut: Box::new(|_| ()) };
+    let target = Target { path: path(), at_cut: Box::new(|_| ()) };
     let done = Box::new(move |result| sender.send(result).unwrap());
-    Snapshot::new(server, BaseForm::Snapshot, true).start(target, done);
+    Snapshot::new(server, Purpose::Save, true).start(target, done);
     receiver.recv().expect("every snapshot says how it ended")
 }
 
@@ -144,8 +143,8 @@ fn a_snapshot_that_is_cancelled_at_any_time_leaves_no_trace() {
     fill(server, "value");
     for pause_us in [0, 50, 200, 1000, 5000] {
         let (sender, receiver) = mpsc::channel();
-        let target = Target { path: path(), is_aof_base: false, at_cut: Box::new(|_| ()) };
-        let snapshot = Snapshot::new(server, BaseForm::Snapshot, false);
+        let target = Target { path: path(), at_cut: Box::new(|_| ()) };
+        let snapshot = Snapshot::new(server, Purpose::Save, false);
         snapshot.start(target, Box::new(move |result| sender.send(result).unwrap()));
         std::thread::sleep(std::time::Duration::from_micros(pause_us));
         snapshot.cancel();

@@ -4,6 +4,7 @@
 //! Invariant: nothing here knows a client or a key.
 
 pub(crate) mod daemon;
+pub(crate) mod leftovers;
 pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod panics;

@@ -13,7 +13,7 @@ mod tests;
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::list::List;
+use structs::list::{List, ListRef};
 use structs::members::Text;
 
 use self::arrange::arrange;
@@ -89,6 +89,9 @@ const ONE: Find = Find::Range { last: 0, step: 1, limit: 0 };
 /// Taking an element over, in nanoseconds.
 const TAKEN_NS: u64 = 60;
 
+/// Elements that one command of the journal tells.
+const JOURNALLED_AT_ONCE: u64 = 1024;
+
 /// Comparing two elements, in nanoseconds.
 const COMPARED_NS: u64 = 30;
 
@@ -100,7 +103,7 @@ fn sort(
 ) -> Result<(), Refusal> {
     let request = Request::parse(args, may_store)?;
     charge(tx, &args[1], &request)?;
-    // The journal gets the command as it was sent: whoever runs it must find the same members.
+    // The journal may get the command as it was sent: who runs it must find the same members.
     tx.refresh_members(&args[1])?;
     let Some(destination) = request.destination else {
         return tell(tx, &args[1], &request, reply);
@@ -113,12 +116,32 @@ fn sort(
         List::from_texts(storable.iter().map(Storable::text), &limits)
     };
     let (count, before) = (list.borrow().len(), tx.effects().changes());
+    if request.looks_elsewhere() {
+        journal_result(tx, destination, list.borrow());
+    }
     store_result(tx, destination, list, EventClass::List, "sortstore")?;
     if count > 0 {
         tx.effects_mut().set_changes(before + count);
     }
     reply.integer(count as i64);
     Ok(())
+}
+
+/// Has the journal get what is stored: keys and fields that patterns name may be over, and who runs
+/// the command again would find them.
+fn journal_result(tx: &mut Tx, destination: &[u8], list: ListRef<'_>) {
+    if !tx.effects().is_recorded() {
+        return;
+    }
+    tx.effects_mut().instead(&[b"DEL", destination]);
+    let mut from = 0;
+    while from < list.len() {
+        let to = list.len().min(from + JOURNALLED_AT_ONCE);
+        let texts: Vec<Vec<u8>> = list.range(from..to).map(Text::to_vec).collect();
+        let words = [&b"RPUSH"[..], destination].into_iter().chain(texts.iter().map(Vec::as_slice));
+        tx.effects_mut().instead(&words.collect::<Vec<_>>());
+        from = to;
+    }
 }
 
 fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {

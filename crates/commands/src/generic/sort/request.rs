@@ -74,6 +74,12 @@ impl<'a> Request<'a> {
         }
         Ok(request)
     }
+
+    /// Whether keys of other names are looked into.
+    pub(super) fn looks_elsewhere(&self) -> bool {
+        let by_pattern = matches!(self.order, Order::Pattern(_));
+        by_pattern || self.gets.iter().any(|get| matches!(get, Pattern::Key { .. }))
+    }
 }
 
 impl Limit {

@@ -42,7 +42,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "rdbcompression",
         default: "yes",
-        doc: "Compresses strings in snapshots.",
+        effect: Effect::KeyspaceSettings,
+        doc: "Compresses strings in snapshots, and in what DUMP replies.",
         ..WORKS
     },
     ConfigOption {
@@ -163,7 +164,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "no-appendfsync-on-rewrite",
         default: "no",
-        doc: "Leaves out the sync of each second while the journal is rewritten.",
+        doc: "Leaves out the journal's syncs while it is rewritten or a snapshot is written.",
         ..WORKS
     },
     ConfigOption {

@@ -80,32 +80,32 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["server_cpulist"],
         kind: TEXT,
         access: Access::Startup,
-        doc: "The cores of Redis' threads; server-thread-affinity binds workers here.",
-        ..ACCEPTED
+        doc: "The cores of the process: a list such as 0-7:2,9.",
+        ..WORKS
     },
     ConfigOption {
         name: "bio-cpulist",
         aliases: &["bio_cpulist"],
         kind: TEXT,
         access: Access::Startup,
-        doc: "The cores of Redis' background threads.",
-        ..ACCEPTED
+        doc: "The cores of threads for heavy work and for the journal.",
+        ..WORKS
     },
     ConfigOption {
         name: "aof-rewrite-cpulist",
         aliases: &["aof_rewrite_cpulist"],
         kind: TEXT,
         access: Access::Startup,
-        doc: "The cores of Redis' journal rewriting child.",
-        ..ACCEPTED
+        doc: "The cores of threads that rewrite the journal.",
+        ..WORKS
     },
     ConfigOption {
         name: "bgsave-cpulist",
         aliases: &["bgsave_cpulist"],
         kind: TEXT,
         access: Access::Startup,
-        doc: "The cores of Redis' snapshot child.",
-        ..ACCEPTED
+        doc: "The cores of threads that write a snapshot.",
+        ..WORKS
     },
     ConfigOption {
         name: "hz",

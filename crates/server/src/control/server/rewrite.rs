@@ -33,11 +33,11 @@ pub(super) const BGREWRITEAOF: ControlCommand = Command {
 
 fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
-    if server.aof.rewrite.told(0).is_underway {
+    if server.aof.rewrite.is_underway() {
         return Err(UNDERWAY);
     }
-    if context.unit.is_some() {
-        // What the others of a transaction change must be in it.
+    if context.unit.is_some() || server.saves.is_running() {
+        // What the others of a transaction change must be in it; and one at a time, as in Redis.
         server.aof.rewrite.schedule();
         reply.simple("Background append only file rewriting scheduled");
     } else if aof::begin_rewrite(server) {

@@ -16,6 +16,10 @@ use crate::control::{Context, ControlCommand, Next};
 use crate::saves::{Busy, Manner, News};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
+const REWRITING: Refusal = Refusal::error(
+    "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in \
+     order to schedule a BGSAVE whenever possible.",
+);
 const NONE_TO_CANCEL: Refusal =
     Refusal::error("ERR Background saving is currently not in progress or scheduled");
 
@@ -76,17 +80,21 @@ fn save_in_background(
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    match args.len() {
-        1 => {}
-        2 if is(&args[1], "SCHEDULE") => {}
+    let schedules = match args.len() {
+        1 => false,
+        2 if is(&args[1], "SCHEDULE") => true,
         2 if is(&args[1], "CANCEL") => return cancel(context, reply),
         _ => return Err(SYNTAX),
+    };
+    if server.saves.is_running() {
+        return Err(IN_PROGRESS);
     }
-    if context.unit.is_some() {
-        // Its locks are in the way of a cut.
-        if server.saves.is_running() {
-            return Err(IN_PROGRESS);
-        }
+    let is_rewriting = server.aof.rewrite.is_underway();
+    if is_rewriting && !schedules && context.unit.is_none() {
+        return Err(REWRITING);
+    }
+    if is_rewriting || context.unit.is_some() {
+        // The locks of a transaction are in the way of a cut.
         server.saves.schedule();
         reply.simple("Background saving scheduled");
         return Ok(Next::Done);

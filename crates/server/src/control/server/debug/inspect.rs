@@ -22,7 +22,7 @@ pub(super) fn object(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     look(context, |tx, entry, reply| {
-        let length = persist::dump::dump(entry).len() - PAYLOAD_FRAME;
+        let length = persist::dump::dump(entry, true).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
              lru_seconds_idle:{}",

@@ -135,6 +135,7 @@ const HELP_LINES: &[&str] = &[
     "    Flush the AOF buffers on disk and reload the AOF in memory.",
     "RELOAD [option ...]",
     "    Save the RDB on disk and reload it back to memory. Valid <option> values:",
+    "    * MERGE: keys of the file take the place of those that are there.",
     "    * NOFLUSH: do not empty the database before loading the RDB file.",
     "    * NOSAVE: do not save first, but load the file that is there.",
     "REPLICATE <string>",

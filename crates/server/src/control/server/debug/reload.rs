@@ -11,7 +11,7 @@ use proto::{Args, Reply};
 use crate::aof;
 use crate::control::{Context, Next};
 use crate::heavy;
-use crate::loading::snapshot;
+use crate::loading::{Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::saves;
@@ -20,7 +20,6 @@ use crate::server::Server;
 
 const UNKNOWN: Refusal =
     Refusal::error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
-const NO_MERGE: Refusal = Refusal::error("ERR DEBUG RELOAD MERGE is not supported");
 const NOT_SAVED: Refusal = Refusal::error("ERR");
 const NOT_LOADED: Refusal =
     Refusal::error("ERR Error trying to load the RDB dump, check server logs.");
@@ -34,12 +33,12 @@ pub(super) fn reload(
     args: Args<'_>,
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (mut saves, mut empties) = (true, true);
+    let (mut saves, mut empties, mut twice) = (true, true, Twice::Refused);
     for word in args.iter().skip(2) {
         match word {
             _ if is(word, "NOSAVE") => saves = false,
             _ if is(word, "NOFLUSH") => empties = false,
-            _ if is(word, "MERGE") => return Err(NO_MERGE),
+            _ if is(word, "MERGE") => twice = Twice::Replaced,
             _ => return Err(UNKNOWN),
         }
     }
@@ -58,7 +57,7 @@ pub(super) fn reload(
         } else {
             drop(world);
         }
-        let result = load(server);
+        let result = load(server, twice);
         server.loading.end();
         result?;
         log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
@@ -90,8 +89,7 @@ pub(super) fn load_log(
 
 /// Puts what the log holds in the place of all data.
 fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Result<(), Refusal> {
-    let now_us = server.keyspace.clock().monotonic_us();
-    if server.aof.rewrite.told(now_us).is_underway {
+    if server.aof.rewrite.is_underway() {
         return Err(REWRITING);
     }
     aof::flush(server);
@@ -126,13 +124,13 @@ fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(),
     server.scripts.libraries.change(forget, || ())
 }
 
-fn load(server: &'static Server) -> Result<(), Refusal> {
+fn load(server: &'static Server, twice: Twice) -> Result<(), Refusal> {
     let path = saves::file(server);
     let mut file = server.storage.open(&path, How::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED
     })?;
-    match snapshot::load(server, &mut *file) {
+    match snapshot::load(server, &mut *file, twice) {
         Ok(_) => {
             server.saves.note_loaded(server);
             Ok(())

@@ -1,0 +1,87 @@
+//! Files that an earlier life of the process began and never finished.
+//!
+//! Invariant: only what nobody can be writing any more is removed: its name tells a process that
+//! has ended, or it lies in the directory of our own log.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, test_kill_process};
+
+use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
+use crate::log::log_notice;
+use crate::server::Server;
+
+/// Removes them, before anything else is written.
+pub(crate) fn remove(server: &Server) {
+    remove_from(server, Path::new("."), is_abandoned);
+    let log = server.config.get(APPENDFILENAME);
+    let ours = [[b"temp-", &*log, b".incr"].concat(), [b"temp-", &*log, b".manifest"].concat()];
+    let directory = PathBuf::from(OsStr::from_bytes(&server.config.get(APPENDDIRNAME)));
+    remove_from(server, &directory, |name| {
+        is_abandoned(name) || ours.iter().any(|own| own == name.as_bytes())
+    });
+}
+
+fn remove_from(server: &Server, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {
+    // Where there is no directory, nothing was left in it.
+    let names = server.storage.list(directory).unwrap_or_default();
+    for name in names.into_iter().filter(|name| is_left(name)) {
+        let path = directory.join(&name);
+        if server.storage.remove(&path).is_ok() {
+            log_notice!(server.log, "Removed {}, which was never finished", path.display());
+        }
+    }
+}
+
+/// Whether a file has the name of one that a process was writing when it ended: we, or a Redis.
+fn is_abandoned(name: &OsStr) -> bool {
+    let Some(stem) = name.to_str().and_then(|name| name.strip_prefix("temp-")) else {
+        return false;
+    };
+    let pid = match stem.rsplit_once('.') {
+        // The number of the process, and maybe one of ours behind it.
+        Some((numbers, "rdb")) => numbers.split_once('-').map_or(numbers, |(pid, _)| pid),
+        Some((rest, "aof")) => match rest.strip_prefix("rewriteaof-") {
+            Some(rest) => rest.strip_prefix("bg-").unwrap_or(rest),
+            None => return false,
+        },
+        _ => return false,
+    };
+    pid.parse().ok().and_then(Pid::from_raw).is_some_and(has_ended)
+}
+
+/// Whether a process runs no more. One that has our number was an earlier one: this one has begun
+/// nothing yet.
+fn has_ended(pid: Pid) -> bool {
+    pid == rustix::process::getpid()
+        || matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::is_abandoned;
+
+    #[test]
+    fn files_of_processes_that_have_ended_are_known_by_their_names() {
+        let (own, other) = (std::process::id(), std::os::unix::process::parent_id());
+        for (name, expected) in [
+            (format!("temp-{own}-3.rdb"), true),
+            (format!("temp-{own}.rdb"), true),
+            (format!("temp-rewriteaof-bg-{own}.aof"), true),
+            (format!("temp-rewriteaof-{own}.aof"), true),
+            (format!("temp-{other}-3.rdb"), false),
+            (format!("temp-rewriteaof-bg-{other}.aof"), false),
+            (format!("temp-{own}.aof"), false),
+            (format!("{own}-3.rdb"), false),
+            ("temp-mine.rdb".to_owned(), false),
+            ("temp-0.rdb".to_owned(), false),
+            ("dump.rdb".to_owned(), false),
+        ] {
+            assert_eq!(is_abandoned(OsStr::new(&name)), expected, "{name}");
+        }
+    }
+}
