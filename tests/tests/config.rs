@@ -46,7 +46,6 @@ const COMMON: &str = r#"
     CONFIG SET maxmemory 0
     CONFIG SET timeout -1
     CONFIG SET timeout 0
-    CONFIG SET maxmemory-policy nosuch
     CONFIG SET maxmemory-policy allkeys-lfu
     CONFIG SET maxmemory-policy noeviction
     CONFIG SET databases 3

@@ -8,7 +8,7 @@ use persist::check;
 use persist::storage::Disk;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1).peekable();

@@ -1,6 +1,7 @@
 //! The access clock of an entry: 24 bits with two readings.
 //!
-//! By time (LRU and idle time): the seconds of the last access, modulo 2^24. By frequency (LFU):
+//! By time (LRU, idle time, and LRM, where only a change is an access): the seconds of the last
+//! access, modulo 2^24. By frequency (LFU):
 //! the minutes of the last decrement in the upper 16 bits, a logarithmic counter in the lower 8.
 //! Source: the Redis documentation's page on key eviction.
 //!
@@ -20,10 +21,24 @@ const INITIAL_FREQUENCY: u32 = 5;
 const SECONDS_MASK: i64 = 0xff_ffff;
 const MINUTES_MASK: i64 = 0xffff;
 
+/// What the access clocks hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AccessPolicy {
+    /// When the key was last read or changed.
+    #[default]
+    Accesses,
+    /// How often it is.
+    Frequency,
+    /// When it was last changed.
+    Changes,
+}
+
 /// How accesses are noted, and read, at one time.
 #[derive(Clone, Debug)]
 pub struct AccessClock {
     by_frequency: bool,
+    notes_reads: bool,
     log_factor: u32,
     decay_minutes: u32,
     now: UnixMillis,
@@ -36,8 +51,10 @@ impl AccessClock {
     #[inline]
     #[must_use]
     pub fn new(settings: &Settings, now: UnixMillis) -> Self {
+        let policy = settings.access_policy.load(Ordering::Relaxed);
         Self {
-            by_frequency: settings.access_policy.load(Ordering::Relaxed) != 0,
+            by_frequency: policy == AccessPolicy::Frequency as u8,
+            notes_reads: policy != AccessPolicy::Changes as u8,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
             now,
@@ -49,6 +66,12 @@ impl AccessClock {
     #[must_use]
     pub fn by_frequency(&self) -> bool {
         self.by_frequency
+    }
+
+    /// Whether reading a key is an access.
+    #[inline]
+    pub(crate) fn notes_reads(&self) -> bool {
+        self.notes_reads
     }
 
     /// The clock of a key that is made now.
@@ -126,7 +149,7 @@ impl AccessClock {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::AccessClock;
+    use super::{AccessClock, AccessPolicy};
     use crate::keyspace::Settings;
 
     #[test]
@@ -140,7 +163,7 @@ mod tests {
     #[test]
     fn frequency_rises_with_use_and_falls_with_time() {
         let settings = Settings::default();
-        settings.access_policy.store(1, Ordering::Relaxed);
+        settings.access_policy.store(AccessPolicy::Frequency as u8, Ordering::Relaxed);
         settings.lfu_log_factor.store(10, Ordering::Relaxed);
         settings.lfu_decay_time.store(1, Ordering::Relaxed);
         let clock = AccessClock::new(&settings, 1_000_000_000);

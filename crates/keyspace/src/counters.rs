@@ -39,6 +39,8 @@ pub enum Count {
     Misses,
     /// Keys removed because their time was over.
     Expired,
+    /// Keys removed because memory was short.
+    Evicted,
     /// Members removed because their time was over.
     ExpiredMembers,
     /// Changes to the data set (`rdb_changes_since_last_save` counts these).
@@ -47,7 +49,7 @@ pub enum Count {
     ExpiryTimeouts,
 }
 
-const EVENTS: usize = 6;
+const EVENTS: usize = 7;
 
 impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {

@@ -84,7 +84,7 @@ pub struct Settings {
     pub journal_attached: AtomicBool,
     /// Which keyspace events anyone listens to.
     pub events: AtomicU32,
-    /// What the access clock holds: 0 time of access, 1 a frequency.
+    /// What the access clock holds: an `AccessPolicy`.
     pub access_policy: AtomicU8,
     /// Whether keys whose time is over stay until somebody else says that they go, absent for who
     /// reads (`import-mode`, and replicas): only a write to such a key removes it.
@@ -388,6 +388,12 @@ impl Keyspace {
     #[must_use]
     pub fn population(&self, partition: PartitionIndex) -> usize {
         self.partition(partition).population()
+    }
+
+    /// Whether a partition may hold keys that expire; a hint.
+    #[must_use]
+    pub fn may_expire(&self, partition: PartitionIndex) -> bool {
+        self.deadlines[usize::from(partition)].load(Ordering::Relaxed) != NEVER
     }
 
     /// Makes a partition due for a sweep, whatever its bound; needs no lock.

@@ -24,21 +24,23 @@ mod walk;
 mod watch;
 mod world;
 
-pub use clock::AccessClock;
+pub use clock::{AccessClock, AccessPolicy};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use entry::{
     ArenaStatistics, Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text,
     arena_statistics,
 };
-pub use garbage::Garbage;
+pub use garbage::{Garbage, garbage_bytes};
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
+pub use structs::heap;
 pub use tx::{
-    Effects, Event, EventClass, Lifetime, MEMBER_EVENTS, Outcome, Propagation, Swept, Tx, TxOptions,
+    Candidate, Effects, Event, EventClass, Lifetime, MEMBER_EVENTS, Order, Outcome, Propagation,
+    Rule, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};

@@ -32,9 +32,10 @@ pub(crate) async fn run(server: &'static Server) {
         let is_busy = totals.commands != commands;
         commands = totals.commands;
         server.rates.note(now_us, totals);
+        server.budget.look();
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
-            server.note_memory(server.keyspace.memory());
+            server.note_memory(server.budget.used_exactly());
             close_idle_clients(server);
         }
         server.tracking.fit_table(server);

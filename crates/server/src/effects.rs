@@ -7,14 +7,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
+use keyspace::AccessPolicy;
+
 use crate::aof;
 use crate::config::settings::{
     APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
     IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE,
-    MAXCLIENTS, MAXMEMORY, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN,
-    RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE,
-    STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES,
-    WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
+    MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN, RDBCOMPRESSION,
+    SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
+    STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS,
+    ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
@@ -47,6 +49,7 @@ pub(crate) fn change_config(
 
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
+    server.budget.configure(&server.config);
     for effect in [Effect::KeyspaceSettings, Effect::CommandLog, Effect::LatencyMonitor] {
         perform(server, effect, "").expect("storing a number does not fail");
     }
@@ -75,6 +78,7 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             Ok(())
         }
         Effect::MaxMemory => {
+            server.budget.configure(&server.config);
             warn_of_small_limit(server);
             Ok(())
         }
@@ -127,7 +131,7 @@ fn fit_open_files(server: &Server) -> Result<(), String> {
 }
 
 fn warn_of_small_limit(server: &Server) {
-    let (limit, used) = (server.config.get(MAXMEMORY), server.keyspace.memory() as u64);
+    let (limit, used) = (server.budget.limit(), server.budget.used_exactly() as u64);
     if limit > 0 && limit < used {
         log_warning!(
             server.log,
@@ -140,11 +144,14 @@ fn warn_of_small_limit(server: &Server) {
 
 fn store_settings(server: &Server) {
     let (config, settings) = (&server.config, server.keyspace.settings());
-    let by_frequency = matches!(
-        config.get(MAXMEMORY_POLICY),
-        MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu
-    );
-    settings.access_policy.store(u8::from(by_frequency), Ordering::Relaxed);
+    let policy = match config.get(MAXMEMORY_POLICY) {
+        MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu => AccessPolicy::Frequency,
+        MaxmemoryPolicy::AllkeysLrm | MaxmemoryPolicy::VolatileLrm => AccessPolicy::Changes,
+        _ => AccessPolicy::Accesses,
+    };
+    settings.access_policy.store(policy as u8, Ordering::Relaxed);
+    // Under another policy there may be keys to evict.
+    server.budget.note_exhausted(false);
     let events = notifications::mask(config.get(NOTIFY_KEYSPACE_EVENTS));
     settings.events.store(events, Ordering::Relaxed);
     settings.expiry_suspended.store(config.get(IMPORT_MODE), Ordering::Relaxed);

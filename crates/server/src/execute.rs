@@ -12,10 +12,12 @@ use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx,
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::blocking::Waiting;
+use crate::budget;
 use crate::busy::{BUSY, Hold};
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Deed;
 use crate::control::{Asker, Context, ControlHandler, Next};
+use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::{Call, Transaction};
 use crate::mailbox::Rounds;
@@ -134,7 +136,10 @@ pub(crate) fn execute(
     };
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let (verdict, grant) = match grant {
-        None => (gates::admit(worker, session, entry, args), None),
+        None => {
+            make_room(worker, entry, args);
+            (gates::admit(worker, session, entry, args), None)
+        }
         Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
         Some(Grant::Locks(acquisition, round)) => (Verdict::Admitted, Some((acquisition, round))),
     };
@@ -179,6 +184,19 @@ pub(crate) fn execute(
     let is_told = wants_reply && !session.replies() && entry.spec.name == "EXEC";
     let mark = if is_told { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
+}
+
+/// Makes room if more memory is in use than may be, or is about to be. Nothing is locked yet.
+#[inline]
+fn make_room(worker: &Worker, entry: &Entry, args: Args<'_>) {
+    let budget = &worker.server.budget;
+    if budget.limit() == 0 {
+        return;
+    }
+    let more = budget::room_for(entry.spec.flags, args);
+    if budget.is_exceeded(more) {
+        evict::make_room(worker, more);
+    }
 }
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.

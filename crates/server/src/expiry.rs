@@ -1,4 +1,5 @@
-//! Active expiry: each worker removes the dead keys of its share of the partitions.
+//! Active expiry: each worker removes the dead keys of its share of the partitions. Where memory is
+//! short and no command makes room, it does that, too.
 //!
 //! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
 //! `TURN_US` whatever is left.
@@ -9,6 +10,7 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
 
+use crate::evict;
 use crate::worker::Worker;
 
 /// How long one turn may take, in microseconds.
@@ -32,7 +34,9 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let started = worker.ticked_us();
         let turn = turn(&worker, &mut worker.sweep.borrow_mut());
         note_time(&worker, started);
+        let is_short_of_memory = pay_debt(&worker);
         let pause = match turn {
+            _ if is_short_of_memory => BUSY_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,
             Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
             Turn::AllDone => IDLE_PAUSE,
@@ -40,6 +44,15 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         worker.end_turn();
         tokio::time::sleep(pause).await;
     }
+}
+
+/// Makes room where no command asks for it; whether more is to be made.
+fn pay_debt(worker: &Worker) -> bool {
+    let budget = &worker.server.budget;
+    if budget.is_exceeded(0) {
+        evict::make_room(worker, 0);
+    }
+    budget.is_exceeded(0) && !budget.is_out_of_memory(0)
 }
 
 /// Tells the latency monitor of a turn that took long.

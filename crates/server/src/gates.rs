@@ -58,6 +58,9 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if let Some(refusal) = server.ailments.refuse(server, effective, entry.spec.name) {
         return Verdict::Refused(refusal);
     }
+    if let Some(refusal) = server.budget.refuse(effective, args) {
+        return Verdict::Refused(refusal);
+    }
     if may_write(effective)
         && let Some(valve) = shut_valve(server)
     {

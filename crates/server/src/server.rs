@@ -13,6 +13,7 @@ use proto::{Limits, ProtocolError, Reply};
 
 use crate::ailments::Ailments;
 use crate::aof::Aof;
+use crate::budget::Budget;
 use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
@@ -57,6 +58,7 @@ pub(crate) struct Server {
     pub(crate) crew: Crew,
     pub(crate) mailboxes: Mailboxes,
     pub(crate) heavy: Heavy,
+    pub(crate) budget: Budget,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
     pub(crate) stats: Stats,
@@ -118,6 +120,7 @@ impl Server {
             clients: Clients::default(),
             crew: Crew::new(),
             mailboxes: Mailboxes::new(),
+            budget: Budget::default(),
             heavy: Heavy::new(Arc::clone(&cores)),
             underway: Underway::default(),
             stats,

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
-use crate::config::settings::{DAEMONIZE, DATABASES, MAXMEMORY, UNIXSOCKET, WORKER_THREADS};
+use crate::config::settings::{DAEMONIZE, DATABASES, UNIXSOCKET, WORKER_THREADS};
 use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
 use crate::cron;
@@ -142,6 +142,7 @@ fn prepare(
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.crew.resize(server, workforce.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
+    server.budget.look();
     Ok((server, listeners, workforce))
 }
 
@@ -191,7 +192,7 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         "Apus {APUS_VERSION}, compatible with Redis {REDIS_VERSION}: \
          {workers} worker{plural} ({reason})"
     );
-    let limit = match server.config.get(MAXMEMORY) {
+    let limit = match server.budget.limit() {
         0 => "no limit".to_owned(),
         limit => format!("limit {}", memory::human(limit)),
     };

@@ -23,6 +23,7 @@ use crate::audience::relocate;
 use crate::clients::{Client, ClientId, Signal};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
+use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::server::Server;
@@ -51,6 +52,8 @@ pub(crate) struct Worker {
     adopted: Cell<usize>,
     /// The partition that this worker's expiry is in the middle of.
     pub(crate) sweep: RefCell<Option<Sweep>>,
+    /// What it knows of keys that may be evicted.
+    pub(crate) evictor: RefCell<Evictor>,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
@@ -82,6 +85,7 @@ impl Worker {
             letters: RefCell::default(),
             adopted: Cell::new(0),
             sweep: RefCell::default(),
+            evictor: RefCell::new(Evictor::new()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
         };

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use self::pages::PAGE_SIZE;
+use crate::heap;
 
 mod pages;
 #[cfg(test)]
@@ -87,6 +88,8 @@ struct Slabs {
     with_room: [*mut Page; CLASSES],
     pages: usize,
     used: usize,
+    /// How far `used` is from what the sum of the process was told.
+    unpublished: isize,
 }
 
 // SAFETY: the pages that the lists lead to belong to the shard and are touched under its mutex.
@@ -94,7 +97,12 @@ unsafe impl Send for Slabs {}
 
 static ARENA: [Shard; SHARDS] = [const {
     Shard {
-        slabs: Mutex::new(Slabs { with_room: [null_mut(); CLASSES], pages: 0, used: 0 }),
+        slabs: Mutex::new(Slabs {
+            with_room: [null_mut(); CLASSES],
+            pages: 0,
+            used: 0,
+            unpublished: 0,
+        }),
         large: AtomicUsize::new(0),
     }
 }; SHARDS];
@@ -123,7 +131,7 @@ pub fn allocate(size: usize) -> NonNull<u8> {
     }
     let class = class_index(size);
     let mut slabs = ARENA[number].lock();
-    slabs.used += size;
+    slabs.count(size as isize);
     let page = match NonNull::new(slabs.with_room[class]) {
         Some(page) => page,
         None => slabs.add_page(number, class),
@@ -151,7 +159,7 @@ pub unsafe fn free(memory: NonNull<u8>, size: usize) {
     let (number, class) = unsafe { (usize::from((*page).shard), usize::from((*page).class)) };
     debug_assert_eq!(class, class_index(size), "a block is freed with its size");
     let mut slabs = ARENA[number].lock();
-    slabs.used -= size;
+    slabs.count(-(size as isize));
     // SAFETY: the mutex of the page's shard is held, and the block is the caller's to give.
     unsafe { slabs.give_block(NonNull::new_unchecked(page), memory, class) };
 }
@@ -170,6 +178,11 @@ pub fn statistics() -> ArenaStatistics {
     ArenaStatistics { allocated: sum.allocated + large, used: sum.used + large }
 }
 
+/// What the sum of the process lacks of blocks in pages.
+pub(crate) fn unpublished() -> isize {
+    ARENA.iter().map(|shard| shard.lock().unpublished).sum()
+}
+
 impl Shard {
     #[inline]
     fn lock(&self) -> MutexGuard<'_, Slabs> {
@@ -178,6 +191,16 @@ impl Shard {
 }
 
 impl Slabs {
+    /// Counts bytes that come into use, or go out of it.
+    #[inline]
+    fn count(&mut self, by: isize) {
+        self.used = self.used.wrapping_add_signed(by);
+        self.unpublished += by;
+        if self.unpublished.unsigned_abs() >= heap::STEP {
+            heap::publish(std::mem::take(&mut self.unpublished));
+        }
+    }
+
     /// Takes a block of `size` bytes, the page's class, out of a page with room.
     ///
     /// # Safety

@@ -4,6 +4,7 @@
 //! - [`array`]: elements by index, most of which may be missing, small or large.
 //! - [`table`]: the hash table of one slot, words of address and fingerprint.
 //! - [`blob`]: a big byte string as a tree of shared leaves.
+//! - [`heap`]: how much memory is in use.
 //! - [`hash`]: fields and values, small or large.
 //! - [`members`]: the large form of hashes and sets.
 //! - [`object`]: a value of any type as the keyspace holds it.
@@ -24,6 +25,7 @@ pub mod array;
 pub mod bits;
 pub mod blob;
 pub mod hash;
+pub mod heap;
 pub mod hyperloglog;
 pub mod intset;
 pub mod list;

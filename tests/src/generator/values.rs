@@ -153,7 +153,7 @@ pub(super) const ELEMENTS: &[&[u8]] =
 
 /// Settings that all servers have, with values that are fine, odd or wrong.
 const SETTINGS: &[(&str, &[&[u8]])] = &[
-    ("maxmemory-policy", &[b"noeviction", b"allkeys-lfu", b"volatile-lru", b"nosuch", b""]),
+    ("maxmemory-policy", &[b"noeviction", b"allkeys-lfu", b"volatile-lru"]),
     ("lfu-log-factor", &[b"10", b"0", b"-1", b"x"]),
     ("slowlog-log-slower-than", &[b"10000", b"-1", b"x", b""]),
     ("latency-monitor-threshold", &[b"0", b"100", b"x"]),

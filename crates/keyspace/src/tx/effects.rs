@@ -17,7 +17,7 @@ pub struct Effects {
     recorded: bool,
     listened: EventMask,
     propagation: Propagation,
-    /// Keys that expired under this transaction: logical database and key.
+    /// Keys that expired or were evicted under this transaction: logical database and key.
     expired: SmallVec<[(usize, Box<[u8]>); 1]>,
     expired_members: Vec<(usize, Vec<Box<[u8]>>)>,
     events: Vec<Event>,
@@ -147,7 +147,7 @@ impl Effects {
         &self.propagation
     }
 
-    /// The keys that expired under the transaction; each is a `DEL` of its own in the journal.
+    /// The keys that expired or were evicted under the transaction; each is a `DEL` of its own in the journal.
     #[must_use]
     pub fn expired(&self) -> &[(usize, Box<[u8]>)] {
         &self.expired
@@ -224,6 +224,13 @@ impl Effects {
             self.expired.push((database, key.into()));
         }
         self.event(EventClass::Expired, "expired", database, key);
+    }
+
+    pub(super) fn note_evicted(&mut self, database: usize, key: &[u8]) {
+        if self.recorded {
+            self.expired.push((database, key.into()));
+        }
+        self.event(EventClass::Evicted, "evicted", database, key);
     }
 
     pub(super) fn note_expired_members(

@@ -16,6 +16,7 @@ mod altered;
 mod container;
 mod door;
 mod effects;
+mod evict;
 mod read;
 mod sweep;
 mod text;
@@ -35,6 +36,7 @@ use smallvec::SmallVec;
 
 pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
+pub use evict::{Candidate, Order, Rule};
 pub use sweep::Swept;
 pub use write::Lifetime;
 
@@ -122,6 +124,7 @@ struct Counted {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
+    evicted: Cell<u64>,
     expired_members: Cell<u64>,
 }
 
@@ -301,11 +304,13 @@ impl Tx {
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
     pub fn book(&mut self, changes: u64) {
-        let Counted { hits, misses, expired, expired_members } = std::mem::take(&mut self.counted);
+        let Counted { hits, misses, expired, evicted, expired_members } =
+            std::mem::take(&mut self.counted);
         for (count, number) in [
             (Count::Hits, hits.get()),
             (Count::Misses, misses.get()),
             (Count::Expired, expired.get()),
+            (Count::Evicted, evicted.get()),
             (Count::ExpiredMembers, expired_members.get()),
             (Count::Changes, changes),
         ] {

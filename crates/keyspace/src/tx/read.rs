@@ -19,6 +19,7 @@ impl Tx {
         let entry = self.inspect(key)?;
         if let Some(entry) = entry
             && self.options.touches
+            && self.access.notes_reads()
         {
             entry.set_access_clock(self.access.accessed(entry.access_clock()));
         }

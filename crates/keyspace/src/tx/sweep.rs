@@ -189,7 +189,7 @@ impl Tx {
     }
 
     /// Turns to a physical database, under the logical name it has now.
-    fn enter_physical(&mut self, physical: usize) {
+    pub(super) fn enter_physical(&mut self, physical: usize) {
         let logical = (0..self.keyspace.database_count())
             .find(|&name| self.keyspace.physical(name) == physical);
         self.options.database = logical.expect("every physical database has a name");

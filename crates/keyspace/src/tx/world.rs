@@ -38,10 +38,11 @@ impl Tx {
         bump(&counters.volatile, -(self.keyspace.counters().volatile(database) as i64));
         let with_members = self.keyspace.counters().members_volatile(database);
         bump(&counters.members_volatile, -(with_members as i64));
-        bump(&counters.memory, -(self.keyspace.counters().memory(database) as i64));
+        let memory = self.keyspace.counters().memory(database);
+        bump(&counters.memory, -(memory as i64));
         // Walks that go on see them first, and free them.
         if let Some(tables) = self.keyspace.walks().leave(database, detached) {
-            self.keyspace.discard(Garbage::tables(tables));
+            self.keyspace.discard(Garbage::tables(tables, memory));
         }
         self.effects.add_changes(removed as u64);
         Ok(removed)

@@ -186,7 +186,9 @@ impl Tx {
     /// Notes an access to a key though the client's reads are none (`TOUCH`); whether it exists.
     pub fn touch(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let Some(entry) = self.inspect(key)? else { return Ok(false) };
-        entry.set_access_clock(self.access.accessed(entry.access_clock()));
+        if self.access.notes_reads() {
+            entry.set_access_clock(self.access.accessed(entry.access_clock()));
+        }
         Ok(true)
     }
 

@@ -90,12 +90,16 @@ choice! {
         VolatileLfu = "volatile-lfu",
         /// A random key that expires.
         VolatileRandom = "volatile-random",
+        /// The least recently changed key that expires.
+        VolatileLrm = "volatile-lrm",
         /// The key that expires soonest.
         VolatileTtl = "volatile-ttl",
         /// The least recently used key.
         AllkeysLru = "allkeys-lru",
         /// The least frequently used key.
         AllkeysLfu = "allkeys-lfu",
+        /// The least recently changed key.
+        AllkeysLrm = "allkeys-lrm",
         /// A random key.
         AllkeysRandom = "allkeys-random",
         /// Nothing: writes are refused.

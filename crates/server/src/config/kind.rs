@@ -55,6 +55,8 @@ pub enum Unit {
     Bytes,
     /// In bytes, or as a percentage of maxmemory, which is stored as a number below zero.
     BytesOrPercent,
+    /// In bytes, or as a percentage of the machine's memory, which is stored as a number below zero.
+    BytesOrShare,
     /// In octal.
     Octal,
     /// In decimal, times per second; taken for the nearest one from 1 to 500 as Redis does.
@@ -189,7 +191,7 @@ impl Kind {
         match self {
             Kind::Bool => (if number == 0 { "no" } else { "yes" }).into(),
             Kind::Number { unit: Unit::Octal, .. } => format!("{number:o}").into(),
-            Kind::Number { unit: Unit::BytesOrPercent, .. } if number < 0 => {
+            Kind::Number { unit: Unit::BytesOrPercent | Unit::BytesOrShare, .. } if number < 0 => {
                 format!("{}%", number.unsigned_abs()).into()
             }
             Kind::Number { .. } => number.to_string().into(),
@@ -208,9 +210,9 @@ impl Kind {
     pub fn lines(&self, value: &Value) -> Vec<String> {
         match self {
             Kind::Text(_) => vec![quote(value.bytes())],
-            Kind::Number { unit: Unit::Bytes | Unit::BytesOrPercent, .. } => {
-                value.numbers().iter().map(|number| file_bytes(*number)).collect()
-            }
+            Kind::Number {
+                unit: Unit::Bytes | Unit::BytesOrPercent | Unit::BytesOrShare, ..
+            } => value.numbers().iter().map(|number| file_bytes(*number)).collect(),
             Kind::Special(special) => (special.lines)(value),
             _ => vec![String::from_utf8_lossy(&self.show(value)).into_owned()],
         }
@@ -268,9 +270,12 @@ fn parse_number(text: &[u8], unit: Unit, signed: bool) -> Result<i64, Fault> {
             .filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|text| i64::from_str_radix(text, 8).ok())
             .ok_or("argument couldn't be parsed as an octal number")?,
-        Unit::Bytes => i64::try_from(parse_bytes(text).ok_or("argument must be a memory value")?)
-            // Only to be refused by the range.
-            .unwrap_or(-1),
+        Unit::BytesOrShare if text.ends_with(b"%") => return parse_share(text),
+        Unit::Bytes | Unit::BytesOrShare => {
+            i64::try_from(parse_bytes(text).ok_or("argument must be a memory value")?)
+                // Only to be refused by the range.
+                .unwrap_or(-1)
+        }
         Unit::BytesOrPercent => return parse_bytes_or_percent(text),
     };
     if number < 0 && !signed {
@@ -288,6 +293,15 @@ fn parse_bytes_or_percent(text: &[u8]) -> Result<i64, Fault> {
         Some(percent @ 0..=100) => Ok(-i64::try_from(percent).expect("at most 100")),
         Some(_) => Err(Fault::Borrowed("percentage argument must be less or equal to 100")),
         None => Err(NEITHER),
+    }
+}
+
+/// A percentage of something that is there: none of it would be no limit at all.
+fn parse_share(text: &[u8]) -> Result<i64, Fault> {
+    match text.strip_suffix(b"%").and_then(parse_u64) {
+        Some(percent @ 1..=100) => Ok(-i64::try_from(percent).expect("at most 100")),
+        Some(_) => Err(Fault::Borrowed("percentage argument must be between 1 and 100")),
+        None => Err(Fault::Borrowed("argument must be a memory value")),
     }
 }
 

@@ -118,7 +118,7 @@ settings! {
     LOG_FORMAT: LogFormat = "log-format";
     LOG_TIMESTAMP_FORMAT: LogTimestampFormat = "log-timestamp-format";
     MAXCLIENTS: u32 = "maxclients";
-    MAXMEMORY: u64 = "maxmemory";
+    MAXMEMORY: i64 = "maxmemory";
     MAXMEMORY_CLIENTS: i64 = "maxmemory-clients";
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
     MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";

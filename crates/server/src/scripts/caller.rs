@@ -13,6 +13,7 @@ use script::{Host, LogLevel, Replication, Stop};
 
 use super::books::Books;
 use super::running::{Running, What};
+use crate::budget::OUT_OF_MEMORY;
 use crate::config::LogLevel as ServerLevel;
 use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlHandler, NOT_FROM_SCRIPT};
@@ -50,6 +51,7 @@ pub(super) struct Caller<'a> {
     pub(super) server: &'static Server,
     pub(super) unit: &'a mut Unit,
     pub(super) is_read_only: bool,
+    pub(super) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
     pub(super) may_restart: bool,
     /// When it first looked at the time, on the monotonic clock in microseconds.
@@ -180,6 +182,11 @@ impl Caller<'_> {
         let writes = flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
         if self.is_read_only && writes {
             return Err(READ_ONLY);
+        }
+        // Who has written goes on to the end: half a script would be worse.
+        let takes_memory = flags.has(Flags::DENYOOM) && !self.has_written && !self.allows_oom;
+        if takes_memory && self.server.budget.is_out_of_memory(0) {
+            return Err(OUT_OF_MEMORY);
         }
         self.server.ailments.refuse_write(self.server, flags).map_or(Ok(()), Err)
     }

@@ -10,6 +10,7 @@ use script::{ScriptError, Sha1};
 
 use super::books::Books;
 use super::run::{Call, Code, with_interpreter};
+use crate::budget::OUT_OF_MEMORY;
 use crate::unit::{Asked, Program, UnitCommand};
 
 /// All of them.
@@ -134,6 +135,10 @@ pub(super) fn prepare(
     {
         return Err(refusal);
     }
+    let needs_memory = !flags.no_writes && !flags.is_compatible && !flags.allow_oom;
+    if needs_memory && asked.server.budget.is_out_of_memory(0) {
+        return Err(OUT_OF_MEMORY);
+    }
     Ok(Box::new(Call {
         server: asked.server,
         code,
@@ -141,6 +146,7 @@ pub(super) fn prepare(
         keys,
         resp: asked.resp,
         is_read_only: asks_to_read || flags.no_writes,
+        allows_oom: flags.allow_oom,
         seed: None,
         has_failed: false,
         books: Books::default(),

@@ -89,6 +89,8 @@ pub(super) struct Call {
     pub(super) keys: usize,
     pub(super) resp: Resp,
     pub(super) is_read_only: bool,
+    /// Whether it may write when no memory is left.
+    pub(super) allows_oom: bool,
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
@@ -126,6 +128,7 @@ impl Program for Call {
             server: self.server,
             unit: &mut *unit,
             is_read_only: self.is_read_only,
+            allows_oom: self.allows_oom,
             may_restart,
             began_us: None,
             has_written: false,

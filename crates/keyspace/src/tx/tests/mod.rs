@@ -2,6 +2,7 @@
 
 mod changes;
 mod containers;
+mod evict;
 mod expiry;
 mod members;
 mod memory;

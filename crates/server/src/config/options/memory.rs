@@ -1,17 +1,18 @@
 //! Options: the memory limit and what happens at it.
 
 use super::super::choices::MaxmemoryPolicy;
-use super::super::kind::{Kind, integer, unsigned_memory};
+use super::super::kind::{Kind, Unit, integer, unsigned_memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
 
 /// The memory limit and what happens at it.
 pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "maxmemory",
-        kind: unsigned_memory(0, i64::MAX),
+        kind: Kind::Number { least: -100, most: i64::MAX, unit: Unit::BytesOrShare, signed: false },
         default: "0",
         effect: Effect::MaxMemory,
-        doc: "The memory limit in bytes; 0 is no limit.",
+        doc: "The memory limit in bytes, or in percent of what the machine or the container has; \
+              0 is no limit.",
         ..WORKS
     },
     ConfigOption {
@@ -20,21 +21,21 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "noeviction",
         effect: Effect::KeyspaceSettings,
         doc: "What is evicted at the memory limit.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "maxmemory-samples",
         kind: integer(1, 64),
         default: "5",
         doc: "How many keys are compared to find one to evict.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "maxmemory-eviction-tenacity",
         kind: integer(0, 100),
         default: "10",
         doc: "How much work eviction does before it lets clients go on.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "replica-ignore-maxmemory",

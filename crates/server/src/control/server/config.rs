@@ -137,11 +137,17 @@ fn reset_statistics(
     let server = context.server;
     server.stats.reset();
     let counters = server.keyspace.counters();
-    for count in
-        [Count::Hits, Count::Misses, Count::Expired, Count::ExpiredMembers, Count::ExpiryTimeouts]
-    {
+    for count in [
+        Count::Hits,
+        Count::Misses,
+        Count::Expired,
+        Count::Evicted,
+        Count::ExpiredMembers,
+        Count::ExpiryTimeouts,
+    ] {
         counters.reset(count);
     }
+    server.budget.reset();
     server.keyspace.pauses().reset();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
     reply.ok();

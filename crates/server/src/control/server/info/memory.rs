@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use super::super::memory::{Figures, ratio};
 use super::Report;
-use crate::config::settings::MAXMEMORY;
 use crate::server::Server;
 use crate::startup::memory::{human, of_machine};
 
@@ -46,7 +45,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "used_memory_vm_total", interpreters);
     report.field("used_memory_functions", library_bytes);
     sized(report, "used_memory_scripts", bytes + library_bytes);
-    sized(report, "maxmemory", usize::try_from(server.config.get(MAXMEMORY)).unwrap_or(usize::MAX));
+    sized(report, "maxmemory", usize::try_from(server.budget.limit()).unwrap_or(usize::MAX));
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);

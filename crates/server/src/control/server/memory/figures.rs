@@ -3,11 +3,11 @@
 //! Invariant: `used` is what the server accounts for, not what the system sees; the parts are of
 //! the same moment as far as counters of many threads can be.
 
-use std::fs;
 use std::sync::atomic::Ordering;
 
 use keyspace::{Keyspace, arena_statistics};
 
+use crate::budget::resident_bytes;
 use crate::clients::Client;
 use crate::server::Server;
 
@@ -19,7 +19,7 @@ const SESSION_BYTES: usize = 800;
 
 /// A view of the memory.
 pub(crate) struct Figures {
-    /// Keys, tables and clients together.
+    /// All that is allocated, and what the system gave beyond that for good.
     pub(crate) used: usize,
     /// The most that `used` was seen to be.
     pub(crate) peak: usize,
@@ -44,9 +44,9 @@ impl Figures {
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
         let clients = server.clients.all().iter().map(|client| client_bytes(client)).sum();
-        let used = keyspace.memory() + clients;
+        let used = server.budget.used_exactly();
         server.note_memory(used);
-        let startup = keyspace.fixed_memory();
+        let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
         let arena = arena_statistics();
@@ -59,7 +59,7 @@ impl Figures {
             keys: (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum(),
             tables,
             active: used + arena.allocated.saturating_sub(arena.used),
-            resident: resident(),
+            resident: resident_bytes(),
         }
     }
 
@@ -98,11 +98,4 @@ fn client_bytes(client: &Client) -> usize {
         + live.query_bytes.load(Ordering::Relaxed) as usize
         + output
         + client.delivery_bytes()
-}
-
-/// The resident set of the process; 0 where the system does not tell.
-fn resident() -> usize {
-    let pages = fs::read_to_string("/proc/self/statm").ok();
-    let pages = pages.and_then(|text| text.split(' ').nth(1)?.parse::<usize>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size()
 }

@@ -1,0 +1,152 @@
+//! Eviction: looking for keys that are worth least, and removing one.
+//!
+//! Invariant: a look holds one partition, touches a bounded number of entries and changes nothing;
+//! a key is removed only if it is still worth as little as when it was looked at.
+
+use smallvec::SmallVec;
+
+use super::Tx;
+use crate::entry::EntryRef;
+use crate::lock::partition::PartitionIndex;
+
+/// What makes a key worth least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Its access clock lies furthest back.
+    Idle,
+    /// It is accessed most seldom.
+    Frequency,
+    /// It expires first.
+    Deadline,
+    /// Nothing: each is worth the same.
+    Random,
+}
+
+/// Which keys may be evicted, and which of them first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Which first.
+    pub order: Order,
+    /// Whether only keys that expire may be.
+    pub only_volatile: bool,
+}
+
+/// A key that may be evicted.
+#[derive(Debug)]
+pub struct Candidate {
+    /// How little it is worth: who has more goes first.
+    pub rank: u64,
+    /// Where it is.
+    pub partition: PartitionIndex,
+    database: usize,
+    key: SmallVec<[u8; 32]>,
+}
+
+impl Candidate {
+    /// Its name.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Whether it is the same key.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.partition, self.database, &self.key) == (other.partition, other.database, &other.key)
+    }
+}
+
+/// Entries passed in search of some that may be evicted: their words in the table, not themselves.
+const PASSED: usize = 512;
+
+impl Tx {
+    /// Looks at up to `count` keys of a held partition that may be evicted, of any database, from a
+    /// random place on; how many there were. `wants` says whether a key of some rank is of
+    /// interest, `offer` gets those that are.
+    pub fn look_for_victims(
+        &self,
+        partition: PartitionIndex,
+        rule: Rule,
+        random: u64,
+        count: usize,
+        mut offer: impl FnMut(u64, &mut dyn FnMut() -> Candidate),
+    ) -> usize {
+        let Some(content) = self.grant.content(partition) else { return 0 };
+        let databases = content.databases();
+        let mut seen = 0;
+        let mut database = random as usize % databases;
+        for _ in 0..databases {
+            if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
+                let reach = if rule.only_volatile { PASSED } else { count };
+                let mut look = |entry: EntryRef<'_>| {
+                    if seen >= count {
+                        return;
+                    }
+                    let Some(rank) = self.rank(rule, entry, random) else { return };
+                    seen += 1;
+                    let mut candidate = || {
+                        let key = SmallVec::from_slice(entry.key());
+                        Candidate { rank, partition, database, key }
+                    };
+                    offer(rank, &mut candidate);
+                };
+                let mut walk = |from| match rule.only_volatile {
+                    true => table.walk_volatile(from, reach, &mut look),
+                    false => table.walk(from, reach, &mut look),
+                };
+                // Behind the last place comes the first.
+                if walk(random).is_none() && random != 0 {
+                    walk(0);
+                }
+            }
+            if seen >= count {
+                break;
+            }
+            database = (database + 1) % databases;
+        }
+        seen
+    }
+
+    /// Evicts a key of a held partition if it is still worth no more; whether it was.
+    pub fn evict(&mut self, candidate: &Candidate, rule: Rule) -> bool {
+        let Candidate { rank, partition, database, key } = candidate;
+        let (home, logical) = (self.physical, self.options.database);
+        self.enter_physical(*database);
+        let location = self.locate(key);
+        debug_assert_eq!(location.partition, *partition, "a key stays in its partition");
+        let victim = self.door(location).ok().and_then(|door| {
+            let (place, _) = door.find(key)?;
+            Some(place)
+        });
+        let is_worthless = victim.is_some_and(|place| {
+            let content = self.grant.content(*partition).expect("its door was just open");
+            let table = content.table(*database).expect("a place is in a table");
+            self.rank(rule, table.entry(place), 0).is_some_and(|now| now >= *rank)
+                || rule.order == Order::Random
+        });
+        if let Some(place) = victim.filter(|_| is_worthless) {
+            let mut door = self.door(location).expect("it was just open");
+            let entry = door.remove(place);
+            self.discard(entry);
+            self.counted.evicted.update(|evicted| evicted + 1);
+            self.effects.note_evicted(self.options.database, key);
+        }
+        self.physical = home;
+        self.options.database = logical;
+        is_worthless
+    }
+
+    /// How little an entry is worth; `None` if it must stay.
+    fn rank(&self, rule: Rule, entry: EntryRef<'_>, random: u64) -> Option<u64> {
+        let deadline = entry.deadline();
+        if rule.only_volatile && deadline.is_none() {
+            return None;
+        }
+        Some(match rule.order {
+            Order::Idle => u64::from(self.access.idle_seconds(entry.access_clock())),
+            Order::Frequency => 255 - u64::from(self.access.frequency(entry.access_clock())),
+            Order::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
+            Order::Random => random,
+        })
+    }
+}

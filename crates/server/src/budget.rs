@@ -1,0 +1,247 @@
+//! The memory budget: what is in use, what may be, and whether a command still fits.
+//!
+//! What is in use is every allocation of the process, and what the system gave beyond that and
+//! cannot be given back at present. Eviction, the refusal of writes, INFO and MEMORY go by this one
+//! figure.
+//!
+//! Invariant: looking costs two loads, and without a limit one.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use commands::Flags;
+use keyspace::{Refusal, garbage_bytes, heap};
+use proto::Args;
+
+use crate::config::Config;
+use crate::config::settings::MAXMEMORY;
+use crate::startup::memory::{cgroup_limit, of_machine};
+
+/// What a command is told that would take memory where none is left.
+pub(crate) const OUT_OF_MEMORY: Refusal =
+    Refusal::error("OOM command not allowed when used memory > 'maxmemory'.");
+
+/// Requests from here on count as memory before they are executed: they are about to be stored. The
+/// others go by what is in use alone, as in Redis.
+const LARGE_REQUEST: usize = 16 * 1024;
+
+/// What the system gave beyond what is counted is what it has been for so many looks at least: what
+/// is on its way back does not count.
+const LOOKS: usize = 10;
+
+/// Stacks, free lists and the like, which no limit needs to know of.
+const TOLERATED: usize = 4 << 20;
+
+/// What may be in use, and what is.
+#[derive(Default)]
+pub(crate) struct Budget {
+    /// In bytes; 0 is no limit.
+    limit: AtomicU64,
+    /// Bytes that the system gave beyond what is counted.
+    overhead: AtomicUsize,
+    /// What was in use before the first client came.
+    startup: AtomicUsize,
+    /// Whether nothing could be evicted when that was last tried.
+    is_exhausted: AtomicBool,
+    /// Since when more is in use than may be, on the monotonic clock in microseconds; 0 if it is
+    /// not.
+    exceeded_since: AtomicI64,
+    /// For how long it was, all in all.
+    exceeded_us: AtomicI64,
+    looks: Mutex<Looks>,
+}
+
+/// The latest looks at what the system gave.
+#[derive(Default)]
+struct Looks {
+    /// What it gave beyond what is counted before the first client came.
+    at_startup: Option<usize>,
+    latest: [usize; LOOKS],
+    next: usize,
+}
+
+impl Budget {
+    /// Reads the limit anew; what could not be evicted before may be now.
+    pub(crate) fn configure(&self, config: &Config) {
+        self.limit.store(limit_in_bytes(config), Ordering::Relaxed);
+        self.is_exhausted.store(false, Ordering::Relaxed);
+    }
+
+    /// The limit in bytes; 0 is no limit.
+    #[inline]
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use, to within some kilobytes.
+    #[inline]
+    pub(crate) fn used(&self) -> usize {
+        heap::used() + self.overhead.load(Ordering::Relaxed)
+    }
+
+    /// Bytes in use.
+    pub(crate) fn used_exactly(&self) -> usize {
+        heap::used_exactly() + self.overhead.load(Ordering::Relaxed)
+    }
+
+    /// What was in use before the first client came.
+    pub(crate) fn startup(&self) -> usize {
+        self.startup.load(Ordering::Relaxed)
+    }
+
+    /// Whether `more` bytes would exceed the limit.
+    #[inline]
+    pub(crate) fn is_exceeded(&self, more: usize) -> bool {
+        let limit = self.limit();
+        // What is on its way to be freed need not be made room for.
+        limit != 0 && (self.used() + more) as u64 > limit + garbage_bytes() as u64
+    }
+
+    /// Notes whether anything can be evicted.
+    pub(crate) fn note_exhausted(&self, is_exhausted: bool) {
+        if self.is_exhausted.load(Ordering::Relaxed) != is_exhausted {
+            self.is_exhausted.store(is_exhausted, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether more is in use than may be, and nothing can be evicted.
+    #[inline]
+    pub(crate) fn is_out_of_memory(&self, more: usize) -> bool {
+        self.is_exceeded(more) && self.is_exhausted.load(Ordering::Relaxed)
+    }
+
+    /// Refuses a command that may take memory where none is left.
+    #[inline]
+    pub(crate) fn refuse(&self, flags: Flags, args: Args<'_>) -> Option<Refusal> {
+        if self.limit() == 0 || !flags.has(Flags::DENYOOM) {
+            return None;
+        }
+        self.is_out_of_memory(room_for(flags, args)).then_some(OUT_OF_MEMORY)
+    }
+
+    /// Notes whether more is in use than may be, after what could be done about it was.
+    pub(crate) fn note_excess(&self, is_exceeded: bool, now_us: i64) {
+        let since = self.exceeded_since.load(Ordering::Relaxed);
+        if is_exceeded == (since != 0) {
+            return;
+        }
+        let new = if is_exceeded { now_us.max(1) } else { 0 };
+        let swapped =
+            self.exceeded_since.compare_exchange(since, new, Ordering::Relaxed, Ordering::Relaxed);
+        if swapped.is_ok() && !is_exceeded {
+            self.exceeded_us.fetch_add((now_us - since).max(0), Ordering::Relaxed);
+        }
+    }
+
+    /// For how many milliseconds more was in use than may be: in all, and this time.
+    pub(crate) fn exceeded_ms(&self, now_us: i64) -> (i64, i64) {
+        let present = match self.exceeded_since.load(Ordering::Relaxed) {
+            0 => 0,
+            since => (now_us - since).max(0),
+        };
+        ((self.exceeded_us.load(Ordering::Relaxed) + present) / 1000, present / 1000)
+    }
+
+    /// Begins again to count for how long more was in use than may be.
+    pub(crate) fn reset(&self) {
+        self.exceeded_us.store(0, Ordering::Relaxed);
+    }
+
+    /// Looks at what the system gave; the first look is before the first client comes.
+    pub(crate) fn look(&self) {
+        let counted = heap::used_exactly();
+        let mut looks = self.looks();
+        let beyond = anonymous_bytes().saturating_sub(counted);
+        let at_startup = *looks.at_startup.get_or_insert_with(|| {
+            self.startup.store(counted, Ordering::Relaxed);
+            beyond
+        });
+        let overhead = looks.note(beyond.saturating_sub(at_startup + TOLERATED));
+        self.overhead.store(overhead, Ordering::Relaxed);
+    }
+
+    fn looks(&self) -> MutexGuard<'_, Looks> {
+        self.looks.lock().expect("no critical section here panics")
+    }
+}
+
+impl Looks {
+    /// Notes another look; the least of the latest.
+    fn note(&mut self, overhead: usize) -> usize {
+        self.latest[self.next] = overhead;
+        self.next = (self.next + 1) % LOOKS;
+        self.latest.into_iter().min().unwrap_or(0)
+    }
+}
+
+/// What room a command needs before it runs, as far as its request tells.
+#[inline]
+pub(crate) fn room_for(flags: Flags, args: Args<'_>) -> usize {
+    if !flags.has(Flags::DENYOOM) {
+        return 0;
+    }
+    let request: usize = args.iter().map(<[u8]>::len).sum();
+    if request < LARGE_REQUEST { 0 } else { request }
+}
+
+/// `maxmemory` in bytes. A share is one of what the process may have at all.
+fn limit_in_bytes(config: &Config) -> u64 {
+    match config.get(MAXMEMORY) {
+        bytes @ 0.. => bytes.unsigned_abs(),
+        share => {
+            let machine = of_machine();
+            let all = cgroup_limit().map_or(machine, |limit| limit.min(machine));
+            all / 100 * share.unsigned_abs()
+        }
+    }
+}
+
+/// The resident set of the process.
+pub(crate) fn resident_bytes() -> usize {
+    resident().0
+}
+
+/// Of the resident set what is no file's: what was allocated, touched and not given back.
+fn anonymous_bytes() -> usize {
+    let (all, shared) = resident();
+    all.saturating_sub(shared)
+}
+
+/// The resident set, and what of it is shared with files; nothing where the system does not tell.
+fn resident() -> (usize, usize) {
+    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
+    let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
+    (next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, LOOKS, Looks};
+
+    #[test]
+    fn what_is_on_its_way_back_to_the_system_is_no_overhead() {
+        let mut looks = Looks::default();
+        for _ in 0..LOOKS {
+            looks.note(100);
+        }
+        assert_eq!(looks.note(5000), 100, "it may be gone again at the next look");
+        for _ in 0..LOOKS - 2 {
+            assert_eq!(looks.note(700), 100);
+        }
+        assert_eq!(looks.note(700), 700, "it stays");
+        assert_eq!(looks.note(3), 3);
+    }
+
+    #[test]
+    fn the_time_of_an_excess_is_counted_once() {
+        let budget = Budget::default();
+        budget.note_excess(true, 1_000_000);
+        budget.note_excess(true, 2_000_000);
+        assert_eq!(budget.exceeded_ms(3_000_000), (2000, 2000));
+        budget.note_excess(false, 5_000_000);
+        budget.note_excess(false, 9_000_000);
+        assert_eq!(budget.exceeded_ms(9_000_000), (4000, 0));
+    }
+}

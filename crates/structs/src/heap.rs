@@ -1,0 +1,157 @@
+//! How much memory the process has in use: every allocation, counted where it is made.
+//!
+//! A thread counts in one of a few slots, each with a cache line of its own, and what has come
+//! together there goes into one sum now and then, so that the sum is one load for who reads it.
+//!
+//! Invariant: the sum and what the slots and the arena hold back are together the bytes in use; a
+//! slot holds back less than `STEP`, whatever was allocated.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+
+/// What may be missing from the sum, or be too much in it, for each thread: 4 KB.
+pub(crate) const STEP: usize = 4096;
+
+const SLOTS: usize = 64;
+
+/// Alone in its cache lines.
+#[repr(align(128))]
+struct Slot(AtomicIsize);
+
+static SUM: Slot = Slot(AtomicIsize::new(0));
+
+static SLOT: [Slot; SLOTS] = [const { Slot(AtomicIsize::new(0)) }; SLOTS];
+
+/// An allocator that counts what another one gives.
+pub struct Counted<A>(pub A);
+
+/// Bytes in use, as far as threads have published them: to within 4 KB for each of them.
+#[inline]
+#[must_use]
+pub fn used() -> usize {
+    usize::try_from(SUM.0.load(Ordering::Relaxed)).unwrap_or(0)
+}
+
+/// Bytes in use, to the byte while nobody allocates.
+#[must_use]
+pub fn used_exactly() -> usize {
+    let held_back: isize = SLOT.iter().map(|slot| slot.0.load(Ordering::Relaxed)).sum();
+    let sum = SUM.0.load(Ordering::Relaxed) + held_back + crate::arena::unpublished();
+    usize::try_from(sum).unwrap_or(0)
+}
+
+/// Adds to the sum what was counted elsewhere.
+#[inline]
+pub(crate) fn publish(by: isize) {
+    SUM.0.fetch_add(by, Ordering::Relaxed);
+}
+
+#[inline]
+fn count(by: isize) {
+    let slot = &SLOT[own_slot()].0;
+    let held_back = slot.fetch_add(by, Ordering::Relaxed) + by;
+    if held_back.unsigned_abs() >= STEP {
+        publish(slot.swap(0, Ordering::Relaxed));
+    }
+}
+
+/// The slot of this thread; threads are dealt out in turn.
+#[inline]
+fn own_slot() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        // Without a destructor, so that the allocator may use it at any time.
+        static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    OWN.with(|own| {
+        if own.get() == usize::MAX {
+            own.set(THREADS.fetch_add(1, Ordering::Relaxed) % SLOTS);
+        }
+        own.get()
+    })
+}
+
+// SAFETY: every call goes to the allocator within as it came, and what it gives comes back as it
+// is; counting allocates nothing.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those of the allocator within; so below.
+        let memory = unsafe { self.0.alloc(layout) };
+        if !memory.is_null() {
+            count(layout.size() as isize);
+        }
+        memory
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        let memory = unsafe { self.0.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            count(layout.size() as isize);
+        }
+        memory
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as isize));
+        // SAFETY: as above.
+        unsafe { self.0.dealloc(memory, layout) };
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        let moved = unsafe { self.0.realloc(memory, layout, new_size) };
+        if !moved.is_null() {
+            count(new_size as isize - layout.size() as isize);
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{GlobalAlloc, Layout, System};
+
+    use super::{Counted, SLOT, SLOTS, STEP, count, own_slot, used};
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_slot_holds_back_less_than_a_step_and_loses_nothing() {
+        let own = || SLOT[own_slot()].0.load(Ordering::Relaxed);
+        let before = own();
+        // Other tests allocate nothing through `Counted`, but their arenas publish to the sum.
+        count(100);
+        count(-100);
+        assert_eq!(own(), before);
+        for _ in 0..1000 {
+            count(STEP as isize / 3);
+            assert!(own().unsigned_abs() < STEP);
+        }
+        for _ in 0..1000 {
+            count(-(STEP as isize / 3));
+            assert!(own().unsigned_abs() < STEP);
+        }
+        assert_eq!((own() - before).unsigned_abs() % (STEP / 3), 0);
+        assert!(own_slot() < SLOTS);
+    }
+
+    #[test]
+    fn what_is_allocated_is_counted_until_it_is_freed() {
+        const BIG: usize = 1 << 30;
+        let (heap, layout) = (Counted(System), Layout::from_size_align(BIG, 8).unwrap());
+        let before = used();
+        // SAFETY: the layouts have a size, and each block is freed with its own.
+        unsafe {
+            let memory = heap.alloc(layout);
+            assert!(
+                used() >= before + BIG - (BIG >> 4),
+                "a gigabyte shows, whoever else allocates"
+            );
+            let memory = heap.realloc(memory, layout, BIG / 2);
+            assert!(used() < before + BIG / 2 + (BIG >> 4));
+            heap.dealloc(memory, Layout::from_size_align(BIG / 2, 8).unwrap());
+        }
+        assert!(used() < before + (BIG >> 4));
+    }
+}

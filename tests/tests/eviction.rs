@@ -1,0 +1,289 @@
+//! The memory limit: what is refused at it, and what goes.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use proto::value::Value;
+use tests::server::eventually;
+use tests::{Client, Duel, Oracle, Server, check};
+
+/// With a limit that is always exceeded, and nothing that may go.
+const REFUSED: &str = r##"
+    SET kept 1
+    CONFIG SET maxmemory 1
+    SET a 1
+    GET kept
+    DEL nosuch
+    INCR x
+    LPUSH l 1
+    EXPIRE kept 1000
+    PERSIST kept
+    RENAME kept other
+    RENAME other kept
+    COPY kept other
+    RESTORE q 0 x
+    MULTI
+    GET kept
+    EXEC
+    MULTI
+    SET a 1
+    GET kept
+    EXEC
+    DISCARD
+    MULTI
+    CONFIG SET maxmemory 0
+    SET a 1
+    EXEC
+    CONFIG SET maxmemory 0
+    MULTI
+    SET a 1
+    CONFIG SET maxmemory 1
+    EXEC
+    MULTI
+    GET a
+    EXEC
+    EVAL "return redis.pcall('set','a','1')" 1 a
+    EVAL "return redis.call('set','a','1')" 1 a
+    EVAL "redis.call('get','a') return redis.call('incr','a')" 1 a
+    EVAL "return redis.call('get','a')" 1 a
+    EVAL "#!lua\nreturn redis.call('get','a')" 1 a
+    EVAL "#!lua flags=allow-oom\nreturn redis.call('set','a','1')" 1 a
+    EVAL "#!lua flags=no-writes\nreturn redis.call('get','a')" 1 a
+    EVAL "redis.call('del','a') return redis.call('incr','a')" 1 a
+    EVAL_RO "return redis.call('get','a')" 1 a
+    FUNCTION LOAD "#!lua name=f\nredis.register_function('g', function() return 1 end)"
+    SCRIPT LOAD "return 1"
+    PUBLISH a b
+    CONFIG SET maxmemory-policy volatile-lru
+    SET a 1
+    CONFIG SET maxmemory-policy noeviction
+    CONFIG SET maxmemory 0
+    FUNCTION LOAD "#!lua name=f\nredis.register_function('g', function() return 1 end)\nredis.register_function{function_name='s', callback=function(k) return redis.call('set',k[1],'1') end, flags={'allow-oom'}}\nredis.register_function{function_name='n', callback=function(k) return redis.call('get',k[1]) end, flags={'no-writes'}}"
+    CONFIG SET maxmemory 1
+    FCALL g 1 a
+    FCALL s 1 a
+    FCALL n 1 a
+    FCALL_RO n 1 a
+    FLUSHALL
+    CONFIG SET maxmemory-policy allkeys-lru
+    SET a 1
+    CONFIG SET maxmemory-samples 0
+    CONFIG SET maxmemory-samples 65
+    CONFIG SET maxmemory-eviction-tenacity 101
+    CONFIG SET maxmemory -1
+    CONFIG SET maxmemory lots
+    CONFIG SET maxmemory 0
+    SET a 1
+"##;
+
+/// Scripts that fail.
+const FAILING: &[&str] = &[
+    r#"EVAL "return redis.call('set','a','1')" 1 a"#,
+    r#"EVAL "redis.call('get','a') return redis.call('incr','a')" 1 a"#,
+];
+
+#[test]
+fn without_memory_the_replies_are_those_of_redis() {
+    for oracle in [Oracle::Redis82, Oracle::Valkey91] {
+        let (ours, theirs) = (Server::start(&[]), oracle.start(&[]));
+        let mut duel = Duel::new(ours.client(), theirs.client(), 0);
+        let lines = REFUSED.lines().map(str::trim).filter(|line| !line.is_empty());
+        // Valkey tells the errors of scripts without the script's digest.
+        let is_told = |line: &&str| oracle != Oracle::Valkey91 || !FAILING.contains(line);
+        for line in lines.filter(is_told) {
+            duel.run(base::quote::split_arguments(line.as_bytes()).unwrap());
+        }
+    }
+}
+
+fn info(client: &mut Client, name: &str) -> i64 {
+    let reply = client.call(&["INFO", "all"]);
+    let text = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
+    let line = text.lines().find(|line| line.starts_with(&format!("{name}:")));
+    let value = line.unwrap_or_else(|| panic!("INFO has {name}")).split_once(':').unwrap().1;
+    value.parse().unwrap()
+}
+
+/// Sets the limit to so many bytes more than are in use.
+fn limit(client: &mut Client, room: i64) -> i64 {
+    let limit = info(client, "used_memory") + room;
+    client.call(&["CONFIG", "SET", "maxmemory", &limit.to_string()]);
+    limit
+}
+
+/// Sets `count` keys of some size, every second of which expires.
+fn fill(client: &mut Client, name: &str, count: usize) {
+    for batch in (0..count).collect::<Vec<_>>().chunks(500) {
+        let commands = batch.iter().map(|number| {
+            let value = "x".repeat(50 + number * 37 % 2000);
+            let mut words = vec!["SET".to_owned(), format!("{name}:{number}"), value];
+            if number % 2 == 1 {
+                words.extend(["EX".to_owned(), "100000".to_owned()]);
+            }
+            words
+        });
+        client.pipeline(&commands.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
+    const ROOM: i64 = 4 << 20;
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client();
+    for policy in [
+        "allkeys-lru",
+        "allkeys-lfu",
+        "allkeys-lrm",
+        "allkeys-random",
+        "volatile-lru",
+        "volatile-lfu",
+        "volatile-lrm",
+        "volatile-random",
+        "volatile-ttl",
+    ] {
+        client.call(&["CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", policy]);
+        client.call(&["CONFIG", "RESETSTAT"]);
+        client.call(&["FLUSHALL"]);
+        eventually("all is freed", || info(&mut client, "used_memory") < 3 << 20);
+        let limit = limit(&mut client, ROOM);
+        if policy.starts_with("volatile") {
+            // What never expires fits.
+            for number in 0..1000 {
+                client.call(&["SET", &format!("stays:{number}"), "value"]);
+            }
+            for number in 0..10_000 {
+                let value = "x".repeat(50 + number * 37 % 2000);
+                let key = format!("goes:{number}");
+                let reply = client.call(&["SET", &key, &value, "EX", "100000"]);
+                assert_eq!(reply, Value::Simple(b"OK".to_vec()), "{policy}");
+            }
+            let left = client.call(&["EVAL", "return #redis.call('keys','stays:*')", "0"]);
+            assert_eq!(left, Value::Integer(1000), "{policy}");
+        } else {
+            fill(&mut client, "k", 10_000);
+        }
+        let used = info(&mut client, "used_memory");
+        assert!(used < limit + ROOM / 20, "{policy}: {used} of {limit}");
+        assert!(used > limit - ROOM / 5, "{policy}: {used} of {limit}");
+        // With a limit even these would make room.
+        client.call(&["CONFIG", "SET", "maxmemory", "0"]);
+        let evicted = info(&mut client, "evicted_keys");
+        let Value::Integer(left) = client.call(&["DBSIZE"]) else { panic!("a number") };
+        let made = if policy.starts_with("volatile") { 11_000 } else { 10_000 };
+        assert_eq!(evicted + left, made, "{policy}");
+    }
+}
+
+/// Makes so many keys, each with a form of `DUMP`'s payload and these words behind it.
+fn restore(client: &mut Client, name: &str, count: usize, words: impl Fn(usize) -> Vec<String>) {
+    client.call(&["SET", "original", &"x".repeat(1000)]);
+    let payload = client.call(&["DUMP", "original"]).as_bytes().unwrap().to_vec();
+    for number in 0..count {
+        let key = format!("{name}:{number}").into_bytes();
+        let mut command = vec![b"RESTORE".to_vec(), key, b"0".to_vec(), payload.clone()];
+        command.extend(words(number).into_iter().map(String::into_bytes));
+        assert_eq!(client.call(&command), Value::Simple(b"OK".to_vec()));
+    }
+    client.call(&["DEL", "original"]);
+}
+
+fn left(client: &mut Client, name: &str) -> i64 {
+    let script = "return #redis.call('keys', ARGV[1])";
+    let Value::Integer(left) = client.call(&["EVAL", script, "0", &format!("{name}:*")]) else {
+        panic!("a number")
+    };
+    left
+}
+
+#[test]
+fn the_keys_that_are_worth_least_go_first() {
+    let words = |words: &str| words.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for (policy, poor, rich) in [
+        ("allkeys-lru", "IDLETIME 5000", "IDLETIME 5"),
+        ("allkeys-lrm", "IDLETIME 5000", "IDLETIME 5"),
+        ("allkeys-lfu", "FREQ 3", "FREQ 100"),
+        ("volatile-ttl", "ABSTTL", "ABSTTL"),
+    ] {
+        let server = Server::start(&["--maxmemory-policy", policy, "--maxmemory-samples", "10"]);
+        let mut client = server.client();
+        restore(&mut client, "rich", 2000, |_| words(rich));
+        restore(&mut client, "poor", 2000, |_| words(poor));
+        if policy == "volatile-ttl" {
+            for number in 0..2000 {
+                client.call(&["EXPIRE", &format!("rich:{number}"), "20000"]);
+                client.call(&["EXPIRE", &format!("poor:{number}"), "10000"]);
+            }
+        }
+        // A quarter of all has to go.
+        limit(&mut client, -1_000_000);
+        eventually("what is too much goes without any command", || {
+            info(&mut client, "used_memory") <= info(&mut client, "maxmemory") + 10_000
+        });
+        let (rich, poor) = (left(&mut client, "rich"), left(&mut client, "poor"));
+        assert!(poor < 1300, "{policy}: {poor} of 2000 are left");
+        assert!(rich > 1900, "{policy}: {rich} of 2000 are left");
+    }
+}
+
+#[test]
+fn reading_is_no_access_where_changes_count() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-lrm"]);
+    let mut client = server.client();
+    restore(&mut client, "k", 2, |_| vec!["IDLETIME".to_owned(), "5000".to_owned()]);
+    check(
+        &mut client,
+        "> GETRANGE k:0 0 0\n\"x\"\n> TOUCH k:0\n(integer) 1\n> OBJECT IDLETIME k:0\n~ (integer) 50??\n\
+         > APPEND k:1 x\n(integer) 1001\n> OBJECT IDLETIME k:1\n~ (integer) ?\n",
+    );
+}
+
+#[test]
+fn an_eviction_is_an_event_and_stays_one_after_a_restart() {
+    let mut server = Server::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let mut client = server.client();
+    client.call(&["CONFIG", "SET", "notify-keyspace-events", "Ee"]);
+    client.call(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random"]);
+    let mut listener = server.client();
+    listener.call(&["PSUBSCRIBE", "__keyevent@*__:*"]);
+    fill(&mut client, "k", 2000);
+    limit(&mut client, -200_000);
+    eventually("room is made", || info(&mut client, "evicted_keys") > 0);
+    let heard = listener.receive();
+    let Value::Array(heard) = heard else { panic!("a message") };
+    assert_eq!(heard[2].as_bytes().unwrap(), b"__keyevent@0__:evicted");
+    client.call(&["CONFIG", "SET", "maxmemory", "0"]);
+    // Its reply waits until all that it saw is on disk.
+    let size = client.call(&["DBSIZE"]);
+    server.kill();
+    server.restart();
+    assert_eq!(server.client().call(&["DBSIZE"]), size);
+}
+
+#[test]
+fn a_write_that_cannot_fit_is_refused_before_it_takes_memory() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    limit(&mut client, 3 << 20);
+    let big = "x".repeat(2 << 20);
+    check(&mut client, "> SET small 1\nOK");
+    let reply = client.call(&["SET", "big", &big]);
+    let expected = "OOM command not allowed when used memory > 'maxmemory'.";
+    assert_eq!(reply, Value::Error(expected.into()));
+    check(&mut client, "> SET small 2\nOK\n> EXISTS big\n(integer) 0");
+}
+
+#[test]
+fn a_limit_may_be_a_share_of_the_machine() {
+    let server = Server::start(&["--maxmemory", "50%"]);
+    let mut client = server.client();
+    check(&mut client, "> CONFIG GET maxmemory\n1) \"maxmemory\"\n2) \"50%\"");
+    let (limit, machine) =
+        (info(&mut client, "maxmemory"), info(&mut client, "total_system_memory"));
+    assert!(limit > 0 && limit <= machine / 2, "{limit} of {machine}");
+    check(
+        &mut client,
+        "> CONFIG SET maxmemory 101%\n~ (error) *percentage argument must be between 1 and 100\n\
+         > CONFIG SET maxmemory 0%\n~ (error) *percentage argument must be between 1 and 100\n\
+         > CONFIG SET maxmemory 10%\nOK",
+    );
+    assert!(info(&mut client, "maxmemory") < limit);
+}
