@@ -147,7 +147,8 @@ impl Effects {
         &self.propagation
     }
 
-    /// The keys that expired or were evicted under the transaction; each is a `DEL` of its own in the journal.
+    /// The keys that expired or were evicted under the transaction; each is a `DEL` of its own in
+    /// the journal.
     #[must_use]
     pub fn expired(&self) -> &[(usize, Box<[u8]>)] {
         &self.expired

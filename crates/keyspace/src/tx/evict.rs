@@ -3,6 +3,8 @@
 //! Invariant: a look holds one partition, touches a bounded number of entries and changes nothing;
 //! a key is removed only if it is still worth as little as when it was looked at.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::Tx;
@@ -60,8 +62,9 @@ impl Candidate {
 const PASSED: usize = 512;
 
 impl Tx {
-    /// Looks at up to `count` keys of a held partition that may be evicted, of any database, from a
-    /// random place on; how many there were. `wants` says whether a key of some rank is of
+    /// Looks at about `count` keys of a held partition that may be evicted, of any database, from a
+    /// random place on; how many there were. All that lie at the same place are looked at, so that
+    /// none is passed over for ever. `wants` says whether a key of some rank is of
     /// interest, `offer` gets those that are.
     pub fn look_for_victims(
         &self,
@@ -73,38 +76,40 @@ impl Tx {
     ) -> usize {
         let Some(content) = self.grant.content(partition) else { return 0 };
         let databases = content.databases();
-        let mut seen = 0;
+        let seen = Cell::new(0);
         let mut database = random as usize % databases;
         for _ in 0..databases {
             if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
-                let reach = if rule.only_volatile { PASSED } else { count };
                 let mut look = |entry: EntryRef<'_>| {
-                    if seen >= count {
-                        return;
-                    }
                     let Some(rank) = self.rank(rule, entry, random) else { return };
-                    seen += 1;
+                    seen.set(seen.get() + 1);
                     let mut candidate = || {
                         let key = SmallVec::from_slice(entry.key());
                         Candidate { rank, partition, database, key }
                     };
                     offer(rank, &mut candidate);
                 };
-                let mut walk = |from| match rule.only_volatile {
-                    true => table.walk_volatile(from, reach, &mut look),
-                    false => table.walk(from, reach, &mut look),
-                };
-                // Behind the last place comes the first.
-                if walk(random).is_none() && random != 0 {
-                    walk(0);
+                let (mut from, mut passed, mut has_wrapped) = (random, 0, false);
+                while seen.get() < count && passed < PASSED && !(has_wrapped && from > random) {
+                    passed += count;
+                    let next = match rule.only_volatile {
+                        true => table.walk_volatile(from, count, &mut look),
+                        false => table.walk(from, count, &mut look),
+                    };
+                    // Behind the last place comes the first.
+                    if next.is_none() && has_wrapped {
+                        break;
+                    }
+                    has_wrapped |= next.is_none();
+                    from = next.unwrap_or(0);
                 }
             }
-            if seen >= count {
+            if seen.get() >= count {
                 break;
             }
             database = (database + 1) % databases;
         }
-        seen
+        seen.get()
     }
 
     /// Evicts a key of a held partition if it is still worth no more; whether it was.

@@ -55,7 +55,7 @@ pub enum Unit {
     Bytes,
     /// In bytes, or as a percentage of maxmemory, which is stored as a number below zero.
     BytesOrPercent,
-    /// In bytes, or as a percentage of the machine's memory, which is stored as a number below zero.
+    /// In bytes, or as a percentage of the machine's memory, stored as a number below zero.
     BytesOrShare,
     /// In octal.
     Octal,

@@ -144,8 +144,9 @@ mod tests {
         for option in &ALL {
             if let Kind::Number { least, most, unit, signed } = option.kind {
                 assert!(least < most, "{}", option.name);
-                assert!(signed || least >= 0, "{}", option.name);
-                assert!(unit != Unit::BytesOrPercent || least == -100, "{}", option.name);
+                let has_shares = matches!(unit, Unit::BytesOrPercent | Unit::BytesOrShare);
+                assert!(signed || least >= 0 || has_shares, "{}", option.name);
+                assert!(!has_shares || least == -100, "{}", option.name);
             }
         }
     }

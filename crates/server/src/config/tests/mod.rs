@@ -208,10 +208,10 @@ fn defaults_are_those_of_redis() {
 
 #[test]
 fn notices_name_what_has_no_effect() {
-    let startup = load("io-threads 4\nmaxmemory-samples 7\nmaxclients 5\nhz 10\n");
+    let startup = load("io-threads 4\nkey-memory-histograms yes\nmaxclients 5\nhz 10\n");
     let [accepted, later] = &startup.notices[..] else { panic!("{:?}", startup.notices) };
     assert!(accepted.starts_with("'io-threads' has no effect here: "), "{accepted}");
-    assert!(later.starts_with("'maxmemory-samples' has no effect yet: "), "{later}");
+    assert!(later.starts_with("'key-memory-histograms' has no effect yet: "), "{later}");
 }
 
 #[test]

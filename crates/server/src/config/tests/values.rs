@@ -32,7 +32,11 @@ fn memory_values() {
             (" 5", NO),
             ("5 ", NO),
             ("1kb1", NO),
-            ("10%", NO),
+            ("10%", Ok("10%")),
+            ("100%", Ok("100%")),
+            ("0%", Err("percentage argument must be between 1 and 100")),
+            ("101%", Err("percentage argument must be between 1 and 100")),
+            ("1.5%", NO),
             ("kb", NO),
         ],
     );
