@@ -87,6 +87,12 @@ impl Generator {
 }
 
 impl Running {
+    /// Whether it has ended.
+    pub(super) fn is_over(&mut self) -> Result<bool, String> {
+        let ended = self.child.try_wait().map_err(|error| error.to_string())?;
+        Ok(ended.is_some())
+    }
+
     pub(super) fn finish(self) -> Result<Report, String> {
         let output = self.child.wait_with_output().map_err(|error| error.to_string())?;
         if !output.status.success() {

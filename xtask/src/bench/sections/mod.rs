@@ -1,6 +1,7 @@
 //! What can be measured, a file for each kind, and what they have in common. Invariant: servers are
 //! loaded one at a time, and from round to round another one goes first.
 
+mod budget;
 mod defaults;
 mod elements;
 mod files;
@@ -174,6 +175,18 @@ pub(super) static ALL: &[Section] = &[
         title: "Saving and loading two gigabytes",
         is_summed_up: false,
         measure: files::measure,
+    },
+    Section {
+        name: "budget",
+        title: "A budget of a gigabyte and twice as much",
+        is_summed_up: false,
+        measure: budget::memory,
+    },
+    Section {
+        name: "evictions",
+        title: "SETs that evict",
+        is_summed_up: false,
+        measure: budget::cost,
     },
 ];
 
