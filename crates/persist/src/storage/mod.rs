@@ -9,7 +9,7 @@ mod window;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -61,7 +61,7 @@ pub trait File: Send {
     /// Makes what was written outlive a crash.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts the file off; what is written next to a file that was opened to append follows there.
+    /// Cuts the file off; what is written next follows there.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
     /// How long the file is.
@@ -170,7 +170,9 @@ impl File for fs::File {
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)
+        self.set_len(length)?;
+        // Else what was written behind the cut would leave a hole.
+        self.seek(SeekFrom::Start(length)).map(drop)
     }
 
     fn length(&self) -> io::Result<u64> {

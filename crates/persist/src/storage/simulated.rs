@@ -30,6 +30,8 @@ pub enum Fault {
     Error(i32),
     /// A write takes half of the bytes; what is no write fails for want of space.
     Short,
+    /// As `Short`, and the next call fails for want of space too: the disk is full.
+    Full,
     /// The call takes its time and succeeds.
     Delay,
 }
@@ -210,7 +212,7 @@ impl Disk {
     fn call(&self) -> io::Result<MutexGuard<'_, State>> {
         match self.count() {
             (_, Some(Fault::Error(number))) => Err(io::Error::from_raw_os_error(number)),
-            (_, Some(Fault::Short)) => Err(io::Error::from_raw_os_error(NO_SPACE)),
+            (_, Some(Fault::Short | Fault::Full)) => Err(io::Error::from_raw_os_error(NO_SPACE)),
             (state, Some(Fault::Delay)) => {
                 drop(state);
                 std::thread::sleep(DELAY);
@@ -228,6 +230,10 @@ impl Disk {
             if planned.lasts { call >= planned.at } else { call == planned.at }
         };
         let fault = state.fault.filter(is_due).map(|planned| planned.fault);
+        if fault == Some(Fault::Full) {
+            let next = Fault::Error(NO_SPACE);
+            state.fault = Some(Planned { at: call + 1, fault: next, lasts: false });
+        }
         (state, fault)
     }
 }
@@ -353,10 +359,10 @@ impl File for Handle {
         drop(state);
         let count = match fault {
             Some(Fault::Error(number)) => return Err(io::Error::from_raw_os_error(number)),
-            Some(Fault::Short) if bytes.len() < 2 => {
+            Some(Fault::Short | Fault::Full) if bytes.len() < 2 => {
                 return Err(io::Error::from_raw_os_error(NO_SPACE));
             }
-            Some(Fault::Short) => bytes.len() / 2,
+            Some(Fault::Short | Fault::Full) => bytes.len() / 2,
             Some(Fault::Delay) => {
                 std::thread::sleep(DELAY);
                 bytes.len()
@@ -385,6 +391,7 @@ impl File for Handle {
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.content()?.change(Write::Cut(length as usize));
+        self.place = length as usize;
         Ok(())
     }
 
@@ -439,6 +446,25 @@ mod tests {
         }
         let expected = [vec![], vec![OsString::from("new")], vec!["old".into()]];
         assert_eq!(outcomes.into_iter().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_follows_a_cut_leaves_no_hole() {
+        let directory = std::env::temp_dir();
+        let path = directory.join(format!("apus-storage-{}", std::process::id()));
+        let simulated = Disk::new();
+        simulated.make_directory(&directory).unwrap();
+        let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
+        for disk in disks {
+            for how in [How::Create, How::Append] {
+                let mut file = disk.open(&path, how).unwrap();
+                write_all(&mut *file, b"whole, torn").unwrap();
+                file.truncate(5).unwrap();
+                write_all(&mut *file, b" again").unwrap();
+                assert_eq!(read_whole(disk, &path).unwrap(), b"whole again");
+                disk.remove(&path).unwrap();
+            }
+        }
     }
 
     #[test]

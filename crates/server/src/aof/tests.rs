@@ -25,11 +25,12 @@ const LANE: usize = 0;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What may go wrong with a call.
-const FAULTS: [Fault; 5] = [
+const FAULTS: [Fault; 6] = [
     Fault::Error(libc::EIO),
     Fault::Error(libc::ENOSPC),
     Fault::Error(libc::EROFS),
     Fault::Short,
+    Fault::Full,
     Fault::Delay,
 ];
 
