@@ -160,6 +160,29 @@ fn watchers_see_a_script_and_then_its_commands() {
     assert!(ours.contains(&"[2 lua] \"set\" \"k v\" \"1\"".to_owned()), "{ours:#?}");
 }
 
+/// Lines are held until the script is over, so there is an end to them; those that are shown are
+/// the first ones, without a gap.
+#[test]
+fn watchers_see_so_much_of_a_script_only() {
+    let server = Server::start(&[]);
+    let (mut watcher, mut client) = (server.client(), server.client());
+    assert_eq!(text(&watcher.call(&["MONITOR"])), "OK");
+    let script = "redis.call('echo', 'first') redis.call('echo', ARGV[1])
+        redis.call('echo', 'behind') return #ARGV[1]";
+    let length = 300 << 10;
+    let reply = client.call(&["EVAL", script, "0", &"x".repeat(length)]);
+    assert_eq!(reply, Value::Integer(length as i64));
+    client.call(&["EVAL", "for i = 1, 10000 do redis.call('ping') end", "0"]);
+    client.call(&["ECHO", "end"]);
+    let lines = lines(&mut watcher);
+    let of_scripts: Vec<&str> =
+        lines.iter().filter_map(|line| line.strip_prefix("[0 lua] ")).collect();
+    assert_eq!(of_scripts[0], "\"echo\" \"first\"");
+    let pings = &of_scripts[1..];
+    assert!(pings.iter().all(|line| *line == "\"ping\""), "{}", pings[0]);
+    assert!((1_000..10_000).contains(&pings.len()), "{}", pings.len());
+}
+
 /// Who runs for long may be ended by the command for its kind only.
 #[test]
 fn the_kill_of_the_wrong_kind_is_told_the_right_one() {

@@ -10,16 +10,22 @@ use crate::server::Server;
 use crate::table::Entry;
 use crate::worker::Worker;
 
-/// Lines for who watches are kept up to so many bytes: a script may call any number of commands.
-const LINES_MAX: usize = 1 << 20;
+/// Lines for who watches are kept up to about so many bytes: a script may call any number of
+/// commands, and as many scripts run as there are threads.
+const SHOWN_MAX: usize = 256 << 10;
+/// What a line takes beside the arguments.
+const LINE_HEAD: usize = 64;
 
 /// The commands of one run.
 #[derive(Default)]
 pub(super) struct Books {
-    tallies: Vec<Tally>,
+    /// Of the command that was called first: many a script calls one only.
+    first: Option<Tally>,
+    others: Vec<Tally>,
     /// For who watches, in the order of the calls.
     lines: Vec<Arc<[u8]>>,
-    line_bytes: usize,
+    /// What the lines of all calls so far take, or would.
+    shown: usize,
 }
 
 /// The calls of one command.
@@ -47,30 +53,34 @@ impl Books {
     }
 
     fn tally(&mut self, entry: &Entry) -> &mut Tally {
-        let found = self.tallies.iter().position(|tally| tally.command == entry.id);
+        let new = Tally { command: entry.id, ..Tally::default() };
+        let first = self.first.get_or_insert(new);
+        if first.command == entry.id {
+            return first;
+        }
+        let found = self.others.iter().position(|tally| tally.command == entry.id);
         let place = found.unwrap_or_else(|| {
-            self.tallies.push(Tally { command: entry.id, ..Tally::default() });
-            self.tallies.len() - 1
+            self.others.push(new);
+            self.others.len() - 1
         });
-        &mut self.tallies[place]
+        &mut self.others[place]
     }
 
-    /// Keeps a line for who watches.
+    /// Keeps a line for who watches; none after one that did not fit, so there are no gaps.
     #[cold]
     pub(super) fn show(&mut self, server: &Server, database: usize, entry: &Entry, args: Args<'_>) {
-        if self.line_bytes > LINES_MAX {
-            return;
-        }
-        if let Some(line) = server.watchers.line_of_script(server, database, entry, args) {
-            self.line_bytes += line.len();
-            self.lines.push(line);
+        self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
+        if self.shown <= SHOWN_MAX {
+            self.lines.extend(server.watchers.line_of_script(server, database, entry, args));
         }
     }
 
     /// Books all of it at a worker.
     pub(super) fn close(&self, worker: &Worker) {
         let Worker { server, lane, .. } = worker;
-        for &Tally { command, calls, micros, failures, rejected } in &self.tallies {
+        for &Tally { command, calls, micros, failures, rejected } in
+            self.first.iter().chain(&self.others)
+        {
             if calls > 0 {
                 server.stats.called_often(*lane, command, calls, micros);
             }
