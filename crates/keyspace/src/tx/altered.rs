@@ -46,7 +46,8 @@ impl Tx {
     #[inline]
     #[must_use]
     pub fn has_altered(&self) -> bool {
-        !self.altered.keys.is_empty() || self.altered.databases
+        // Without anybody to heed it nothing is noted: one look.
+        self.altered.is_heeded && (!self.altered.keys.is_empty() || self.altered.databases)
     }
 
     /// Whether whole databases were flushed or swapped, where anybody heeds changes. Of their keys

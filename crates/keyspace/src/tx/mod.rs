@@ -282,7 +282,9 @@ impl Tx {
         if !self.stale.get_mut().is_empty() {
             self.collect_stale();
         }
-        self.report_missed();
+        if !self.missed.get_mut().is_empty() {
+            self.report_missed();
+        }
         if self.has_altered() {
             self.settle_altered();
         }
