@@ -17,26 +17,31 @@ use crate::server::Server;
 const VERSION: &str = "8.10";
 
 /// The files of redis-py's suite which are about what exists yet, sync and asyncio.
-const PYTHON_FILES: [&str; 19] = [
+const PYTHON_FILES: [&str; 24] = [
     "test_cache.py",
     "test_commands.py",
     "test_client.py",
     "test_connection.py",
     "test_connection_pool.py",
     "test_encoding.py",
+    "test_function.py",
+    "test_lock.py",
     "test_monitor.py",
     "test_pipeline.py",
     "test_pubsub.py",
     "test_retry.py",
+    "test_scripting.py",
     "test_asyncio/test_client.py",
     "test_asyncio/test_commands.py",
     "test_asyncio/test_connection.py",
     "test_asyncio/test_connection_pool.py",
     "test_asyncio/test_encoding.py",
+    "test_asyncio/test_lock.py",
     "test_asyncio/test_monitor.py",
     "test_asyncio/test_pipeline.py",
     "test_asyncio/test_pubsub.py",
     "test_asyncio/test_retry.py",
+    "test_asyncio/test_scripting.py",
 ];
 
 /// Runs redis-py's own suite in one protocol. Its tests wait for a second or less, so on a busy
