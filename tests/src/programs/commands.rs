@@ -200,7 +200,7 @@ const VALUES: &[&[u8]] = &[
     b"9223372036854775807",
     b"{\"a\":[1,2.5,null,true,\"\\u00e9\"]}",
     b"[1,2,",
-    b"\x00\xff\r\n",
+    b"x\x00\xff\r\n",
     b"%d $s ^[a-z]+",
     b"a text that is longer than forty-four bytes, so not embstr",
 ];
