@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 
 use proto::value::Value;
 use rustix::process::{Pid, Signal, kill_process};
@@ -48,8 +48,32 @@ impl Server {
         Self::start_in(folder, &[], arguments)
     }
 
+    /// Starts Apus with its folder on a disk of its own that is soon full; `None` where this user
+    /// may not mount one. What lies there is gone with the process, and is seen by
+    /// [`disk`](Self::disk).
+    pub fn start_on_small_disk(megabytes: u32, arguments: &[&str]) -> Option<Self> {
+        let unshare = |command: &[&str]| {
+            let arguments = ["--map-root-user", "--mount"].iter().chain(command);
+            arguments.map(|word| (*word).to_owned()).collect::<Vec<String>>()
+        };
+        let probe = Command::new("unshare").args(unshare(&["true"])).status();
+        if !probe.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let folder = new_folder();
+        let path = folder.path().to_str().expect("a temporary folder has a simple name");
+        let script =
+            format!("mount -t tmpfs -o size={megabytes}m none {path} && cd {path} && exec \"$@\"");
+        let binary = environment::binary().display().to_string();
+        let first = unshare(&["sh", "-c", &script, "sh", &binary]);
+        Some(Self::start_program("unshare".into(), folder, &first, arguments))
+    }
+
     fn start_in(folder: TempDir, first: &[String], own: &[&str]) -> Self {
-        let program = environment::binary();
+        Self::start_program(environment::binary(), folder, first, own)
+    }
+
+    fn start_program(program: PathBuf, folder: TempDir, first: &[String], own: &[&str]) -> Self {
         let mut arguments = first.to_vec();
         arguments.extend(common_arguments(0, folder.path()));
         arguments.extend(own.iter().map(|argument| (*argument).to_owned()));
@@ -122,6 +146,12 @@ impl Server {
     /// Its working folder, which also holds its data.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Its working folder as the process sees it, which may have mounted something there.
+    pub fn disk(&self) -> PathBuf {
+        let path = self.folder().strip_prefix("/").expect("a temporary folder is absolute");
+        PathBuf::from(format!("/proc/{}/root", self.pid())).join(path)
     }
 
     /// How much memory it occupies, in bytes.

@@ -10,9 +10,9 @@ use tests::{Oracle, Server};
 const SNAPSHOTS: usize = 100;
 
 /// How many of them while the same clients write.
-const AT_ONCE: usize = 5;
+const AT_ONCE: usize = 4;
 
-const PLAN: Plan = Plan { writers: 6, snapshots: AT_ONCE, flushes: false, apart: 50 };
+const PLAN: Plan = Plan { writers: 4, snapshots: AT_ONCE, flushes: false, apart: 40 };
 
 fn start() -> [Server; 2] {
     let ours = [
