@@ -52,6 +52,9 @@ pub fn format_i64(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
 /// Reads a double as strtod does, but the whole text must be one number: no blanks, no NaN, and
 /// neither overflow nor underflow to zero. Infinities and hexadecimal floats are accepted.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    if let Some(number) = parse_whole(text) {
+        return Some(number);
+    }
     let scanned = FloatText::scan(text)?;
     let number = match scanned.hexadecimal() {
         Some((significand, exponent, sticky)) => {
@@ -64,6 +67,22 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let overflow = f64::is_infinite(number) && !scanned.is_infinite();
     let underflow = number == 0.0 && !scanned.is_zero();
     (!overflow && !underflow).then_some(number)
+}
+
+/// Digits and nothing else, as scores mostly are: up to 15 of them a double holds exactly.
+fn parse_whole(text: &[u8]) -> Option<f64> {
+    if text.is_empty() || text.len() > 15 {
+        return None;
+    }
+    let mut number = 0_u64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number as f64)
 }
 
 /// Writes a double as Redis since 7.2 does, with digits that read back as the same number: integers
@@ -334,6 +353,10 @@ mod tests {
             ("0x1.000000000000080000000000000000000000001", Some(1.000_000_000_000_000_2)),
             ("nan", None),
             ("-nan(1)", None),
+            ("000000012345", Some(12345.0)),
+            ("999999999999999", Some(999_999_999_999_999.0)),
+            ("9007199254740993", Some(9_007_199_254_740_992.0)),
+            ("12345678901234a", None),
             ("", None),
             (".", None),
             ("+", None),

@@ -133,10 +133,10 @@ impl Stored<'_> {
     /// The earliest deadline of a member, in O(1); `kind` is the value's type.
     #[must_use]
     pub fn earliest_deadline(self, kind: Kind) -> Option<UnixMillis> {
-        match kind {
-            Kind::Hash => Hash::view(self).earliest_deadline(),
-            Kind::Set => Set::view(self).earliest_deadline(),
-            Kind::SortedSet => SortedSet::view(self).earliest_deadline(),
+        match (self, kind) {
+            (Stored::Large(object), _) => object.earliest_deadline(),
+            (_, Kind::Hash) => Hash::view(self).earliest_deadline(),
+            // Only the large forms of the others know deadlines.
             _ => None,
         }
     }
@@ -181,6 +181,18 @@ impl Object {
             Self::SortedSet(set) => SortedSetRef::Large(set).encoding(),
             Self::Stream(_) => "stream",
             Self::Array(_) => array::ENCODING,
+        }
+    }
+
+    /// The earliest deadline of a member, in O(1).
+    #[inline]
+    #[must_use]
+    pub fn earliest_deadline(&self) -> Option<UnixMillis> {
+        match self {
+            Self::Hash(hash) => HashRef::Large(hash).earliest_deadline(),
+            Self::Set(set) => SetRef::Large(set).earliest_deadline(),
+            Self::SortedSet(set) => SortedSetRef::Large(set).earliest_deadline(),
+            Self::Text(_) | Self::List(_) | Self::Stream(_) | Self::Array(_) => None,
         }
     }
 

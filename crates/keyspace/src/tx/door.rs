@@ -137,13 +137,24 @@ impl Door<'_> {
         edit: impl FnOnce(&mut Object) -> R,
     ) -> Option<R> {
         self.before_change(place);
-        let deadlines = Deadlines::before(self.entry(place), self.keyspace);
+        let members_expire = self.keyspace.settings().members_expire();
         let object = self.content.table_mut(self.physical).object_mut(place)?;
-        let before = object.memory() as i64;
+        let memory = object.memory();
+        // Where no member ever had a deadline, none has to be looked for.
+        let before = if members_expire { object.earliest_deadline() } else { None };
         let result = edit(object);
-        let grown = object.memory() as i64 - before;
-        bump(&self.database().memory, grown);
-        self.after_edit(place, deadlines);
+        let (grown, after) = (object.memory() as i64 - memory as i64, object.earliest_deadline());
+        if grown != 0 {
+            bump(&self.database().memory, grown);
+        }
+        if after != before {
+            let own = self.entry(place).deadline();
+            self.note_deadlines(
+                place,
+                Deadlines { own, members: before },
+                Deadlines { own, members: after },
+            );
+        }
         Some(result)
     }
 
@@ -160,8 +171,9 @@ impl Door<'_> {
         let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
-        if done {
-            self.after_edit(place, deadlines);
+        let after = Deadlines::of(self.entry(place));
+        if done && after != deadlines {
+            self.note_deadlines(place, deadlines, after);
         }
         done
     }
@@ -224,13 +236,10 @@ impl Door<'_> {
     }
 
     /// Notes what became of members' deadlines in an entry that stayed in its block.
-    #[inline]
-    fn after_edit(&mut self, place: Place, before: Deadlines) {
-        let after = Deadlines::of(self.entry(place));
-        if after != before {
-            self.content.table_mut(self.physical).retag(place);
-            self.count_deadlines(before, after);
-        }
+    #[cold]
+    fn note_deadlines(&mut self, place: Place, before: Deadlines, after: Deadlines) {
+        self.content.table_mut(self.physical).retag(place);
+        self.count_deadlines(before, after);
     }
 
     #[inline]

@@ -172,17 +172,23 @@ impl HashPage {
     /// Where an entry is or belongs.
     fn place(&self, entry: Entry) -> usize {
         let first = self.before(entry.0);
-        first + self.of_hash(entry.0).iter().take_while(|other| **other < entry).count()
+        first + self.0[first..].iter().take_while(|other| **other < entry).count()
     }
 
     /// Puts another entry of the same hash in the place of one.
     fn replace(&mut self, old: Entry, new: Entry) {
-        let at = self.place(old);
+        let mut at = self.place(old);
         assert_eq!(self.0.get(at), Some(&old), "a light member has an entry");
         self.0[at] = new;
-        let first = self.before(new.0);
-        let count = self.of_hash(new.0).len();
-        self.0[first..first + count].sort_unstable();
+        // Among the few of its hash it may have to move.
+        while at > 0 && self.0[at - 1] > new {
+            self.0.swap(at - 1, at);
+            at -= 1;
+        }
+        while self.0.get(at + 1).is_some_and(|next| *next < new) {
+            self.0.swap(at, at + 1);
+            at += 1;
+        }
     }
 
     #[inline]
