@@ -196,6 +196,7 @@ pub fn rule(command: &Command) -> Rule {
         ("SCAN", cursor) if cursor != "0" => Rule::Kind,
         ("SSCAN" | "HSCAN" | "ZSCAN", _) if word(2) != "0" => Rule::Kind,
         ("HSCAN", _) if has(command, "NOVALUES") => Rule::Scan,
+        ("ZSCAN", _) if has(command, "NOSCORES") => Rule::Scan,
         ("HSCAN" | "ZSCAN", _) => Rule::ScanPairs,
         ("SCAN" | "SSCAN", _) => Rule::Scan,
         ("TTL" | "EXPIRETIME", _) => Rule::Near(5),
