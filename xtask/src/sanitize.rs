@@ -23,6 +23,8 @@ pub(crate) fn asan(arguments: &[String]) -> Result<(), String> {
     let target = host()?;
     let mut command = nightly(&["test", "--target", &target], arguments, ALL, "asan");
     command.env("RUSTFLAGS", "-Zsanitizer=address");
+    // The search for leaks does not know the addresses in a table's words, which carry hash bits.
+    command.env("ASAN_OPTIONS", "detect_leaks=0");
     shell::run(&mut command)
 }
 
