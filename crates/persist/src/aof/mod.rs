@@ -7,9 +7,11 @@
 mod check;
 pub(crate) mod commands;
 pub mod manifest;
+mod mark;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use check::check_line;
+pub use mark::{SyncMark, is_synced_beyond};
 pub use read::{AofDamage, AofError, Unit, UnitReader};

@@ -15,6 +15,7 @@ use base::number::parse_i64;
 use proto::OwnedArgs;
 
 use super::check::Check;
+use super::mark::SyncMark;
 use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
@@ -84,6 +85,7 @@ pub struct UnitReader<'f> {
     /// Where the last whole unit ends.
     whole: u64,
     time: Option<i64>,
+    number: Option<u64>,
 }
 
 /// Why there is nothing to take.
@@ -98,6 +100,7 @@ enum Item<'a> {
     Command(Vec<&'a [u8]>),
     Time(i64),
     Check(Check),
+    Mark(SyncMark),
     /// What says nothing to us.
     Annotation,
 }
@@ -112,13 +115,19 @@ impl<'f> UnitReader<'f> {
     /// beyond it.
     pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
         let window = Window::at(file, offset, read);
-        Self { window, at: 0, is_last: false, whole: offset, time: None }
+        Self { window, at: 0, is_last: false, whole: offset, time: None, number: None }
     }
 
     /// Where the last whole unit ends.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.whole
+    }
+
+    /// The file's number, if sync marks that were read so far tell it.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        self.number
     }
 
     /// The next unit; `None` at the end of the file.
@@ -168,6 +177,7 @@ impl<'f> UnitReader<'f> {
                     match item {
                         Item::Command(args) => return Ok(Some(args.into_iter().collect())),
                         Item::Time(time) => self.time = Some(time),
+                        Item::Mark(mark) => self.number = self.number.or(Some(mark.file)),
                         Item::Check(_) | Item::Annotation => {}
                     }
                 }
@@ -217,6 +227,9 @@ impl<'a> Cursor<'a> {
                 if Check::is_meant(line) {
                     let check = Check::parse(line).ok_or(Halt::Malformed("a bad check line"))?;
                     return Ok(Item::Check(check));
+                }
+                if let Some(mark) = SyncMark::parse(line) {
+                    return Ok(Item::Mark(mark));
                 }
                 let time = line.strip_prefix(b"#TS:").and_then(parse_i64);
                 Ok(time.map_or(Item::Annotation, Item::Time))

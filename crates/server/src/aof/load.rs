@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use persist::aof::manifest::Part;
-use persist::aof::{AofDamage, AofError, UnitReader};
+use persist::aof::{AofDamage, AofError, UnitReader, is_synced_beyond};
 use persist::rdb::file::{FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
@@ -67,7 +67,7 @@ impl Stock {
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let total = replay(server, &files)?;
+        let Replayed { bytes: total, number } = replay(server, &files)?;
         if is_new {
             make_directory(server).map_err(told("Can't open or create append-only dir"))?;
             begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
@@ -75,7 +75,7 @@ impl Stock {
             let seconds = seconds_since(server, began_us);
             log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");
         }
-        let last = open_last(server, &mut files);
+        let last = open_last(server, &mut files, number);
         let last = last.map_err(told("Can't open the append-only file"))?;
         if let Ok(history) = files.take_history() {
             super::rewrite::remove(server, history);
@@ -108,15 +108,26 @@ fn seconds_since(server: &Server, began_us: i64) -> f64 {
     (server.keyspace.clock().monotonic_us() - began_us) as f64 / 1e6
 }
 
-/// Runs all files again; how many bytes they have.
-fn replay(server: &'static Server, files: &Files) -> Result<u64, String> {
-    let mut total = 0;
+/// What files were found to be.
+#[derive(Clone, Copy, Default)]
+struct Replayed {
+    /// How many bytes they have.
+    bytes: u64,
+    /// What the marks of the last one are known by.
+    number: Option<u64>,
+}
+
+/// Runs all files again.
+fn replay(server: &'static Server, files: &Files) -> Result<Replayed, String> {
+    let mut all = Replayed::default();
     let parts: Vec<&Part> = files.manifest().parts().collect();
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();
-        let source = Source { server, path: &files.path(part), before: total, is_last };
+        let source = Source { server, path: &files.path(part), before: all.bytes, is_last };
         let began_us = server.keyspace.clock().monotonic_us();
-        total += source.load()?;
+        let replayed = source.load()?;
+        all.bytes += replayed.bytes;
+        all.number = replayed.number;
         log_notice!(
             server.log,
             "DB loaded from {} file {}: {:.3} seconds",
@@ -125,7 +136,7 @@ fn replay(server: &'static Server, files: &Files) -> Result<u64, String> {
             seconds_since(server, began_us)
         );
     }
-    Ok(total)
+    Ok(all)
 }
 
 /// A file that is loaded.
@@ -138,8 +149,8 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// How many bytes it has, once a damaged end is cut off.
-    fn load(&self) -> Result<u64, String> {
+    /// Loads it; a damaged end is cut off.
+    fn load(&self) -> Result<Replayed, String> {
         let mut file = self.open()?;
         let length = file.length().map_err(|error| self.refuse(&plain(&error)))?;
         let mut head = vec![0; MAGIC_LEN];
@@ -158,7 +169,7 @@ impl Source<'_> {
     }
 
     /// Runs the commands of the file again.
-    fn run(&self, mut reader: UnitReader<'_>, length: u64) -> Result<u64, String> {
+    fn run(&self, mut reader: UnitReader<'_>, length: u64) -> Result<Replayed, String> {
         let mut replayer = Replayer::begin(self.server);
         for number in 0_u64.. {
             match reader.next_unit() {
@@ -171,12 +182,13 @@ impl Source<'_> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.mend(&error, length)?;
-                    return Ok(error.offset);
+                    let number = reader.number();
+                    self.mend(&error, length, number)?;
+                    return Ok(Replayed { bytes: error.offset, number });
                 }
             }
         }
-        Ok(length)
+        Ok(Replayed { bytes: length, number: reader.number() })
     }
 
     fn open(&self) -> Result<Box<dyn File>, String> {
@@ -185,12 +197,13 @@ impl Source<'_> {
     }
 
     /// Cuts a damaged end off, if that is allowed.
-    fn mend(&self, error: &AofError, length: u64) -> Result<(), String> {
+    fn mend(&self, error: &AofError, length: u64, number: Option<u64>) -> Result<(), String> {
         let config = &self.server.config;
         let is_allowed = match error.damage {
             AofDamage::Torn => config.get(AOF_LOAD_TRUNCATED),
             AofDamage::Malformed { .. } => {
                 length - error.offset <= config.get(AOF_LOAD_CORRUPT_TAIL_MAX_SIZE)
+                    || config.get(AOF_LOAD_TRUNCATED) && self.may_be_unsynced(error, number)?
             }
             AofDamage::Unread(_) => false,
         };
@@ -205,6 +218,14 @@ impl Source<'_> {
         cut.map_err(|error| self.refuse(&plain(&error)))?;
         log_warning!(log, "AOF {path} loaded anyway because aof-load-truncated is enabled");
         Ok(())
+    }
+
+    /// Whether a power loss may have left what is there, so that nobody relied on it.
+    fn may_be_unsynced(&self, error: &AofError, number: Option<u64>) -> Result<bool, String> {
+        // Who wrote a file without marks does not say.
+        let Some(number) = number else { return Ok(false) };
+        let is_synced = is_synced_beyond(&mut *self.open()?, number, error.offset);
+        is_synced.map(|is_synced| !is_synced).map_err(|error| self.refuse(&plain(&error)))
     }
 
     fn refuse(&self, why: &str) -> String {
@@ -228,7 +249,7 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
 }
 
 /// The last increment, to be written on; what it holds is on disk.
-fn open_last(server: &'static Server, files: &mut Files) -> io::Result<Last> {
+fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) -> io::Result<Last> {
     let last = files.manifest().increments().last().map(|part| files.path(part));
     let mut file: Box<dyn File> = match last {
         Some(path) => server.storage.open(&path, How::Append)?,
@@ -236,5 +257,5 @@ fn open_last(server: &'static Server, files: &mut Files) -> io::Result<Last> {
     };
     file.sync()?;
     let length = file.length()?;
-    Ok(Last { file, length })
+    Ok(Last { file, length, number })
 }

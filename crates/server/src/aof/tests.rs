@@ -1,6 +1,6 @@
 //! The log on a disk that fails, tears and forgets: what was acknowledged is there again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -361,7 +361,68 @@ fn a_torn_end_is_cut_off_where_that_is_allowed_and_only_at_the_end() {
     let server = start(&disk).unwrap();
     assert!(has(server, 1) && has(server, 3));
     end(server);
-    disk.put(&path, &[&*whole, b"no command\r\n"].concat());
+}
+
+const COMMAND: &[u8] = b"*3\r\n$3\r\nSET\r\n$5\r\nkey:9\r\n$1\r\nv\r\n";
+
+/// What the file of a first life holds while it goes on, and where each of its batches ends.
+fn written_in_three_batches(disk: &Disk) -> (PathBuf, Vec<u8>, Vec<usize>) {
+    let server = start(disk).unwrap();
+    let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
+    let read = || persist::storage::read_whole(disk, &path).unwrap();
+    let mut ends = Vec::new();
+    for number in 1..=3 {
+        assert!(write(server, number));
+        ends.push(read().len());
+    }
+    let bytes = read();
+    end(server);
+    (path, bytes, ends)
+}
+
+#[test]
+fn what_a_power_loss_can_leave_keeps_nothing_from_starting() {
+    let disk = new_disk();
+    let (path, bytes, ends) = written_in_three_batches(&disk);
+    // The last batch was written when two were known to be on disk.
+    for place in ends[1]..ends[2] {
+        let mut damaged = bytes.clone();
+        damaged[place] = if place % 2 == 0 { 0 } else { bytes[place] ^ 1 };
+        disk.put(&path, &damaged);
+        let server = start(&disk).unwrap_or_else(|why| panic!("{place}: {why}"));
+        assert!(has(server, 1) && has(server, 2), "{place}");
+        assert!(write(server, 4));
+        end(server);
+        let server = start(&disk).unwrap_or_else(|why| panic!("{place}: {why}"));
+        assert!(has(server, 2) && has(server, 4), "{place}");
+        end(server);
+    }
+    // Only the length was on disk; or a later batch is there whole, though an earlier one is not.
+    let zeros = vec![0; 5000];
+    let later = [&persist::aof::check_line(COMMAND), COMMAND].concat();
+    for tail in [&[][..], &later] {
+        disk.put(&path, &[&bytes[..ends[1]], &zeros, tail].concat());
+        let server = start(&disk).unwrap();
+        assert!(has(server, 2) && !has(server, 3) && !has(server, 9));
+        end(server);
+    }
+}
+
+#[test]
+fn damage_to_what_was_synced_is_refused() {
+    let disk = new_disk();
+    let (path, bytes, ends) = written_in_three_batches(&disk);
+    let ended_well = persist::storage::read_whole(&disk, &path).unwrap();
+    for (whole, end) in [(&bytes, ends[1]), (&ended_well, ends[2])] {
+        let mut damaged = whole.clone();
+        // Within the value.
+        damaged[end - 4] ^= 1;
+        disk.put(&path, &damaged);
+        let error = start(&disk).err().unwrap_or_else(|| panic!("{end}: it starts"));
+        assert!(error.contains("is not as its check line says"), "{error}");
+    }
+    // A file that nobody marked says nothing of what was synced.
+    disk.put(&path, &[COMMAND, b"no command\r\n"].concat());
     let error = start(&disk).err().unwrap();
-    assert!(error.contains(&format!("at offset {}", whole.len())), "{error}");
+    assert!(error.contains(&format!("at offset {}", COMMAND.len())), "{error}");
 }

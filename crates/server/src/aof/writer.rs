@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use base::random::Random;
 use keyspace::Lsn;
-use persist::aof::check_line;
+use persist::aof::{SyncMark, check_line};
 use persist::storage::{File, write_all};
 
 use super::files::{Beginning, Files};
@@ -50,6 +51,11 @@ pub(super) struct Writer {
     file: Option<Box<dyn File>>,
     /// How much of it are whole batches.
     length: u64,
+    /// How much of it is on disk, and what the last mark in it says of that.
+    synced_length: u64,
+    marked: Option<u64>,
+    /// What its marks are known by.
+    number: u64,
     /// What could not be written yet.
     unwritten: Vec<u8>,
     /// Up to where the journal is written.
@@ -71,6 +77,8 @@ pub(super) struct Writer {
 pub(super) struct Last {
     pub(super) file: Box<dyn File>,
     pub(super) length: u64,
+    /// What its marks are known by, if it has any.
+    pub(super) number: Option<u64>,
 }
 
 /// How it stands with the file.
@@ -99,11 +107,13 @@ impl Writer {
         server: &'static Server,
         queue: Arc<Queue>,
         files: Files,
-        Last { file, length }: Last,
+        Last { file, length, number }: Last,
         end: Lsn,
     ) -> Self {
-        let (state, file, synced) = (State::Sound, Some(file), end);
-        Self { state, file, length, end, synced, ..Self::new(server, queue, files) }
+        let new = Self::new(server, queue, files);
+        let number = number.unwrap_or(new.number);
+        let (state, file, synced, synced_length) = (State::Sound, Some(file), end, length);
+        Self { state, file, length, synced_length, number, end, synced, ..new }
     }
 
     /// One that waits for a base.
@@ -115,6 +125,9 @@ impl Writer {
             state: State::Lost,
             file: None,
             length: 0,
+            synced_length: 0,
+            marked: None,
+            number: Random::from_entropy().next_u64(),
             unwritten: Vec::new(),
             end: 0,
             synced: 0,
@@ -185,6 +198,8 @@ impl Writer {
             Order::Base(base) => self.settle(base),
             Order::Flush(lsn, done) => self.flush(lsn, &done),
             Order::Close(lsn, done) => {
+                self.end = lsn;
+                self.mark_end();
                 self.flush(lsn, &done);
                 return Next::End;
             }
@@ -215,14 +230,15 @@ impl Writer {
 
     /// Writes a batch behind a line that tells whether it is whole.
     fn append(&mut self, batch: &[u8]) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
         self.piece.clear();
         let now = self.server.keyspace.clock().now_ms() / 1000;
         if self.server.config.get(AOF_TIMESTAMP_ENABLED) && now != self.stamped {
             self.piece.extend_from_slice(format!("#TS:{now}\r\n").as_bytes());
             self.stamped = now;
         }
+        self.mark();
         self.piece.extend_from_slice(&check_line(batch));
+        let Some(file) = &mut self.file else { return Ok(()) };
         let written = (self.piece.len() + batch.len()) as u64;
         if batch.len() <= COPIED {
             self.piece.extend_from_slice(batch);
@@ -236,9 +252,31 @@ impl Writer {
         Ok(())
     }
 
+    /// Says how much of the file is on disk, unless that is said already.
+    fn mark(&mut self) {
+        let (offset, file) = (self.synced_length, self.number);
+        if self.marked.replace(offset) != Some(offset) {
+            self.piece.extend_from_slice(&SyncMark { offset, file }.line());
+        }
+    }
+
+    /// At an end in good order: what is on disk was all, so that damage to it is seen as such.
+    fn mark_end(&mut self) {
+        if self.state != State::Sound || self.length == 0 || !self.sync() {
+            return;
+        }
+        self.piece.clear();
+        self.mark();
+        if let Some(file) = &mut self.file {
+            // Whoever starts cuts off what is there of it.
+            let _ = write_all(&mut **file, &self.piece);
+        }
+    }
+
     /// Cuts off what a failed write left, and writes what has come since.
     fn retry(&mut self) {
         let batch = std::mem::take(&mut self.unwritten);
+        self.marked = None;
         let cut_off = self.file.as_mut().map_or(Ok(()), |file| file.truncate(self.length));
         if let Err(error) = cut_off.and_then(|()| self.append(&batch)) {
             self.unwritten = batch;
@@ -303,6 +341,7 @@ impl Writer {
         self.synced_at_us = self.now_us();
         self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
+        self.synced_length = self.length;
         if self.state == State::Sound {
             self.server.journal.acknowledge(self.end);
         }
@@ -316,6 +355,8 @@ impl Writer {
         match self.files.begin(beginning) {
             Ok(file) => {
                 (self.file, self.length, self.stamped) = (Some(file), 0, 0);
+                (self.synced_length, self.marked) = (0, None);
+                self.number = Random::from_entropy().next_u64();
                 self.unwritten.clear();
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
