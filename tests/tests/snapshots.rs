@@ -573,3 +573,33 @@ fn what_is_reloaded_is_what_was_there() {
     server.restart();
     assert_eq!(text(&server.client().call(&["DEBUG", "DIGEST"])), before);
 }
+
+#[test]
+fn valkey_loads_fields_with_deadlines_from_a_file_that_is_for_it() {
+    let server = Server::start(&["--save", "", "--rdb-write-version", "80"]);
+    let mut client = server.client();
+    for (key, fields) in [("small", 3), ("large", 700)] {
+        let pairs = (0..fields).flat_map(|number| [format!("f{number}"), number.to_string()]);
+        let words = ["HSET".to_owned(), key.to_owned()].into_iter().chain(pairs);
+        client.call(&words.collect::<Vec<_>>());
+        client.call(&["HPEXPIREAT", key, "4102444800999", "FIELDS", "1", "f1"]);
+    }
+    check(&mut client, "> SAVE\nOK\n");
+    let theirs = Oracle::Valkey91.start_prepared(dump_of(&server), &[]);
+    for (key, fields) in [("small", 3), ("large", 700)] {
+        check(
+            &mut theirs.client(),
+            &format!(
+                "
+                > HLEN {key}
+                (integer) {fields}
+                > HGET {key} f2
+                \"2\"
+                > HPEXPIRETIME {key} FIELDS 2 f1 f2
+                1) (integer) 4102444800999
+                2) (integer) -1
+                "
+            ),
+        );
+    }
+}

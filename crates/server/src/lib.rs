@@ -38,6 +38,7 @@ mod pause;
 mod pubsub;
 mod reception;
 mod saves;
+mod schedule;
 mod scripts;
 mod secrets;
 mod server;

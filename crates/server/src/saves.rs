@@ -14,8 +14,9 @@ use base::time::Clock;
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
-use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE};
+use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use crate::log::{log_notice, log_warning};
+use crate::schedule::Schedule;
 use crate::server::Server;
 use crate::snapshot::{Finished, Purpose, Snapshot, Target};
 
@@ -23,6 +24,8 @@ use crate::snapshot::{Finished, Purpose, Snapshot, Target};
 const RETRY_US: i64 = 5 * SECOND_US;
 
 const SECOND_US: i64 = 1_000_000;
+
+const MINUTE_MS: i64 = 60_000;
 
 /// What is known of saves.
 pub(crate) struct Saves {
@@ -44,6 +47,8 @@ struct State {
     saved_at_us: i64,
     /// When the latest save was tried that nobody asked for, on the same clock.
     tried_at_us: i64,
+    /// The minute since 1970 up to which the schedule was looked at.
+    minute: i64,
 }
 
 struct Running {
@@ -118,6 +123,7 @@ impl Saves {
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
             tried_at_us: 0,
+            minute: clock.now_ms() / MINUTE_MS,
         };
         Self { state: Mutex::new(state), over: Condvar::new() }
     }
@@ -228,11 +234,27 @@ impl Saves {
         self.state().saved_changes = changes;
     }
 
+    /// Has a save begun as soon as can be if the schedule says so.
+    fn heed_schedule(&self, server: &Server) {
+        let minute = server.keyspace.clock().now_ms() / MINUTE_MS;
+        let last = std::mem::replace(&mut self.state().minute, minute);
+        if minute == last {
+            return;
+        }
+        let text = server.config.get(SNAPSHOT_CRON);
+        let schedule = str::from_utf8(&text).ok().and_then(Schedule::parse);
+        if schedule.is_some_and(|schedule| schedule.is_due(last, minute)) {
+            log_notice!(server.log, "A save is due by snapshot-cron");
+            self.schedule();
+        }
+    }
+
     /// Looks whether a save is due. Called by the slow clock.
     pub(crate) fn turn(&self, server: &'static Server) {
         if server.loading.is_on() {
             return;
         }
+        self.heed_schedule(server);
         let running = self.state().running.as_ref().map(|running| Arc::clone(&running.snapshot));
         if let Some(snapshot) = running {
             return snapshot.look();

@@ -1,4 +1,4 @@
-//! Sync marks: annotations that tell how much of a file was on disk before what follows was written.
+//! Sync marks: annotations that tell how much of a file was on disk before what follows came.
 //!
 //! ```text
 //!  #SYNC:4711:0123456789abcdef
@@ -78,7 +78,7 @@ mod tests {
         for padding in 0..200 {
             let disk = Disk::new();
             let own = mark(1000, 7);
-            let bytes = [&mark(5000, 8), &vec![b'#'; padding], &*own, &vec![0; 200]].concat();
+            let bytes = [&mark(5000, 8), &vec![b'#'; padding], &*own, &[0; 200]].concat();
             disk.put(Path::new("log"), &bytes);
             let is_beyond = |number, place| {
                 let mut file = disk.open(Path::new("log"), How::Read).unwrap();

@@ -21,7 +21,9 @@ use super::length::{read_length, write_length};
 use super::string::{read_string, write_bytes, write_member};
 use super::ziplist::Ziplist;
 use super::zipmap::Zipmap;
-use super::{DEADLINE_MAX, Malformed, Reader, ValueType, Writer, packed, read_deadline};
+use super::{
+    DEADLINE_MAX, Malformed, Reader, ValueType, Writer, packed, read_deadline, write_deadline,
+};
 
 /// How a hash is written.
 #[must_use]
@@ -46,6 +48,17 @@ pub fn write(out: &mut Writer, hash: HashRef<'_>) {
     match hash {
         HashRef::Packed(packed) if value_type != ValueType::Hash => write_bytes(out, packed.bytes),
         _ => write_fields(out, hash, earliest),
+    }
+}
+
+/// Appends a hash as Valkey writes one whose fields have deadlines.
+pub fn write_for_valkey(out: &mut Writer, hash: HashRef<'_>) {
+    write_length(out, hash.len());
+    for MemberRef { member, value, deadline } in hash {
+        write_member(out, member);
+        write_member(out, value);
+        write_deadline(out, deadline);
+        out.relieve();
     }
 }
 

@@ -110,7 +110,7 @@ pub enum ValueType {
     /// A hash in a listpack of fields, values and deadlines, as the candidates of Redis 7.4 wrote
     /// it; read only.
     HashListpackTimedCandidate,
-    /// A hash whose fields have deadlines, as Valkey writes it; read only.
+    /// A hash whose fields have deadlines, as Valkey writes it; written only for Valkey.
     HashTimedValkey,
     /// A stream, as it was written before Redis 7.0; read only.
     StreamRedis5,

@@ -67,6 +67,25 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// How it is written in a file for Valkey.
+    #[must_use]
+    pub fn value_type_for_valkey(&self) -> ValueType {
+        match self {
+            Self::Hash(hash) if hash.earliest_deadline().is_some() => ValueType::HashTimedValkey,
+            _ => self.value_type(),
+        }
+    }
+
+    /// Appends the value, without its type, in a file for Valkey.
+    pub fn write_for_valkey(&self, out: &mut Writer) {
+        match self {
+            Self::Hash(hash) if hash.earliest_deadline().is_some() => {
+                hash::write_for_valkey(out, *hash);
+            }
+            _ => self.write(out),
+        }
+    }
+
     /// Appends the value, without its type.
     pub fn write(&self, out: &mut Writer) {
         match self {

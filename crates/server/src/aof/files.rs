@@ -40,7 +40,18 @@ impl Files {
     /// What the manifest names that is there, or nothing.
     pub(super) fn find(server: &'static Server) -> Result<Self, String> {
         let directory = directory(server).map_err(|error| plain(&error))?;
-        let name = server.config.get(APPENDFILENAME).to_vec();
+        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec())
+    }
+
+    /// What a manifest names, wherever it lies.
+    pub(super) fn of_manifest(server: &'static Server, path: &Path) -> Result<Self, String> {
+        let name = path.file_name().and_then(|name| name.as_bytes().strip_suffix(b".manifest"));
+        let name = name.ok_or_else(|| format!("{} is no AOF manifest", path.display()))?;
+        let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Self::named(server, directory, name.to_vec())
+    }
+
+    fn named(server: &'static Server, directory: PathBuf, name: Vec<u8>) -> Result<Self, String> {
         let storage = &*server.storage;
         let path = directory.join(OsStr::from_bytes(&Manifest::name(&name)));
         let manifest = match read_whole(storage, &path) {

@@ -38,11 +38,33 @@ pub(crate) struct Stock {
     total: u64,
 }
 
+/// What becomes of a log whose end is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It is cut off, if that is allowed.
+    Mended,
+    /// The log is refused, and stays as it is.
+    Kept,
+}
+
 /// Looks what there is. The error is for the operator.
 pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
     let mut files = Files::find(server)?;
     let taken = files.take_over_single();
     taken.map_err(|error| format!("Can't upgrade the old AOF file: {}", plain(&error)))?;
+    measure(server, files)
+}
+
+/// Looks what a manifest names, which is not our own. The error is for the operator.
+pub(crate) fn find_foreign(server: &'static Server, manifest: &Path) -> Result<Stock, String> {
+    let stock = measure(server, Files::of_manifest(server, manifest)?)?;
+    match stock.is_empty() {
+        true => Err(format!("There is no log at {}", manifest.display())),
+        false => Ok(stock),
+    }
+}
+
+fn measure(server: &Server, files: Files) -> Result<Stock, String> {
     let mut total = 0;
     for part in files.manifest().parts() {
         let file = server.storage.open(&files.path(part), How::Read);
@@ -67,7 +89,7 @@ impl Stock {
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let Replayed { bytes: total, number } = replay(server, &files)?;
+        let Replayed { bytes: total, number } = replay(server, &files, Ending::Mended)?;
         if is_new {
             make_directory(server).map_err(told("Can't open or create append-only dir"))?;
             begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
@@ -94,11 +116,11 @@ impl Stock {
         self.files.manifest().parts().len() == 0
     }
 
-    /// Loads all there is once more; what is written to the log goes on. Nothing may be written to
-    /// it, nor a base be under way.
-    pub(crate) fn reload(&self, server: &'static Server) -> Result<(), String> {
+    /// Loads all there is and leaves it as it is. If it is our own log, nothing may be written to
+    /// it meanwhile, nor a base be under way.
+    pub(crate) fn read(&self, server: &'static Server) -> Result<(), String> {
         server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let replayed = replay(server, &self.files);
+        let replayed = replay(server, &self.files, Ending::Kept);
         apply_settings(server);
         replayed.map(drop)
     }
@@ -118,12 +140,12 @@ struct Replayed {
 }
 
 /// Runs all files again.
-fn replay(server: &'static Server, files: &Files) -> Result<Replayed, String> {
+fn replay(server: &'static Server, files: &Files, ending: Ending) -> Result<Replayed, String> {
     let mut all = Replayed::default();
     let parts: Vec<&Part> = files.manifest().parts().collect();
     for (index, part) in parts.iter().enumerate() {
-        let is_last = index + 1 == parts.len();
-        let source = Source { server, path: &files.path(part), before: all.bytes, is_last };
+        let may_mend = ending == Ending::Mended && index + 1 == parts.len();
+        let source = Source { server, path: &files.path(part), before: all.bytes, may_mend };
         let began_us = server.keyspace.clock().monotonic_us();
         let replayed = source.load()?;
         all.bytes += replayed.bytes;
@@ -145,7 +167,8 @@ struct Source<'a> {
     path: &'a Path,
     /// The bytes of the files before it.
     before: u64,
-    is_last: bool,
+    /// Whether a damaged end may be cut off.
+    may_mend: bool,
 }
 
 impl Source<'_> {
@@ -207,7 +230,7 @@ impl Source<'_> {
             }
             AofDamage::Unread(_) => false,
         };
-        if !self.is_last || !is_allowed {
+        if !self.may_mend || !is_allowed {
             return Err(self.refuse(&error.to_string()));
         }
         let (log, path) = (&self.server.log, self.path.display());

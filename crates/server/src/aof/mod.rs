@@ -39,7 +39,7 @@ use files::Files;
 use queue::{Inlet, Queue};
 use writer::{Last, Writer};
 
-pub(crate) use load::{Stock, find};
+pub(crate) use load::{Stock, find, find_foreign};
 pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, tend};
 
 /// A base that is made, or why there is none.

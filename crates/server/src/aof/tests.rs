@@ -385,7 +385,7 @@ fn what_a_power_loss_can_leave_keeps_nothing_from_starting() {
     let disk = new_disk();
     let (path, bytes, ends) = written_in_three_batches(&disk);
     // The last batch was written when two were known to be on disk.
-    for place in ends[1]..ends[2] {
+    for place in (ends[1]..ends[2]).step_by(3) {
         let mut damaged = bytes.clone();
         damaged[place] = if place % 2 == 0 { 0 } else { bytes[place] ^ 1 };
         disk.put(&path, &damaged);
@@ -398,7 +398,7 @@ fn what_a_power_loss_can_leave_keeps_nothing_from_starting() {
         end(server);
     }
     // Only the length was on disk; or a later batch is there whole, though an earlier one is not.
-    let zeros = vec![0; 5000];
+    let zeros = [0; 5000];
     let later = [&persist::aof::check_line(COMMAND), COMMAND].concat();
     for tail in [&[][..], &later] {
         disk.put(&path, &[&bytes[..ends[1]], &zeros, tail].concat());

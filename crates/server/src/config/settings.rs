@@ -130,6 +130,7 @@ settings! {
     PIDFILE: Arc<[u8]> = "pidfile";
     PORT: u16 = "port";
     PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
+    PRELOAD_FILE: Arc<[u8]> = "preload-file";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
     RDBCHECKSUM: bool = "rdbchecksum";
@@ -154,6 +155,7 @@ settings! {
     SLOWLOG_ENTRY_MAX_STRING_LEN: usize = "slowlog-entry-max-string-len";
     SLOWLOG_LOG_SLOWER_THAN: i64 = "slowlog-log-slower-than";
     SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
+    SNAPSHOT_CRON: Arc<[u8]> = "snapshot-cron";
     STOP_WRITES_ON_BGSAVE_ERROR: bool = "stop-writes-on-bgsave-error";
     STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
     STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";

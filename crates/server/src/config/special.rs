@@ -9,6 +9,8 @@ use std::sync::Arc;
 use base::number::{parse_f64, parse_i64};
 use base::quote::quote;
 
+use crate::schedule::Schedule;
+
 use super::kind::{Fault, Kind, Special, Standing, Value, parse_bytes, parse_choice};
 
 /// `save`: pairs of seconds and changes, kept as text; no pair saves never.
@@ -124,6 +126,27 @@ pub(super) const DIRECTORY: Kind = Kind::Text(|text| {
 /// The snapshot's file name.
 pub(super) const DUMP_NAME: Kind =
     Kind::Text(|text| plain_name(text, "", "dbfilename can't be a path, just a filename"));
+
+/// Minutes in the words of crontab; an empty text names none.
+pub(super) const SCHEDULE: Kind = Kind::Text(|text| {
+    let parsed = str::from_utf8(text).ok().and_then(Schedule::parse);
+    if text.is_empty() || parsed.is_some() {
+        return Ok(text.into());
+    }
+    Err(Fault::Borrowed("argument must be a cron expression of five fields"))
+});
+
+/// A file with its kind before it: `rdb:PATH` or `aof:PATH`; an empty text names none.
+pub(super) const PRELOADED: Kind = Kind::Text(|text| {
+    let has_kind = text.starts_with(b"rdb:") || text.starts_with(b"aof:");
+    if text.is_empty() || has_kind && text.len() > KIND_LEN {
+        return Ok(text.into());
+    }
+    Err(Fault::Borrowed("argument must be rdb:<path> or aof:<path of a manifest>"))
+});
+
+/// The length of `rdb:`.
+const KIND_LEN: usize = 4;
 
 /// The journal's file name.
 pub(super) const APPEND_NAME: Kind = Kind::Text(|text| {

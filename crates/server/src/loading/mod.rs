@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::future::poll_fn;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
@@ -25,7 +25,7 @@ use tokio::sync::oneshot;
 pub(crate) use insert::Twice;
 
 use crate::aof;
-use crate::config::settings::{APPENDONLY, DBFILENAME};
+use crate::config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::scripts::STACK_BYTES;
@@ -133,11 +133,17 @@ pub(crate) enum Found {
     Snapshot(Box<dyn File>, String),
     /// An append-only file.
     Log(aof::Stock),
+    /// One that is not our own.
+    ForeignLog(aof::Stock),
 }
 
 /// Looks for what is to be loaded at the start; if there is anything, commands are refused until
 /// [`run`] is done with it.
 pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
+    let preload = server.config.get(PRELOAD_FILE);
+    if let Some((kind, path)) = preload.split_at_checked(PRELOAD_KIND_LEN) {
+        return preloaded(server, kind, Path::new(OsStr::from_bytes(path))).map(Some);
+    }
     if server.config.get(APPENDONLY) {
         let stock = aof::find(server)?;
         server.loading.begin(server, stock.total_bytes());
@@ -154,6 +160,24 @@ pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(error)),
     }
+}
+
+/// The length of `rdb:` and `aof:`.
+const PRELOAD_KIND_LEN: usize = 4;
+
+/// What `preload-file` names, which must be there.
+fn preloaded(server: &'static Server, kind: &[u8], path: &Path) -> Result<Found, String> {
+    if kind == b"aof:" {
+        let stock = aof::find_foreign(server, path)?;
+        server.loading.begin(server, stock.total_bytes());
+        return Ok(Found::ForeignLog(stock));
+    }
+    let name = path.display().to_string();
+    let opened = server.storage.open(path, How::Read).and_then(|file| Ok((file.length()?, file)));
+    let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
+    let (length, file) = opened.map_err(failed)?;
+    server.loading.begin(server, length);
+    Ok(Found::Snapshot(file, name))
 }
 
 /// Loads what was found, on a thread of its own; the error is for the operator. Ends early when the
@@ -182,7 +206,12 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
     let loaded = match found {
         Found::Snapshot(mut file, name) => load_snapshot(server, &mut *file, &name),
         Found::Log(stock) => stock.load(server),
+        Found::ForeignLog(stock) => stock.read(server),
     };
+    if loaded.is_ok() && server.config.get(APPENDONLY) {
+        // Where something else was loaded than our log, it begins with that.
+        aof::switch_on(server)?;
+    }
     loaded.inspect_err(|line| log_warning!(server.log, "{line}"))
 }
 

@@ -141,11 +141,18 @@ impl ChunkWriter {
             None => {}
         }
         let value = ValueRef::of(entry);
-        let value_type = value.value_type();
-        self.version = self.version.max(value_type.version());
+        let is_for_valkey = VALKEY.contains(&self.options.version);
+        let value_type = match is_for_valkey {
+            true => value.value_type_for_valkey(),
+            false => value.value_type(),
+        };
+        self.version = self.version.max(redis_version(value_type.version()));
         out.push(value_type.byte());
         write_bytes(out, entry.key());
-        value.write(out);
+        match is_for_valkey {
+            true => value.write_for_valkey(out),
+            false => value.write(out),
+        }
     }
 
     /// Adds a library of functions.

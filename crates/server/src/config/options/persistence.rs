@@ -125,10 +125,18 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "preload-file",
-        kind: TEXT,
+        kind: special::PRELOADED,
         access: Access::Startup,
-        doc: "A file to load at start instead of the usual ones.",
-        ..NOT_YET
+        doc: "A file to load at the start in place of the usual ones: rdb:<path>, or aof:<path> of \
+              a manifest.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "snapshot-cron",
+        aliases: &["snapshot_cron"],
+        kind: special::SCHEDULE,
+        doc: "The minutes (UTC) at which a snapshot is taken, in the words of crontab.",
+        ..WORKS
     },
     ConfigOption {
         name: "appendonly",

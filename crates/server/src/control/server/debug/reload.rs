@@ -102,7 +102,7 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
         NO_LOG
     })?;
     empty(server, world, lane)?;
-    if let Err(line) = stock.reload(server) {
+    if let Err(line) = stock.read(server) {
         // As at a start: a part of the data must neither be served nor written.
         log_warning!(server.log, "{line}");
         std::process::exit(1);
