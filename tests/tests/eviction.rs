@@ -138,6 +138,7 @@ fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
         "allkeys-lru",
         "allkeys-lfu",
         "allkeys-lrm",
+        "allkeys-apus",
         "allkeys-random",
         "volatile-lru",
         "volatile-lfu",
@@ -227,6 +228,73 @@ fn the_keys_that_are_worth_least_go_first() {
         assert!(poor < 1300, "{policy}: {poor} of 2000 are left");
         assert!(rich > 1900, "{policy}: {rich} of 2000 are left");
     }
+}
+
+#[test]
+fn what_is_used_survives_a_scan() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-apus"]);
+    let mut client = server.client();
+    let key = |name: &str, number: usize| format!("{name}:{number}");
+    let set = |name, number| vec!["SET".to_owned(), key(name, number), "x".repeat(1000)];
+    let get = |name, number| vec!["GET".to_owned(), key(name, number)];
+    client.pipeline(&(0..1000).map(|number| set("used", number)).collect::<Vec<_>>());
+    client.pipeline(&(0..1000).map(|number| get("used", number)).collect::<Vec<_>>());
+    limit(&mut client, 6_000_000);
+    for part in 0..24 {
+        let keys = 500 * part..500 * (part + 1);
+        client.pipeline(&keys.map(|number| set("passing", number)).collect::<Vec<_>>());
+        client.pipeline(&(0..1000).map(|number| get("used", number)).collect::<Vec<_>>());
+    }
+    assert!(info(&mut client, "evicted_keys") > 5000);
+    let left = left(&mut client, "used");
+    assert!(left > 950, "{left} of 1000 are left");
+    check(&mut client, "> OBJECT IDLETIME nosuch\n(nil)\n> OBJECT FREQ used:1\n~ (error) *");
+}
+
+#[test]
+fn a_sticky_key_is_never_evicted() {
+    let server = Server::start(&["--maxmemory-policy", "allkeys-random"]);
+    let mut client = server.client();
+    let value = "x".repeat(1000);
+    for number in 0..1000 {
+        client.call(&["SET", &format!("sticky:{number}"), &value]);
+        let reply = client.call(&["STICK", &format!("sticky:{number}"), "nosuch"]);
+        assert_eq!(reply, Value::Integer(1));
+    }
+    let script = r#"
+        > STICK sticky:1 sticky:2
+        (integer) 0
+        > UNSTICK sticky:1 nosuch
+        (integer) 1
+        > STICK sticky:1
+        (integer) 1
+        > STICK
+        (error) ERR wrong number of arguments for 'stick' command
+        > SETRANGE sticky:3 5000 x
+        (integer) 5001
+        > EXPIRE sticky:4 100000
+        (integer) 1
+        > RENAME sticky:5 sticky:five
+        OK
+        > SET sticky:6 short
+        OK
+    "#;
+    check(&mut client, script);
+    limit(&mut client, 100_000);
+    for number in 0..1000 {
+        client.call(&["SET", &format!("other:{number}"), &value]);
+    }
+    assert_eq!(left(&mut client, "sticky"), 1000);
+    assert!(left(&mut client, "other") < 200);
+    // With nothing else left it is the writer who is refused.
+    client.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    eventually("all that may go is gone", || left(&mut client, "other") == 0);
+    check(
+        &mut client,
+        "> SET a 1\n(error) OOM command not allowed when used memory > 'maxmemory'.",
+    );
+    check(&mut client, "> UNSTICK sticky:1\n(integer) 1");
+    eventually("what may go again goes", || left(&mut client, "sticky") == 999);
 }
 
 #[test]

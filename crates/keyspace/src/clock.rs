@@ -1,8 +1,10 @@
-//! The access clock of an entry: 24 bits with two readings.
+//! The access clock of an entry: 24 bits with three readings.
 //!
 //! By time (LRU, idle time, and LRM, where only a change is an access): the seconds of the last
 //! access, modulo 2^24. By frequency (LFU):
 //! the minutes of the last decrement in the upper 16 bits, a logarithmic counter in the lower 8.
+//! By worth (`allkeys-apus`): the time of the last access in units of 128 ms in the upper 20 bits,
+//! how often the key was used since it came, up to 7, in the lower 4.
 //! Source: the Redis documentation's page on key eviction.
 //!
 //! Invariant: which reading holds is a setting of the whole keyspace; a wrong reading gives a wrong
@@ -13,13 +15,20 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 
-use crate::keyspace::Settings;
+use crate::history::{used_once_more, uses_left};
+use crate::keyspace::{Keyspace, Settings};
 
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
 const INITIAL_FREQUENCY: u32 = 5;
 
 const SECONDS_MASK: i64 = 0xff_ffff;
 const MINUTES_MASK: i64 = 0xffff;
+
+/// How worth is stored: units of 128 ms above, uses below.
+const UNIT_SHIFT: u32 = 7;
+const UNITS_MASK: i64 = 0xf_ffff;
+const USES_BITS: u32 = 4;
+const USES_MASK: u32 = 0xf;
 
 /// What the access clocks hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,15 +41,17 @@ pub enum AccessPolicy {
     Frequency,
     /// When it was last changed.
     Changes,
+    /// When it was last used, and how often.
+    Worth,
 }
 
 /// How accesses are noted, and read, at one time.
 #[derive(Clone, Debug)]
 pub struct AccessClock {
-    by_frequency: bool,
-    notes_reads: bool,
+    policy: AccessPolicy,
     log_factor: u32,
     decay_minutes: u32,
+    turnover_ms: u32,
     now: UnixMillis,
     /// A cheap random sequence for the probabilistic counter.
     dice: Cell<u64>,
@@ -51,10 +62,9 @@ impl AccessClock {
     #[inline]
     #[must_use]
     pub fn new(settings: &Settings, now: UnixMillis) -> Self {
-        let policy = settings.access_policy.load(Ordering::Relaxed);
         Self {
-            by_frequency: policy == AccessPolicy::Frequency as u8,
-            notes_reads: policy != AccessPolicy::Changes as u8,
+            policy: settings.access_policy(),
+            turnover_ms: 0,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
             now,
@@ -62,37 +72,59 @@ impl AccessClock {
         }
     }
 
+    /// The same, where uses count less the longer ago they were.
+    #[inline]
+    pub(crate) fn with_turnover(mut self, keyspace: &Keyspace) -> Self {
+        if self.policy == AccessPolicy::Worth {
+            self.turnover_ms = keyspace.history().turnover_ms();
+        }
+        self
+    }
+
     /// Whether accesses are counted, and their time is not known.
     #[must_use]
     pub fn by_frequency(&self) -> bool {
-        self.by_frequency
+        self.policy == AccessPolicy::Frequency
     }
 
     /// Whether reading a key is an access.
     #[inline]
     pub(crate) fn notes_reads(&self) -> bool {
-        self.notes_reads
+        self.policy != AccessPolicy::Changes
     }
 
     /// The clock of a key that is made now.
     #[inline]
     #[must_use]
     pub fn fresh(&self) -> u32 {
-        if self.by_frequency { self.minutes() << 8 | INITIAL_FREQUENCY } else { self.seconds() }
+        match self.policy {
+            AccessPolicy::Accesses | AccessPolicy::Changes => self.seconds(),
+            AccessPolicy::Frequency => self.minutes() << 8 | INITIAL_FREQUENCY,
+            AccessPolicy::Worth => self.units() << USES_BITS,
+        }
     }
 
     /// The clock after an access.
     #[inline]
     pub(crate) fn accessed(&self, clock: u32) -> u32 {
-        if !self.by_frequency {
-            return self.seconds();
+        match self.policy {
+            AccessPolicy::Accesses | AccessPolicy::Changes => self.seconds(),
+            AccessPolicy::Frequency => {
+                self.minutes() << 8 | self.incremented(self.frequency(clock))
+            }
+            AccessPolicy::Worth => {
+                let (uses, _) = self.uses_and_age(clock);
+                self.units() << USES_BITS | used_once_more(uses, self.throw())
+            }
         }
-        self.minutes() << 8 | self.incremented(self.frequency(clock))
     }
 
     /// Seconds since the last access.
     #[must_use]
     pub fn idle_seconds(&self, clock: u32) -> u32 {
+        if self.policy == AccessPolicy::Worth {
+            return (self.uses_and_age(clock).1 / 1000) as u32;
+        }
         self.seconds().wrapping_sub(clock) & SECONDS_MASK as u32
     }
 
@@ -104,9 +136,21 @@ impl AccessClock {
         (clock & 0xff).saturating_sub(periods)
     }
 
+    /// How often a key was used, as of now, and milliseconds since it last was.
+    #[inline]
+    pub(crate) fn uses_and_age(&self, clock: u32) -> (u32, u64) {
+        let units = self.units().wrapping_sub(clock >> USES_BITS) & UNITS_MASK as u32;
+        let age_ms = u64::from(units) << UNIT_SHIFT;
+        (uses_left(clock & USES_MASK, age_ms, self.turnover_ms), age_ms)
+    }
+
     /// The clock of a key restored with a known idle time.
     #[must_use]
     pub fn with_idle_seconds(&self, idle: u64) -> u32 {
+        if self.policy == AccessPolicy::Worth {
+            let then = self.now - (idle as i64).saturating_mul(1000);
+            return (((then >> UNIT_SHIFT) & UNITS_MASK) as u32) << USES_BITS;
+        }
         ((self.now / 1000 - idle as i64) & SECONDS_MASK) as u32
     }
 
@@ -140,6 +184,10 @@ impl AccessClock {
         ((self.now / 1000) & SECONDS_MASK) as u32
     }
 
+    fn units(&self) -> u32 {
+        ((self.now >> UNIT_SHIFT) & UNITS_MASK) as u32
+    }
+
     fn minutes(&self) -> u32 {
         ((self.now / 60_000) & MINUTES_MASK) as u32
     }
@@ -158,6 +206,26 @@ mod tests {
         let wrap = (1_i64 << 24) * 1000;
         let before = AccessClock::new(&settings, wrap - 3000).fresh();
         assert_eq!(AccessClock::new(&settings, wrap + 4000).idle_seconds(before), 7);
+    }
+
+    #[test]
+    fn worth_tells_uses_and_age() {
+        let settings = Settings::default();
+        settings.access_policy.store(AccessPolicy::Worth as u8, Ordering::Relaxed);
+        let at = |now| AccessClock::new(&settings, now);
+        let wrap = 1_i64 << (20 + 7);
+        let mut clock = at(wrap - 12_800).fresh();
+        assert_eq!(at(wrap).uses_and_age(clock), (0, 12_800));
+        for _ in 0..3 {
+            clock = at(wrap).accessed(clock);
+        }
+        assert_eq!(at(wrap + 128_000).uses_and_age(clock), (3, 128_000));
+        assert_eq!(at(wrap + 128_000).idle_seconds(clock), 128);
+        let restored = at(wrap).with_idle_seconds(64);
+        assert_eq!(
+            (at(wrap).uses_and_age(restored), at(wrap).idle_seconds(restored)),
+            ((0, 64_000), 64)
+        );
     }
 
     #[test]

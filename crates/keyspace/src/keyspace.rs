@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
 
+use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
+use crate::history::History;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::pauses::Pauses;
@@ -69,6 +71,7 @@ pub struct Keyspace {
     reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     walks: Walks,
+    history: History,
     /// Partitions in which somebody waits for a key.
     awaited: AtomicU32,
     /// Clients that want to know which keys change.
@@ -132,6 +135,17 @@ impl Settings {
         self.members_expire.load(Ordering::Relaxed)
     }
 
+    /// What the access clocks hold.
+    #[inline]
+    pub fn access_policy(&self) -> AccessPolicy {
+        match self.access_policy.load(Ordering::Relaxed) {
+            1 => AccessPolicy::Frequency,
+            2 => AccessPolicy::Changes,
+            3 => AccessPolicy::Worth,
+            _ => AccessPolicy::Accesses,
+        }
+    }
+
     /// Whether expired keys that are only read stay for now, as all data stand still.
     pub fn holds_expiry(&self, now: UnixMillis) -> bool {
         self.expiry_held_until.load(Ordering::Relaxed) > now
@@ -176,6 +190,7 @@ impl Keyspace {
             reclaim: OnceLock::new(),
             heed_flush: OnceLock::new(),
             walks: Walks::default(),
+            history: History::default(),
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
             watched: AtomicU32::new(0),
@@ -390,6 +405,11 @@ impl Keyspace {
         self.partition(partition).population()
     }
 
+    /// Tells the policy that learns how many keys there are.
+    pub fn note_keys(&self, keys: u32) {
+        self.history.note_keys(keys);
+    }
+
     /// Whether a partition may hold keys that expire; a hint.
     #[must_use]
     pub fn may_expire(&self, partition: PartitionIndex) -> bool {
@@ -434,6 +454,10 @@ impl Keyspace {
 
     pub(crate) fn world(&self) -> &World {
         &self.world
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     pub(crate) fn walks(&self) -> &Walks {

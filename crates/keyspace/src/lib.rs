@@ -12,6 +12,7 @@ mod counters;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
 mod garbage;
+mod history;
 mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::time::UnixMillis;
 
 use crate::aof;
+use crate::client_memory;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
@@ -38,6 +39,9 @@ pub(crate) async fn run(server: &'static Server) {
             server.note_memory(server.budget.used_exactly());
             close_idle_clients(server);
         }
+        let rounds = Rounds::default();
+        client_memory::fit(server, &rounds);
+        server.mailboxes.ring(&rounds);
         server.tracking.fit_table(server);
         aof::tend(server);
         server.saves.turn(server);

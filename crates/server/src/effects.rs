@@ -147,6 +147,7 @@ fn store_settings(server: &Server) {
     let policy = match config.get(MAXMEMORY_POLICY) {
         MaxmemoryPolicy::AllkeysLfu | MaxmemoryPolicy::VolatileLfu => AccessPolicy::Frequency,
         MaxmemoryPolicy::AllkeysLrm | MaxmemoryPolicy::VolatileLrm => AccessPolicy::Changes,
+        MaxmemoryPolicy::AllkeysApus => AccessPolicy::Worth,
         _ => AccessPolicy::Accesses,
     };
     settings.access_policy.store(policy as u8, Ordering::Relaxed);

@@ -111,6 +111,7 @@ fn rule_of(policy: MaxmemoryPolicy) -> Option<Rule> {
         Policy::Noeviction => return None,
         Policy::AllkeysLru | Policy::AllkeysLrm => (Order::Idle, false),
         Policy::AllkeysLfu => (Order::Frequency, false),
+        Policy::AllkeysApus => (Order::Worth, false),
         Policy::AllkeysRandom => (Order::Random, false),
         Policy::VolatileLru | Policy::VolatileLrm => (Order::Idle, true),
         Policy::VolatileLfu => (Order::Frequency, true),
@@ -172,7 +173,9 @@ impl Evictor {
     /// Looks at so many keys as the configuration says, in as many partitions as that takes; the
     /// last of them is still held.
     fn look_around(&mut self, worker: &Worker, rule: Rule) -> Option<(PartitionIndex, Tx)> {
-        let wanted = worker.server.config.get(MAXMEMORY_SAMPLES) as usize;
+        // Worth is told from more samples than one reading of the clock is.
+        let samples = worker.server.config.get(MAXMEMORY_SAMPLES) as usize;
+        let wanted = if rule.order == Order::Worth { 2 * samples } else { samples };
         let (mut seen, mut last) = (0, None);
         for look in 0..LOOKS_FOR_ANY {
             let has_some = seen > 0 || !self.pool.is_empty();
@@ -226,6 +229,7 @@ impl Weights {
             sum
         }));
         self.made_us = now_us;
+        keyspace.note_keys(sum);
         true
     }
 

@@ -11,6 +11,7 @@ mod audience;
 mod blocking;
 mod budget;
 mod busy;
+mod client_memory;
 mod clients;
 mod command_log;
 mod commit;

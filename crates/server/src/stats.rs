@@ -28,6 +28,8 @@ pub(crate) struct Stats {
     pub(crate) rejected_connections: AtomicU64,
     pub(crate) query_buffer_overruns: AtomicU64,
     pub(crate) output_limit_disconnections: AtomicU64,
+    /// Clients that were closed because all of them took too much memory.
+    pub(crate) evicted_clients: AtomicU64,
     pub(crate) panics: AtomicU64,
     pub(crate) denied_logins: AtomicU64,
 }
@@ -63,6 +65,7 @@ impl Stats {
             rejected_connections: AtomicU64::new(0),
             query_buffer_overruns: AtomicU64::new(0),
             output_limit_disconnections: AtomicU64::new(0),
+            evicted_clients: AtomicU64::new(0),
             panics: AtomicU64::new(0),
             denied_logins: AtomicU64::new(0),
         }
@@ -160,6 +163,7 @@ impl Stats {
             &self.rejected_connections,
             &self.query_buffer_overruns,
             &self.output_limit_disconnections,
+            &self.evicted_clients,
             &self.denied_logins,
         ] {
             counter.store(0, Ordering::Relaxed);

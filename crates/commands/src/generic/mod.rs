@@ -12,6 +12,7 @@ mod query;
 mod relocate;
 pub(crate) mod scan;
 mod sort;
+mod stick;
 #[cfg(test)]
 mod tests;
 pub(crate) mod ttl;
@@ -29,6 +30,8 @@ pub const COMMANDS: &[&DataCommand] = &[
     &query::TYPE,
     &query::TOUCH,
     &object::OBJECT,
+    &stick::STICK,
+    &stick::UNSTICK,
     &relocate::COPY,
     &relocate::MOVE,
     &relocate::RENAME,

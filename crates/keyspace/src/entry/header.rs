@@ -3,7 +3,7 @@
 //! ```text
 //! bit  0..4   kind        4..8   encoding
 //!      8      DEADLINE: an i64 follows      9  WIDE: two u32 lengths follow
-//!      10..13 snapshot marks, one per walk  13..16 spare
+//!      10..13 snapshot marks, one per walk  13 STICKY: never evicted  14..16 spare
 //!      16..40 access clock (24 bits)
 //!      40..52 key length   52..64 value length   (both unused with WIDE)
 //! ```
@@ -36,6 +36,7 @@ const DEADLINE: u64 = 1 << 8;
 const WIDE: u64 = 1 << 9;
 const MARKS_SHIFT: u32 = 10;
 const MARKS_MASK: u64 = 0b111 << MARKS_SHIFT;
+const STICKY: u64 = 1 << 13;
 const CLOCK_SHIFT: u32 = 16;
 const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_SHIFT: u32 = 40;
@@ -150,6 +151,14 @@ impl Header {
         Self(self.0 & !MARKS_MASK | (u64::from(marks) << MARKS_SHIFT) & MARKS_MASK)
     }
 
+    pub(super) fn is_sticky(self) -> bool {
+        self.0 & STICKY != 0
+    }
+
+    pub(super) fn with_sticky(self, is_sticky: bool) -> Self {
+        Self(if is_sticky { self.0 | STICKY } else { self.0 & !STICKY })
+    }
+
     pub(super) fn access_clock(self) -> u32 {
         ((self.0 & CLOCK_MASK) >> CLOCK_SHIFT) as u32
     }
@@ -215,11 +224,14 @@ mod tests {
             .with_narrow_lens(4095, 4094)
             .with_access_clock(0xff_fffe)
             .with_marks(0b101)
+            .with_sticky(true)
             .with_deadline();
         assert_eq!(header.narrow_key_len(), 4095);
         assert_eq!(header.narrow_value_len(), 4094);
         assert_eq!(header.access_clock(), 0xff_fffe);
         assert_eq!(header.marks(), 0b101);
+        assert!(header.is_sticky() && !header.with_sticky(false).is_sticky());
+        assert_eq!(header.with_sticky(false).marks(), 0b101);
         assert!(header.has_deadline() && !header.is_wide());
         assert_eq!(header.with_encoding(Encoding::Object).encoding(), Encoding::Object);
         assert_eq!(header.with_marks(0).access_clock(), 0xff_fffe);

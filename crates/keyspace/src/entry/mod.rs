@@ -173,6 +173,17 @@ impl<'a> EntryRef<'a> {
         unsafe { self.block.update_header(|header| header.with_access_clock(clock)) };
     }
 
+    /// Whether the key is never evicted.
+    #[must_use]
+    pub fn is_sticky(self) -> bool {
+        self.header().is_sticky()
+    }
+
+    pub(crate) fn set_sticky(self, is_sticky: bool) {
+        // SAFETY: as in `set_access_clock`.
+        unsafe { self.block.update_header(|header| header.with_sticky(is_sticky)) };
+    }
+
     /// The three snapshot marks, one bit per walk.
     #[must_use]
     pub fn marks(self) -> u8 {
@@ -212,6 +223,7 @@ impl<'a> EntryRef<'a> {
     pub(crate) fn pre_image(self) -> EntryBox {
         let image = self.duplicate(self.key(), self.deadline());
         image.borrow().set_marks(self.marks());
+        image.borrow().set_sticky(self.is_sticky());
         image
     }
 
@@ -400,6 +412,7 @@ impl EntryBox {
         let mut moved = self.borrow().duplicate(key, deadline);
         moved.set_access_clock(clock);
         moved.borrow().set_marks(self.borrow().marks());
+        moved.borrow().set_sticky(self.borrow().is_sticky());
         moved
     }
 }

@@ -12,10 +12,11 @@ use structs::table::Place;
 
 use super::NamedKey;
 use super::undo::UndoLog;
+use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
 use crate::entry::{EntryBox, EntryRef, NewText};
 use crate::garbage::{BIG_ENTRY, Garbage};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
 
 /// One key's table, open for a change.
@@ -68,6 +69,7 @@ impl Door<'_> {
         }
         self.rouse(entry.borrow(), false);
         entry.borrow().set_marks(self.content.marks);
+        self.recall(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.table_mut(self.physical);
@@ -78,6 +80,23 @@ impl Door<'_> {
         bump(&self.database().keys, 1);
         self.count_deadlines(Deadlines::default(), deadlines);
         self.keyspace.partition(self.partition).add_population(1);
+    }
+
+    /// Has a key that was evicted lately count as used.
+    #[inline]
+    fn recall(&self, entry: EntryRef<'_>) {
+        if self.keyspace.settings().access_policy() == AccessPolicy::Worth {
+            let location = Location { partition: self.partition, position: self.position };
+            if self.keyspace.history().recall(location) {
+                entry.set_access_clock(entry.access_clock() | 1);
+            }
+        }
+    }
+
+    /// Says whether an entry may be evicted.
+    pub(super) fn set_sticky(&mut self, place: Place, is_sticky: bool) {
+        self.before_change(place);
+        self.entry(place).set_sticky(is_sticky);
     }
 
     /// Takes an entry out.
@@ -99,6 +118,10 @@ impl Door<'_> {
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
+        // Whatever is stored there: the key stays.
+        if self.entry(place).is_sticky() {
+            entry.borrow().set_sticky(true);
+        }
         entry.borrow().set_marks(self.content.marks);
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let old = self.content.table_mut(self.physical).replace(place, entry);

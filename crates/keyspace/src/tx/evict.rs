@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::Tx;
 use crate::entry::EntryRef;
+use crate::history::History;
 use crate::lock::partition::PartitionIndex;
 
 /// What makes a key worth least.
@@ -20,6 +21,8 @@ pub enum Order {
     Frequency,
     /// It expires first.
     Deadline,
+    /// It was not used for long, for as often as it was before.
+    Worth,
     /// Nothing: each is worth the same.
     Random,
 }
@@ -75,13 +78,14 @@ impl Tx {
         mut offer: impl FnMut(u64, &mut dyn FnMut() -> Candidate),
     ) -> usize {
         let Some(content) = self.grant.content(partition) else { return 0 };
+        let haste = self.haste(rule);
         let databases = content.databases();
         let seen = Cell::new(0);
         let mut database = random as usize % databases;
         for _ in 0..databases {
             if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
                 let mut look = |entry: EntryRef<'_>| {
-                    let Some(rank) = self.rank(rule, entry, random) else { return };
+                    let Some(rank) = self.rank(rule, entry, random, haste) else { return };
                     seen.set(seen.get() + 1);
                     let mut candidate = || {
                         let key = SmallVec::from_slice(entry.key());
@@ -117,7 +121,7 @@ impl Tx {
         let Candidate { rank, partition, database, key } = candidate;
         let (home, logical) = (self.physical, self.options.database);
         self.enter_physical(*database);
-        let location = self.locate(key);
+        let (location, haste) = (self.locate(key), self.haste(rule));
         debug_assert_eq!(location.partition, *partition, "a key stays in its partition");
         let victim = self.door(location).ok().and_then(|door| {
             let (place, _) = door.find(key)?;
@@ -126,12 +130,16 @@ impl Tx {
         let is_worthless = victim.is_some_and(|place| {
             let content = self.grant.content(*partition).expect("its door was just open");
             let table = content.table(*database).expect("a place is in a table");
-            self.rank(rule, table.entry(place), 0).is_some_and(|now| now >= *rank)
+            self.rank(rule, table.entry(place), 0, haste).is_some_and(|now| now >= *rank)
                 || rule.order == Order::Random
         });
         if let Some(place) = victim.filter(|_| is_worthless) {
             let mut door = self.door(location).expect("it was just open");
             let entry = door.remove(place);
+            if rule.order == Order::Worth {
+                let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
+                self.keyspace.history().note_evicted(location, uses, self.options.now);
+            }
             self.discard(entry);
             self.counted.evicted.update(|evicted| evicted + 1);
             self.effects.note_evicted(self.options.database, key);
@@ -141,16 +149,25 @@ impl Tx {
         is_worthless
     }
 
+    /// How much faster keys on probation age.
+    fn haste(&self, rule: Rule) -> u64 {
+        if rule.order == Order::Worth { self.keyspace.history().haste() } else { 0 }
+    }
+
     /// How little an entry is worth; `None` if it must stay.
-    fn rank(&self, rule: Rule, entry: EntryRef<'_>, random: u64) -> Option<u64> {
+    fn rank(&self, rule: Rule, entry: EntryRef<'_>, random: u64, haste: u64) -> Option<u64> {
         let deadline = entry.deadline();
-        if rule.only_volatile && deadline.is_none() {
+        if rule.only_volatile && deadline.is_none() || entry.is_sticky() {
             return None;
         }
         Some(match rule.order {
             Order::Idle => u64::from(self.access.idle_seconds(entry.access_clock())),
             Order::Frequency => 255 - u64::from(self.access.frequency(entry.access_clock())),
             Order::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
+            Order::Worth => {
+                let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
+                History::rank(uses, age_ms, haste)
+            }
             Order::Random => random,
         })
     }

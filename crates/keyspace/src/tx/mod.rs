@@ -160,7 +160,7 @@ impl Tx {
             keyspace,
             options,
             physical: keyspace.physical(options.database),
-            access: AccessClock::new(keyspace.settings(), options.now),
+            access: AccessClock::new(keyspace.settings(), options.now).with_turnover(keyspace),
             effects: Effects::new(keyspace.settings()),
             undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),

@@ -192,6 +192,19 @@ impl Tx {
         Ok(true)
     }
 
+    /// Says whether a key may be evicted; whether that is new.
+    pub fn set_sticky(&mut self, key: &[u8], is_sticky: bool) -> Result<bool, Refusal> {
+        self.expire_if_due(key)?;
+        let mut door = self.door(self.locate(key))?;
+        let Some((place, entry)) = door.find(key) else { return Ok(false) };
+        if entry.is_sticky() == is_sticky {
+            return Ok(false);
+        }
+        door.set_sticky(place, is_sticky);
+        self.effects.add_changes(1);
+        Ok(true)
+    }
+
     /// The access clock of a key that is made now.
     #[must_use]
     pub fn fresh_clock(&self) -> u32 {

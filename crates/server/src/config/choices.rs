@@ -100,6 +100,8 @@ choice! {
         AllkeysLfu = "allkeys-lfu",
         /// The least recently changed key.
         AllkeysLrm = "allkeys-lrm",
+        /// The key that is worth least, by how often it was used and how long ago.
+        AllkeysApus = "allkeys-apus",
         /// A random key.
         AllkeysRandom = "allkeys-random",
         /// Nothing: writes are refused.

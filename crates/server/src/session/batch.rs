@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
 use super::{Serve, Turn};
+use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{Grant, Known, Step, execute};
 use crate::worker::Worker;
@@ -153,6 +154,7 @@ impl Serve {
             u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX),
             Ordering::Relaxed,
         );
+        self.mind_memory();
         match end {
             End::Drained | End::Waits => Turn::Again,
             End::Closing => {
@@ -166,6 +168,16 @@ impl Serve {
                 cx.waker().wake_by_ref();
                 Turn::Wait
             }
+        }
+    }
+
+    /// Has clients go if all of them take too much, where this one takes much itself.
+    pub(super) fn mind_memory(&self) {
+        let live = &self.session.client.live;
+        let input = u64::from(live.query_bytes.load(Ordering::Relaxed));
+        let queued = live.queued_bytes.load(Ordering::Relaxed);
+        if input + queued + live.output_bytes.load(Ordering::Relaxed) >= client_memory::LARGE {
+            client_memory::fit(self.worker.server, &self.worker.rounds);
         }
     }
 

@@ -127,6 +127,7 @@ impl Serve {
         let sent = self.send(cx, &mut output);
         let unsent = output.len() as u64;
         self.session.client.live.output_bytes.store(unsent, Ordering::Relaxed);
+        self.mind_memory();
         if output.is_empty() {
             self.worker.give_back_output(output);
         } else {

@@ -106,6 +106,24 @@ fn the_right_keys_are_worth_least() {
 }
 
 #[test]
+fn a_sticky_key_is_no_candidate_whatever_is_stored_there() {
+    let keyspace = keyspace();
+    let mut tx = on(keyspace, &[b"first"]);
+    assert!(!tx.set_sticky(b"first", true).unwrap(), "there is no such key");
+    set(&mut tx, b"first", b"value");
+    assert!(tx.set_sticky(b"first", true).unwrap() && !tx.set_sticky(b"first", true).unwrap());
+    set(&mut tx, b"first", &[b'x'; 300]);
+    tx.set_deadline(b"first", Some(NOW + 1)).unwrap();
+    assert!(look(&tx, IDLE, 1, 3).is_empty());
+    assert!(tx.set_sticky(b"first", false).unwrap());
+    assert_eq!(look(&tx, IDLE, 1, 1).len(), 1);
+    tx.set_sticky(b"first", true).unwrap();
+    tx.delete(b"first").unwrap();
+    set(&mut tx, b"first", b"another");
+    assert_eq!(look(&tx, IDLE, 1, 1).len(), 1, "a key that was removed begins anew");
+}
+
+#[test]
 fn a_key_that_was_used_meanwhile_stays() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"first"]);

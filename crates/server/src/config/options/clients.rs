@@ -1,7 +1,7 @@
 //! Options: limits of clients.
 
 use super::super::kind::{Kind, TEXT, Unit, integer, memory, unsigned, unsigned_memory};
-use super::super::option::{ACCEPTED, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, ConfigOption, Effect, WORKS};
 use super::super::special;
 
 /// Limits of clients.
@@ -61,7 +61,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         doc: "The memory of all clients' buffers together, in bytes or percent of maxmemory; \
               0 is no limit.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "tracking-table-max-keys",

@@ -110,7 +110,8 @@ fn write_keys(server: &Server, report: &mut Report) {
     report.field("expired_time_cap_reached_count", counters.total(Count::ExpiryTimeouts));
     report.field("expire_cycle_cpu_milliseconds", 0);
     report.field("evicted_keys", counters.total(Count::Evicted));
-    report.field("evicted_clients", 0);
+    let evicted = server.stats.evicted_clients.load(Ordering::Relaxed);
+    report.field("evicted_clients", evicted);
     report.field("evicted_scripts", server.scripts.cache.evicted());
     let now_us = server.keyspace.clock().monotonic_us();
     let (in_all, at_present) = server.budget.exceeded_ms(now_us);

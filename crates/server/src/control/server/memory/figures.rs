@@ -8,14 +8,11 @@ use std::sync::atomic::Ordering;
 use keyspace::{Keyspace, arena_statistics};
 
 use crate::budget::resident_bytes;
-use crate::clients::Client;
+use crate::client_memory;
 use crate::server::Server;
 
 /// What a key's place in its table takes: a word, and a share of those that are free.
 const TABLE_BYTES_PER_KEY: usize = 11;
-
-/// About what a session takes besides its record and its buffers: its task and its socket's.
-const SESSION_BYTES: usize = 800;
 
 /// A view of the memory.
 pub(crate) struct Figures {
@@ -43,7 +40,8 @@ impl Figures {
     /// The figures of this moment.
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
-        let clients = server.clients.all().iter().map(|client| client_bytes(client)).sum();
+        let clients =
+            server.clients.all().iter().map(|client| client_memory::bytes_of(client)).sum();
         let used = server.budget.used_exactly();
         server.note_memory(used);
         let startup = server.budget.startup();
@@ -88,14 +86,4 @@ fn tables(keyspace: &Keyspace) -> Vec<(usize, usize)> {
     let sizes = (0..keyspace.database_count()).map(|database| (database, keyspace.len(database)));
     let used = sizes.filter(|(_, keys)| *keys > 0);
     used.map(|(database, keys)| (database, keys * TABLE_BYTES_PER_KEY)).collect()
-}
-
-fn client_bytes(client: &Client) -> usize {
-    let live = &client.live;
-    let output = usize::try_from(live.output_bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-    size_of::<Client>()
-        + SESSION_BYTES
-        + live.query_bytes.load(Ordering::Relaxed) as usize
-        + output
-        + client.delivery_bytes()
 }

@@ -1,0 +1,219 @@
+//! What the policy `allkeys-apus` remembers: which keys it evicted lately, and what that taught it.
+//!
+//! A key that was never used again since it came is on probation; one that was is proven. Keys on
+//! probation age faster. How much faster is learned: when a key comes back that was evicted on
+//! probation, probation was too short; when one comes back that was proven, it was too long. What
+//! comes back is proven at once. `docs/decisions/eviction.md` has the measurements.
+//!
+//! Invariant: all of it is a guess that any thread may change at any time; a wrong one costs a hit.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU16, AtomicU32, Ordering};
+
+use base::time::UnixMillis;
+
+use crate::keyspace::Location;
+
+/// Fingerprints that are remembered, two bytes each: about as many as there are keys when the first
+/// is evicted, within these bounds.
+const GHOSTS_MIN: usize = 1 << 12;
+const GHOSTS_MAX: usize = 1 << 22;
+
+/// In a ghost: the key was proven.
+const PROVEN: u16 = 1;
+
+/// How much faster probation ages: 2 to a power from 0 to 6, with 20 binary places.
+const LEAN_ONE: i32 = 1 << 20;
+const LEAN_MAX: i32 = 6 * LEAN_ONE;
+const LEAN_FIRST: i32 = 4 * LEAN_ONE;
+
+/// So many returns of as many keys as there are move the lean by one.
+const LESSONS: i32 = 40;
+
+/// How a key's age counts by how often it was used; the first is for one that never was.
+const WEIGHTS: [u64; 8] = [32, 32, 16, 12, 10, 8, 6, 4];
+
+/// What ages are told by: none is closer to nothing than that.
+const RESOLUTION_MS: u64 = 128;
+
+/// The highest count of uses.
+const USES_MAX: u32 = WEIGHTS.len() as u32 - 1;
+
+/// The policy's memory.
+pub(crate) struct History {
+    ghosts: OnceLock<Box<[AtomicU16]>>,
+    lean: AtomicI32,
+    /// Keys evicted lately, on probation and proven.
+    evicted: [AtomicU32; 2],
+    /// Keys that there are, as of late.
+    keys: AtomicU32,
+    /// Evictions since `marked`, and how long as many as there are keys take.
+    evictions: AtomicU32,
+    marked: AtomicI64,
+    turnover_ms: AtomicU32,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            ghosts: OnceLock::new(),
+            lean: AtomicI32::new(LEAN_FIRST),
+            evicted: Default::default(),
+            keys: AtomicU32::new(1),
+            evictions: AtomicU32::new(0),
+            marked: AtomicI64::new(0),
+            turnover_ms: AtomicU32::new(0),
+        }
+    }
+}
+
+/// How often a key was used, as of now: uses long ago count less, the first one always.
+#[inline]
+pub(crate) fn uses_left(uses: u32, age_ms: u64, turnover_ms: u32) -> u32 {
+    let lost = (2 * age_ms).checked_div(u64::from(turnover_ms)).unwrap_or(0);
+    if uses < 2 { uses } else { u64::from(uses).saturating_sub(lost).max(1) as u32 }
+}
+
+/// The count after one more use: certain at first, ever less likely later.
+#[inline]
+pub(crate) fn used_once_more(uses: u32, random: u64) -> u32 {
+    let is_counted = uses < 3 || random.is_multiple_of(4 << (uses - 3));
+    if is_counted { (uses + 1).min(USES_MAX) } else { uses }
+}
+
+impl History {
+    /// How long it takes to evict as many keys as there are; 0 while that is not known.
+    #[inline]
+    pub(crate) fn turnover_ms(&self) -> u32 {
+        self.turnover_ms.load(Ordering::Relaxed)
+    }
+
+    /// How many times faster probation ages, in sixteenths.
+    pub(crate) fn haste(&self) -> u64 {
+        let lean = f64::from(self.lean.load(Ordering::Relaxed)) / f64::from(LEAN_ONE);
+        (16.0 * lean.exp2()) as u64
+    }
+
+    /// How little a key is worth that was used so often, the last time so long ago.
+    #[inline]
+    pub(crate) fn rank(uses: u32, age_ms: u64, haste: u64) -> u64 {
+        let haste = if uses == 0 { haste } else { 16 };
+        (age_ms + RESOLUTION_MS) * WEIGHTS[uses as usize] * haste
+    }
+
+    /// Notes how many keys there are.
+    pub(crate) fn note_keys(&self, keys: u32) {
+        self.keys.store(keys.max(1), Ordering::Relaxed);
+    }
+
+    /// Remembers a key that was evicted.
+    pub(crate) fn note_evicted(&self, location: Location, uses: u32, now: UnixMillis) {
+        let keys = self.keys.load(Ordering::Relaxed);
+        let ghosts = self.ghosts.get_or_init(|| {
+            let count = (keys as usize).next_power_of_two().clamp(GHOSTS_MIN, GHOSTS_MAX);
+            (0..count).map(|_| AtomicU16::new(0)).collect()
+        });
+        let (place, mark) = ghost_of(location, ghosts.len());
+        let proven = uses > 0;
+        ghosts[place].store(mark | if proven { PROVEN } else { 0 }, Ordering::Relaxed);
+        let count = &self.evicted[usize::from(proven)];
+        if count.fetch_add(1, Ordering::Relaxed) >= keys {
+            self.evicted.iter().for_each(|count| {
+                count.store(count.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
+            });
+        }
+        if self.evictions.fetch_add(1, Ordering::Relaxed) >= keys / 8 {
+            self.evictions.store(0, Ordering::Relaxed);
+            let eighth = now - self.marked.swap(now, Ordering::Relaxed);
+            let turnover = u32::try_from(8 * eighth.max(0)).unwrap_or(u32::MAX);
+            let before = self.turnover_ms.load(Ordering::Relaxed);
+            let mean = if before == 0 { turnover } else { before / 2 + turnover / 2 };
+            self.turnover_ms.store(mean, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a key that comes was evicted lately; what that says of probation is learned.
+    pub(crate) fn recall(&self, location: Location) -> bool {
+        let Some(ghosts) = self.ghosts.get() else { return false };
+        let (place, mark) = ghost_of(location, ghosts.len());
+        let ghost = ghosts[place].load(Ordering::Relaxed);
+        if ghost & !PROVEN != mark {
+            return false;
+        }
+        ghosts[place].store(0, Ordering::Relaxed);
+        let [probation, proven] = [0, 1].map(|kind| {
+            let count: &AtomicU32 = &self.evicted[kind];
+            f64::from(count.load(Ordering::Relaxed).max(1))
+        });
+        let keys = f64::from(self.keys.load(Ordering::Relaxed));
+        // Where few of a kind are evicted, one that comes back says more.
+        let (kinds, sign) = match ghost & PROVEN {
+            0 => (proven / probation, -1.0),
+            _ => (probation / proven, 1.0),
+        };
+        let lesson = f64::from(LESSONS * LEAN_ONE) / keys * kinds.clamp(0.2, 5.0);
+        let lean = f64::from(self.lean.load(Ordering::Relaxed)) + sign * lesson;
+        self.lean.store((lean as i32).clamp(0, LEAN_MAX), Ordering::Relaxed);
+        true
+    }
+}
+
+/// Where a key's ghost is, and what it looks like: never 0, which is none.
+fn ghost_of(location: Location, count: usize) -> (usize, u16) {
+    let bits = location.position.rotate_left(14) ^ u64::from(location.partition);
+    let place = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % count;
+    let mark = (location.position >> 24) as u16 & !PROVEN;
+    (place, if mark == 0 { !PROVEN } else { mark })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GHOSTS_MIN, History, LEAN_FIRST, Location, ghost_of, used_once_more, uses_left};
+    use std::sync::atomic::Ordering;
+
+    fn location(number: u64) -> Location {
+        let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ number << 40;
+        Location { partition: number as u16 % 16_384, position: hash << 14 }
+    }
+
+    #[test]
+    fn a_key_that_comes_back_is_recalled_once() {
+        let history = History::default();
+        assert!(!history.recall(location(1)));
+        history.note_evicted(location(1), 0, 1000);
+        assert!(!history.recall(location(2)));
+        assert!(history.recall(location(1)));
+        assert!(!history.recall(location(1)));
+        assert!(ghost_of(location(7), GHOSTS_MIN).0 < GHOSTS_MIN);
+    }
+
+    #[test]
+    fn probation_becomes_longer_by_what_it_lost_and_shorter_by_what_was_proven() {
+        let history = History::default();
+        history.note_keys(1000);
+        let lean = || history.lean.load(Ordering::Relaxed);
+        history.note_evicted(location(1), 0, 1000);
+        assert!(history.recall(location(1)));
+        let longer = lean();
+        assert!(longer < LEAN_FIRST);
+        history.note_evicted(location(2), 3, 1000);
+        assert!(history.recall(location(2)));
+        assert!(lean() > longer);
+        assert!(history.haste() >= 16 && history.haste() <= 16 * 64);
+    }
+
+    #[test]
+    fn a_key_in_use_is_worth_more_than_one_that_is_not() {
+        let haste = History::default().haste();
+        let rank = |uses, age| History::rank(uses, age, haste);
+        assert!(rank(0, 1000) > rank(1, 1000) && rank(1, 1000) > rank(7, 1000));
+        assert!(rank(1, 2000) > rank(1, 1000));
+        assert!(rank(0, 0) > rank(1, 128), "whatever the clock cannot tell");
+        assert_eq!(
+            (uses_left(7, 0, 100), uses_left(7, 100, 100), uses_left(7, 999, 100)),
+            (7, 5, 1)
+        );
+        assert_eq!((uses_left(0, 999, 100), uses_left(5, 999, 0)), (0, 5));
+        assert_eq!((used_once_more(0, 1), used_once_more(3, 1), used_once_more(7, 0)), (1, 3, 7));
+    }
+}
