@@ -159,7 +159,7 @@ impl Session {
         let (mut heavy, mut round) = (false, 0);
         loop {
             assert!(acquisition.poll(Waker::noop()).is_ready(), "nobody else holds locks");
-            let mut tx = Tx::begin(acquisition, self.options(heavy));
+            let mut tx = Tx::begin(acquisition, self.options(command.spec.plan, heavy));
             let run = command.run;
             let outcome = crate::run(&command.spec, run, &mut tx, args, &mut reply.reborrow());
             match outcome {
@@ -181,11 +181,12 @@ impl Session {
         }
     }
 
-    fn options(&self, heavy: bool) -> TxOptions {
+    fn options(&self, plan: Plan, heavy: bool) -> TxOptions {
         TxOptions {
             database: self.database,
             touches: true,
-            undoable: true,
+            // Who goes from lock to lock has nothing to undo.
+            undoable: plan != Plan::Visits,
             heavy,
             ..TxOptions::internal(0, self.now)
         }

@@ -68,9 +68,11 @@ fn fit_into(server: &Server, limit: usize, rounds: &Rounds) {
         && let Some((bytes, client)) = sizes.pop()
     {
         total -= bytes;
-        server.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
         let description = describe(server, client, server.keyspace.clock().now_ms());
-        log_notice!(server.log, "Evicting client: {description}");
-        server.mailboxes.signal(client, Signal::Kill, rounds);
+        // Another thread may have had the same look.
+        if server.mailboxes.signal(client, Signal::Kill, rounds) {
+            server.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            log_notice!(server.log, "Evicting client: {description}");
+        }
     }
 }

@@ -104,11 +104,12 @@ impl Mailboxes {
         self.leave(client.lane(), rounds, |_| Letter::Notices(Arc::clone(client), notices));
     }
 
-    /// Asks something of a client.
-    pub(crate) fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) {
-        let _ = client.ask(signal);
+    /// Asks something of a client; whether that is new.
+    pub(crate) fn signal(&self, client: &Arc<Client>, signal: Signal, rounds: &Rounds) -> bool {
+        let is_first = client.ask(signal);
         // The client may move meanwhile: whoever hands the letter out wakes it where it is.
         self.leave(client.lane(), rounds, |_| Letter::Wake(Arc::clone(client)));
+        is_first
     }
 
     fn leave(&self, lane: usize, rounds: &Rounds, letter: impl FnOnce(u64) -> Letter) {

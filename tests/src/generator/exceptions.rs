@@ -8,6 +8,7 @@ use crate::differential::{Command, Exception, timeless};
 /// For Redis 7.0.
 pub const REDIS70: &[Exception] = &[
     CURSORS,
+    POLICIES,
     MEMBER_TIMES,
     ONE_WORD,
     SMALL_SETS,
@@ -35,6 +36,7 @@ pub const REDIS70: &[Exception] = &[
 /// For Redis 8.2.
 pub const REDIS82: &[Exception] = &[
     CURSORS,
+    POLICIES,
     MEMBER_TIMES,
     EMBEDDED,
     EXTENDED,
@@ -50,6 +52,7 @@ pub const REDIS82: &[Exception] = &[
 /// For Valkey 9.1.
 pub const VALKEY91: &[Exception] = &[
     CURSORS,
+    POLICIES,
     MEMBER_TIMES,
     UNKNOWN_TYPES,
     TIME_BEFORE_KEY,
@@ -79,6 +82,15 @@ const CURSORS: Exception = Exception {
     applies: |command, ours, theirs| {
         ["SCAN", "SSCAN", "HSCAN", "ZSCAN"].iter().any(|name| is(command, name))
             && [ours, theirs].map(|reply| is_error(reply, "ERR invalid cursor")).contains(&true)
+    },
+};
+
+const POLICIES: Exception = Exception {
+    reason: "the error that names the policies of eviction names those that are ours, too",
+    applies: |_, ours, theirs| {
+        let words = "'maxmemory-policy') - argument(s) must be one of the following: ";
+        let is_said = |reply: &Value| matches!(reply, Value::Error(text) if has(text, words));
+        is_said(ours) && is_said(theirs)
     },
 };
 
@@ -469,6 +481,10 @@ fn has_hexadecimal(command: &Command) -> bool {
 
 fn is(command: &Command, name: &str) -> bool {
     command[0].eq_ignore_ascii_case(name.as_bytes())
+}
+
+fn has(text: &[u8], words: &str) -> bool {
+    text.windows(words.len()).any(|window| window == words.as_bytes())
 }
 
 fn is_error(reply: &Value, beginning: &str) -> bool {

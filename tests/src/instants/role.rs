@@ -67,9 +67,16 @@ impl Role {
     pub(super) fn step(self, number: u64) -> Step {
         let transaction = |commands| Step { form: Form::Transaction, commands };
         match self {
-            Self::Flusher => {
-                transaction(vec![words("FLUSHALL"), words(&format!("SET {EPOCH} {number}"))])
-            }
+            // FLUSHALL would give up the snapshot under way.
+            Self::Flusher => transaction(
+                format!(
+                    "FLUSHDB\nSELECT 1\nFLUSHDB\nSELECT 2\nFLUSHDB\nSELECT 0\n\
+                     SET {EPOCH} {number}"
+                )
+                .lines()
+                .map(words)
+                .collect(),
+            ),
             Self::Swapper => transaction(vec![
                 words(&format!("GET {EPOCH}")),
                 words("SWAPDB 1 2"),

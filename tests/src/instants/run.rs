@@ -89,6 +89,9 @@ fn take(server: &Server, plan: &Plan, common: &Common) -> Snapshot {
     for command in [&["SELECT", "9"][..], &["DEBUG", "POPULATE", FILLERS]] {
         assert_eq!(client.call(command), Value::Simple(b"OK".to_vec()), "{command:?}");
     }
+    let file = server.folder().join("dump.rdb");
+    // What is found there is this snapshot; the first one finds nothing.
+    let _ = std::fs::remove_file(&file);
     let called = common.now();
     let reply = client.call(&["BGSAVE"]);
     let begun = common.now();
@@ -100,7 +103,7 @@ fn take(server: &Server, plan: &Plan, common: &Common) -> Snapshot {
     };
     eventually("the save ends", || field("rdb_bgsave_in_progress") == "0");
     assert_eq!(field("rdb_last_bgsave_status"), "ok");
-    let bytes = std::fs::read(server.folder().join("dump.rdb")).expect("it has saved");
+    let bytes = std::fs::read(file).expect("it has saved");
     Snapshot { called, begun, bytes }
 }
 

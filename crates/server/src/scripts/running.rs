@@ -64,11 +64,13 @@ impl Underway {
         self.lock().retain(|other| !Arc::ptr_eq(other, running));
     }
 
-    /// Ends those scripts, or functions, that began before a moment and have written nothing. Where
-    /// there are only the others, it says who could end those.
+    /// Ends those scripts, or functions, that began before a moment and have written nothing; where
+    /// none is so old, all that stand here: Redis would hear of it only when they are. Where there
+    /// are only the others, it says who could end those.
     pub(crate) fn kill(&self, before_us: i64, functions: bool) -> Result<(), Refusal> {
         let scripts = self.lock();
-        let is_long = |one: &&Arc<Running>| one.since_us <= before_us;
+        let none_is_old = scripts.iter().all(|one| one.since_us > before_us);
+        let is_long = |one: &&Arc<Running>| none_is_old || one.since_us <= before_us;
         let is_meant = |one: &&Arc<Running>| one.what.function.is_some() == functions;
         let (long, others): (Vec<_>, Vec<_>) = scripts.iter().filter(is_long).partition(is_meant);
         if long.is_empty() {
