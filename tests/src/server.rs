@@ -143,6 +143,12 @@ impl Server {
         self.process.id()
     }
 
+    /// Copies what it has saved into the folder of another one, which starts with it.
+    pub fn snapshot(&self) -> impl Fn(&Path) + use<> {
+        let bytes = std::fs::read(self.folder().join("dump.rdb")).expect("it has saved");
+        move |folder| std::fs::write(folder.join("dump.rdb"), &bytes).expect("a new folder")
+    }
+
     /// Its working folder, which also holds its data.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -1,7 +1,6 @@
 //! Snapshots: SAVE, BGSAVE, the points of `save`, SHUTDOWN, and what follows when they fail, equal
-//! to the real servers; and files of one instant, which the real servers load.
+//! to the real servers; and files of one instant.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -61,12 +60,6 @@ impl Stop {
         }
         AtEnd(self)
     }
-}
-
-/// A copy of a server's snapshot for another one.
-fn dump_of(server: &Server) -> impl Fn(&Path) {
-    let bytes = std::fs::read(server.folder().join("dump.rdb")).expect("it has saved");
-    move |folder: &Path| std::fs::write(folder.join("dump.rdb"), &bytes).expect("a new folder")
 }
 
 /// Files of a folder that a save leaves only when it is killed.
@@ -147,7 +140,7 @@ fn a_save_can_be_cancelled() {
         // Its traces are swept: the next one is as any other.
         if !server.is_oracle() {
             check(&mut client, "> CONFIG SET rdb-key-save-delay 0\nOK\n> SAVE\nOK");
-            assert_eq!(keys_of(&Oracle::Redis70.start_prepared(dump_of(&server), &[])), 1);
+            assert_eq!(keys_of(&Oracle::Redis70.start_prepared(server.snapshot(), &[])), 1);
         }
     }
 }
@@ -224,7 +217,7 @@ fn points_of_save_are_reached_by_changes_and_time() {
         assert_eq!(number(&mut client, "rdb_changes_since_last_save"), 0);
         assert!(server.log().contains("3 changes in 1 seconds. Saving..."));
         if !server.is_oracle() {
-            assert_eq!(keys_of(&Oracle::Redis70.start_prepared(dump_of(&server), &[])), 3);
+            assert_eq!(keys_of(&Oracle::Redis70.start_prepared(server.snapshot(), &[])), 3);
         }
     }
 }
@@ -348,7 +341,7 @@ fn a_snapshot_under_load_is_of_one_instant() {
             check(&mut client, "> BGSAVE\nBackground saving started");
             until_saved(&mut client);
             assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
-            let restored = Oracle::Redis70.start_prepared(dump_of(&server), &[]);
+            let restored = Oracle::Redis70.start_prepared(server.snapshot(), &[]);
             check_instant(&mut restored.client());
         }
     });
@@ -407,84 +400,13 @@ fn what_was_acknowledged_before_the_end_is_in_the_file() {
         counters.into_iter().map(|counter| counter.join().unwrap()).collect()
     });
     eventually("it ends", || Client::try_connect(server.port()).is_err());
-    let restored = Oracle::Redis70.start_prepared(dump_of(&server), &[]);
+    let restored = Oracle::Redis70.start_prepared(server.snapshot(), &[]);
     let mut client = restored.client();
     for (number, acknowledged) in acknowledged.into_iter().enumerate() {
         let saved = text(&client.call(&["GET", &format!("counter:{number}")]));
         let saved: i64 = saved.parse().unwrap();
         // One more may have been counted whose answer did not come through.
         assert!((acknowledged..=acknowledged + 1).contains(&saved), "{saved} of {acknowledged}");
-    }
-}
-
-#[test]
-fn real_servers_load_all_types_and_libraries() {
-    let server = Server::start(&["--save", ""]);
-    let script = r##"
-        > SET int 12345
-        OK
-        > SET text "a text that is long enough to be packed, packed, packed, packed"
-        OK
-        > RPUSH list a b 3
-        (integer) 3
-        > SADD ints 1 2 3
-        (integer) 3
-        > SADD set a b c
-        (integer) 3
-        > HSET hash f v g w
-        (integer) 2
-        > ZADD zset 1 a 2.5 b
-        (integer) 2
-        > XADD stream 1-1 f v
-        "1-1"
-        > SET timed v PXAT 99999999999999
-        OK
-        > FUNCTION LOAD "#!lua name=lib\nredis.register_function('f', function() return 7 end)"
-        "lib"
-        > SELECT 9
-        OK
-        > SET elsewhere v
-        OK
-        > SAVE
-        OK
-    "##;
-    check(&mut server.client(), script);
-    let first_bytes = std::fs::read(server.folder().join("dump.rdb")).unwrap()[..9].to_vec();
-    assert_eq!(first_bytes, b"REDIS0010", "the lowest version that holds the data");
-    for oracle in Oracle::ALL {
-        let restored = oracle.start_prepared(dump_of(&server), &[]);
-        let mut theirs = restored.client();
-        let script = r##"
-            > DBSIZE
-            (integer) 9
-            > MGET int text
-            1) "12345"
-            2) "a text that is long enough to be packed, packed, packed, packed"
-            > LRANGE list 0 -1
-            1) "a"
-            2) "b"
-            3) "3"
-            > SCARD ints
-            (integer) 3
-            > SISMEMBER set c
-            (integer) 1
-            > HMGET hash f g
-            1) "v"
-            2) "w"
-            > ZSCORE zset b
-            "2.5"
-            > XLEN stream
-            (integer) 1
-            > PEXPIRETIME timed
-            (integer) 99999999999999
-            > FCALL f 0
-            (integer) 7
-            > SELECT 9
-            OK
-            > GET elsewhere
-            "v"
-        "##;
-        check(&mut theirs, script);
     }
 }
 
@@ -572,34 +494,4 @@ fn what_is_reloaded_is_what_was_there() {
     server.kill();
     server.restart();
     assert_eq!(text(&server.client().call(&["DEBUG", "DIGEST"])), before);
-}
-
-#[test]
-fn valkey_loads_fields_with_deadlines_from_a_file_that_is_for_it() {
-    let server = Server::start(&["--save", "", "--rdb-write-version", "80"]);
-    let mut client = server.client();
-    for (key, fields) in [("small", 3), ("large", 700)] {
-        let pairs = (0..fields).flat_map(|number| [format!("f{number}"), number.to_string()]);
-        let words = ["HSET".to_owned(), key.to_owned()].into_iter().chain(pairs);
-        client.call(&words.collect::<Vec<_>>());
-        client.call(&["HPEXPIREAT", key, "4102444800999", "FIELDS", "1", "f1"]);
-    }
-    check(&mut client, "> SAVE\nOK\n");
-    let theirs = Oracle::Valkey91.start_prepared(dump_of(&server), &[]);
-    for (key, fields) in [("small", 3), ("large", 700)] {
-        check(
-            &mut theirs.client(),
-            &format!(
-                "
-                > HLEN {key}
-                (integer) {fields}
-                > HGET {key} f2
-                \"2\"
-                > HPEXPIRETIME {key} FIELDS 2 f1 f2
-                1) (integer) 4102444800999
-                2) (integer) -1
-                "
-            ),
-        );
-    }
 }
