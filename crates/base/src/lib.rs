@@ -1,9 +1,10 @@
-//! What std lacks: number text, checksums, the keyed hash, randomness, globs, expressions,
+//! What std lacks: number text, base64, checksums, the keyed hash, randomness, globs, expressions,
 //! quoting, the clock.
 //!
 //! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
 #![forbid(unsafe_code)]
 
+pub mod base64;
 pub mod crc;
 mod float_text;
 pub mod glob;

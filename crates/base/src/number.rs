@@ -27,7 +27,25 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 /// Writes `number` into `buffer` and returns the used part.
 #[inline]
 pub fn format_i64(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
-    let mut rest = number.unsigned_abs();
+    let mut start = put_digits(number.unsigned_abs(), buffer);
+    if number < 0 {
+        start -= 1;
+        buffer[start] = b'-';
+    }
+    &buffer[start..]
+}
+
+/// Writes `number` into `buffer` and returns the used part.
+#[inline]
+pub fn format_u64(number: u64, buffer: &mut [u8; 20]) -> &[u8] {
+    let start = put_digits(number, buffer);
+    &buffer[start..]
+}
+
+/// Writes the digits to the end of `buffer` and returns where they start.
+#[inline]
+fn put_digits(number: u64, buffer: &mut [u8; 20]) -> usize {
+    let mut rest = number;
     let mut start = buffer.len();
     while rest >= 100 {
         let pair = (rest % 100) as usize;
@@ -42,11 +60,7 @@ pub fn format_i64(number: i64, buffer: &mut [u8; 20]) -> &[u8] {
         start -= 1;
         buffer[start] = b'0' + rest as u8;
     }
-    if number < 0 {
-        start -= 1;
-        buffer[start] = b'-';
-    }
-    &buffer[start..]
+    start
 }
 
 /// Reads a double as strtod does, but the whole text must be one number: no blanks, no NaN, and

@@ -1,10 +1,12 @@
-//! The Redis protocol as bytes: requests in, replies out, both without any input or output.
+//! The protocols of Redis and of memcached as bytes: requests in, replies out, both without any
+//! input or output.
 //!
 //! Knows nothing of keys, sockets or time. Invariants: input is read once, whatever the pieces it
 //! arrives in; memory grows with bytes that arrived, never with a length that was declared.
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod memcached;
 pub mod output;
 pub mod reply;
 pub mod request;

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
+use base::base64;
+
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use super::configuration;
@@ -251,36 +253,12 @@ pub(super) fn encode(latencies: &Latencies) -> String {
     let mut bytes = Vec::new();
     let written = V2DeflateSerializer::new().serialize(latencies, &mut bytes);
     written.expect("a histogram of a minute in microseconds fits, and memory takes all");
-    base64(&bytes)
-}
-
-/// Base 64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= group.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
+    base64::encode(&bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{base64, percentile_names};
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let cases =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
-        for (plain, coded) in cases {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-    }
+    use super::percentile_names;
 
     #[test]
     fn percentiles_have_memtiers_names_and_never_share_one() {

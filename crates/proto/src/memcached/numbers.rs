@@ -1,0 +1,70 @@
+//! Numbers as the memcached protocols have them: laxer than Redis', with plus signs and leading
+//! zeros.
+//!
+//! Invariant: what does not fit into its type is no number; nothing wraps.
+
+/// A number of up to 64 bits without a sign.
+#[inline]
+pub(super) fn parse_u64(text: &[u8]) -> Option<u64> {
+    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// A number of up to 32 bits without a sign.
+#[inline]
+pub(super) fn parse_u32(text: &[u8]) -> Option<u32> {
+    parse_u64(text)?.try_into().ok()
+}
+
+/// A number of 32 bits with a sign.
+#[inline]
+pub(super) fn parse_i32(text: &[u8]) -> Option<i32> {
+    match text {
+        [b'-', digits @ ..] if digits.first() != Some(&b'+') => {
+            0_i64.checked_sub_unsigned(parse_u64(digits)?)?.try_into().ok()
+        }
+        digits => parse_u64(digits)?.try_into().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_i32, parse_u32, parse_u64};
+
+    #[test]
+    fn numbers_fit_or_are_none() {
+        let table: [(&str, Option<u64>); 11] = [
+            ("0", Some(0)),
+            ("007", Some(7)),
+            ("+7", Some(7)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("99999999999999999999999", None),
+            ("-1", None),
+            ("", None),
+            ("+", None),
+            ("1x", None),
+            ("++1", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_u64(text.as_bytes()), expected, "{text:?}");
+        }
+        assert_eq!(parse_u32(b"4294967295"), Some(u32::MAX));
+        assert_eq!(parse_u32(b"4294967296"), None);
+        assert_eq!(parse_i32(b"-2147483648"), Some(i32::MIN));
+        assert_eq!(parse_i32(b"-2147483649"), None);
+        assert_eq!(parse_i32(b"2147483648"), None);
+        for text in ["-", "-+1", "--1", "+-1"] {
+            assert_eq!(parse_i32(text.as_bytes()), None, "{text:?}");
+        }
+    }
+}

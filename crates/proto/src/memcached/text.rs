@@ -1,0 +1,260 @@
+//! The classic text protocol: lines to requests, responses to lines.
+//!
+//! Invariant: a line is a request, be it one that is refused; nothing in it ends the stream.
+
+use super::answer::{Item, Response, push_failure, push_number};
+use super::key::{Key, Keys};
+use super::line::Words;
+use super::numbers::{parse_i32, parse_u32, parse_u64};
+use super::parser::{Behind, Limits, Parsed};
+use super::{
+    Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
+    Retrieve, Store, StoreMode, meta,
+};
+use crate::output::Output;
+
+/// The word that asks for no answer.
+const NO_REPLY: &[u8] = b"noreply";
+
+/// Parses a line, given without its end.
+#[inline]
+pub(super) fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
+    let mut words = Words::new(line);
+    let name = words.next().unwrap_or_default();
+    match name {
+        b"get" => retrieval(words, false, None),
+        b"gets" => retrieval(words, true, None),
+        b"set" => storage(words, StoreMode::Set, false, limits),
+        [b'm', letter] => match meta::parse(*letter, words, limits) {
+            Some(parsed) => parsed,
+            None => alone(Operation::refuse(Failure::Unknown), false),
+        },
+        _ => parse_rarer(name, words, limits),
+    }
+}
+
+fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+    let operation = match name {
+        b"add" => return storage(words, StoreMode::Add, false, limits),
+        b"replace" => return storage(words, StoreMode::Replace, false, limits),
+        b"append" => return storage(words, StoreMode::Append, false, limits),
+        b"prepend" => return storage(words, StoreMode::Prepend, false, limits),
+        b"cas" => return storage(words, StoreMode::Set, true, limits),
+        b"gat" => return retrieval_with_touch(words, false),
+        b"gats" => return retrieval_with_touch(words, true),
+        b"delete" => deletion(words),
+        b"incr" => arithmetic(words, false),
+        b"decr" => arithmetic(words, true),
+        b"touch" => touch(words),
+        b"flush_all" => flush(words),
+        b"version" => Ok(Operation::Version),
+        b"verbosity" if words.is_empty() => Err(Failure::Unknown),
+        b"verbosity" => Ok(Operation::Verbosity),
+        // The end of the connection is the answer.
+        b"quit" => return alone(Operation::Quit, true),
+        b"stats" => Ok(Operation::Statistics(words)),
+        _ => match administration(name) {
+            Some(which) => Ok(Operation::Administer(which, words)),
+            None => Err(Failure::Unknown),
+        },
+    };
+    alone(operation.unwrap_or_else(Operation::refuse), is_quiet(words))
+}
+
+fn administration(name: &[u8]) -> Option<Administration> {
+    Some(match name {
+        b"cache_memlimit" => Administration::CacheMemoryLimit,
+        b"lru_crawler" => Administration::LruCrawler,
+        b"lru" => Administration::Lru,
+        b"slabs" => Administration::Slabs,
+        b"extstore" => Administration::ExternalStore,
+        b"watch" => Administration::Watch,
+        b"shutdown" => Administration::Shutdown,
+        b"refresh_certs" => Administration::RefreshCertificates,
+        _ => return None,
+    })
+}
+
+/// A request with nothing behind its line.
+#[inline]
+fn alone(operation: Operation<'_>, quiet: bool) -> Parsed<'_> {
+    let form = Form::Text { with_cas: false, quiet };
+    Parsed { request: Request { operation, form }, behind: Behind::Nothing }
+}
+
+/// Whether the last of the words asks for no answer.
+fn is_quiet(words: Words<'_>) -> bool {
+    words.last() == Some(NO_REPLY)
+}
+
+#[inline]
+fn retrieval(words: Words<'_>, with_cas: bool, touch: Option<Expiry>) -> Parsed<'_> {
+    let operation = match Keys::all_of(words) {
+        Some(keys) => Operation::Retrieve(Retrieve { touch, ..Retrieve::of(keys) }),
+        None if words.is_empty() => Operation::refuse(Failure::Unknown),
+        None => Operation::refuse(Failure::BadFormat),
+    };
+    let form = Form::Text { with_cas, quiet: false };
+    Parsed { request: Request { operation, form }, behind: Behind::Nothing }
+}
+
+fn retrieval_with_touch(mut words: Words<'_>, with_cas: bool) -> Parsed<'_> {
+    let expiry = words.next();
+    if words.is_empty() {
+        return alone(Operation::refuse(Failure::Unknown), false);
+    }
+    match expiry.and_then(parse_i32) {
+        Some(seconds) => retrieval(words, with_cas, Some(Expiry(seconds.into()))),
+        None => alone(Operation::refuse(INVALID_EXPIRY), false),
+    }
+}
+
+const INVALID_EXPIRY: Failure<'static> = Failure::Client("invalid exptime argument");
+
+/// `NAME key flags exptime length [cas] [noreply]`, and then the value.
+#[inline]
+fn storage<'a>(
+    mut words: Words<'a>,
+    mode: StoreMode,
+    has_cas: bool,
+    limits: &Limits,
+) -> Parsed<'a> {
+    let mut next = || words.next();
+    let (Some(key), Some(flags), Some(expiry), Some(length)) = (next(), next(), next(), next())
+    else {
+        return alone(Operation::refuse(Failure::Unknown), false);
+    };
+    let cas = if has_cas { next() } else { None };
+    let (last, excess) = (next(), next());
+    if has_cas && cas.is_none() || excess.is_some() {
+        return alone(Operation::refuse(Failure::Unknown), false);
+    }
+    let quiet = last == Some(NO_REPLY);
+    let compare = cas.map(parse_u64);
+    let (Some(key), Some(flags), Some(seconds), Some(length), false) =
+        (Key::plain(key), parse_u32(flags), parse_i32(expiry), parse_i32(length), compare == Some(None))
+    else {
+        return alone(Operation::refuse(Failure::BadFormat), quiet);
+    };
+    let Ok(length) = usize::try_from(length) else {
+        return alone(Operation::refuse(Failure::Client("bad data chunk")), quiet);
+    };
+    let form = Form::Text { with_cas: false, quiet };
+    if length > limits.value {
+        let refusal = Refusal { removes: Some(key), ..Refusal::of(Failure::TooLarge) };
+        let request = Request { operation: Operation::Refuse(refusal), form };
+        return Parsed { request, behind: Behind::Refused(length) };
+    }
+    let store = Store {
+        flags,
+        expiry: Expiry(seconds.into()),
+        compare: compare.flatten(),
+        ..Store::of(key, mode)
+    };
+    let request = Request { operation: Operation::Store(store), form };
+    Parsed { request, behind: Behind::Value(length) }
+}
+
+type Outcome<'a> = Result<Operation<'a>, Failure<'static>>;
+
+/// `delete key [0] [noreply]`: the zero is what is left of a delay that was dropped.
+fn deletion(mut words: Words<'_>) -> Outcome<'_> {
+    let key = words.next().ok_or(Failure::Unknown)?;
+    let usage = Failure::Client("bad command line format.  Usage: delete <key> [noreply]");
+    match (words.next(), words.next(), words.next()) {
+        (None, ..) | (Some(b"0" | b"noreply"), None, _) | (Some(b"0"), Some(NO_REPLY), None) => {}
+        (.., Some(_)) => return Err(Failure::Unknown),
+        _ => return Err(usage),
+    }
+    let key = Key::plain(key).ok_or(Failure::BadFormat)?;
+    Ok(Operation::Delete(Delete::of(key)))
+}
+
+fn arithmetic(mut words: Words<'_>, decrements: bool) -> Outcome<'_> {
+    let (Some(key), Some(delta)) = (words.next(), words.next()) else {
+        return Err(Failure::Unknown);
+    };
+    let key = Key::plain(key).ok_or(Failure::BadFormat)?;
+    let delta = parse_u64(delta).ok_or(Failure::Client("invalid numeric delta argument"))?;
+    Ok(Operation::Arithmetic(Arithmetic::of(key, decrements, delta)))
+}
+
+fn touch(mut words: Words<'_>) -> Outcome<'_> {
+    let (Some(key), Some(expiry)) = (words.next(), words.next()) else {
+        return Err(Failure::Unknown);
+    };
+    let key = Key::plain(key).ok_or(Failure::BadFormat)?;
+    let seconds = parse_i32(expiry).ok_or(INVALID_EXPIRY)?;
+    Ok(Operation::Touch { key, expiry: Expiry(seconds.into()) })
+}
+
+fn flush(mut words: Words<'_>) -> Outcome<'_> {
+    match words.next() {
+        None | Some(NO_REPLY) => Ok(Operation::Flush(Expiry::NEVER)),
+        Some(delay) => {
+            let seconds = parse_i32(delay).ok_or(Failure::BadFormat)?;
+            Ok(Operation::Flush(Expiry(seconds.into())))
+        }
+    }
+}
+
+/// Writes what a request brought about.
+#[inline]
+pub(super) fn answer(out: &mut Output, with_cas: bool, quiet: bool, response: Response<'_>) {
+    match response {
+        Response::Failed(failure) => push_failure(out, &failure),
+        Response::Hit(item) => push_item(out, item, with_cas),
+        Response::Miss => {}
+        _ if quiet => {}
+        Response::Number(number) => {
+            push_number(out.tail(), number.value);
+            out.tail().extend_from_slice(LINE_END);
+        }
+        Response::Version(text) => push_line(out, &[b"VERSION ", text]),
+        Response::Line(text) | Response::Inspected(text) | Response::Mechanisms(text) => {
+            push_line(out, &[text]);
+        }
+        Response::Statistic { name, value } => push_line(out, &[b"STAT ", name, b" ", value]),
+        Response::End => push_line(out, &[b"END"]),
+        Response::Stored { .. } | Response::Authenticated => push_line(out, &[b"STORED"]),
+        Response::NotStored => push_line(out, &[b"NOT_STORED"]),
+        Response::Exists => push_line(out, &[b"EXISTS"]),
+        Response::NotFound => push_line(out, &[b"NOT_FOUND"]),
+        Response::Deleted => push_line(out, &[b"DELETED"]),
+        Response::Touched => push_line(out, &[b"TOUCHED"]),
+        Response::Ok => push_line(out, &[b"OK"]),
+    }
+}
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// What the numbers, blanks and line ends of an item take at the most.
+const ITEM_FRAME: usize = 64;
+
+#[inline]
+fn push_item(out: &mut Output, item: Item<'_>, with_cas: bool) {
+    let tail = out.tail();
+    tail.reserve(item.key.len() + item.value.len() + ITEM_FRAME);
+    tail.extend_from_slice(b"VALUE ");
+    tail.extend_from_slice(item.key);
+    tail.push(b' ');
+    push_number(tail, item.flags.into());
+    tail.push(b' ');
+    push_number(tail, item.value.len() as u64);
+    if with_cas {
+        tail.push(b' ');
+        push_number(tail, item.cas);
+    }
+    tail.extend_from_slice(LINE_END);
+    item.value.push_to(out);
+    out.tail().extend_from_slice(LINE_END);
+}
+
+#[inline]
+fn push_line(out: &mut Output, parts: &[&[u8]]) {
+    let tail = out.tail();
+    for part in parts {
+        tail.extend_from_slice(part);
+    }
+    tail.extend_from_slice(LINE_END);
+}
