@@ -12,8 +12,10 @@ mod dial;
 mod driver;
 mod link;
 pub mod live;
+mod memcached;
 mod pace;
 mod record;
+mod replies;
 mod reply;
 mod written;
 

@@ -78,6 +78,10 @@ pub enum Protocol {
     Resp2,
     /// `resp3`: `HELLO 3` first.
     Resp3,
+    /// `memcache_text`: the classic text protocol of memcached.
+    MemcacheText,
+    /// `memcache_binary`: the binary protocol of memcached.
+    MemcacheBinary,
 }
 
 /// When a run is over.

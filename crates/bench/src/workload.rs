@@ -7,6 +7,7 @@
 
 mod distribution;
 mod keys;
+mod memcached;
 mod plan;
 mod template;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use base::Random;
 
 use crate::options::Options;
 use keys::Cursor;
+pub(crate) use memcached::packet_header;
 use plan::{Kind, Plan};
 use template::Fields;
 

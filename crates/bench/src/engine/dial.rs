@@ -10,6 +10,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 
 use crate::options::{Family, Options, Protocol};
+use crate::workload::packet_header;
 
 /// A server: every address that its name has, or its socket file.
 #[derive(Clone, Debug)]
@@ -81,8 +82,15 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    /// AUTH, HELLO and SELECT, as far as the options need them.
+    /// AUTH, HELLO and SELECT, as far as the options need them; to memcached what stands for AUTH.
     pub(super) fn of(options: &Options) -> Self {
+        match options.protocol {
+            Protocol::Redis | Protocol::Resp2 | Protocol::Resp3 => Self::of_redis(options),
+            Protocol::MemcacheText | Protocol::MemcacheBinary => Self::of_memcached(options),
+        }
+    }
+
+    fn of_redis(options: &Options) -> Self {
         let mut greeting = Self::default();
         match &options.authenticate {
             Some((Some(user), password)) => greeting.push("AUTH", &[user, password]),
@@ -90,14 +98,31 @@ impl Greeting {
             None => {}
         }
         match options.protocol {
-            Protocol::Redis => {}
             Protocol::Resp2 => greeting.push("HELLO", &["2"]),
             Protocol::Resp3 => greeting.push("HELLO", &["3"]),
+            Protocol::Redis | Protocol::MemcacheText | Protocol::MemcacheBinary => {}
         }
         if options.database != 0 {
             greeting.push("SELECT", &[&options.database.to_string()]);
         }
         greeting
+    }
+
+    fn of_memcached(options: &Options) -> Self {
+        let Some((user, password)) = &options.authenticate else { return Self::default() };
+        let user = user.as_deref().unwrap_or(DEFAULT_USER);
+        let bytes = match options.protocol {
+            Protocol::MemcacheBinary => {
+                let proof = format!("\0{user}\0{password}");
+                let header = packet_header(SASL_AUTHENTICATE, 0, PLAIN.len(), proof.len());
+                [&header, PLAIN, proof.as_bytes()].concat()
+            }
+            _ => {
+                let length = user.len() + 1 + password.len();
+                format!("set auth 0 0 {length}\r\n{user} {password}\r\n").into_bytes()
+            }
+        };
+        Self { bytes, steps: vec!["authentication"] }
     }
 
     fn push(&mut self, step: &'static str, words: &[&str]) {
@@ -106,6 +131,12 @@ impl Greeting {
         append_request(&mut self.bytes, &words);
     }
 }
+
+const SASL_AUTHENTICATE: u8 = 0x21;
+const PLAIN: &[u8] = b"PLAIN";
+
+/// The user whom a password without a name belongs to.
+const DEFAULT_USER: &str = "default";
 
 /// Appends a request of these words.
 pub(super) fn append_request(out: &mut Vec<u8>, words: &[&str]) {

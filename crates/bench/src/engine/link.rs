@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use super::dial::Socket;
-use super::reply::Scanner;
+use super::replies::Replies;
+use crate::options::Protocol;
 use crate::workload::Sent;
 
 /// What is written first is dropped from an outbox in pieces of at least this many bytes.
@@ -55,7 +56,7 @@ pub(super) struct Link {
     pub(super) socket: Option<Socket>,
     pub(super) state: State,
     pub(super) out: Outbox,
-    pub(super) scanner: Scanner,
+    pub(super) scanner: Replies,
     pub(super) inflight: VecDeque<Pending>,
     pub(super) parked: VecDeque<Parked>,
     /// How many of the last in `inflight` were not handed to the system yet.
@@ -73,12 +74,12 @@ pub(super) struct Link {
 impl Link {
     /// A connection that is not made yet. `retains` keeps what was sent until its reply came;
     /// `keeps_values` the text of replies.
-    pub(super) fn new(retains: bool, keeps_values: bool) -> Self {
+    pub(super) fn new(protocol: Protocol, retains: bool, keeps_values: bool) -> Self {
         Self {
             socket: None,
             state: State::Closed,
             out: Outbox::new(retains),
-            scanner: Scanner::new(keeps_values),
+            scanner: Replies::new(protocol, keeps_values),
             inflight: VecDeque::new(),
             parked: VecDeque::new(),
             fresh: 0,

@@ -2,7 +2,7 @@
 //! for, with nothing that was given left out.
 
 use super::draft::Draft;
-use super::{DataSize, KeyPattern, Mix, Options, Ramp, Until, Verify, Wait};
+use super::{DataSize, KeyPattern, Mix, Options, Protocol, Ramp, Until, Verify, Wait};
 
 impl Draft {
     /// The options, if they make sense.
@@ -20,6 +20,7 @@ impl Draft {
         self.check_keys()?;
         self.check_load()?;
         self.check_cluster()?;
+        self.check_protocol()?;
         Ok(self.options)
     }
 
@@ -216,6 +217,26 @@ impl Draft {
         ];
         match excluded.iter().find(|(_, used)| *used) {
             Some((flag, _)) => Err(format!("error: cluster mode does not support {flag}.")),
+            None => Ok(()),
+        }
+    }
+    /// What memcached cannot be asked.
+    fn check_protocol(&self) -> Result<(), String> {
+        let options = &self.options;
+        match options.protocol {
+            Protocol::Redis | Protocol::Resp2 | Protocol::Resp3 => return Ok(()),
+            Protocol::MemcacheText | Protocol::MemcacheBinary => {}
+        }
+        let excluded = [
+            ("command", matches!(options.load.mix, Mix::Commands(_))),
+            ("cluster-mode", options.cluster),
+            ("select-db", options.database > 0),
+            ("data-offset", options.load.values.offset > 0),
+            ("wait-ratio", options.load.wait.is_some()),
+            ("multi-key-get", options.load.multi_key_get > 0),
+        ];
+        match excluded.iter().find(|(_, used)| *used) {
+            Some((flag, _)) => Err(format!("error: memcached's protocols have no {flag}.")),
             None => Ok(()),
         }
     }

@@ -150,12 +150,14 @@ const CONNECTION: &[Flag] = &[
         Some('P'),
         "protocol",
         "PROTOCOL",
-        "redis (default), resp2 or resp3; the last two\nbegin with HELLO",
+        "redis (default), resp2 or resp3; the last two\nbegin with HELLO; memcache_text or memcache_binary",
         |draft, _, text| {
             draft.options.protocol = match text {
                 "redis" => Protocol::Redis,
                 "resp2" => Protocol::Resp2,
                 "resp3" => Protocol::Resp3,
+                "memcache_text" => Protocol::MemcacheText,
+                "memcache_binary" => Protocol::MemcacheBinary,
                 other => return Err(format!("error: protocol '{other}' is not supported.")),
             };
             Ok(())

@@ -65,6 +65,8 @@ static FLAGS: &[(&[&str], Holds)] = &[
     (&["-P redis", "--protocol=redis"], |o| o.protocol == Protocol::Redis),
     (&["-P resp2", "--protocol resp2"], |o| o.protocol == Protocol::Resp2),
     (&["-Presp3", "--protocol=resp3"], |o| o.protocol == Protocol::Resp3),
+    (&["-P memcache_text"], |o| o.protocol == Protocol::MemcacheText),
+    (&["-P memcache_binary"], |o| o.protocol == Protocol::MemcacheBinary),
     (&["-a pw", "--authenticate=pw"], |o| o.authenticate == Some((None, "pw".into()))),
     (&["-a u:p:q", "--authenticate u:p:q"], |o| {
         o.authenticate == Some((Some("u".into()), "p:q".into()))
@@ -348,8 +350,16 @@ static REFUSALS: &[(&str, &str)] = &[
     ("--tls-skip", "error: --tls-skip-verify is not supported."),
     ("--monitor-input=f", "error: --monitor-input is not supported."),
     ("--data-import f", "error: --data-import is not supported."),
-    ("-P memcache_text", "error: protocol 'memcache_text' is not supported."),
-    ("-P memcache_binary", "error: protocol 'memcache_binary' is not supported."),
+    ("-P memcache", "error: protocol 'memcache' is not supported."),
+    ("-P memcache_text --command=GET", "error: memcached's protocols have no command."),
+    ("-P memcache_text --cluster-mode", "error: memcached's protocols have no cluster-mode."),
+    ("-P memcache_text --select-db=1", "error: memcached's protocols have no select-db."),
+    ("-P memcache_binary --data-offset=1", "error: memcached's protocols have no data-offset."),
+    ("-P memcache_binary --wait-ratio=1:1", "error: memcached's protocols have no wait-ratio."),
+    (
+        "-P memcache_binary --multi-key-get=2",
+        "error: memcached's protocols have no multi-key-get.",
+    ),
     ("-u rediss://h", "error: TLS ('rediss://') is not supported."),
     ("-p 0", "error: port must be a number in the range [1-65535]."),
     ("-p 65536", "error: port must be a number in the range [1-65535]."),

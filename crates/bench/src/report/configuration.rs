@@ -30,6 +30,8 @@ fn connection(options: &Options) -> Vec<(&'static str, Json)> {
         Protocol::Redis => "redis",
         Protocol::Resp2 => "resp2",
         Protocol::Resp3 => "resp3",
+        Protocol::MemcacheText => "memcache_text",
+        Protocol::MemcacheBinary => "memcache_binary",
     };
     vec![
         ("server", Json::text(&*options.server)),

@@ -8,9 +8,12 @@ use base::Random;
 use super::ReplyKind;
 use super::distribution::{Gaussian, Zipf, below_inclusive};
 use super::keys::{Cursor, KeyRange, slot};
+use super::memcached;
 use super::template::{Segment, Template};
 use super::values::Values;
-use crate::options::{CustomCommand, KeyPattern, Keys, Load, Mix, Options, Until, Wait};
+use crate::options::{
+    CustomCommand, KeyPattern, Keys, Load, Mix, Options, Protocol, Until, Wait,
+};
 
 /// The seed of every run without `--randomize`.
 pub(super) const SEED: u64 = 0x6170_7573_2d62_656e;
@@ -77,7 +80,7 @@ impl Plan {
         let (names, kinds) = match &load.mix {
             Mix::Ratio { set, get } => {
                 let names = ["Sets", "Gets", "Waits"].map(String::from).into();
-                (names, ratio_kinds(load, &values, *set, *get))
+                (names, ratio_kinds(options, &values, *set, *get))
             }
             Mix::Commands(commands) => custom_kinds(options, commands, &values),
         };
@@ -90,7 +93,7 @@ impl Plan {
         let get = Kind {
             pattern: KeyPattern::Parallel,
             ends_stream: true,
-            ..single_get_kind(&options.load, &load.values, 1)
+            ..single_get_kind(options, &load.values, 1)
         };
         Self::of_kinds(options, vec![get], Arc::clone(&load.values), true, load.seed)
     }
@@ -185,19 +188,44 @@ impl WaitPlan {
 }
 
 /// The kinds of a run without `--command`: those whose share is not 0.
-fn ratio_kinds(load: &Load, values: &Values, set: u32, get: u32) -> Vec<Kind> {
+fn ratio_kinds(options: &Options, values: &Values, set: u32, get: u32) -> Vec<Kind> {
     let mut kinds = Vec::new();
     if set > 0 {
-        kinds.push(set_kind(load, values, set));
+        kinds.push(set_kind(options, values, set));
     }
     if get > 0 {
-        kinds.push(Kind { ends_stream: set == 0, ..get_kind(load, values, get) });
+        kinds.push(Kind { ends_stream: set == 0, ..get_kind(options, values, get) });
     }
     kinds
 }
 
+/// Whether requests are RESP arrays.
+fn is_redis(protocol: Protocol) -> bool {
+    matches!(protocol, Protocol::Redis | Protocol::Resp2 | Protocol::Resp3)
+}
+
+fn set_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+    let (load, protocol) = (&options.load, options.protocol);
+    let template = match is_redis(protocol) {
+        true => set_template(load, values),
+        false => memcached::set(protocol, load, values),
+    };
+    Kind {
+        command: SETS,
+        reply: ReplyKind::Plain,
+        in_turn,
+        pattern: load.keys.patterns.0,
+        template,
+        batch: 1,
+        is_multi_get: false,
+        ends_stream: true,
+        fixed_slot: 0,
+        is_set: true,
+    }
+}
+
 /// SET; SETEX with `--expiry-range`; SETRANGE with `--data-offset`.
-fn set_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
+fn set_template(load: &Load, values: &Values) -> Template {
     let literal = |text: &str| vec![Segment::Literal(text.as_bytes().to_vec())];
     let key = vec![Segment::Literal(load.keys.prefix.clone()), Segment::Key];
     let data = vec![values.segment()];
@@ -208,23 +236,13 @@ fn set_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     } else {
         vec![literal("SET"), key, data]
     };
-    Kind {
-        command: SETS,
-        reply: ReplyKind::Plain,
-        in_turn,
-        pattern: load.keys.patterns.0,
-        template: Template::compile(&words),
-        batch: 1,
-        is_multi_get: false,
-        ends_stream: true,
-        fixed_slot: 0,
-        is_set: true,
-    }
+    Template::compile(&words)
 }
 
 /// GET, or MGET with `--multi-key-get`.
-fn get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
-    let single = single_get_kind(load, values, in_turn);
+fn get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+    let single = single_get_kind(options, values, in_turn);
+    let load = &options.load;
     if load.multi_key_get == 0 {
         return single;
     }
@@ -237,8 +255,28 @@ fn get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     }
 }
 
+fn single_get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+    let (load, protocol) = (&options.load, options.protocol);
+    let template = match is_redis(protocol) {
+        true => get_template(load, values),
+        false => memcached::get(protocol, load),
+    };
+    Kind {
+        command: GETS,
+        reply: if load.values.offset > 0 { ReplyKind::ReadPart } else { ReplyKind::Read },
+        in_turn,
+        pattern: load.keys.patterns.1,
+        template,
+        batch: 1,
+        is_multi_get: false,
+        ends_stream: false,
+        fixed_slot: 0,
+        is_set: false,
+    }
+}
+
 /// GET; GETRANGE with `--data-offset`.
-fn single_get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
+fn get_template(load: &Load, values: &Values) -> Template {
     let literal = |text: &str| vec![Segment::Literal(text.as_bytes().to_vec())];
     let key = vec![Segment::Literal(load.keys.prefix.clone()), Segment::Key];
     let offset = u64::from(load.values.offset);
@@ -249,18 +287,7 @@ fn single_get_kind(load: &Load, values: &Values, in_turn: u32) -> Kind {
     } else {
         vec![literal("GET"), key]
     };
-    Kind {
-        command: GETS,
-        reply: if offset > 0 { ReplyKind::ReadPart } else { ReplyKind::Read },
-        in_turn,
-        pattern: load.keys.patterns.1,
-        template: Template::compile(&words),
-        batch: 1,
-        is_multi_get: false,
-        ends_stream: false,
-        fixed_slot: 0,
-        is_set: false,
-    }
+    Template::compile(&words)
 }
 
 /// The kinds of `--command`, and their sections: one for each different verb.

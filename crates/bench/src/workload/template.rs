@@ -1,11 +1,12 @@
 //! A request prepared as bytes: what never changes is written once, and a request is made by
 //! copying around the key's digits and the value. Invariant: what is appended is one RESP array
-//! of bulk strings, each with its true length.
+//! of bulk strings, or one request to memcached, each part with its true length.
 
 use std::ops::Range;
 
 use base::number::format_i64;
 
+use super::memcached::Packet;
 use super::values::{Value, Values};
 
 /// The placeholders of `--command`.
@@ -27,6 +28,8 @@ pub(super) enum Segment {
     Key,
     /// The value.
     Data,
+    /// The digits of the value's length.
+    DataLength,
     /// The digits of one of the fields' numbers.
     Number(usize),
 }
@@ -57,6 +60,10 @@ enum Piece {
     Value,
     /// Any other word with gaps.
     Word(Vec<Segment>),
+    /// What memcached reads: a line, and the value behind it.
+    Line(Vec<Segment>),
+    /// The same as a packet.
+    Packet(Packet),
 }
 
 /// A word that holds the key once.
@@ -102,6 +109,7 @@ impl Segment {
             Self::Literal(bytes) => bytes.len(),
             Self::Key => digits_len(fields.key),
             Self::Data => fields.value.len,
+            Self::DataLength => digits_len(fields.value.len as u64),
             Self::Number(index) => digits_len(fields.numbers[*index]),
         }
     }
@@ -111,6 +119,7 @@ impl Segment {
             Self::Literal(bytes) => out.extend_from_slice(bytes),
             Self::Key => append_number(fields.key, out),
             Self::Data => values.append(fields.value, out),
+            Self::DataLength => append_number(fields.value.len as u64, out),
             Self::Number(index) => append_number(fields.numbers[*index], out),
         }
     }
@@ -129,6 +138,19 @@ impl Template {
         template
     }
 
+    /// Prepares a line of memcached's text protocol, with the value behind it if it has one.
+    pub(super) fn line(segments: Vec<Segment>) -> Self {
+        let uses = |gap: &Segment| segments.contains(gap);
+        let (has_data, has_number) = (uses(&Segment::Data), uses(&Segment::Number(0)));
+        Self { pieces: vec![Piece::Line(segments)], has_data, has_number }
+    }
+
+    /// Prepares a packet of memcached's binary protocol.
+    pub(super) fn packet(packet: Packet) -> Self {
+        let (has_data, has_number) = (packet.has_data(), packet.has_expiry());
+        Self { pieces: vec![Piece::Packet(packet)], has_data, has_number }
+    }
+
     /// Prepares the keys of an MGET.
     pub(super) fn multi_get(prefix: &[u8]) -> Self {
         let mut template = Self { pieces: Vec::new(), has_data: false, has_number: false };
@@ -140,7 +162,8 @@ impl Template {
     pub(super) fn has_key(&self) -> bool {
         self.pieces.iter().any(|piece| match piece {
             Piece::Key(_) => true,
-            Piece::Word(segments) => segments.contains(&Segment::Key),
+            Piece::Word(segments) | Piece::Line(segments) => segments.contains(&Segment::Key),
+            Piece::Packet(_) => true,
             Piece::Bytes(_) | Piece::Value => false,
         })
     }
@@ -180,6 +203,8 @@ impl Template {
                         key_word.get_or_insert(range);
                     }
                 }
+                Piece::Line(segments) => append_all(segments, fields, values, out),
+                Piece::Packet(packet) => packet.append(fields, values, out),
             }
         }
         key_word
@@ -245,7 +270,7 @@ impl Template {
         match self.pieces.last_mut() {
             Some(Piece::Bytes(fixed)) => fixed.extend_from_slice(bytes),
             Some(Piece::Key(word)) => word.tail.extend_from_slice(bytes),
-            Some(Piece::Value | Piece::Word(_)) | None => {
+            Some(Piece::Value | Piece::Word(_) | Piece::Line(_) | Piece::Packet(_)) | None => {
                 self.pieces.push(Piece::Bytes(bytes.to_vec()));
             }
         }
@@ -278,17 +303,32 @@ fn append_word(
     values: &Values,
     out: &mut Vec<u8>,
 ) -> Range<usize> {
-    let len: usize = segments.iter().map(|segment| segment.len(fields)).sum();
+    let len = len_of_all(segments, fields);
     out.push(b'$');
     append_number(len as u64, out);
     out.extend_from_slice(b"\r\n");
     let start = out.len();
-    for segment in segments {
-        segment.append(fields, values, out);
-    }
+    append_all(segments, fields, values, out);
     let end = out.len();
     out.extend_from_slice(b"\r\n");
     start..end
+}
+
+/// How long these segments will be.
+pub(super) fn len_of_all(segments: &[Segment], fields: &Fields) -> usize {
+    segments.iter().map(|segment| segment.len(fields)).sum()
+}
+
+/// Appends these segments, one right behind the other.
+pub(super) fn append_all(
+    segments: &[Segment],
+    fields: &Fields,
+    values: &Values,
+    out: &mut Vec<u8>,
+) {
+    for segment in segments {
+        segment.append(fields, values, out);
+    }
 }
 
 #[inline(never)]

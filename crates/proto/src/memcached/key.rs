@@ -46,6 +46,12 @@ impl<'a> Key<'a> {
         base::base64::decode(self.text, buffer).expect("the key was decoded when it was parsed")
     }
 
+    /// Whether the request has the key as it is.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.is_base64
+    }
+
     /// The key as the request has it.
     #[inline]
     pub fn text(&self) -> &'a [u8] {

@@ -33,7 +33,8 @@ impl Driver<'_> {
         let wanted = nodes * self.clients.len();
         let verifies = self.shared.verifies;
         while self.links.len() < wanted {
-            self.links.push(Link::new(retains, verifies));
+            let protocol = self.shared.options.protocol;
+            self.links.push(Link::new(protocol, retains, verifies));
         }
     }
 

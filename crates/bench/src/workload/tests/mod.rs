@@ -489,3 +489,41 @@ proptest::proptest! {
         }
     }
 }
+
+/// A packet to store or to read, as its parts.
+fn packet(bytes: &[u8]) -> (u8, Vec<u8>, Vec<u8>, Vec<u8>) {
+    let short = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+    let (key, extras) = (short(2), usize::from(bytes[4]));
+    assert_eq!((bytes[0], short(8)), (0x80, 0));
+    assert_eq!(bytes.len(), 24 + short(10), "the body is as long as its header says");
+    let part = |from: usize, to: usize| bytes[24 + from..24 + to].to_vec();
+    let whole = bytes.len() - 24;
+    (bytes[1], part(0, extras), part(extras, extras + key), part(extras + key, whole))
+}
+
+#[test]
+fn memcached_is_asked_in_its_own_words() {
+    let next = |line: &str| {
+        let mut stream = workload(line).stream(0, 0);
+        let mut bytes = Vec::new();
+        stream.next(&mut bytes).expect("no end is asked for");
+        bytes
+    };
+    let key = "--key-minimum 7 --key-maximum 7 -d 3";
+    let text = |more: &str| {
+        let bytes = next(&format!("-P memcache_text {key} {more}"));
+        String::from_utf8(bytes).expect("it is text")
+    };
+    assert_eq!(text("--ratio 1:0"), "set memtier-7 0 0 3\r\nxxx\r\n");
+    assert_eq!(text("--ratio 0:1"), "get memtier-7\r\n");
+    let expiring = "--ratio 1:0 --expiry-range 9-9";
+    assert_eq!(text(expiring), "set memtier-7 0 9 3\r\nxxx\r\n");
+    let varied = next("-P memcache_text --key-maximum 0 -R -d 500 --ratio 1:0");
+    assert!(varied.starts_with(b"set memtier-0 0 0 500\r\n") && varied.ends_with(b"\r\n"));
+    assert_eq!(varied.len(), "set memtier-0 0 0 500\r\n".len() + 502);
+    let binary = |more: &str| packet(&next(&format!("-P memcache_binary {key} {more}")));
+    let (memtier_7, value) = (b"memtier-7".to_vec(), b"xxx".to_vec());
+    assert_eq!(binary("--ratio 0:1"), (0, vec![], memtier_7.clone(), vec![]));
+    assert_eq!(binary("--ratio 1:0"), (1, vec![0; 8], memtier_7.clone(), value.clone()));
+    assert_eq!(binary(expiring), (1, vec![0, 0, 0, 0, 0, 0, 0, 9], memtier_7, value));
+}
