@@ -75,7 +75,8 @@ impl TextScanner {
         let left = usize::try_from(self.missing.saturating_sub(2)).unwrap_or(usize::MAX);
         let value = left.min(taken);
         let (value, end) = piece.split_at(value);
-        if self.missing == 1 { end != b"\n" } else { !b"\r\n".starts_with(end) } {
+        let wanted: &[u8] = if self.missing == 1 { b"\n" } else { b"\r\n" };
+        if !wanted.starts_with(end) {
             return Err(ReplyError::LineEnd);
         }
         if self.keeps_values {

@@ -150,7 +150,7 @@ const CONNECTION: &[Flag] = &[
         Some('P'),
         "protocol",
         "PROTOCOL",
-        "redis (default), resp2 or resp3; the last two\nbegin with HELLO; memcache_text or memcache_binary",
+        "redis (default), resp2 or resp3 (begin with HELLO),\nmemcache_text or memcache_binary",
         |draft, _, text| {
             draft.options.protocol = match text {
                 "redis" => Protocol::Redis,

@@ -356,10 +356,7 @@ static REFUSALS: &[(&str, &str)] = &[
     ("-P memcache_text --select-db=1", "error: memcached's protocols have no select-db."),
     ("-P memcache_binary --data-offset=1", "error: memcached's protocols have no data-offset."),
     ("-P memcache_binary --wait-ratio=1:1", "error: memcached's protocols have no wait-ratio."),
-    (
-        "-P memcache_binary --multi-key-get=2",
-        "error: memcached's protocols have no multi-key-get.",
-    ),
+    ("-P memcache_binary --multi-key-get=2", "error: memcached's protocols have no multi-key-get."),
     ("-u rediss://h", "error: TLS ('rediss://') is not supported."),
     ("-p 0", "error: port must be a number in the range [1-65535]."),
     ("-p 65536", "error: port must be a number in the range [1-65535]."),

@@ -11,9 +11,7 @@ use super::keys::{Cursor, KeyRange, slot};
 use super::memcached;
 use super::template::{Segment, Template};
 use super::values::Values;
-use crate::options::{
-    CustomCommand, KeyPattern, Keys, Load, Mix, Options, Protocol, Until, Wait,
-};
+use crate::options::{CustomCommand, KeyPattern, Keys, Load, Mix, Options, Protocol, Until, Wait};
 
 /// The seed of every run without `--randomize`.
 pub(super) const SEED: u64 = 0x6170_7573_2d62_656e;

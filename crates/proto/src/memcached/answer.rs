@@ -138,9 +138,7 @@ pub(super) fn push_failure(out: &mut Output, failure: &Failure<'_>) {
         Failure::Invalid => ("CLIENT_ERROR ", "invalid arguments"),
         Failure::TooLarge => ("SERVER_ERROR ", "object too large for cache"),
         Failure::OutOfMemory => ("SERVER_ERROR ", "out of memory storing object"),
-        Failure::NotANumber => {
-            ("CLIENT_ERROR ", "cannot increment or decrement non-numeric value")
-        }
+        Failure::NotANumber => ("CLIENT_ERROR ", "cannot increment or decrement non-numeric value"),
         Failure::Unauthenticated => ("CLIENT_ERROR ", "unauthenticated"),
         Failure::AuthenticationFailed => ("CLIENT_ERROR ", "authentication failure"),
         Failure::Client(text) => ("CLIENT_ERROR ", text),

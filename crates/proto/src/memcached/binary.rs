@@ -157,7 +157,8 @@ impl Header {
         let Some(kind) = Kind::of(self.opcode) else {
             return Reading::Head(HEADER_LENGTH, Failure::Unknown);
         };
-        if self.key_length > KEY_LENGTH_MAX || !kind.takes(self.extras_length, self.key_length, value)
+        if self.key_length > KEY_LENGTH_MAX
+            || !kind.takes(self.extras_length, self.key_length, value)
         {
             return Reading::Never(Failure::Invalid);
         }
@@ -198,13 +199,7 @@ impl Header {
     }
 
     #[inline]
-    fn keyed<'a>(
-        &self,
-        kind: Kind,
-        extras: &[u8],
-        key: Key<'a>,
-        value: &'a [u8],
-    ) -> Operation<'a> {
+    fn keyed<'a>(&self, kind: Kind, extras: &[u8], key: Key<'a>, value: &'a [u8]) -> Operation<'a> {
         let compare = (self.cas != 0).then_some(self.cas);
         match kind {
             Kind::Get | Kind::GetAndTouch | Kind::Touch => Operation::Retrieve(Retrieve {

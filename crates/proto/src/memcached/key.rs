@@ -60,7 +60,7 @@ impl<'a> Key<'a> {
 }
 
 /// The keys of a request to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keys<'a> {
     next: Option<Key<'a>>,
     /// Words each of which is a key.

@@ -8,7 +8,7 @@ use super::answer::{Item, Number, Response, Value, push_failure, push_number, pu
 use super::flags::{Flags, Letters};
 use super::key::{Key, Keys};
 use super::line::Words;
-use super::numbers::{parse_i32, parse_u32, parse_u64};
+use super::numbers::{parse_i32, parse_i64, parse_u32, parse_u64};
 use super::parser::{Behind, Limits, Parsed};
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
@@ -16,26 +16,38 @@ use super::{
 };
 use crate::output::Output;
 
-/// `P` and `L` are for proxies, and mean nothing here.
-const GET_FLAGS: Letters = Letters::of(b"bcCfhklOqstvENRTPL");
-const SET_FLAGS: Letters = Letters::of(b"bcCEFIkOqsTMNPLS");
-const DELETE_FLAGS: Letters = Letters::of(b"bCEIkOqTxPL");
-const ARITHMETIC_FLAGS: Letters = Letters::of(b"bCENJDTMOqtcvkPL");
-const INSPECT_FLAGS: Letters = Letters::of(b"b");
+/// Every letter means the same in every command, and is looked at even where it has no effect. `P`
+/// and `L` are for proxies, and mean nothing here; `E` and `x` came after 1.6.18.
+const KNOWN: Letters = Letters::of(b"bcfhklqstvCDEFIJLMNOPRTx");
 
 /// The greatest length of an opaque token.
 const OPAQUE_MAX: usize = 32;
 
 const BAD_TOKEN: Failure<'static> = Failure::Client("bad token in command line format");
+const OPAQUE_TOO_LONG: Failure<'static> = Failure::Client("opaque token too long");
+const BAD_FLAG: Failure<'static> = Failure::Client("invalid or duplicate flag");
+
+/// What the tokens of the flags say.
+struct Tokens {
+    client_flags: u32,
+    expiry: Option<Expiry>,
+    vivify: Option<Expiry>,
+    recache: Option<u64>,
+    compare: Option<u64>,
+    new_cas: Option<u64>,
+    delta: u64,
+    initial: u64,
+    mode: Option<u8>,
+}
 
 /// Parses the words behind `m` and this letter; `None` if there is no such command.
 #[inline]
 pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Option<Parsed<'a>> {
     let parsed = match letter {
-        b'g' => keyed(words, GET_FLAGS, retrieval),
-        b'd' => keyed(words, DELETE_FLAGS, deletion),
-        b'a' => keyed(words, ARITHMETIC_FLAGS, arithmetic),
-        b'e' => keyed(words, INSPECT_FLAGS, |key, _| Ok(Operation::Inspect(key))),
+        b'g' => keyed(words, retrieval),
+        b'd' => keyed(words, deletion).map_err(vaguely),
+        b'a' => keyed(words, arithmetic).map_err(vaguely),
+        b'e' => inspection(words),
         b's' => return Some(storage(words, limits)),
         b'n' => Ok(Request { operation: Operation::Nothing, form: Form::Meta(Flags::default()) }),
         _ => return None,
@@ -44,60 +56,122 @@ pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Option
 }
 
 /// A refusal is told in the same words whatever the flags.
-fn refused(failure: Failure<'static>) -> Request<'static> {
+fn refused<'a>(failure: Failure<'static>) -> Request<'a> {
     Request { operation: Operation::refuse(failure), form: Form::Meta(Flags::default()) }
 }
 
-type Outcome<'a> = Result<Operation<'a>, Failure<'static>>;
+/// Some commands tell little of what is wrong with their flags.
+fn vaguely(failure: Failure<'static>) -> Failure<'static> {
+    let is_told = [OPAQUE_TOO_LONG, BAD_MODE, Failure::Unknown, Failure::BadFormat];
+    if is_told.contains(&failure) { failure } else { BAD_FLAG }
+}
 
 /// A key and flags, and nothing else.
 #[inline]
 fn keyed<'a>(
     mut words: Words<'a>,
-    known: Letters,
-    operation: impl FnOnce(Key<'a>, &Flags<'a>) -> Outcome<'a>,
+    operation: impl FnOnce(Key<'a>, &Flags<'a>, &Tokens) -> Result<Operation<'a>, Failure<'static>>,
 ) -> Result<Request<'a>, Failure<'static>> {
+    let key = words.next().ok_or(Failure::Unknown)?;
+    check_length(key)?;
+    let flags = Flags::parse(words, KNOWN)?;
+    let tokens = Tokens::read(&flags)?;
+    let operation = operation(key_of(key, &flags)?, &flags, &tokens)?;
+    Ok(Request { operation, form: Form::Meta(flags) })
+}
+
+/// No flag but `b` means anything here.
+fn inspection<'a>(mut words: Words<'a>) -> Result<Request<'a>, Failure<'static>> {
     let key = words.next().ok_or(Failure::BadFormat)?;
-    let flags = Flags::parse(words, known)?;
-    let key = key_of(key, &flags)?;
-    Ok(Request { operation: operation(key, &flags)?, form: Form::Meta(flags) })
+    let is_base64 = words.next() == Some(b"b");
+    let key = if is_base64 { Key::base64(key) } else { Key::plain(key) };
+    let operation = Operation::Inspect(key.ok_or(Failure::BadFormat)?);
+    Ok(Request { operation, form: Form::Meta(Flags::default()) })
+}
+
+fn check_length(key: &[u8]) -> Result<(), Failure<'static>> {
+    Key::plain(key).map(drop).ok_or(Failure::BadFormat)
 }
 
 fn key_of<'a>(text: &'a [u8], flags: &Flags<'_>) -> Result<Key<'a>, Failure<'static>> {
-    if flags.has(b'b') {
-        return Key::base64(text).ok_or(Failure::BadFormat);
+    match flags.has(b'b') {
+        true => Key::base64(text).ok_or(Failure::Client("error decoding key")),
+        false => Key::plain(text).ok_or(Failure::BadFormat),
     }
-    Key::plain(text).ok_or(Failure::BadFormat)
 }
 
-fn retrieval<'a>(key: Key<'a>, flags: &Flags<'a>) -> Outcome<'a> {
-    let mut retrieve = Retrieve {
+impl Tokens {
+    #[inline]
+    fn read(flags: &Flags<'_>) -> Result<Tokens, Failure<'static>> {
+        let mut tokens = Tokens {
+            client_flags: 0,
+            expiry: None,
+            vivify: None,
+            recache: None,
+            compare: None,
+            new_cas: None,
+            delta: 1,
+            initial: 0,
+            mode: None,
+        };
+        for (letter, token) in flags.iter() {
+            match letter {
+                b'F' => tokens.client_flags = parse_u32(token).ok_or(Failure::BadFormat)?,
+                b'T' => tokens.expiry = Some(expiry(token)?),
+                b'N' => tokens.vivify = Some(expiry(token)?),
+                // No time to live is below a negative one.
+                b'R' => tokens.recache = Some(u64::try_from(expiry(token)?.0).unwrap_or(0)),
+                b'C' => tokens.compare = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
+                b'E' => tokens.new_cas = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
+                b'D' => {
+                    let failure = Failure::Client("invalid numeric delta value");
+                    tokens.delta = parse_u64(token).ok_or(failure)?;
+                }
+                b'J' => {
+                    let failure = Failure::Client("invalid numeric initial value");
+                    tokens.initial = parse_u64(token).ok_or(failure)?;
+                }
+                b'M' => {
+                    let [mode] = token else {
+                        return Err(Failure::Client("incorrect length for M token"));
+                    };
+                    tokens.mode = Some(*mode);
+                }
+                b'O' if token.len() > OPAQUE_MAX => return Err(OPAQUE_TOO_LONG),
+                _ => {}
+            }
+        }
+        Ok(tokens)
+    }
+}
+
+fn expiry(token: &[u8]) -> Result<Expiry, Failure<'static>> {
+    parse_i64(token).map(Expiry).ok_or(BAD_TOKEN)
+}
+
+fn retrieval<'a>(
+    key: Key<'a>,
+    flags: &Flags<'a>,
+    tokens: &Tokens,
+) -> Result<Operation<'a>, Failure<'static>> {
+    Ok(Operation::Retrieve(Retrieve {
+        touch: tokens.expiry,
+        vivify: tokens.vivify,
+        recache: tokens.recache,
+        new_cas: tokens.new_cas,
         shows_value: flags.has(b'v'),
         shows_access: flags.has(b'h') || flags.has(b'l'),
         ..Retrieve::of(Keys::one(key))
-    };
-    for (letter, token) in flags.iter() {
-        match letter {
-            b'T' => retrieve.touch = Some(expiry(token)?),
-            b'N' => retrieve.vivify = Some(expiry(token)?),
-            b'R' => retrieve.recache = Some(recache(token)?),
-            b'E' => retrieve.new_cas = Some(number(token)?),
-            b'O' => opaque(token)?,
-            _ => {}
-        }
-    }
-    Ok(Operation::Retrieve(retrieve))
+    }))
 }
 
 /// `ms key length flags*`, and then the value.
 fn storage<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
-    let (Some(key), Some(length)) = (words.next(), words.next()) else {
-        return Parsed { request: refused(Failure::BadFormat), behind: Behind::Nothing };
-    };
-    let length = parse_i32(length).and_then(|length| usize::try_from(length).ok());
-    let Some(length) = length else {
-        let failure = Failure::Client("bad data chunk");
-        return Parsed { request: refused(failure), behind: Behind::Nothing };
+    let alone = |failure| Parsed { request: refused(failure), behind: Behind::Nothing };
+    let Some(key) = words.next() else { return alone(Failure::Unknown) };
+    let length = words.next().and_then(parse_i32).and_then(|length| usize::try_from(length).ok());
+    let (Ok(()), Some(length)) = (check_length(key), length) else {
+        return alone(Failure::BadFormat);
     };
     match announced(key, words, length, limits) {
         Ok(request) => Parsed { request, behind: Behind::Value(length) },
@@ -115,111 +189,70 @@ fn announced<'a>(
     length: usize,
     limits: &Limits,
 ) -> Result<Request<'a>, Refusal<'a>> {
-    let flags = Flags::parse(words, SET_FLAGS).map_err(Refusal::of)?;
+    let flags = Flags::parse(words, KNOWN).map_err(Refusal::of)?;
+    let tokens = Tokens::read(&flags).map_err(Refusal::of)?;
     let key = key_of(key, &flags).map_err(Refusal::of)?;
-    let store = store_of(key, &flags).map_err(Refusal::of)?;
+    let mode = store_mode(tokens.mode).map_err(Refusal::of)?;
     if length > limits.value {
         return Err(Refusal { removes: Some(key), ..Refusal::of(Failure::TooLarge) });
     }
+    let store = Store {
+        flags: tokens.client_flags,
+        expiry: tokens.expiry.unwrap_or(Expiry::NEVER),
+        compare: tokens.compare,
+        new_cas: tokens.new_cas,
+        invalidates: flags.has(b'I'),
+        vivify: tokens.vivify,
+        ..Store::of(key, mode)
+    };
     Ok(Request { operation: Operation::Store(store), form: Form::Meta(flags) })
 }
 
-fn store_of<'a>(key: Key<'a>, flags: &Flags<'a>) -> Result<Store<'a>, Failure<'static>> {
-    let mut store = Store { invalidates: flags.has(b'I'), ..Store::of(key, StoreMode::Set) };
-    for (letter, token) in flags.iter() {
-        match letter {
-            b'F' => store.flags = parse_u32(token).ok_or(BAD_TOKEN)?,
-            b'T' => store.expiry = expiry(token)?,
-            b'C' => store.compare = Some(number(token)?),
-            b'E' => store.new_cas = Some(number(token)?),
-            b'N' => store.vivify = Some(expiry(token)?),
-            b'M' => store.mode = store_mode(token)?,
-            b'O' => opaque(token)?,
-            _ => {}
-        }
-    }
-    Ok(store)
+fn store_mode(mode: Option<u8>) -> Result<StoreMode, Failure<'static>> {
+    Ok(match mode {
+        None | Some(b'S') => StoreMode::Set,
+        Some(b'E') => StoreMode::Add,
+        Some(b'R') => StoreMode::Replace,
+        Some(b'A') => StoreMode::Append,
+        Some(b'P') => StoreMode::Prepend,
+        Some(_) => return Err(Failure::Client("invalid mode for ms M token")),
+    })
 }
 
-fn store_mode(token: &[u8]) -> Result<StoreMode, Failure<'static>> {
-    match token {
-        [b'S' | b's', ..] => Ok(StoreMode::Set),
-        [b'E' | b'e', ..] => Ok(StoreMode::Add),
-        [b'R' | b'r', ..] => Ok(StoreMode::Replace),
-        [b'A' | b'a', ..] => Ok(StoreMode::Append),
-        [b'P' | b'p', ..] => Ok(StoreMode::Prepend),
-        _ => Err(Failure::Client("invalid mode for ms M token")),
-    }
-}
-
-fn deletion<'a>(key: Key<'a>, flags: &Flags<'a>) -> Outcome<'a> {
-    let mut delete = Delete {
+fn deletion<'a>(
+    key: Key<'a>,
+    flags: &Flags<'a>,
+    tokens: &Tokens,
+) -> Result<Operation<'a>, Failure<'static>> {
+    Ok(Operation::Delete(Delete {
+        compare: tokens.compare,
+        new_cas: tokens.new_cas,
         invalidates: flags.has(b'I'),
+        expiry: tokens.expiry,
         empties: flags.has(b'x'),
         ..Delete::of(key)
+    }))
+}
+
+const BAD_MODE: Failure<'static> = Failure::Client("invalid mode for ma M token");
+
+fn arithmetic<'a>(
+    key: Key<'a>,
+    _: &Flags<'a>,
+    tokens: &Tokens,
+) -> Result<Operation<'a>, Failure<'static>> {
+    let decrements = match tokens.mode {
+        None | Some(b'I' | b'+') => false,
+        Some(b'D' | b'-') => true,
+        Some(_) => return Err(BAD_MODE),
     };
-    for (letter, token) in flags.iter() {
-        match letter {
-            b'T' => delete.expiry = Some(expiry(token)?),
-            b'C' => delete.compare = Some(number(token)?),
-            b'E' => delete.new_cas = Some(number(token)?),
-            b'O' => opaque(token)?,
-            _ => {}
-        }
-    }
-    Ok(Operation::Delete(delete))
-}
-
-fn arithmetic<'a>(key: Key<'a>, flags: &Flags<'a>) -> Outcome<'a> {
-    let mut arithmetic = Arithmetic::of(key, false, 1);
-    let (mut begins_at, mut vivify) = (0, None);
-    for (letter, token) in flags.iter() {
-        match letter {
-            b'M' => arithmetic.decrements = decrements(token)?,
-            b'D' => {
-                let failure = Failure::Client("invalid numeric delta argument");
-                arithmetic.delta = parse_u64(token).ok_or(failure)?;
-            }
-            b'J' => begins_at = number(token)?,
-            b'N' => vivify = Some(expiry(token)?),
-            b'T' => arithmetic.touch = Some(expiry(token)?),
-            b'C' => arithmetic.compare = Some(number(token)?),
-            b'E' => arithmetic.new_cas = Some(number(token)?),
-            b'O' => opaque(token)?,
-            _ => {}
-        }
-    }
-    arithmetic.initial = vivify.map(|expiry| (begins_at, expiry));
-    Ok(Operation::Arithmetic(arithmetic))
-}
-
-fn decrements(token: &[u8]) -> Result<bool, Failure<'static>> {
-    match token {
-        [b'I' | b'i' | b'+', ..] => Ok(false),
-        [b'D' | b'd' | b'-', ..] => Ok(true),
-        _ => Err(Failure::Client("invalid mode for ma M token")),
-    }
-}
-
-fn expiry(token: &[u8]) -> Result<Expiry, Failure<'static>> {
-    parse_i32(token).map(|seconds| Expiry(seconds.into())).ok_or(BAD_TOKEN)
-}
-
-/// A TTL below which an item is to be filled anew; none is below a negative one.
-fn recache(token: &[u8]) -> Result<u64, Failure<'static>> {
-    let seconds = parse_i32(token).ok_or(BAD_TOKEN)?;
-    Ok(u64::try_from(seconds).unwrap_or(0))
-}
-
-fn number(token: &[u8]) -> Result<u64, Failure<'static>> {
-    parse_u64(token).ok_or(BAD_TOKEN)
-}
-
-fn opaque(token: &[u8]) -> Result<(), Failure<'static>> {
-    if token.len() > OPAQUE_MAX {
-        return Err(Failure::Client("opaque token too long"));
-    }
-    Ok(())
+    Ok(Operation::Arithmetic(Arithmetic {
+        initial: tokens.vivify.map(|expiry| (tokens.initial, expiry)),
+        touch: tokens.expiry,
+        compare: tokens.compare,
+        new_cas: tokens.new_cas,
+        ..Arithmetic::of(key, decrements, tokens.delta)
+    }))
 }
 
 /// Writes what a request brought about.
@@ -235,13 +268,13 @@ pub(super) fn answer(
     }
     match response {
         Response::Hit(item) => push_item(out, request, flags, item),
-        Response::Miss => push_line(out, b"EN"),
+        Response::Miss => push_code(out, b"EN", request, flags, 0),
         Response::Number(number) => push_changed(out, request, flags, number),
-        Response::Stored { cas } => push_code(out, b"HD", request, flags, Some(cas)),
-        Response::Deleted | Response::Touched => push_code(out, b"HD", request, flags, None),
-        Response::NotStored => push_code(out, b"NS", request, flags, None),
-        Response::Exists => push_code(out, b"EX", request, flags, None),
-        Response::NotFound => push_code(out, b"NF", request, flags, None),
+        Response::Stored { cas } => push_code(out, b"HD", request, flags, cas),
+        Response::Deleted | Response::Touched => push_code(out, b"HD", request, flags, 0),
+        Response::NotStored => push_code(out, b"NS", request, flags, 0),
+        Response::Exists => push_code(out, b"EX", request, flags, 0),
+        Response::NotFound => push_code(out, b"NF", request, flags, 0),
         Response::Inspected(text) => {
             let tail = out.tail();
             tail.extend_from_slice(b"ME ");
@@ -265,9 +298,9 @@ pub(super) fn answer(
 fn is_hidden(operation: &Operation<'_>, response: &Response<'_>) -> bool {
     match operation {
         Operation::Retrieve(_) => matches!(response, Response::Miss),
-        Operation::Delete(_) => matches!(response, Response::Deleted | Response::NotFound),
+        Operation::Delete(_) => matches!(response, Response::Deleted),
         Operation::Store(_) => matches!(response, Response::Stored { .. }),
-        Operation::Arithmetic(_) => matches!(response, Response::Number(_) | Response::NotFound),
+        Operation::Arithmetic(_) => matches!(response, Response::Number(_)),
         _ => false,
     }
 }
@@ -296,7 +329,7 @@ fn push_item(out: &mut Output, request: &Request<'_>, flags: &Flags<'_>, item: I
             _ => push_echo(tail, request, letter, token),
         }
     }
-    for (letter, is_set) in [(b'W', item.won), (b'X', item.stale), (b'Z', item.taken)] {
+    for (letter, is_set) in [(b'Z', item.taken), (b'X', item.stale), (b'W', item.won)] {
         if is_set {
             tail.extend_from_slice(&[b' ', letter]);
         }
@@ -343,19 +376,15 @@ fn begin(tail: &mut Vec<u8>, length: Option<usize>) {
 /// Room for the usual flags of an answer.
 const LINE_RESERVE: usize = 64;
 
-/// A code, and what the client wants to see with it.
-fn push_code(
-    out: &mut Output,
-    code: &[u8],
-    request: &Request<'_>,
-    flags: &Flags<'_>,
-    cas: Option<u64>,
-) {
+/// A code, and what the client wants to see with it. Only a store shows a CAS value, which is 0
+/// where nothing was stored.
+fn push_code(out: &mut Output, code: &[u8], request: &Request<'_>, flags: &Flags<'_>, cas: u64) {
     let tail = out.tail();
     tail.extend_from_slice(code);
+    let shows_cas = matches!(request.operation, Operation::Store(_));
     for (letter, token) in flags.iter() {
-        match (letter, cas) {
-            (b'c', Some(cas)) => push_flag(tail, b'c', cas),
+        match letter {
+            b'c' if shows_cas => push_flag(tail, b'c', cas),
             _ => push_echo(tail, request, letter, token),
         }
     }
@@ -382,8 +411,10 @@ fn push_echo(tail: &mut Vec<u8>, request: &Request<'_>, letter: u8, token: &[u8]
         b'k' => {
             tail.extend_from_slice(b" k");
             push_key(tail, request);
+            if request.operation.key().is_some_and(|key| !key.is_plain()) {
+                tail.extend_from_slice(b" b");
+            }
         }
-        b'b' => tail.extend_from_slice(b" b"),
         _ => {}
     }
 }

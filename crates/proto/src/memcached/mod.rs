@@ -16,9 +16,9 @@ mod meta;
 mod numbers;
 mod parser;
 mod request;
-mod text;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use answer::{Item, Number, Response, Value, answer};
 pub use flags::Flags;
@@ -26,6 +26,6 @@ pub use key::{KEY_LENGTH_MAX, Key, KeyBuffer, Keys};
 pub use line::Words;
 pub use parser::{Dialect, Limits, Parser, Progress};
 pub use request::{
-    Administration, Arithmetic, Deadline, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
-    Retrieve, Store, StoreMode,
+    Administration, Arithmetic, Deadline, Delete, Expiry, Failure, Form, Operation, Refusal,
+    Request, Retrieve, Store, StoreMode,
 };

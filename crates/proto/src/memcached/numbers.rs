@@ -25,20 +25,25 @@ pub(super) fn parse_u32(text: &[u8]) -> Option<u32> {
     parse_u64(text)?.try_into().ok()
 }
 
-/// A number of 32 bits with a sign.
+/// A number of 64 bits with a sign.
 #[inline]
-pub(super) fn parse_i32(text: &[u8]) -> Option<i32> {
+pub(super) fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
-        [b'-', digits @ ..] if digits.first() != Some(&b'+') => {
-            0_i64.checked_sub_unsigned(parse_u64(digits)?)?.try_into().ok()
-        }
+        [b'-', b'+', ..] => None,
+        [b'-', digits @ ..] => 0_i64.checked_sub_unsigned(parse_u64(digits)?),
         digits => parse_u64(digits)?.try_into().ok(),
     }
 }
 
+/// A number of 32 bits with a sign.
+#[inline]
+pub(super) fn parse_i32(text: &[u8]) -> Option<i32> {
+    parse_i64(text)?.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{parse_i32, parse_u32, parse_u64};
+    use super::{parse_i32, parse_i64, parse_u32, parse_u64};
 
     #[test]
     fn numbers_fit_or_are_none() {
@@ -60,6 +65,8 @@ mod tests {
         }
         assert_eq!(parse_u32(b"4294967295"), Some(u32::MAX));
         assert_eq!(parse_u32(b"4294967296"), None);
+        assert_eq!(parse_i64(b"-9223372036854775808"), Some(i64::MIN));
+        assert_eq!(parse_i64(b"9223372036854775808"), None);
         assert_eq!(parse_i32(b"-2147483648"), Some(i32::MIN));
         assert_eq!(parse_i32(b"-2147483649"), None);
         assert_eq!(parse_i32(b"2147483648"), None);

@@ -15,8 +15,8 @@ pub struct Limits {
     pub value: usize,
 }
 
-/// A line that has no key list is never longer.
-const LINE_MAX: usize = 2048;
+/// The greatest length of a line that is no list of keys.
+const LINE_MAX: usize = 64 << 10;
 
 /// The greatest length of a line of keys.
 const KEYS_LINE_MAX: usize = 1 << 20;
@@ -133,9 +133,15 @@ impl Parser {
 
     #[inline]
     fn advance_line<'a>(&mut self, buf: &'a [u8], limits: &Limits) -> Progress<'a> {
-        let Some(end) = find_line_end(buf, self.scanned) else {
-            return self.unfinished_line(buf);
-        };
+        let found = find_line_end(buf, self.scanned);
+        let end = found.unwrap_or(buf.len());
+        if end > LINE_MAX && is_too_long(&buf[..end]) {
+            return self.refuse_line(buf.len());
+        }
+        if found.is_none() {
+            self.scanned = end;
+            return Progress::Incomplete { wanted: 1 };
+        }
         let line = &buf[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let Parsed { mut request, behind } = text::parse(line, limits);
@@ -162,18 +168,12 @@ impl Parser {
         }
     }
 
-    /// A line that never ends is no request, but for many keys.
     #[cold]
-    fn unfinished_line<'a>(&mut self, buf: &'a [u8]) -> Progress<'a> {
-        let is_of_keys = buf.starts_with(b"get ") || buf.starts_with(b"gets ");
-        if buf.len() <= if is_of_keys { KEYS_LINE_MAX } else { LINE_MAX } {
-            self.scanned = buf.len();
-            return Progress::Incomplete { wanted: 1 };
-        }
+    fn refuse_line(&mut self, length: usize) -> Progress<'static> {
         let failure = Failure::Client("line too long");
         let refusal = Refusal { failure, removes: None, closes: true };
         let form = Form::Text { with_cas: false, quiet: false };
-        self.complete(Request { operation: Operation::Refuse(refusal), form }, buf.len())
+        self.complete(Request { operation: Operation::Refuse(refusal), form }, length)
     }
 
     #[inline]
@@ -224,4 +224,11 @@ impl Parser {
         self.skipping = skipping;
         self.complete(request, consumed)
     }
+}
+
+/// Whether a line is longer than anybody needs; many keys may be asked for at once.
+#[cold]
+fn is_too_long(line: &[u8]) -> bool {
+    let is_of_keys = line.starts_with(b"get ") || line.starts_with(b"gets ");
+    line.len() > if is_of_keys { KEYS_LINE_MAX } else { LINE_MAX }
 }

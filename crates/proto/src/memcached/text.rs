@@ -5,7 +5,7 @@
 use super::answer::{Item, Response, push_failure, push_number};
 use super::key::{Key, Keys};
 use super::line::Words;
-use super::numbers::{parse_i32, parse_u32, parse_u64};
+use super::numbers::{parse_i32, parse_i64, parse_u32, parse_u64};
 use super::parser::{Behind, Limits, Parsed};
 use super::{
     Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
@@ -48,8 +48,7 @@ fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a>
         b"touch" => touch(words),
         b"flush_all" => flush(words),
         b"version" => Ok(Operation::Version),
-        b"verbosity" if words.is_empty() => Err(Failure::Unknown),
-        b"verbosity" => Ok(Operation::Verbosity),
+        b"verbosity" => verbosity(words),
         // The end of the connection is the answer.
         b"quit" => return alone(Operation::Quit, true),
         b"stats" => Ok(Operation::Statistics(words)),
@@ -99,12 +98,15 @@ fn retrieval(words: Words<'_>, with_cas: bool, touch: Option<Expiry>) -> Parsed<
 }
 
 fn retrieval_with_touch(mut words: Words<'_>, with_cas: bool) -> Parsed<'_> {
-    let expiry = words.next();
-    if words.is_empty() {
+    let Some(expiry) = words.next() else {
         return alone(Operation::refuse(Failure::Unknown), false);
-    }
-    match expiry.and_then(parse_i32) {
-        Some(seconds) => retrieval(words, with_cas, Some(Expiry(seconds.into()))),
+    };
+    match parse_i64(expiry) {
+        // That there is no key is no fault here.
+        Some(_) if words.is_empty() => {
+            alone(Operation::Retrieve(Retrieve::of(Keys::default())), false)
+        }
+        Some(seconds) => retrieval(words, with_cas, Some(Expiry(seconds))),
         None => alone(Operation::refuse(INVALID_EXPIRY), false),
     }
 }
@@ -130,14 +132,14 @@ fn storage<'a>(
         return alone(Operation::refuse(Failure::Unknown), false);
     }
     let quiet = last == Some(NO_REPLY);
-    let compare = cas.map(parse_u64);
-    let (Some(key), Some(flags), Some(seconds), Some(length), false) =
-        (Key::plain(key), parse_u32(flags), parse_i32(expiry), parse_i32(length), compare == Some(None))
+    let compare = match cas {
+        None => Some(None),
+        Some(cas) => parse_u64(cas).map(Some),
+    };
+    let (Some(key), Some(flags), Some(seconds), Some(length), Some(compare)) =
+        (Key::plain(key), parse_u32(flags), parse_i64(expiry), length_of(length), compare)
     else {
         return alone(Operation::refuse(Failure::BadFormat), quiet);
-    };
-    let Ok(length) = usize::try_from(length) else {
-        return alone(Operation::refuse(Failure::Client("bad data chunk")), quiet);
     };
     let form = Form::Text { with_cas: false, quiet };
     if length > limits.value {
@@ -145,14 +147,13 @@ fn storage<'a>(
         let request = Request { operation: Operation::Refuse(refusal), form };
         return Parsed { request, behind: Behind::Refused(length) };
     }
-    let store = Store {
-        flags,
-        expiry: Expiry(seconds.into()),
-        compare: compare.flatten(),
-        ..Store::of(key, mode)
-    };
+    let store = Store { flags, expiry: Expiry(seconds), compare, ..Store::of(key, mode) };
     let request = Request { operation: Operation::Store(store), form };
     Parsed { request, behind: Behind::Value(length) }
+}
+
+fn length_of(word: &[u8]) -> Option<usize> {
+    parse_i32(word).and_then(|length| usize::try_from(length).ok())
 }
 
 type Outcome<'a> = Result<Operation<'a>, Failure<'static>>;
@@ -174,6 +175,7 @@ fn arithmetic(mut words: Words<'_>, decrements: bool) -> Outcome<'_> {
     let (Some(key), Some(delta)) = (words.next(), words.next()) else {
         return Err(Failure::Unknown);
     };
+    at_most_one(words)?;
     let key = Key::plain(key).ok_or(Failure::BadFormat)?;
     let delta = parse_u64(delta).ok_or(Failure::Client("invalid numeric delta argument"))?;
     Ok(Operation::Arithmetic(Arithmetic::of(key, decrements, delta)))
@@ -183,28 +185,48 @@ fn touch(mut words: Words<'_>) -> Outcome<'_> {
     let (Some(key), Some(expiry)) = (words.next(), words.next()) else {
         return Err(Failure::Unknown);
     };
+    at_most_one(words)?;
     let key = Key::plain(key).ok_or(Failure::BadFormat)?;
-    let seconds = parse_i32(expiry).ok_or(INVALID_EXPIRY)?;
-    Ok(Operation::Touch { key, expiry: Expiry(seconds.into()) })
+    let seconds = parse_i64(expiry).ok_or(INVALID_EXPIRY)?;
+    Ok(Operation::Touch { key, expiry: Expiry(seconds) })
 }
 
+/// `flush_all [delay] [noreply]`.
 fn flush(mut words: Words<'_>) -> Outcome<'_> {
-    match words.next() {
-        None | Some(NO_REPLY) => Ok(Operation::Flush(Expiry::NEVER)),
+    let delay = words.next();
+    at_most_one(words)?;
+    match delay {
+        None => Ok(Operation::Flush(Expiry::NEVER)),
+        Some(NO_REPLY) if words.is_empty() => Ok(Operation::Flush(Expiry::NEVER)),
         Some(delay) => {
-            let seconds = parse_i32(delay).ok_or(Failure::BadFormat)?;
-            Ok(Operation::Flush(Expiry(seconds.into())))
+            let seconds = parse_i64(delay).ok_or(INVALID_EXPIRY)?;
+            Ok(Operation::Flush(Expiry(seconds)))
         }
     }
+}
+
+/// `verbosity level [noreply]`.
+fn verbosity(mut words: Words<'_>) -> Outcome<'_> {
+    let level = words.next().ok_or(Failure::Unknown)?;
+    at_most_one(words)?;
+    parse_u32(level).map(|_| Operation::Verbosity).ok_or(Failure::BadFormat)
+}
+
+/// Behind the arguments of a command there may be a word, which need not be `noreply`.
+fn at_most_one(words: Words<'_>) -> Result<(), Failure<'static>> {
+    if words.count() > 1 { Err(Failure::Unknown) } else { Ok(()) }
 }
 
 /// Writes what a request brought about.
 #[inline]
 pub(super) fn answer(out: &mut Output, with_cas: bool, quiet: bool, response: Response<'_>) {
     match response {
-        Response::Failed(failure) => push_failure(out, &failure),
+        // That there is no such command was found before anybody looked for the word.
+        Response::Failed(failure) if !quiet || failure == Failure::Unknown => {
+            push_failure(out, &failure);
+        }
         Response::Hit(item) => push_item(out, item, with_cas),
-        Response::Miss => {}
+        Response::Miss | Response::Failed(_) => {}
         _ if quiet => {}
         Response::Number(number) => {
             push_number(out.tail(), number.value);

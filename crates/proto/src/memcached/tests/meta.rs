@@ -74,33 +74,46 @@ fn flags_say_what_is_done() {
 fn keys_in_base64_are_decoded() {
     let key = operation(b"mg AAEC b v\r\n").key().expect("a key");
     assert_eq!(key.bytes(&mut [0; KEY_LENGTH_MAX]), [0, 1, 2]);
-    assert_eq!(failure(b"mg AAE b v\r\n"), Failure::BadFormat);
-    let told = answers(b"mg AAEC b k\r\n", [Response::Hit(item())]);
-    assert_eq!(told, b"HD b kAAEC\r\n");
+    assert_eq!(failure(b"mg AAE b v\r\n"), Failure::Client("error decoding key"));
+    assert_eq!(failure(b"me AAE b\r\n"), Failure::BadFormat);
+    for stream in [&b"mg AAEC b k\r\n"[..], b"mg AAEC k b\r\n"] {
+        assert_eq!(answers(stream, [Response::Hit(item())]), b"HD kAAEC b\r\n");
+    }
+    assert_eq!(answers(b"mg AAEC b\r\n", [Response::Hit(item())]), b"HD\r\n");
 }
 
 #[test]
 fn what_is_no_request_is_refused_with_its_value() {
-    let table: &[(&[u8], Failure<'_>)] = &[
-        (b"mg\r\n", Failure::BadFormat),
-        (b"mg key !\r\n", Failure::Client("invalid flag")),
-        (b"mg key v v\r\n", Failure::Client("duplicate flag")),
-        (b"mg key Tx\r\n", Failure::Client("bad token in command line format")),
-        (b"mg key T\r\n", Failure::Client("bad token in command line format")),
-        (b"ms key\r\n", Failure::BadFormat),
-        (b"ms key x\r\n", Failure::Client("bad data chunk")),
-        (b"ms key -1\r\n", Failure::Client("bad data chunk")),
-        (b"ms key 2 F-1\r\n", Failure::Client("bad token in command line format")),
-        (b"ms key 2 M?\r\n", Failure::Client("invalid mode for ms M token")),
-        (b"ma key M?\r\n", Failure::Client("invalid mode for ma M token")),
-        (b"ma key Dx\r\n", Failure::Client("invalid numeric delta argument")),
-        (b"ms key 1025\r\n", Failure::TooLarge),
+    let long = format!("O{}", "o".repeat(33));
+    let long_key = "k".repeat(251);
+    let table = [
+        ("mg", Failure::Unknown),
+        ("ms", Failure::Unknown),
+        ("me", Failure::BadFormat),
+        (&format!("mg {long_key} v"), Failure::BadFormat),
+        ("mg key !", Failure::Client("invalid flag")),
+        ("mg key v v", Failure::Client("duplicate flag")),
+        ("mg key Tx", Failure::Client("bad token in command line format")),
+        ("mg key T", Failure::Client("bad token in command line format")),
+        ("mg key F", Failure::BadFormat),
+        ("mg key D", Failure::Client("invalid numeric delta value")),
+        (&format!("mg key {long}"), Failure::Client("opaque token too long")),
+        ("ms key", Failure::BadFormat),
+        ("ms key x", Failure::BadFormat),
+        ("ms key -1", Failure::BadFormat),
+        (&format!("ms {long_key} 1"), Failure::BadFormat),
+        ("ms key 2 F-1", Failure::BadFormat),
+        ("ms key 2 M", Failure::Client("incorrect length for M token")),
+        ("ms key 2 M?", Failure::Client("invalid mode for ms M token")),
+        ("ms key 1025", Failure::TooLarge),
+        ("ma key M?", Failure::Client("invalid mode for ma M token")),
+        ("ma key Dx", Failure::Client("invalid or duplicate flag")),
+        ("md key v v", Failure::Client("invalid or duplicate flag")),
+        (&format!("md key {long}"), Failure::Client("opaque token too long")),
     ];
-    for (stream, expected) in table {
-        assert_eq!(failure(stream), *expected, "{:?}", String::from_utf8_lossy(stream));
+    for (line, expected) in table {
+        assert_eq!(failure(format!("{line}\r\n").as_bytes()), expected, "{line}");
     }
-    let long = format!("mg key O{}\r\n", "o".repeat(33));
-    assert_eq!(failure(long.as_bytes()), Failure::Client("opaque token too long"));
     // The value of a refused line is not taken for a request.
     let mut parser = Parser::default();
     let stream = b"ms key 4 !\r\nmn\r\n\r\nmn\r\n";
@@ -115,7 +128,7 @@ fn what_is_no_request_is_refused_with_its_value() {
 fn answers_hold_what_was_asked_for_in_its_order() {
     let hit = |item| vec![Response::Hit(item), Response::End];
     let won = Item { won: true, stale: true, ..item() };
-    let taken = Item { taken: true, ttl_s: None, ..item() };
+    let taken = Item { taken: true, stale: true, ttl_s: None, ..item() };
     let number = Number { value: 10, cas: 4, ttl_s: None };
     let table: Vec<(&[u8], Vec<Response<'static>>, &[u8])> = vec![
         (b"mg key\r\n", hit(item()), b"HD\r\n"),
@@ -125,19 +138,23 @@ fn answers_hold_what_was_asked_for_in_its_order() {
             hit(item()),
             b"VA 5 t90 f5 c12 s5 l3 h1 kkey Oabc\r\nvalue\r\n",
         ),
-        (b"mg key c\r\n", hit(won), b"HD c12 W X\r\n"),
-        (b"mg key t\r\n", hit(taken), b"HD t-1 Z\r\n"),
+        (b"mg key c\r\n", hit(won), b"HD c12 X W\r\n"),
+        (b"mg key t\r\n", hit(taken), b"HD t-1 Z X\r\n"),
         (b"mg key v\r\n", vec![Response::Miss, Response::End], b"EN\r\n"),
+        (b"mg key v k Ox\r\n", vec![Response::Miss, Response::End], b"EN kkey Ox\r\n"),
         (b"mg key v q\r\n", vec![Response::Miss, Response::End], b""),
         (b"mg key q\r\n", hit(item()), b"HD\r\n"),
         (b"ms key 0 c Ox\r\n\r\n", vec![Response::Stored { cas: 7 }], b"HD c7 Ox\r\n"),
         (b"ms key 0 q\r\n\r\n", vec![Response::Stored { cas: 7 }], b""),
         (b"ms key 0 q\r\n\r\n", vec![Response::NotStored], b"NS\r\n"),
-        (b"ms key 0 k\r\n\r\n", vec![Response::Exists], b"EX kkey\r\n"),
+        (b"ms key 0 k c\r\n\r\n", vec![Response::Exists], b"EX kkey c0\r\n"),
         (b"md key\r\n", vec![Response::Deleted], b"HD\r\n"),
-        (b"md key q\r\n", vec![Response::NotFound], b""),
+        (b"md key q\r\n", vec![Response::NotFound], b"NF\r\n"),
+        (b"md key q\r\n", vec![Response::Deleted], b""),
         (b"md key q\r\n", vec![Response::Exists], b"EX\r\n"),
         (b"ma key\r\n", vec![Response::Number(number)], b"HD\r\n"),
+        (b"ma key q v\r\n", vec![Response::Number(number)], b""),
+        (b"ma key q\r\n", vec![Response::NotFound], b"NF\r\n"),
         (b"ma key t c v\r\n", vec![Response::Number(number)], b"VA 2 t-1 c4\r\n10\r\n"),
         (b"me key\r\n", vec![Response::Inspected(b"exp=-1 la=0")], b"ME key exp=-1 la=0\r\n"),
         (b"me key\r\n", vec![Response::Miss], b"EN\r\n"),

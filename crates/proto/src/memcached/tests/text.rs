@@ -59,18 +59,23 @@ fn lines_that_are_no_requests() {
         (b"set a 4294967296 0 1\r\n", Failure::BadFormat),
         (b"set a -1 0 1\r\n", Failure::BadFormat),
         (b"set a 0 0 99999999999\r\n", Failure::BadFormat),
-        (b"set a 0 0 -1\r\n", Failure::Client("bad data chunk")),
+        (b"set a 0 0 -1\r\n", Failure::BadFormat),
         (b"cas a 0 0 1\r\n", Failure::Unknown),
         (b"cas a 0 0 1 x\r\n", Failure::BadFormat),
         (b"incr a\r\n", Failure::Unknown),
         (b"incr a x\r\n", Failure::Client("invalid numeric delta argument")),
         (b"touch a x\r\n", Failure::Client("invalid exptime argument")),
         (b"gat x a\r\n", Failure::Client("invalid exptime argument")),
-        (b"gat 1\r\n", Failure::Unknown),
+        (b"gat\r\n", Failure::Unknown),
+        (b"incr a 1 2 3\r\n", Failure::Unknown),
+        (b"touch a 1 2 3\r\n", Failure::Unknown),
+        (b"flush_all 1 2 3\r\n", Failure::Unknown),
+        (b"flush_all noreply 1\r\n", Failure::Client("invalid exptime argument")),
+        (b"verbosity x\r\n", Failure::BadFormat),
         (b"delete\r\n", Failure::Unknown),
         (b"delete a 1\r\n", usage),
         (b"delete a 0 noreply x\r\n", Failure::Unknown),
-        (b"flush_all x\r\n", Failure::BadFormat),
+        (b"flush_all x\r\n", Failure::Client("invalid exptime argument")),
         (b"lru_crawlers\r\n", Failure::Unknown),
         (b"mx a\r\n", Failure::Unknown),
         (b"verbosity\r\n", Failure::Unknown),
@@ -179,22 +184,23 @@ fn answers_are_lines() {
         (b"stats\r\n", Response::End, b"END\r\n"),
         (b"stats reset\r\n", Response::Line(b"RESET"), b"RESET\r\n"),
         (
-            b"set a 0 0 0 noreply\r\n\r\n",
+            b"set a 0 0 0\r\n\r\n",
             Response::Failed(Failure::OutOfMemory),
             b"SERVER_ERROR out of memory storing object\r\n",
         ),
+        (b"set a 0 0 0 noreply\r\n\r\n", Response::Failed(Failure::OutOfMemory), b""),
+        (b"gat 1\r\n", Response::End, b"END\r\n"),
+        (b"x noreply\r\n", Response::Failed(Failure::Unknown), b"ERROR\r\n"),
     ];
     for (stream, response, expected) in table {
         let told = answers(stream, [response]);
         assert_eq!(told, expected, "{:?}", String::from_utf8_lossy(stream));
     }
     let big = Item { value: Value::Shared(Box::new(vec![b'v'; 10_000])), ..item() };
-    let told = answers(b"gets key a key\r\n", [
-        Response::Hit(item()),
-        Response::Miss,
-        Response::Hit(big),
-        Response::End,
-    ]);
+    let told = answers(
+        b"gets key a key\r\n",
+        [Response::Hit(item()), Response::Miss, Response::Hit(big), Response::End],
+    );
     let value = "v".repeat(10_000);
     let expected =
         format!("VALUE key 5 5 12\r\nvalue\r\nVALUE key 5 10000 12\r\n{value}\r\nEND\r\n");
