@@ -106,6 +106,37 @@ fn replies_are_those_of_redis() {
     }
 }
 
+/// Elements above and below what is packed in a node there; here that changes nothing.
+const PACKED: &str = r#"
+    DEBUG QUICKLIST-PACKED-THRESHOLD 20b
+    RPUSH l xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx small yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
+    LPUSH l 1
+    LSET l 1 tiny
+    LSET l 2 zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz
+    LINSERT l BEFORE tiny xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+    LINSERT l AFTER tiny s
+    LRANGE l 0 -1
+    LPOS l zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz
+    LREM l 1 yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy
+    LINDEX l -1
+    LMOVE l m LEFT RIGHT
+    LMOVE l m LEFT RIGHT
+    LTRIM l 1 -1
+    LRANGE l 0 -1
+    LRANGE m 0 -1
+    RPOP m
+    COPY m n
+    LRANGE n 0 -1
+    OBJECT ENCODING l
+    DEBUG QUICKLIST-PACKED-THRESHOLD 0
+"#;
+
+#[test]
+fn a_packed_threshold_changes_no_reply() {
+    let (ours, theirs) = (Server::start(DEBUG), Oracle::Redis82.start(DEBUG));
+    Duel::new(ours.client(), theirs.client(), 0).run_lines(PACKED);
+}
+
 #[test]
 fn only_those_may_whom_the_configuration_names() {
     let refused = "> DEBUG SLEEP 0\n(error) ERR DEBUG command not allowed. If the \

@@ -217,6 +217,66 @@ const NEWER: &str = r#"
     (integer) 0
     > SDIFFCARD 3 key1 key2
     (error) ERR Number of keys can't be greater than number of args
+    > SET text x
+    OK
+    > SUNIONCARD 2 key1 key2 LIMIT 0
+    (integer) 5
+    > SUNIONCARD 2 key1 key2 limit 9
+    (integer) 5
+    > SUNIONCARD 3 none key1 key2 LIMIT 5
+    (integer) 5
+    > SUNIONCARD 1 none APPROX
+    (integer) 0
+    > SUNIONCARD 2 key1 key1 approx limit 0
+    (integer) 3
+    > SUNIONCARD 2 key1 key2 LIMIT 2 APPROX
+    (integer) 2
+    > SUNIONCARD 2 key1 key2 LIMIT
+    (error) ERR syntax error
+    > SUNIONCARD 2 key1 key2 LIMIT x
+    (error) ERR LIMIT can't be negative
+    > SUNIONCARD 2 key1 key2 LIMIT -1
+    (error) ERR LIMIT can't be negative
+    > SUNIONCARD 2 key1 key2 APPROX FOO
+    (error) ERR syntax error
+    > SUNIONCARD x key1
+    (error) ERR numkeys should be greater than 0
+    > SUNIONCARD -1 key1
+    (error) ERR numkeys should be greater than 0
+    > SUNIONCARD 3 key1 key2
+    (error) ERR Number of keys can't be greater than number of args
+    > SUNIONCARD 2 key1 text
+    (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    > SUNIONCARD 2 none text LIMIT 1
+    (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    > SUNIONCARD 1
+    (error) ERR wrong number of arguments for 'sunioncard' command
+    > SDIFFCARD 2 key1 key2 LIMIT 0
+    (integer) 2
+    > SDIFFCARD 2 key1 key2 limit 1
+    (integer) 1
+    > SDIFFCARD 2 key1 none
+    (integer) 3
+    > SDIFFCARD 1 key1
+    (integer) 3
+    > SDIFFCARD 2 key1 key1
+    (integer) 0
+    > SDIFFCARD 0 key1
+    (error) ERR numkeys should be greater than 0
+    > SDIFFCARD x key1
+    (error) ERR numkeys should be greater than 0
+    > SDIFFCARD 2 key1 key2 LIMIT
+    (error) ERR syntax error
+    > SDIFFCARD 2 key1 key2 LIMIT x
+    (error) ERR LIMIT can't be negative
+    > SDIFFCARD 2 key1 key2 LIMIT -1
+    (error) ERR LIMIT can't be negative
+    > SDIFFCARD 2 key1 key2 APPROX
+    (error) ERR syntax error
+    > SDIFFCARD 2 key1 text
+    (error) WRONGTYPE Operation against a key holding the wrong kind of value
+    > SDIFFCARD 1
+    (error) ERR wrong number of arguments for 'sdiffcard' command
 "#;
 
 /// What KeyDB and Dragonfly have besides.
@@ -319,6 +379,31 @@ fn the_real_servers_write_the_same() {
             afresh(&server, protocol, &sets(protocol));
         }
     }
+}
+
+/// redis.io/commands/sunioncard: APPROX counts with a standard error of about 0.81%.
+#[test]
+fn an_approximate_union_is_near() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for (key, members) in [("one", 0..20_000), ("two", 10_000..40_000)] {
+        let members: Vec<String> = members.map(|number| format!("member:{number}")).collect();
+        for piece in members.chunks(5_000) {
+            let words = ["SADD", key].into_iter().chain(piece.iter().map(String::as_str));
+            client.call(&words.collect::<Vec<_>>());
+        }
+    }
+    let mut counts = |words: &str| {
+        let reply = client.call(&words.split(' ').collect::<Vec<_>>());
+        let Value::Integer(count) = reply else { panic!("{words}: {reply:?}") };
+        count
+    };
+    assert_eq!(counts("SUNIONCARD 2 one two"), 40_000);
+    let near = counts("SUNIONCARD 2 one two APPROX");
+    assert!((38_700..41_300).contains(&near), "four standard errors off: {near}");
+    assert_eq!(counts("SUNIONCARD 2 one two APPROX LIMIT 39999999"), near);
+    assert_eq!(counts("SUNIONCARD 2 one two APPROX LIMIT 1000"), 1000);
+    assert_eq!(counts("SUNIONCARD 2 one two LIMIT 30001"), 30_001);
 }
 
 /// A member whose time is over is gone for readers, and some time later for the keyspace.

@@ -424,6 +424,49 @@ fn the_real_servers_write_the_same() {
     }
 }
 
+/// The form is chosen by how many members a request brings, not by what comes of them.
+const FORMS: &str = r#"
+    > CONFIG SET zset-max-listpack-entries 4 zset-max-listpack-value 8
+    OK
+    > ZADD few 1 a 1 b 1 c
+    (integer) 3
+    > ZADD few XX 1 d 1 e 1 f 1 g
+    (integer) 0
+    > ZADD few XX 1 abcdefghijk
+    (integer) 0
+    > OBJECT ENCODING few
+    "listpack"
+    > ZADD few XX 1 d 1 e 1 f 1 g 1 h
+    (integer) 0
+    > OBJECT ENCODING few
+    "skiplist"
+    > ZADD same 1 a
+    (integer) 1
+    > ZADD same NX 1 a 1 a 1 a 1 a 1 a
+    (integer) 0
+    > OBJECT ENCODING same
+    "skiplist"
+    > GEOADD places 1 1 a
+    (integer) 1
+    > GEOADD places XX 1 1 b 1 1 c 1 1 d 1 1 e 1 1 f
+    (integer) 0
+    > OBJECT ENCODING places
+    "skiplist"
+    > ZADD none XX 1 a 1 b 1 c 1 d 1 e
+    (integer) 0
+    > EXISTS none
+    (integer) 0
+    > CONFIG SET zset-max-listpack-entries 128 zset-max-listpack-value 64
+    OK
+"#;
+
+#[test]
+fn the_form_follows_what_a_request_brings() {
+    for server in [Server::start(&[]), Oracle::redis82(), Oracle::valkey91()] {
+        afresh(&server, "2", FORMS);
+    }
+}
+
 /// The names are Garnet's; the replies are those that its own tests expect.
 #[test]
 fn members_have_times_to_live() {

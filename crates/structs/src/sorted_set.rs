@@ -85,6 +85,14 @@ impl SortedSet {
         }
     }
 
+    /// Makes ready for as many members as a command brings, be they there, equal or not to be
+    /// added: Redis goes by that number, not by what comes of it.
+    pub fn expect(&mut self, count: u64, limits: &SortedSetLimits) {
+        if count > limits.entries {
+            self.enlarge().within_limits = false;
+        }
+    }
+
     /// A sorted set of different members that come in order; small if it may be.
     pub fn from_sorted(items: &[ItemRef<'_>], limits: &SortedSetLimits) -> SortedSet {
         let longest = items.iter().map(|item| item.member.len()).max().unwrap_or(0);

@@ -413,11 +413,11 @@ const MET_CONSUMERS: Exception = Exception {
 };
 
 const TOLD_TWICE: Exception = Exception {
-    reason: "since Redis 7.2 HSET counts the fields in the request, be they the same, to choose \
-             the form",
+    reason: "since Redis 7.2 HSET, ZADD and GEOADD count what is in the request, be it the same or \
+             not to be added, to choose the form",
     applies: |command, ours, theirs| {
         is(command, "OBJECT")
-            && ours.as_bytes() == Some(b"hashtable")
+            && matches!(ours.as_bytes(), Some(b"hashtable" | b"skiplist"))
             && theirs.as_bytes() == Some(b"listpack")
     },
 };

@@ -188,9 +188,8 @@ pub(crate) fn add(
     tx.charge(scored.len() as u64 * SEARCH_COST_NS)?;
     let limits = limits(tx);
     let (done, _) = tx.edit(key, |set: &mut SortedSet| {
-        if set.borrow().is_empty() && scored.len() > 1 {
-            let longest = scored.iter().map(|(_, member)| member.len()).max().unwrap_or_default();
-            *set = SortedSet::for_members(scored.len() as u64, longest, &limits);
+        if scored.len() > 1 {
+            expect_members(set, scored, &limits);
         }
         let mut done = Added::default();
         for &(score, member) in scored {
@@ -200,6 +199,18 @@ pub(crate) fn add(
     })?;
     report(tx, key, done, "zadd");
     Ok(done)
+}
+
+/// Makes a sorted set ready for members that a command brings: an empty one takes the form that
+/// suits them.
+fn expect_members(set: &mut SortedSet, scored: &[(f64, &[u8])], limits: &SortedSetLimits) {
+    let count = scored.len() as u64;
+    if set.borrow().is_empty() {
+        let longest = scored.iter().map(|(_, member)| member.len()).max().unwrap_or_default();
+        *set = SortedSet::for_members(count, longest, limits);
+    } else {
+        set.expect(count, limits);
+    }
 }
 
 /// Inserts a member where the conditions admit it: the score it had, if it was given one.
