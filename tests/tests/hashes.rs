@@ -221,6 +221,31 @@ fn fields_vanish_without_being_touched() {
     }
 }
 
+/// docs/decisions/published.md: here no reader removes what is over, and the next writer all of it.
+#[test]
+fn readers_leave_fields_whose_time_is_over_to_writers() {
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let mut ask = |line: &str| render(&client.call(&line.split(' ').collect::<Vec<_>>()));
+    ask("DEBUG SET-ACTIVE-EXPIRE 0");
+    ask("HSET h a 1 b 2 c 3");
+    ask("HPEXPIRE h 1 FIELDS 2 a b");
+    eventually("the time is over", || ask("HGET h a") == "(nil)" && ask("HGET h b") == "(nil)");
+    for reader in ["HMGET h a b", "HEXISTS h a", "HSTRLEN h b", "HTTL h FIELDS 1 a"] {
+        assert!(!ask(reader).contains("(error)"), "{reader}");
+    }
+    assert_eq!(ask("HGETALL h"), "1) \"c\"\n2) \"3\"");
+    assert_eq!(ask("HLEN h"), "(integer) 3");
+    assert_eq!(ask("HSET h c 4"), "(integer) 0");
+    assert_eq!(ask("HLEN h"), "(integer) 1");
+    ask("HSET once a 1");
+    ask("HPEXPIRE once 1 FIELDS 1 a");
+    eventually("the time is over", || ask("HGET once a") == "(nil)");
+    assert_eq!(ask("EXISTS once"), "(integer) 1");
+    ask("DEBUG SET-ACTIVE-EXPIRE 1");
+    eventually("the worker removes it", || ask("EXISTS once") == "(integer) 0");
+}
+
 /// HIMPORT of Redis 8.10: the pages at redis.io/commands/himport-prepare and its kin.
 const IMPORTS: &str = r#"
     > HIMPORT PREPARE u name email age

@@ -97,9 +97,14 @@ const POLICIES: Exception = Exception {
 const MEMBER_TIMES: Exception = Exception {
     reason: "TTL and PTTL of a member are KeyDB's",
     applies: |command, _, theirs| {
-        (is(command, "TTL") || is(command, "PTTL"))
-            && command.len() == 3
-            && is_error(theirs, "ERR wrong number of arguments")
+        // By itself, or where COMMAND GETKEYS is asked about it.
+        let named = if is(command, "COMMAND") { command.get(2..) } else { command.get(..) };
+        let named = named.unwrap_or_default();
+        let name = named.first().map(|name| name.to_ascii_uppercase());
+        matches!(name.as_deref(), Some(b"TTL" | b"PTTL"))
+            && named.len() == 3
+            && (is_error(theirs, "ERR wrong number of arguments")
+                || is_error(theirs, "ERR Invalid number of arguments"))
     },
 };
 
