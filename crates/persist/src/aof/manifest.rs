@@ -236,6 +236,14 @@ impl Manifest {
         Self { base: Some(base), last_base: 1, ..Self::default() }
     }
 
+    /// A manifest of a base and the increment behind it.
+    #[must_use]
+    pub fn of_pair(base: Part, increment: Part) -> Self {
+        let (last_base, last_increment) = (base.sequence, increment.sequence);
+        let (base, increments) = (Some(base), vec![increment]);
+        Self { base, increments, history: Vec::new(), last_base, last_increment }
+    }
+
     /// Forgets the files that nobody needs, to be called when they are removed.
     pub fn forget_history(&mut self) {
         self.history.clear();
@@ -316,6 +324,15 @@ mod tests {
         manifest.add_increment(b"a.aof");
         assert_eq!(manifest.withdraw_increment().unwrap().sequence, 2);
         assert_eq!(manifest.add_increment(b"a.aof").sequence, 2);
+    }
+
+    #[test]
+    fn a_base_and_its_increment_make_a_manifest() {
+        let all = Manifest::parse(TEXT.as_bytes()).unwrap();
+        let pair = Manifest::of_pair(all.base().unwrap().clone(), all.increments()[0].clone());
+        assert_eq!(names(&pair), names(&all));
+        assert!(pair.history().is_empty());
+        assert_eq!(Manifest::parse(&pair.encode()).unwrap(), pair);
     }
 
     #[test]

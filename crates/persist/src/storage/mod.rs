@@ -34,6 +34,9 @@ pub trait Storage: Send + Sync {
     /// Gives a file another name, in the place of whatever had it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name, which nothing has yet.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
     /// Removes a file's name.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
@@ -130,6 +133,10 @@ impl Storage for Disk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -45,6 +45,9 @@ const NO_SPACE: i32 = 28;
 /// No such file.
 const NOT_FOUND: i32 = 2;
 
+/// There is one already.
+const EXISTS: i32 = 17;
+
 #[derive(Default)]
 struct State {
     /// The names as they are.
@@ -280,6 +283,19 @@ impl Storage for Disk {
         Ok(())
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.call()?;
+        if state.names.contains_key(to) {
+            return Err(io::Error::from_raw_os_error(EXISTS));
+        }
+        let content = state.names.get(from).map(Arc::clone);
+        let content = content.ok_or_else(|| io::Error::from_raw_os_error(NOT_FOUND))?;
+        let step = Step::Made(to.to_owned(), content);
+        step.apply(&mut state.names);
+        state.steps.push(step);
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.call()?;
         if state.names.remove(path).is_none() {
@@ -465,6 +481,43 @@ mod tests {
                 disk.remove(&path).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn a_file_of_two_names_is_one_file_until_both_are_gone() {
+        let directory = std::env::temp_dir();
+        let name = |what| directory.join(format!("apus-link-{}-{what}", std::process::id()));
+        let (first, second) = (name("first"), name("second"));
+        let simulated = Disk::new();
+        simulated.make_directory(&directory).unwrap();
+        let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
+        for disk in disks {
+            assert!(disk.link(&first, &second).is_err(), "there is nothing yet");
+            let mut file = disk.open(&first, How::Create).unwrap();
+            disk.link(&first, &second).unwrap();
+            let refused = disk.link(&first, &second).unwrap_err();
+            assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
+            write_all(&mut *file, b"text").unwrap();
+            disk.remove(&first).unwrap();
+            assert_eq!(read_whole(disk, &second).unwrap(), b"text");
+            disk.remove(&second).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_second_name_may_be_lost_in_a_crash_and_the_first_is_not() {
+        let (first, second, directory) = (Path::new("d/1"), Path::new("d/2"), Path::new("d"));
+        let mut outcomes = [0; 2];
+        for seed in 0..50 {
+            let disk = Disk::new();
+            disk.make_directory(directory).unwrap();
+            disk.put(first, b"text");
+            disk.link(first, second).unwrap();
+            disk.crash(seed);
+            assert_eq!(read_whole(&disk, first).unwrap(), b"text");
+            outcomes[usize::from(disk.list(directory).unwrap().len() == 2)] += 1;
+        }
+        assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
     }
 
     #[test]
