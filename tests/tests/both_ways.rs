@@ -1,7 +1,7 @@
 //! Directories of files, both ways: the real servers start on ours with all the data, and we start
 //! on theirs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proto::value::Value;
 use tests::render::render;
@@ -63,7 +63,11 @@ fn end(server: &Server) {
 
 /// Copies the log of a server that has ended.
 fn with_log_of(server: &Server) -> impl Fn(&Path) {
-    let from = server.folder().join("appendonlydir");
+    with_log_in(server.folder().join("appendonlydir"))
+}
+
+/// Copies what a directory holds, for a server to start with as its own log.
+fn with_log_in(from: PathBuf) -> impl Fn(&Path) {
     move |folder| {
         let to = folder.join("appendonlydir");
         std::fs::create_dir(&to).expect("the folder is new");
@@ -114,6 +118,32 @@ fn go_back_and_forth(oracle: Oracle, preamble: &str) {
     let mut client = again.client();
     assert_eq!(digest(&mut client), expected, "what {oracle:?} has written is all here");
     check(&mut client, "> GET theirs\n\"12\"\n> FCALL answer 0\n(integer) 42\n");
+}
+
+/// As the pages of Redis 8.10 have it: a base and an increment with their manifest.
+#[test]
+fn the_real_servers_start_on_our_backups() {
+    for log in ["yes", "no"] {
+        let ours = Server::start(&["--appendonly", log, "--enable-debug-command", "yes"]);
+        let mut client = ours.client();
+        fill(&mut client, false);
+        run(&mut client, &["BACKUP", "START"]);
+        eventually("the backup has its base", || {
+            render(&run(&mut client, &["BACKUP", "STATUS"])).contains("incrementing")
+        });
+        change(&mut client);
+        let expected = digest(&mut client);
+        run(&mut client, &["BACKUP", "SEAL"]);
+        run(&mut client, &["SET", "later", "1"]);
+        let backup = || with_log_in(ours.folder().join("backupdir"));
+        let again = Server::start_prepared(backup(), LOGGED);
+        assert_eq!(digest(&mut again.client()), expected, "appendonly {log}");
+        for oracle in Oracle::ALL {
+            let theirs = oracle.start_prepared(backup(), LOGGED);
+            check(&mut theirs.client(), "> FCALL answer 0\n(integer) 42\n");
+            assert_eq!(seen_here(&theirs), expected, "{oracle:?}, appendonly {log}");
+        }
+    }
 }
 
 #[test]

@@ -45,6 +45,7 @@ pub(crate) async fn run(server: &'static Server) {
         server.tracking.fit_table(server);
         aof::tend(server);
         server.saves.turn(server);
+        server.backup.turn(server);
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
     }
 }

@@ -8,6 +8,7 @@ pub mod config;
 mod ailments;
 mod aof;
 mod audience;
+mod backup;
 mod blocking;
 mod budget;
 mod busy;

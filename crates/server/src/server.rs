@@ -13,6 +13,7 @@ use proto::{Limits, ProtocolError, Reply};
 
 use crate::ailments::Ailments;
 use crate::aof::Aof;
+use crate::backup::Backup;
 use crate::budget::Budget;
 use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
@@ -65,6 +66,7 @@ pub(crate) struct Server {
     pub(crate) pause: Pause,
     pub(crate) journal: Journal,
     pub(crate) aof: Aof,
+    pub(crate) backup: Backup,
     pub(crate) snapshots: Snapshots,
     pub(crate) saves: Saves,
     /// Why writes are refused.
@@ -85,7 +87,7 @@ pub(crate) struct Server {
     pub(crate) cores: Arc<Cores>,
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
-    /// Held by who changes the configuration or writes its file.
+    /// Held by who changes the configuration or writes its file, or begins or removes a backup.
     pub(crate) config_turn: Mutex<()>,
     /// 40 hexadecimal digits, new at every start.
     pub(crate) run_id: String,
@@ -127,6 +129,7 @@ impl Server {
             pause: Pause::default(),
             journal: Journal::new(),
             aof: Aof::default(),
+            backup: Backup::default(),
             snapshots: Snapshots::default(),
             saves: Saves::new(keyspace.clock()),
             ailments: Ailments::default(),

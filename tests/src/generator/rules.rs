@@ -9,6 +9,7 @@ pub const EXCLUDED: &[(&str, &str)] = &[
     ("acl", "its users are another issue's; the default user is tested by script"),
     ("asking", "answers by whether there is a cluster"),
     ("auth", "Redis 8.2 leaves some refusals without a reply; tested by script"),
+    ("backup", "writes files"),
     ("bgrewriteaof", "writes files"),
     ("bgsave", "writes files"),
     ("client|kill", "ends connections"),

@@ -39,8 +39,7 @@ pub(super) enum Beginning {
 impl Files {
     /// What the manifest names that is there, or nothing.
     pub(super) fn find(server: &'static Server) -> Result<Self, String> {
-        let directory = directory(server).map_err(|error| plain(&error))?;
-        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec())
+        Self::within(server, directory(server).map_err(|error| plain(&error))?)
     }
 
     /// What a manifest names, wherever it lies.
@@ -49,6 +48,11 @@ impl Files {
         let name = name.ok_or_else(|| format!("{} is no AOF manifest", path.display()))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
         Self::named(server, directory, name.to_vec())
+    }
+
+    /// A log of our name in another directory.
+    pub(super) fn within(server: &'static Server, directory: PathBuf) -> Result<Self, String> {
+        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec())
     }
 
     fn named(server: &'static Server, directory: PathBuf, name: Vec<u8>) -> Result<Self, String> {
@@ -146,15 +150,51 @@ impl Files {
     /// After an error either manifest may be the one on disk: both name files that are there, as
     /// none is removed before a later replacement succeeds, and no number is given twice.
     fn replace_manifest(&mut self, manifest: Manifest) -> io::Result<()> {
+        self.write_manifest(&manifest, &self.directory)?;
+        self.manifest = manifest;
+        self.storage.sync_directory(&self.directory)
+    }
+
+    /// Writes a manifest; its directory is not synced yet. The path of it.
+    fn write_manifest(&self, manifest: &Manifest, directory: &Path) -> io::Result<PathBuf> {
         let name = Manifest::name(&self.name);
-        let temporary = self.path_of(&[b"temp-", &*name].concat());
+        let temporary = directory.join(OsStr::from_bytes(&[b"temp-", &*name].concat()));
+        let path = directory.join(OsStr::from_bytes(&name));
         let mut file = self.storage.open(&temporary, How::Create)?;
         write_all(&mut *file, &manifest.encode())?;
         file.sync()?;
         drop(file);
-        self.storage.rename(&temporary, &self.path_of(&name))?;
-        self.manifest = manifest;
-        self.storage.sync_directory(&self.directory)
+        self.storage.rename(&temporary, &path)?;
+        Ok(path)
+    }
+
+    /// Gives the base a second name, in the directory of a backup.
+    pub(super) fn pin_base(&self, directory: &Path) -> io::Result<PathBuf> {
+        let base = self.manifest.base().ok_or(io::ErrorKind::NotFound)?;
+        let pinned = self.pin(base, directory)?;
+        self.storage.sync_directory(directory)?;
+        Ok(pinned)
+    }
+
+    /// The same for the increment behind the base, to which nothing may be written any more, and
+    /// adds a manifest of both.
+    pub(super) fn pin_increment(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let (Some(base), [increment]) = (self.manifest.base(), self.manifest.increments()) else {
+            return Err(io::Error::other("its base is not the log's any more"));
+        };
+        let pinned = self.pin(increment, directory)?;
+        let manifest = Manifest::of_pair(base.clone(), increment.clone());
+        let manifest = self.write_manifest(&manifest, directory)?;
+        self.storage.sync_directory(directory)?;
+        Ok(vec![pinned, manifest])
+    }
+
+    fn pin(&self, part: &Part, directory: &Path) -> io::Result<PathBuf> {
+        let path = directory.join(OsStr::from_bytes(&part.name));
+        if directory != self.directory {
+            self.storage.link(&self.path(part), &path)?;
+        }
+        Ok(path)
     }
 
     fn apart_path(&self) -> PathBuf {
@@ -172,12 +212,17 @@ fn directory(server: &Server) -> io::Result<PathBuf> {
     Ok(std::env::current_dir()?.join(OsStr::from_bytes(&name)))
 }
 
-/// Makes the directory where there is none.
-pub(super) fn make_directory(server: &Server) -> io::Result<()> {
-    server.storage.make_directory(&directory(server)?)
+/// Makes the directory of the log where there is none, or the one of a log that was lent.
+pub(super) fn make_directory(server: &Server, lent: Option<&Path>) -> io::Result<()> {
+    server.storage.make_directory(&lent_or_own(server, lent)?)
 }
 
 /// Where the base is written that is under way.
-pub(super) fn new_base_path(server: &Server) -> io::Result<PathBuf> {
-    Ok(directory(server)?.join(format!("temp-rewriteaof-bg-{}.aof", std::process::id())))
+pub(super) fn new_base_path(server: &Server, lent: Option<&Path>) -> io::Result<PathBuf> {
+    let name = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
+    Ok(lent_or_own(server, lent)?.join(name))
+}
+
+fn lent_or_own(server: &Server, lent: Option<&Path>) -> io::Result<PathBuf> {
+    lent.map_or_else(|| directory(server), |lent| Ok(lent.to_owned()))
 }

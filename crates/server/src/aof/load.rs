@@ -91,7 +91,7 @@ impl Stock {
         server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
         let Replayed { bytes: total, number } = replay(server, &files, Ending::Mended)?;
         if is_new {
-            make_directory(server).map_err(told("Can't open or create append-only dir"))?;
+            make_directory(server, None).map_err(told("Can't open or create append-only dir"))?;
             begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
         } else {
             let seconds = seconds_since(server, began_us);
@@ -262,7 +262,7 @@ impl Source<'_> {
 
 /// Begins with a base that holds nothing.
 fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
-    let path = new_base_path(server)?;
+    let path = new_base_path(server, None)?;
     let file = server.storage.open(&path, How::Create)?;
     let form = base_form(server);
     let options =

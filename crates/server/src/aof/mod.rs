@@ -11,6 +11,7 @@
 mod figures;
 mod files;
 mod load;
+mod pin;
 mod queue;
 mod replay;
 mod rewrite;
@@ -19,8 +20,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
 use keyspace::Lsn;
@@ -40,7 +41,7 @@ use queue::{Inlet, Queue};
 use writer::{Last, Writer};
 
 pub(crate) use load::{Stock, find, find_foreign};
-pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, tend};
+pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, begin_in, tend};
 
 /// A base that is made, or why there is none.
 type Base = Result<Fresh, String>;
@@ -61,6 +62,8 @@ enum Order {
     Cut(Lsn),
     /// That base is done.
     Base(Base),
+    /// To end a backup here, and to say whether it is whole.
+    Seal(Lsn, mpsc::Sender<Result<(), String>>),
     /// To write and sync all there is, up to here, and to say so.
     Flush(Lsn, mpsc::Sender<()>),
     /// As `Flush`, and to end.
@@ -75,6 +78,8 @@ pub(crate) struct Aof {
     pub(crate) figures: Figures,
     pub(crate) rewrite: Rewrite,
     phase: AtomicU8,
+    /// Whether it is written for a backup only, while the server keeps none.
+    is_lent: AtomicBool,
     queue: Mutex<Option<Arc<Queue>>>,
 }
 
@@ -100,6 +105,11 @@ impl Aof {
     /// Whether what is written now is there after a crash.
     pub(crate) fn is_on(&self) -> bool {
         self.phase() == Phase::On
+    }
+
+    /// Whether it is written for a backup only.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::Acquire)
     }
 
     /// Bytes that wait to be written.
@@ -163,16 +173,17 @@ fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), Strin
     let queue = Queue::new(&server.aof.valve, end);
     spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
     server.aof.enter(Phase::On);
+    let mut slot = server.aof.queue();
     attach(server, &queue);
+    *slot = Some(queue);
     Ok(())
 }
 
-/// Has all changes go to the queue. The world must be stopped.
+/// Has all changes go to the queue. The world must be stopped, and the queue's mutex held.
 fn attach(server: &'static Server, queue: &Arc<Queue>) {
     server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     server.journal.attach(Box::new(Inlet(Arc::clone(queue))), false);
-    *server.aof.queue() = Some(Arc::clone(queue));
-    server.aof.policy_changed(server);
+    server.aof.follow_policy(server, Some(&**queue), server.aof.is_on());
 }
 
 /// `CONFIG SET appendonly yes`: asks for a base, from whose cut on all changes are written.
@@ -184,7 +195,8 @@ pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
         log_warning!(server.log, "Can't turn the AOF on: {why}");
         "Unable to turn on AOF. Check server logs.".to_owned()
     };
-    files::make_directory(server).map_err(|error| fail(plain(&error)))?;
+    server.backup.abandon(server, "the append-only file was turned on");
+    files::make_directory(server, None).map_err(|error| fail(plain(&error)))?;
     let files = Files::find(server).map_err(fail)?;
     let queue = Queue::new(&server.aof.valve, server.journal.end());
     spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
@@ -205,14 +217,56 @@ pub(crate) fn flush(server: &Server) {
 
 /// `CONFIG SET appendonly no`, and the end of the process: what is queued reaches the disk first.
 pub(crate) fn switch_off(server: &'static Server) {
+    server.backup.abandon(server, "the append-only file was turned off");
     server.aof.rewrite.cancel();
     let Some(queue) = server.aof.queue().take() else { return };
+    // A writer that panicked will not answer.
+    let _ = close(&queue).recv();
+    server.aof.enter(Phase::Off);
+    part(server);
+}
+
+/// Has a log written in a directory for a backup, from the next base on; the server keeps none.
+pub(crate) fn lend(server: &'static Server, directory: &Path) -> Result<(), String> {
+    let files = Files::within(server, directory.to_owned())?;
+    let queue = Queue::new(&server.aof.valve, server.journal.end());
+    spawn(server, Writer::lent(server, Arc::clone(&queue), files))?;
+    let mut slot = server.aof.queue();
+    *slot = Some(queue);
+    server.aof.is_lent.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Ends a log that was lent, if one is; who likes may wait until nothing is written any more.
+pub(crate) fn take_back(server: &'static Server) -> Option<mpsc::Receiver<()>> {
+    // Until all is done, so that nobody lends the next one in between.
+    let mut slot = server.aof.queue();
+    if !server.aof.is_lent.swap(false, Ordering::AcqRel) {
+        return None;
+    }
+    server.aof.rewrite.give_up();
+    let closed = slot.take().map(|queue| close(&queue));
+    part(server);
+    closed
+}
+
+/// Ends what a backup consists of, here; the error says why it has failed.
+pub(crate) fn seal(server: &Server) -> Result<(), String> {
+    let (sender, receiver) = mpsc::channel();
+    server.aof.order(|lsn| Order::Seal(lsn, sender));
+    receiver.recv().unwrap_or_else(|_| Err("nothing is written to the log any more".to_owned()))
+}
+
+/// Tells the writer to end; it says when it has.
+fn close(queue: &Queue) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel();
     queue.order(|lsn| Order::Close(lsn, sender));
-    // A writer that panicked will not answer.
-    let _ = receiver.recv();
+    receiver
+}
+
+/// Changes go to no queue any more, and nobody waits for one.
+fn part(server: &Server) {
     server.keyspace.settings().journal_attached.store(false, Ordering::Relaxed);
-    server.aof.enter(Phase::Off);
     server.journal.detach();
     server.ailments.set(LOG_FAILED, false);
     server.aof.valve.open();

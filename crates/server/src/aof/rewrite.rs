@@ -3,11 +3,12 @@
 //! Invariants: one is under way at most; its end is told to the writer, which alone puts it in its
 //! place, or, where there is no writer, is put there here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::files::{Beginning, Files, make_directory, new_base_path};
+use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
 use crate::config::settings::{
     AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
@@ -65,11 +66,15 @@ impl Rewrite {
         self.books().is_scheduled = true;
     }
 
-    /// Gives up the one under way.
+    /// Gives up the one under way, and the one that is to follow.
     pub(crate) fn cancel(&self) {
-        let mut books = self.books();
-        books.is_scheduled = false;
-        if let Some(underway) = &books.underway {
+        self.books().is_scheduled = false;
+        self.give_up();
+    }
+
+    /// Gives up the one under way.
+    pub(super) fn give_up(&self) {
+        if let Some(underway) = &self.books().underway {
             underway.snapshot.cancel();
         }
     }
@@ -122,7 +127,7 @@ pub(crate) fn tend(server: &'static Server) {
     if told.is_underway {
         return aof.rewrite.look();
     }
-    if server.saves.is_running() {
+    if server.saves.is_running() || server.backup.is_underway() {
         // One at a time, as in Redis.
         return;
     }
@@ -145,6 +150,11 @@ pub(crate) fn tend(server: &'static Server) {
 
 /// Begins a rewrite, unless one is under way or data are loaded; whether it did.
 pub(crate) fn begin(server: &'static Server) -> bool {
+    begin_in(server, None)
+}
+
+/// The same, in the directory of a log that was lent, if one is named.
+pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let form = super::base_form(server);
     let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
     let snapshot = Snapshot::new(server, Purpose::Base(form), syncs);
@@ -157,7 +167,7 @@ pub(crate) fn begin(server: &'static Server) -> bool {
         let began_us = server.keyspace.clock().monotonic_us();
         books.underway = Some(Underway { began_us, snapshot: Arc::clone(&snapshot) });
     }
-    let path = match make_directory(server).and_then(|()| new_base_path(server)) {
+    let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
         Ok(path) => path,
         Err(error) => {
             log_warning!(server.log, "Can't open or create append-only dir: {}", plain(&error));
@@ -166,21 +176,25 @@ pub(crate) fn begin(server: &'static Server) -> bool {
         }
     };
     log_notice!(server.log, "Background append only file rewriting started");
-    let at_cut = Box::new(move |cut| mark_cut(server, &cut));
+    let log = server.aof.queue().clone();
+    let cut_log = log.clone();
+    let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
     let target = Target { path: path.clone(), at_cut };
     let done = move |result: Result<Finished, String>| {
-        hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }));
+        hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
     };
     snapshot.start(target, Box::new(done));
     true
 }
 
 /// With the world stopped: what comes now is not in the base.
-fn mark_cut(server: &'static Server, cut: &Cut) {
-    let queue = server.aof.queue().clone();
-    let Some(queue) = queue else { return };
+fn mark_cut(server: &'static Server, cut: &Cut, log: Option<&Arc<Queue>>) {
+    // Held meanwhile, so that a queue that is taken away is not attached any more.
+    let present = server.aof.queue();
+    let is_wanted = is_same(log, present.as_ref());
+    let Some(queue) = present.as_ref().filter(|_| is_wanted) else { return };
     if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
-        attach(server, &queue);
+        attach(server, queue);
     }
     queue.order(|lsn| {
         debug_assert_eq!(lsn, cut.lsn, "the world stands still");
@@ -188,16 +202,33 @@ fn mark_cut(server: &'static Server, cut: &Cut) {
     });
 }
 
-/// The base is there, or why not.
-fn hand_over(server: &'static Server, base: Base) {
-    if server.aof.order(|_| Order::Base(base.clone())) {
-        return;
+/// The base is there, or why not. It is for the log that there was when it was begun, or for none.
+fn hand_over(server: &'static Server, base: Base, log: Option<&Arc<Queue>>) {
+    let present = server.aof.queue();
+    let is_wanted = is_same(log, present.as_ref());
+    if let Some(present) = present.as_ref().filter(|_| is_wanted) {
+        return present.order(|_| Order::Base(base));
     }
-    let installed = base.and_then(|base| install_alone(server, base));
+    drop(present);
+    let installed = base.and_then(|base| match is_wanted {
+        true => install_alone(server, base),
+        false => {
+            remove(server, vec![base.path]);
+            Err("the log that it was for is written no more".to_owned())
+        }
+    });
     if let Err(why) = &installed {
         log_warning!(server.log, "Background AOF rewrite failed: {why}");
     }
     done(server, installed.ok().map(|bytes| (bytes, 0)));
+}
+
+/// Whether these are one log, or both are none.
+fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
 }
 
 /// Puts a base in its place that nothing follows, as the file is off.

@@ -43,12 +43,14 @@ const COPIED: usize = 64 << 10;
 
 /// What the writer has to do.
 pub(super) struct Writer {
-    server: &'static Server,
+    pub(super) server: &'static Server,
     queue: Arc<Queue>,
-    files: Files,
-    state: State,
+    pub(super) files: Files,
+    /// Whether only a backup needs it.
+    pub(super) is_lent: bool,
+    pub(super) state: State,
     /// The present increment; none before the first base.
-    file: Option<Box<dyn File>>,
+    pub(super) file: Option<Box<dyn File>>,
     /// How much of it are whole batches.
     length: u64,
     /// How much of it is on disk, and what the last mark in it says of that.
@@ -83,7 +85,7 @@ pub(super) struct Last {
 
 /// How it stands with the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// It goes on what the manifest names.
     Sound,
     /// A write failed. Everything since is kept, and written when the disk takes it.
@@ -122,6 +124,7 @@ impl Writer {
             server,
             queue,
             files,
+            is_lent: false,
             state: State::Lost,
             file: None,
             length: 0,
@@ -137,6 +140,11 @@ impl Writer {
             stamped: 0,
             piece: Vec::new(),
         }
+    }
+
+    /// The same, for a backup.
+    pub(super) fn lent(server: &'static Server, queue: Arc<Queue>, files: Files) -> Self {
+        Self { is_lent: true, ..Self::new(server, queue, files) }
     }
 
     /// Works until it is told to close.
@@ -161,7 +169,8 @@ impl Writer {
                 self.retry();
             }
             self.sync_if_due();
-            if self.state == State::Lost && self.now_us() - self.began_us >= RETRY_US {
+            let is_tired = self.now_us() - self.began_us >= RETRY_US;
+            if self.state == State::Lost && !self.is_lent && is_tired {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
@@ -196,9 +205,15 @@ impl Writer {
                 self.begin_increment();
             }
             Order::Base(base) => self.settle(base),
+            Order::Seal(lsn, done) => {
+                self.end = lsn;
+                // Who waits may have lost patience.
+                let _ = done.send(self.seal());
+            }
             Order::Flush(lsn, done) => self.flush(lsn, &done),
             Order::Close(lsn, done) => {
                 self.end = lsn;
+                // Whoever starts cuts off what is there of a torn mark.
                 self.mark_end();
                 self.flush(lsn, &done);
                 return Next::End;
@@ -218,18 +233,27 @@ impl Writer {
         }
         if let Err(error) = self.append(batch) {
             log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
-            if self.state == State::Apart {
+            if self.state == State::Apart || self.is_lent {
+                // Nobody is refused for the sake of a backup.
                 self.lose(&error);
             } else {
-                self.state = State::Stuck;
-                self.unwritten.extend_from_slice(batch);
-                self.fail(&error);
+                self.wait_for_disk(batch, &error);
             }
         }
     }
 
+    /// Keeps a batch that could not be written; what a failed write left is cut off later.
+    fn wait_for_disk(&mut self, batch: &[u8], error: &io::Error) {
+        self.state = State::Stuck;
+        self.unwritten.extend_from_slice(batch);
+        self.fail(error);
+    }
+
     /// Writes a batch behind a line that tells whether it is whole.
     fn append(&mut self, batch: &[u8]) -> io::Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
         self.piece.clear();
         let now = self.server.keyspace.clock().now_ms() / 1000;
         if self.server.config.get(AOF_TIMESTAMP_ENABLED) && now != self.stamped {
@@ -261,20 +285,27 @@ impl Writer {
     }
 
     /// At an end in good order: what is on disk was all, so that damage to it is seen as such.
-    fn mark_end(&mut self) {
-        if self.state != State::Sound || self.length == 0 || !self.sync() {
-            return;
+    /// Whether all of it is on disk.
+    pub(super) fn mark_end(&mut self) -> bool {
+        if self.state != State::Sound || !self.sync() {
+            return false;
         }
         self.piece.clear();
-        self.mark();
-        if let Some(file) = &mut self.file {
-            // Whoever starts cuts off what is there of it.
-            let _ = write_all(&mut **file, &self.piece);
+        if self.length > 0 {
+            self.mark();
         }
+        let Some(file) = &mut self.file else { return false };
+        if let Err(error) = write_all(&mut **file, &self.piece) {
+            self.wait_for_disk(&[], &error);
+            return false;
+        }
+        self.length += self.piece.len() as u64;
+        self.server.aof.figures.grow(self.piece.len() as u64);
+        self.sync()
     }
 
     /// Cuts off what a failed write left, and writes what has come since.
-    fn retry(&mut self) {
+    pub(super) fn retry(&mut self) {
         let batch = std::mem::take(&mut self.unwritten);
         self.marked = None;
         let cut_off = self.file.as_mut().map_or(Ok(()), |file| file.truncate(self.length));
@@ -354,10 +385,7 @@ impl Writer {
         let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
         match self.files.begin(beginning) {
             Ok(file) => {
-                (self.file, self.length, self.stamped) = (Some(file), 0, 0);
-                (self.synced_length, self.marked) = (0, None);
-                self.number = Random::from_entropy().next_u64();
-                self.unwritten.clear();
+                self.turn_to(file);
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
                     self.state = State::Apart;
@@ -374,6 +402,14 @@ impl Writer {
         }
     }
 
+    /// Writes to a file from its beginning on.
+    pub(super) fn turn_to(&mut self, file: Box<dyn File>) {
+        (self.file, self.length, self.stamped) = (Some(file), 0, 0);
+        (self.synced_length, self.marked) = (0, None);
+        self.number = Random::from_entropy().next_u64();
+        self.unwritten.clear();
+    }
+
     /// Puts a base that is done in its place.
     fn settle(&mut self, base: Base) {
         let path = base.as_ref().ok().map(|base| base.path.clone());
@@ -384,6 +420,7 @@ impl Writer {
         };
         if let Err(why) = &result {
             log_warning!(self.server.log, "Background AOF rewrite failed: {why}");
+            self.server.backup.fail(self.server, why);
             rewrite::remove(self.server, path.into_iter().collect());
             if self.state == State::Apart {
                 self.state = State::Lost;
@@ -400,9 +437,12 @@ impl Writer {
         installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
             self.state = State::Sound;
-            self.server.aof.establish(self.server);
-            self.heal("The AOF has a new base. The server can write again.");
+            if !self.is_lent {
+                self.server.aof.establish(self.server);
+                self.heal("The AOF has a new base. The server can write again.");
+            }
         }
+        self.pin_base();
         match self.files.take_history() {
             Ok(history) => rewrite::remove(self.server, history),
             // They stay in the manifest as what they are.
@@ -418,6 +458,7 @@ impl Writer {
         self.state = State::Lost;
         self.cut = None;
         self.unwritten.clear();
+        self.server.backup.fail(self.server, &plain(error));
         self.fail(error);
     }
 

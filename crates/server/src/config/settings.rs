@@ -81,6 +81,8 @@ settings! {
     AUTO_AOF_REWRITE_MIN_SIZE: u64 = "auto-aof-rewrite-min-size";
     AUTO_AOF_REWRITE_PERCENTAGE: u64 = "auto-aof-rewrite-percentage";
     AVAILABILITY_ZONE: Arc<[u8]> = "availability-zone";
+    BACKUPDIRNAME: Arc<[u8]> = "backupdirname";
+    BACKUP_SEALED_TTL: u64 = "backup-sealed-ttl";
     BGSAVE_CPULIST: Arc<[u8]> = "bgsave-cpulist";
     BIND: Vec<BindAddress> = "bind";
     BIO_CPULIST: Arc<[u8]> = "bio-cpulist";

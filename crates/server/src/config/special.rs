@@ -166,6 +166,15 @@ pub(super) const APPEND_DIRECTORY: Kind = Kind::Text(|text| {
     )
 });
 
+/// The directory of backups.
+pub(super) const BACKUP_DIRECTORY: Kind = Kind::Text(|text| {
+    plain_name(
+        text,
+        "backupdirname can't be empty",
+        "backupdirname can't be a path, just a dirname",
+    )
+});
+
 /// A host name to announce.
 pub(super) const HOSTNAME: Kind = Kind::Text(|text| {
     if text.len() >= 256 {

@@ -1,7 +1,7 @@
 //! Options: snapshots and the journal on disk.
 
 use super::super::choices::{AppendFsync, RdbVersionCheck};
-use super::super::kind::{Kind, TEXT, integer, memory};
+use super::super::kind::{Kind, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
 
@@ -228,17 +228,17 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "backupdirname",
-        kind: TEXT,
+        kind: special::BACKUP_DIRECTORY,
         default: "backupdir",
         access: Access::Startup,
         doc: "The directory of BACKUP, within `dir`.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "backup-sealed-ttl",
         kind: integer(0, i64::MAX),
         default: "0",
         doc: "Seconds after which a sealed backup is removed; 0 keeps it.",
-        ..NOT_YET
+        ..WORKS
     },
 ];

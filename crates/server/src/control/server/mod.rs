@@ -2,6 +2,7 @@
 //!
 //! Invariant: every command declared in these files stands in `COMMANDS`.
 
+mod backup;
 mod command;
 mod config;
 mod debug;
@@ -22,6 +23,7 @@ use super::ControlCommand;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[
+    &backup::BACKUP,
     &command::COMMAND,
     &config::CONFIG,
     &debug::DEBUG,

@@ -36,7 +36,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
     if server.aof.rewrite.is_underway() {
         return Err(UNDERWAY);
     }
-    if context.unit.is_some() || server.saves.is_running() {
+    if context.unit.is_some() || server.saves.is_running() || server.backup.is_underway() {
         // What the others of a transaction change must be in it; and one at a time, as in Redis.
         server.aof.rewrite.schedule();
         reply.simple("Background append only file rewriting scheduled");

@@ -23,6 +23,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("aof_last_write_status", status(server.journal.has_failed()));
     let none = ["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"];
     report.fields(&none, 0);
+    report.field("backup_in_progress", u8::from(server.backup.is_underway()));
     if is_on {
         let (total, base) = aof.figures.sizes();
         report.field("aof_current_size", total);
