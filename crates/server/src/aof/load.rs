@@ -13,6 +13,7 @@ use persist::aof::{AofDamage, AofError, UnitReader, is_synced_beyond};
 use persist::rdb::file::{FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
+use super::ahead::{Read, Stopped, run_each};
 use super::files::{Beginning, Files, make_directory, new_base_path};
 use super::replay::Replayer;
 use super::writer::Last;
@@ -192,26 +193,29 @@ impl Source<'_> {
     }
 
     /// Runs the commands of the file again.
-    fn run(&self, mut reader: UnitReader<'_>, length: u64) -> Result<Replayed, String> {
+    fn run(&self, reader: UnitReader<'_>, length: u64) -> Result<Replayed, String> {
         let mut replayer = Replayer::begin(self.server);
-        for number in 0_u64.. {
-            match reader.next_unit() {
-                Ok(Some(unit)) => {
-                    let ran = replayer.run(&unit.commands);
-                    ran.map_err(|why| self.refuse(&format!("at offset {}: {why}", unit.offset)))?;
-                    if number.is_multiple_of(REPORT_EACH) {
-                        self.server.loading.advance_to(self.server, self.before + unit.end);
-                    }
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    let number = reader.number();
-                    self.mend(&error, length, number)?;
-                    return Ok(Replayed { bytes: error.offset, number });
-                }
+        let mut count = 0_u64;
+        let read = run_each(reader, |unit| {
+            let ran = replayer.run(&unit.commands);
+            ran.map_err(|why| format!("at offset {}: {why}", unit.offset))?;
+            if count.is_multiple_of(REPORT_EACH) {
+                self.server.loading.advance_to(self.server, self.before + unit.end);
+            }
+            count += 1;
+            Ok(())
+        });
+        let Read { end, number } = read.map_err(|stopped| match stopped {
+            Stopped::Refused(why) => self.refuse(&why),
+            Stopped::Alone(error) => self.refuse(&plain(&error)),
+        })?;
+        match end {
+            Ok(()) => Ok(Replayed { bytes: length, number }),
+            Err(error) => {
+                self.mend(&error, length, number)?;
+                Ok(Replayed { bytes: error.offset, number })
             }
         }
-        Ok(Replayed { bytes: length, number: reader.number() })
     }
 
     fn open(&self) -> Result<Box<dyn File>, String> {

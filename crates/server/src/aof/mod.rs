@@ -8,6 +8,7 @@
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
+mod ahead;
 mod figures;
 mod files;
 mod load;
