@@ -4,6 +4,7 @@
 //! `APUS_REPLAY_EPISODES=1000` asks for so many episodes of a fresh seed.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -313,4 +314,38 @@ fn the_log_is_loaded_on_demand_whether_it_is_on_or_was() {
         "v"
         "#,
     );
+}
+
+#[test]
+fn the_log_moves_with_its_next_base_when_the_directory_changes() {
+    let own = ["--appendonly", "yes", "--appendfsync", "always"];
+    let protected = ["--enable-protected-configs", "yes"];
+    for oracle in Oracle::ALL {
+        for mut server in oracle.beside(&[&own[..], &protected].concat()) {
+            let mut client = server.client();
+            settle(&mut client);
+            let elsewhere = server.folder().join("elsewhere");
+            std::fs::create_dir(&elsewhere).expect("the folder is new");
+            check(&mut client, "> SET a 1\nOK\n");
+            let path = elsewhere.to_str().expect("a temporary folder has a simple name");
+            check(&mut client, &format!("> CONFIG SET dir {path}\nOK\n> SET b 2\nOK\n"));
+            assert!(!elsewhere.join("appendonlydir").exists(), "nothing moves by itself");
+            client.call(&["BGREWRITEAOF"]);
+            settle(&mut client);
+            check(&mut client, "> SET c 3\nOK\n");
+            client.call(&["BGREWRITEAOF"]);
+            settle(&mut client);
+            check(&mut client, "> SET d 4\nOK\n");
+            server.kill();
+            let moved = |folder: &Path| {
+                std::fs::rename(elsewhere.join("appendonlydir"), folder.join("appendonlydir"))
+                    .expect("both folders are of one disk");
+            };
+            let successor = Server::start_prepared(moved, &own);
+            check(
+                &mut successor.client(),
+                "> MGET a b c d\n1) \"1\"\n2) \"2\"\n3) \"3\"\n4) \"4\"\n",
+            );
+        }
+    }
 }

@@ -70,6 +70,19 @@ impl Files {
         &self.manifest
     }
 
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The increment that is written, which began so.
+    pub(super) fn written(&self, beginning: Beginning) -> Option<PathBuf> {
+        match beginning {
+            Beginning::Apart => Some(self.apart_path()),
+            Beginning::Joined => self.manifest.increments().last().map(|part| self.path(part)),
+            Beginning::Absent => None,
+        }
+    }
+
     pub(super) fn path(&self, part: &Part) -> PathBuf {
         self.path_of(&part.name)
     }

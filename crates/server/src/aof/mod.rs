@@ -14,6 +14,7 @@ mod files;
 mod load;
 mod pin;
 mod queue;
+mod relocate;
 mod replay;
 mod rewrite;
 mod writer;

@@ -52,7 +52,7 @@ pub(super) struct Writer {
     /// The present increment; none before the first base.
     pub(super) file: Option<Box<dyn File>>,
     /// How much of it are whole batches.
-    length: u64,
+    pub(super) length: u64,
     /// How much of it is on disk, and what the last mark in it says of that.
     synced_length: u64,
     marked: Option<u64>,
@@ -433,7 +433,11 @@ impl Writer {
         if beginning == Beginning::Apart && !self.sync() {
             return Err("the log that follows it is not safe".to_owned());
         }
-        let installed = self.files.install(&base.path, base.form, beginning);
+        let installed = if base.path.parent() == Some(self.files.directory()) {
+            self.files.install(&base.path, base.form, beginning)
+        } else {
+            self.relocate(base, beginning)
+        };
         installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
             self.state = State::Sound;

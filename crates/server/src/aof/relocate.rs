@@ -1,0 +1,53 @@
+//! The log in another directory: after CONFIG SET dir its next base begins it anew there, as in
+//! Redis.
+//!
+//! Invariant: what lies in the old directory stays as it is.
+
+use std::io;
+
+use persist::storage::{File, How, read_full, write_all};
+
+use super::Fresh;
+use super::files::{Beginning, Files};
+use super::writer::Writer;
+use crate::log::log_notice;
+
+/// Bytes that are copied at once.
+const STEP: usize = 256 << 10;
+
+impl Writer {
+    /// Puts a base in its place, which lies in another directory, and goes on behind it there.
+    pub(super) fn relocate(&mut self, base: &Fresh, beginning: Beginning) -> io::Result<()> {
+        let directory = base.path.parent().ok_or(io::ErrorKind::NotFound)?.to_owned();
+        let storage = &*self.server.storage;
+        let mut files = Files::within(self.server, directory.clone()).map_err(io::Error::other)?;
+        let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
+        let mut from = storage.open(&increment, How::Read)?;
+        copy(&mut *from, &mut *files.begin(Beginning::Apart)?, self.length)?;
+        files.install(&base.path, base.form, Beginning::Apart)?;
+        let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
+        self.file = Some(storage.open(&last, How::Append)?);
+        self.files = files;
+        log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
+        if beginning == Beginning::Apart {
+            // It had no name that would be looked for.
+            let _ = storage.remove(&increment);
+        }
+        Ok(())
+    }
+}
+
+/// Copies so many bytes, and has them on disk.
+fn copy(from: &mut dyn File, to: &mut dyn File, length: u64) -> io::Result<()> {
+    let (mut buffer, mut left) = (vec![0; STEP], length);
+    while left > 0 {
+        let most = usize::try_from(left).map_or(STEP, |left| left.min(STEP));
+        let count = read_full(from, &mut buffer[..most])?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        write_all(to, &buffer[..count])?;
+        left -= count as u64;
+    }
+    to.sync()
+}
