@@ -3,16 +3,18 @@
 //! A record is what a transaction changed, as the exact bytes of the replication stream; its LSN is
 //! the stream's offset behind it. Without a reader nothing is encoded and nothing waits. With one
 //! that replies wait for, every reply is stamped with the highest LSN it saw and leaves only once
-//! the reader has acknowledged that.
+//! the reader has acknowledged that. Where they do not wait, they do so from the moment on in which
+//! the reader is late: the oldest record that the system does not have is older than [`LATE_US`].
 //!
 //! Invariants: records that share a key are appended in the order their transactions ran, since
 //! `commit` appends under their locks; what was said to be safe stays safe; while the reader has
 //! failed no reply waits, and none of a write that is not safe says that it was done.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
+use base::time::Clock;
 use keyspace::{Effects, Lsn, Propagation, Refusal};
 use proto::Args;
 use proto::args::encode_command;
@@ -31,8 +33,19 @@ pub(crate) struct Journal {
     /// What replies may have seen that leave: what is safe, or anything if none is held.
     durable: AtomicU64,
     failed: AtomicBool,
+    /// From when on the reader is late, on the monotonic clock; changed under the tail's mutex.
+    late_at_us: AtomicI64,
     line: Mutex<Line>,
+    clock: Clock,
 }
+
+/// How long a record may wait for the system to have it before replies wait for that, in
+/// microseconds: as much as a process that is killed may lose of what it acknowledged. A sync that
+/// takes as long keeps replies waiting, too.
+const LATE_US: i64 = 500_000;
+
+/// When nothing waits.
+const NEVER: i64 = i64::MAX;
 
 #[derive(Default)]
 struct Tail {
@@ -45,6 +58,10 @@ struct Tail {
 struct Line {
     /// Whether replies wait for what they saw to be safe.
     holds: bool,
+    /// Whether they wait for the system to have it, as the reader is late.
+    is_late: bool,
+    /// The system has everything up to here.
+    written: Lsn,
     /// Why the reader fails, for clients.
     failure: String,
     waiting: Vec<(Lsn, Waker)>,
@@ -58,8 +75,10 @@ impl Line {
 }
 
 impl Journal {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(clock: Clock) -> Self {
         Self {
+            clock,
+            late_at_us: AtomicI64::new(NEVER),
             tail: Mutex::default(),
             safe: AtomicU64::new(0),
             durable: AtomicU64::new(Lsn::MAX),
@@ -72,14 +91,19 @@ impl Journal {
     pub(crate) fn attach(&self, reader: Box<dyn JournalReader>, holds: bool) {
         let mut tail = self.tail();
         tail.reader = Some(reader);
+        self.late_at_us.store(NEVER, Ordering::Relaxed);
         self.safe.fetch_max(tail.lsn, Ordering::AcqRel);
+        self.line().written = tail.lsn;
         drop(tail);
         self.hold_replies(holds);
     }
 
     /// Lets the reader go: nobody waits any more.
     pub(crate) fn detach(&self) {
-        self.tail().reader = None;
+        let mut tail = self.tail();
+        tail.reader = None;
+        self.late_at_us.store(NEVER, Ordering::Relaxed);
+        drop(tail);
         self.failed.store(false, Ordering::Release);
         self.hold_replies(false);
         // Nothing will become safe any more; what waited for that has been roused.
@@ -90,6 +114,7 @@ impl Journal {
     pub(crate) fn hold_replies(&self, holds: bool) {
         let mut line = self.line();
         line.holds = holds;
+        line.is_late = false;
         let durable = if holds { self.safe() } else { Lsn::MAX };
         self.durable.store(durable, Ordering::Release);
         line.rouse();
@@ -102,11 +127,50 @@ impl Journal {
         if line.holds {
             self.durable.fetch_max(safe, Ordering::AcqRel);
         }
+        self.be_in_time(&mut line);
         let (ready, waiting) = line.waiting.drain(..).partition(|(wanted, _)| *wanted <= safe);
         line.waiting = waiting;
         drop(line);
         let ready: Vec<(Lsn, Waker)> = ready;
         ready.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Looks whether the reader is late, at this time of the monotonic clock: then replies wait.
+    #[inline]
+    pub(crate) fn look(&self, now_us: i64) {
+        if now_us > self.late_at_us.load(Ordering::Relaxed) {
+            self.hold_late(now_us);
+        }
+    }
+
+    #[cold]
+    fn hold_late(&self, now_us: i64) {
+        let mut line = self.line();
+        // Who was slower may have come meanwhile, and holds no replies then.
+        let is_late = now_us > self.late_at_us.load(Ordering::Relaxed);
+        if is_late && !line.holds && !line.is_late {
+            line.is_late = true;
+            self.durable.store(line.written, Ordering::Release);
+        }
+    }
+
+    /// The system has everything up to `lsn`, and what comes behind came since `since_us`.
+    pub(crate) fn note_written(&self, lsn: Lsn, since_us: i64) {
+        let tail = self.tail();
+        let late_at_us = if tail.lsn > lsn { since_us + LATE_US } else { NEVER };
+        self.late_at_us.store(late_at_us, Ordering::Relaxed);
+        drop(tail);
+        let mut line = self.line();
+        line.written = lsn;
+        self.be_in_time(&mut line);
+    }
+
+    /// Lets replies go that waited for a late reader.
+    fn be_in_time(&self, line: &mut Line) {
+        if std::mem::take(&mut line.is_late) {
+            self.durable.store(Lsn::MAX, Ordering::Release);
+            line.rouse();
+        }
     }
 
     /// Replies that saw up to `lsn` leave, though that is not safe: somebody wants it so.
@@ -190,6 +254,10 @@ impl Journal {
         let lsn = tail.lsn;
         if let Some(reader) = &mut tail.reader {
             reader.record(lsn, record);
+            if self.late_at_us.load(Ordering::Relaxed) == NEVER {
+                let late_at_us = self.clock.monotonic_us() + LATE_US;
+                self.late_at_us.store(late_at_us, Ordering::Relaxed);
+            }
         }
         lsn
     }
@@ -299,12 +367,13 @@ impl Writer {
 mod tests {
     use std::sync::{Arc, Mutex};
 
+    use base::time::Clock;
     use keyspace::{
         Acquisition, Keyspace, Lifetime, NewText, Options, PartitionSet, Tx, TxOptions,
     };
     use proto::OwnedArgs;
 
-    use super::{Journal, JournalReader};
+    use super::{Journal, JournalReader, LATE_US, Lsn};
     use crate::commit::publish;
 
     #[derive(Clone, Default)]
@@ -329,7 +398,7 @@ mod tests {
             let keyspace = Keyspace::leak(Options { hash_key: (1, 2), ..Options::new() });
             let recording = &keyspace.settings().journal_attached;
             recording.store(true, std::sync::atomic::Ordering::Relaxed);
-            let (journal, copy) = (Journal::new(), Copy::default());
+            let (journal, copy) = (Journal::new(Clock::system()), Copy::default());
             journal.attach(Box::new(copy.clone()), true);
             Self { keyspace, journal, copy }
         }
@@ -408,8 +477,44 @@ mod tests {
 
     #[test]
     fn without_a_reader_nothing_waits() {
-        let journal = Journal::new();
+        let journal = Journal::new(Clock::system());
         assert!(journal.is_durable(u64::MAX));
         assert!(!journal.wait(u64::MAX, std::task::Waker::noop()));
+    }
+
+    /// On a clock that is moved by hand.
+    #[test]
+    fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
+        let clock = Clock::manual(1000);
+        let journal = Journal::new(clock.clone());
+        journal.attach(Box::new(Copy::default()), false);
+        let look = |millis| {
+            clock.advance(millis);
+            journal.look(clock.monotonic_us());
+        };
+        let first = journal.append(b"first");
+        look(LATE_US / 1000);
+        assert!(journal.is_durable(first), "it may take so long");
+        let began_us = clock.monotonic_us();
+        let second = journal.append(b"second");
+        look(1);
+        assert!(!journal.is_durable(first) && !journal.is_durable(second));
+        assert!(journal.wait(second, std::task::Waker::noop()));
+        assert!(journal.is_durable(0), "who saw nothing of it waits for nothing");
+        journal.note_written(first, began_us);
+        assert!(journal.is_durable(second), "it is not late any more");
+        look(LATE_US / 1000);
+        assert!(journal.is_durable(first) && !journal.is_durable(second));
+        // Who has replies wait for the disk, or for nothing, decides for all.
+        journal.hold_replies(true);
+        journal.note_written(second, began_us);
+        assert!(!journal.is_durable(second));
+        journal.hold_replies(false);
+        look(LATE_US);
+        assert!(journal.is_durable(second), "nothing waits to be written");
+        journal.append(b"third");
+        journal.detach();
+        look(LATE_US);
+        assert!(journal.is_durable(Lsn::MAX), "nobody is there who could be late");
     }
 }

@@ -127,7 +127,7 @@ impl Server {
             underway: Underway::default(),
             stats,
             pause: Pause::default(),
-            journal: Journal::new(),
+            journal: Journal::new(keyspace.clock().clone()),
             aof: Aof::default(),
             backup: Backup::default(),
             snapshots: Snapshots::default(),

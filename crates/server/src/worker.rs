@@ -93,12 +93,14 @@ impl Worker {
         worker
     }
 
-    /// Reads both clocks; within the batch only the monotonic one is read.
+    /// Reads both clocks; within the batch only the monotonic one is read. From here on replies
+    /// wait if the journal is late.
     #[inline]
     pub(crate) fn start_batch(&self) {
         let clock = self.server.keyspace.clock();
         self.ticked_us.set(clock.monotonic_us());
         self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
+        self.server.journal.look(self.ticked_us.get());
     }
 
     /// Reads the clock; returns the microseconds since it was last read.

@@ -168,6 +168,11 @@ impl Writer {
             if self.state == State::Stuck {
                 self.retry();
             }
+            if self.state != State::Stuck {
+                // What has come since it was taken is younger than that. Where nothing is written
+                // at all, writes are refused, or nobody relies on the log yet.
+                self.server.journal.note_written(end, began_us);
+            }
             self.sync_if_due();
             let is_tired = self.now_us() - self.began_us >= RETRY_US;
             if self.state == State::Lost && !self.is_lent && is_tired {
