@@ -52,7 +52,7 @@ impl Replayer {
         if let Err(refusal) = self.dispatch(entry, args) {
             self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
         }
-        self.unit.forget();
+        self.unit.book_alone();
         self.out.finish();
         if self.out.front().first() == Some(&b'-') {
             log_warning!(

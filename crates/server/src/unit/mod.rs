@@ -343,6 +343,12 @@ impl Unit {
         self.changes = 0;
     }
 
+    /// Counts its changes, of which nobody is told.
+    pub(crate) fn book_alone(&mut self) {
+        self.tx.book(self.changes);
+        self.forget();
+    }
+
     /// Undoes all of it and keeps the locks.
     pub(crate) fn start_over(&mut self) {
         self.tx.start_over();
