@@ -48,25 +48,24 @@ impl Server {
         Self::start_in(folder, &[], arguments)
     }
 
-    /// Starts Apus with its folder on a disk of its own that is soon full; `None` where this user
-    /// may not mount one. What lies there is gone with the process, and is seen by
+    /// Starts Apus with its folder on a disk of its own that is soon full, which this user must be
+    /// allowed to mount. What lies there is gone with the process, and is seen by
     /// [`disk`](Self::disk).
-    pub fn start_on_small_disk(megabytes: u32, arguments: &[&str]) -> Option<Self> {
+    pub fn start_on_small_disk(megabytes: u32, arguments: &[&str]) -> Self {
         let unshare = |command: &[&str]| {
             let arguments = ["--map-root-user", "--mount"].iter().chain(command);
             arguments.map(|word| (*word).to_owned()).collect::<Vec<String>>()
         };
         let probe = Command::new("unshare").args(unshare(&["true"])).status();
-        if !probe.is_ok_and(|status| status.success()) {
-            return None;
-        }
+        let may_mount = probe.is_ok_and(|status| status.success());
+        assert!(may_mount, "this user may not mount: `unshare --map-root-user --mount` fails");
         let folder = new_folder();
         let path = folder.path().to_str().expect("a temporary folder has a simple name");
         let script =
             format!("mount -t tmpfs -o size={megabytes}m none {path} && cd {path} && exec \"$@\"");
         let binary = environment::binary().display().to_string();
         let first = unshare(&["sh", "-c", &script, "sh", &binary]);
-        Some(Self::start_program("unshare".into(), folder, &first, arguments))
+        Self::start_program("unshare".into(), folder, &first, arguments)
     }
 
     fn start_in(folder: TempDir, first: &[String], own: &[&str]) -> Self {

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use base::time::Clock;
 use tests::render::text;
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
@@ -246,4 +247,22 @@ fn threads_run_on_the_cores_that_they_are_given() {
         ["snapshot", "encoder", "aof"].iter().all(|name| cores_of(&server, name) == [&*last])
     });
     assert_eq!(cores_of(&server, "worker"), [&*first]);
+}
+
+/// The wall clock is moved; a minute of the schedule is half an hour away.
+#[test]
+fn a_save_is_made_at_the_minute_that_the_schedule_names() {
+    let server = Server::start(&[DEBUG, &["--save", ""]].concat());
+    let mut client = server.client();
+    let minute = (Clock::system().now_ms() / 60_000 + 30) % (24 * 60);
+    let schedule = format!("{} {} * * *", minute % 60, minute / 60);
+    client.call(&["CONFIG", "SET", "snapshot-cron", &schedule]);
+    check(&mut client, "> SET k v\nOK\n");
+    assert_eq!(told(&mut client, "rdb_saves"), "0");
+    assert!(!server.folder().join("dump.rdb").exists());
+    check(&mut client, "> DEBUG JUMP-CLOCK 1860000\nOK\n");
+    wait_until(&mut client, "rdb_saves", "1");
+    wait_until(&mut client, "rdb_bgsave_in_progress", "0");
+    let successor = Server::start_prepared(server.snapshot(), &[]);
+    check(&mut successor.client(), "> GET k\n\"v\"\n");
 }

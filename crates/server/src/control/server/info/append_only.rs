@@ -6,6 +6,14 @@ use super::Report;
 use crate::aof::{Phase, Told};
 use crate::server::Server;
 
+/// What tells of processes that are not forked here.
+const NONE: &[&str] = &[
+    "aof_last_cow_size",
+    "module_fork_in_progress",
+    "module_fork_last_cow_size",
+    "slot_migration_fork_in_progress",
+];
+
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().monotonic_us();
     let (aof, told) = (&server.aof, server.aof.rewrite.told(now_us));
@@ -21,8 +29,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("aof_rewrites", count);
     report.field("aof_rewrites_consecutive_failures", failures);
     report.field("aof_last_write_status", status(server.journal.has_failed()));
-    let none = ["aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"];
-    report.fields(&none, 0);
+    report.fields(NONE, 0);
     report.field("backup_in_progress", u8::from(server.backup.is_underway()));
     if is_on {
         let (total, base) = aof.figures.sizes();
