@@ -1,5 +1,5 @@
-//! RESTORE on any bytes, bare and under a right seal: a value that comes back from its own
-//! payload whatever the thresholds, or none, in bounded memory.
+//! RESTORE and FUNCTION RESTORE on any bytes, bare and under a right seal: a value that comes back
+//! from its own payload whatever the thresholds, or none, in bounded memory.
 #![no_main]
 
 use std::sync::atomic::Ordering;
@@ -9,6 +9,7 @@ use keyspace::{ContainerSettings, EntryBox, Kind, NewText};
 use libfuzzer_sys::fuzz_target;
 use persist::contents;
 use persist::dump::{dump, restore};
+use persist::functions;
 use persist::rdb::value::{Limits, ValueRef};
 
 /// Those of Redis 7.0, Redis 7.4, Redis 8.8, Valkey 9 and our own.
@@ -31,6 +32,8 @@ fuzz_target!(|data: &[u8]| {
     let mut sealed = content.to_vec();
     sealed.extend_from_slice(&version.to_le_bytes());
     sealed.extend_from_slice(&crc64(0, &sealed).to_le_bytes());
+    let libraries = functions::restore(&sealed).unwrap_or_default();
+    assert!(libraries.iter().map(Vec::len).sum::<usize>() <= data.len() * GROWTH_MAX);
     let [small, large] = limits.map(|limits| restore(&sealed, b"key", Some(5), &limits).ok());
     assert_eq!(small.is_some(), large.is_some(), "thresholds do not decide what is sound");
     if let (Some(small), Some(large)) = (small, large) {

@@ -1,4 +1,5 @@
-//! The decoders that scripts call, on any bytes: a value or an error, in bounded memory.
+//! The heads of scripts and libraries, and the decoders that scripts call, on any bytes: a value or
+//! an error, in bounded memory.
 #![no_main]
 
 use std::cell::RefCell;
@@ -6,7 +7,7 @@ use std::cell::RefCell;
 use libfuzzer_sys::fuzz_target;
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use script::{
-    Fault, Host, Input, Interpreter, Limits, LogLevel, Program, Replication, Stop, Version,
+    Fault, Host, Input, Interpreter, Library, Limits, LogLevel, Program, Replication, Stop, Version,
 };
 
 /// What was decoded can be encoded, and that decoded again.
@@ -55,6 +56,7 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
+    let _ = (Program::parse(data), Library::parse(data));
     let [which, data @ ..] = data else { return };
     let format = &data[..data.len().min(16)];
     let which = (which % 5).to_string();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::count::Count;
-use crate::{docs, licences, shell, suite, tidy};
+use crate::{docs, fuzz, licences, shell, suite, tidy};
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
@@ -23,6 +23,7 @@ pub(crate) fn run() -> ExitCode {
         if count.failed == 0 { Ok(()) } else { Err("tests failed".to_owned()) }
     });
     report.stage("docs", || docs::run(docs::Mode::Check));
+    report.stage("fuzz", fuzz::check);
     report.finish(count)
 }
 

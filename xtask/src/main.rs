@@ -8,6 +8,7 @@ mod ci;
 mod count;
 mod docs;
 mod environment;
+mod fuzz;
 mod licences;
 mod sanitize;
 mod shell;
@@ -28,8 +29,11 @@ Usage: cargo xtask VERB
   licences        check the dependencies' licences and the banned crates of deny.toml
   asan [ARGS..]   `cargo test ARGS` under AddressSanitizer (default: the crates with `unsafe`)
   miri [ARGS..]   `cargo miri test ARGS` (default: what it can take of them in minutes)
-  ci              all checks: fmt, clippy, tidy, licences, aarch64, test, docs --check; minutes per
-                  stage at the end
+  fuzz [SECONDS] [TARGET..]
+                  run the targets of `fuzz/`, each for so many seconds (default: all, for 10)
+  fuzz --check    try the same few inputs of each target, as CI does
+  ci              all checks: fmt, clippy, tidy, licences, aarch64, test, docs --check, fuzz;
+                  minutes per stage at the end
 ";
 
 fn main() -> ExitCode {
@@ -58,6 +62,8 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
         ("licences", []) => licences::run()?,
         ("asan", _) => sanitize::asan(rest)?,
         ("miri", _) => sanitize::miri(rest)?,
+        ("fuzz", [check]) if check == "--check" => fuzz::check()?,
+        ("fuzz", _) => fuzz::run(rest)?,
         ("ci", []) => return Ok(ci::run()),
         _ => return Err(format!("no such verb or arguments\n{USAGE}")),
     }

@@ -48,6 +48,13 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// The triple of this machine.
+pub(crate) fn host() -> Result<String, String> {
+    let version = output(&mut command("rustc", &["-vV"]))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
+}
+
 /// The error text of a command that ended badly or could not start.
 pub(crate) fn judge(command: &Command, status: ExitStatus, output: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{}\n{output}", describe(command, &status))) }
