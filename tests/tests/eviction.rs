@@ -347,6 +347,33 @@ fn a_write_that_cannot_fit_is_refused_before_it_takes_memory() {
     check(&mut client, "> SET small 2\nOK\n> EXISTS big\n(integer) 0");
 }
 
+/// What lies between is nowhere until somebody writes there, so there is nothing to refuse.
+#[test]
+fn what_is_written_far_out_takes_the_room_of_what_is_written() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let limit = limit(&mut client, 3 << 20);
+    let script = r#"
+        > SETRANGE far 500000000 x
+        (integer) 500000001
+        > SETBIT bits 4000000000 1
+        (integer) 0
+        > SET short value
+        OK
+        > SETRANGE short 400000000 x
+        (integer) 400000001
+        > BITFIELD fields SET u8 #300000000 7
+        1) (integer) 0
+        > GETRANGE short 0 5
+        "value\x00"
+        > SET small 1
+        OK
+    "#;
+    check(&mut client, script);
+    assert!(info(&mut client, "used_memory") < limit);
+    assert!(server.resident() < 100 << 20, "{} bytes are resident", server.resident());
+}
+
 #[test]
 fn a_limit_may_be_a_share_of_the_machine() {
     let server = Server::start(&["--maxmemory", "50%"]);

@@ -90,9 +90,12 @@ fn the_doctor_sees_a_peak() {
     check(&mut client, "> DEBUG POPULATE 50000 a 500\nOK");
     client.call(&["MEMORY", "STATS"]);
     check(&mut client, "> FLUSHALL\nOK\n> DEBUG POPULATE 15000 a 500\nOK");
-    let report = client.call(&["MEMORY", "DOCTOR"]);
-    let report = String::from_utf8(report.as_bytes().unwrap().to_vec()).unwrap();
-    assert!(report.contains(" * Peak memory: In the past this instance used more than 150%"));
+    let mut report = String::new();
+    eventually("what was flushed is given back", || {
+        let reply = client.call(&["MEMORY", "DOCTOR"]);
+        report = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
+        report.contains(" * Peak memory: In the past this instance used more than 150%")
+    });
     assert!(report.ends_with("I'm here to keep you safe, Sam. I want to help you.\n"), "{report}");
     check(&mut client, "> MEMORY MALLOC-STATS\n~ Entries: * bytes used*\n...");
 }

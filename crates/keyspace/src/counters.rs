@@ -47,9 +47,13 @@ pub enum Count {
     Changes,
     /// Turns of the expiry cycle that ran out of time.
     ExpiryTimeouts,
+    /// Entries that compaction moved.
+    Moved,
+    /// Entries that compaction looked at and left where they lay.
+    Kept,
 }
 
-const EVENTS: usize = 7;
+const EVENTS: usize = 9;
 
 impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {

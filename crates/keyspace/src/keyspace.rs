@@ -410,10 +410,10 @@ impl Keyspace {
         self.history.note_keys(keys);
     }
 
-    /// Whether a partition may hold keys that expire; a hint.
+    /// Entries of a partition, in all databases, that have a deadline; a hint.
     #[must_use]
-    pub fn may_expire(&self, partition: PartitionIndex) -> bool {
-        self.deadlines[usize::from(partition)].load(Ordering::Relaxed) != NEVER
+    pub fn volatile_population(&self, partition: PartitionIndex) -> usize {
+        self.partition(partition).volatile()
     }
 
     /// Makes a partition due for a sweep, whatever its bound; needs no lock.

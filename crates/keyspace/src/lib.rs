@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod clock;
+mod compaction;
 mod containers;
 mod counters;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
@@ -28,17 +29,14 @@ mod world;
 pub use clock::{AccessClock, AccessPolicy};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
-pub use entry::{
-    ArenaStatistics, Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text,
-    arena_statistics,
-};
+pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text};
 pub use garbage::{Garbage, garbage_bytes};
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
-pub use structs::heap;
+pub use structs::{arena, heap};
 pub use tx::{
     Candidate, Effects, Event, EventClass, Lifetime, MEMBER_EVENTS, Order, Outcome, Propagation,
     Rule, Swept, Tx, TxOptions,

@@ -4,18 +4,19 @@
 //! cannot be given back at present. Eviction, the refusal of writes, INFO and MEMORY go by this one
 //! figure.
 //!
-//! Invariant: looking costs two loads, and without a limit one.
+//! Invariant: looking costs three loads, and without a limit one.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
-use keyspace::{Refusal, garbage_bytes, heap};
+use keyspace::{Refusal, arena, garbage_bytes, heap};
 use proto::Args;
 
 use crate::config::Config;
 use crate::config::settings::MAXMEMORY;
+use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
 
 /// What a command is told that would take memory where none is left.
@@ -30,25 +31,24 @@ const LARGE_REQUEST: usize = 16 * 1024;
 /// is on its way back does not count.
 const LOOKS: usize = 10;
 
-/// Stacks, free lists and the like, which no limit needs to know of.
+/// Stacks, free lists and the like, which no limit needs to know of: so much, or this part of the
+/// limit.
 const TOLERATED: usize = 4 << 20;
+const TOLERATED_PART: u64 = 64;
 
 /// What may be in use, and what is.
 #[derive(Default)]
 pub(crate) struct Budget {
     /// In bytes; 0 is no limit.
     limit: AtomicU64,
-    /// Bytes that the system gave beyond what is counted.
+    /// Bytes that the system gave beyond what is counted and what lies free in the arena.
     overhead: AtomicUsize,
     /// What was in use before the first client came.
     startup: AtomicUsize,
     /// Whether nothing could be evicted when that was last tried.
     is_exhausted: AtomicBool,
-    /// Since when more is in use than may be, on the monotonic clock in microseconds; 0 if it is
-    /// not.
-    exceeded_since: AtomicI64,
-    /// For how long it was, all in all.
-    exceeded_us: AtomicI64,
+    /// More is in use than may be, after what could be done about it was.
+    pub(crate) excess: Spell,
     looks: Mutex<Looks>,
 }
 
@@ -77,12 +77,26 @@ impl Budget {
     /// Bytes in use, to within some kilobytes.
     #[inline]
     pub(crate) fn used(&self) -> usize {
-        heap::used() + self.overhead.load(Ordering::Relaxed)
+        heap::used() + self.beyond()
     }
 
     /// Bytes in use.
     pub(crate) fn used_exactly(&self) -> usize {
-        heap::used_exactly() + self.overhead.load(Ordering::Relaxed)
+        heap::used_exactly() + self.beyond()
+    }
+
+    /// What is taken from the system, in nobody's use, and more than is tolerated: as it was seen
+    /// of late, and what lies free in the arena, which is known at once.
+    #[inline]
+    fn beyond(&self) -> usize {
+        let idle = self.overhead.load(Ordering::Relaxed) + arena::slack();
+        idle.saturating_sub(self.tolerated())
+    }
+
+    /// What may lie idle and does not count.
+    #[inline]
+    pub(crate) fn tolerated(&self) -> usize {
+        TOLERATED.max((self.limit() / TOLERATED_PART) as usize)
     }
 
     /// What was in use before the first client came.
@@ -120,44 +134,16 @@ impl Budget {
         self.is_out_of_memory(room_for(flags, args)).then_some(OUT_OF_MEMORY)
     }
 
-    /// Notes whether more is in use than may be, after what could be done about it was.
-    pub(crate) fn note_excess(&self, is_exceeded: bool, now_us: i64) {
-        let since = self.exceeded_since.load(Ordering::Relaxed);
-        if is_exceeded == (since != 0) {
-            return;
-        }
-        let new = if is_exceeded { now_us.max(1) } else { 0 };
-        let swapped =
-            self.exceeded_since.compare_exchange(since, new, Ordering::Relaxed, Ordering::Relaxed);
-        if swapped.is_ok() && !is_exceeded {
-            self.exceeded_us.fetch_add((now_us - since).max(0), Ordering::Relaxed);
-        }
-    }
-
-    /// For how many milliseconds more was in use than may be: in all, and this time.
-    pub(crate) fn exceeded_ms(&self, now_us: i64) -> (i64, i64) {
-        let present = match self.exceeded_since.load(Ordering::Relaxed) {
-            0 => 0,
-            since => (now_us - since).max(0),
-        };
-        ((self.exceeded_us.load(Ordering::Relaxed) + present) / 1000, present / 1000)
-    }
-
-    /// Begins again to count for how long more was in use than may be.
-    pub(crate) fn reset(&self) {
-        self.exceeded_us.store(0, Ordering::Relaxed);
-    }
-
     /// Looks at what the system gave; the first look is before the first client comes.
     pub(crate) fn look(&self) {
-        let counted = heap::used_exactly();
+        let counted = heap::used_exactly() + arena::slack();
         let mut looks = self.looks();
         let beyond = anonymous_bytes().saturating_sub(counted);
         let at_startup = *looks.at_startup.get_or_insert_with(|| {
-            self.startup.store(counted, Ordering::Relaxed);
+            self.startup.store(heap::used_exactly(), Ordering::Relaxed);
             beyond
         });
-        let overhead = looks.note(beyond.saturating_sub(at_startup + TOLERATED));
+        let overhead = looks.note(beyond.saturating_sub(at_startup));
         self.overhead.store(overhead, Ordering::Relaxed);
     }
 
@@ -218,7 +204,7 @@ fn resident() -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Budget, LOOKS, Looks};
+    use super::{LOOKS, Looks};
 
     #[test]
     fn what_is_on_its_way_back_to_the_system_is_no_overhead() {
@@ -232,16 +218,5 @@ mod tests {
         }
         assert_eq!(looks.note(700), 700, "it stays");
         assert_eq!(looks.note(3), 3);
-    }
-
-    #[test]
-    fn the_time_of_an_excess_is_counted_once() {
-        let budget = Budget::default();
-        budget.note_excess(true, 1_000_000);
-        budget.note_excess(true, 2_000_000);
-        assert_eq!(budget.exceeded_ms(3_000_000), (2000, 2000));
-        budget.note_excess(false, 5_000_000);
-        budget.note_excess(false, 9_000_000);
-        assert_eq!(budget.exceeded_ms(9_000_000), (4000, 0));
     }
 }

@@ -14,6 +14,7 @@ use keyspace::{
 use proto::Args;
 
 use crate::commit;
+use crate::compaction;
 use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
 use crate::worker::Worker;
@@ -41,7 +42,7 @@ pub(crate) struct Evictor {
     random: Random,
 }
 
-/// How many keys lie in the partitions up to each.
+/// How many keys that may be evicted lie in the partitions up to each.
 #[derive(Default)]
 struct Weights {
     sums: Vec<u32>,
@@ -64,10 +65,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if server.loading.is_on() || server.keyspace.settings().holds_expiry(worker.now_ms()) {
         return;
     }
-    let Some(rule) = rule_of(server.config.get(MAXMEMORY_POLICY)) else {
-        server.budget.note_exhausted(true);
-        return;
-    };
+    let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
     worker.tick();
     let began = worker.ticked_us();
     let patience = patience_us(server.config.get(MAXMEMORY_EVICTION_TENACITY));
@@ -80,7 +78,14 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         if !worker.come_in() {
             break;
         }
-        match evictor.evict_one(worker, rule) {
+        // What is evicted leaves pages half empty: where much lies idle that would be in vain.
+        let is_relieved = compaction::relieve(worker);
+        let attempt = match rule {
+            _ if is_relieved => Attempt::Missed,
+            Some(rule) => evictor.evict_one(worker, rule),
+            None => Attempt::Nothing,
+        };
+        match attempt {
             Attempt::Evicted => server.budget.note_exhausted(false),
             Attempt::Missed => {}
             Attempt::Nothing => {
@@ -89,7 +94,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
             }
         }
         keys += 1;
-        if keys % KEYS_PER_TICK == 0 {
+        if is_relieved || keys % KEYS_PER_TICK == 0 {
             worker.tick();
             if worker.ticked_us() >= deadline {
                 break;
@@ -101,7 +106,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if micros >= server.latency.threshold_us() {
         server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
     }
-    server.budget.note_excess(server.budget.is_exceeded(0), worker.ticked_us());
+    server.budget.excess.note(server.budget.is_exceeded(0), worker.ticked_us());
 }
 
 /// Which keys a policy lets go; none where it lets none.
@@ -142,9 +147,9 @@ impl Evictor {
     }
 
     /// What was found by another rule is worth nothing.
-    fn turn_to(&mut self, rule: Rule) {
-        if self.rule != Some(rule) {
-            self.rule = Some(rule);
+    fn turn_to(&mut self, rule: Option<Rule>) {
+        if self.rule != rule {
+            self.rule = rule;
             self.pool.clear();
             self.weights = Weights::default();
         }
@@ -222,10 +227,11 @@ impl Weights {
         self.sums.clear();
         self.sums.extend((0..PARTITIONS).map(|partition| {
             let partition = partition as PartitionIndex;
-            if !rule.only_volatile || keyspace.may_expire(partition) {
-                let keys = u32::try_from(keyspace.population(partition)).unwrap_or(u32::MAX);
-                sum = sum.saturating_add(keys);
-            }
+            let keys = match rule.only_volatile {
+                true => keyspace.volatile_population(partition),
+                false => keyspace.population(partition),
+            };
+            sum = sum.saturating_add(u32::try_from(keys).unwrap_or(u32::MAX));
             sum
         }));
         self.made_us = now_us;

@@ -1,5 +1,5 @@
 //! Active expiry: each worker removes the dead keys of its share of the partitions. Where memory is
-//! short and no command makes room, it does that, too.
+//! short and no command makes room, it does that, too, and its share of compaction.
 //!
 //! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
 //! `TURN_US` whatever is left.
@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
 
+use crate::compaction;
 use crate::evict;
 use crate::worker::Worker;
 
@@ -35,6 +36,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let turn = turn(&worker, &mut worker.sweep.borrow_mut());
         note_time(&worker, started);
         let is_short_of_memory = pay_debt(&worker);
+        let to_compact = compaction::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => BUSY_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,
@@ -42,7 +44,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Turn::AllDone => IDLE_PAUSE,
         };
         worker.end_turn();
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(to_compact.map_or(pause, |rest| rest.min(pause))).await;
     }
 }
 

@@ -18,6 +18,7 @@ use crate::budget::Budget;
 use crate::busy::Underway;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
+use crate::compaction::Compaction;
 use crate::config::Config;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::cores::Cores;
@@ -60,6 +61,7 @@ pub(crate) struct Server {
     pub(crate) mailboxes: Mailboxes,
     pub(crate) heavy: Heavy,
     pub(crate) budget: Budget,
+    pub(crate) compaction: Compaction,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
     pub(crate) stats: Stats,
@@ -123,6 +125,7 @@ impl Server {
             crew: Crew::new(),
             mailboxes: Mailboxes::new(),
             budget: Budget::default(),
+            compaction: Compaction::default(),
             heavy: Heavy::new(Arc::clone(&cores)),
             underway: Underway::default(),
             stats,

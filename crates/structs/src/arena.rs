@@ -1,52 +1,40 @@
-//! Memory for small blocks, tightly packed: a slab arena up to 3.5 KB, the global allocator above.
+//! Memory for the blocks of entries, tightly packed: a slab arena up to 68 KB, the global allocator
+//! above.
 //!
-//! General allocators round 24 bytes up to 32 and 640 to 768; here the classes are words up to 128
-//! bytes, eight a doubling up to a kilobyte, and sixteen above. A page of 32 KB holds blocks of one
-//! class and begins with its head, found from a block by masking its address. Pages belong to
-//! shards; a thread takes blocks from its own shard and gives a block back to whichever shard the
-//! block's page belongs to, so threads seldom meet at a shard's mutex. An empty page goes back to
-//! the kernel unless it is the only one of its class and shard with room.
+//! General allocators round 24 bytes up to 32 and 640 to 768; the classes here are finer
+//! (`classes.rs`). A page holds blocks of one class and begins with its head, found from a block by
+//! masking its address. Pages belong to shards; a thread takes small blocks from its own shard and
+//! gives a block back to whichever shard the block's page belongs to, so threads seldom meet at a
+//! shard's mutex. Blocks that take long to fill anyway all come from one shard, which wastes less.
 //!
-//! Invariants: `free` is told a size of the same class that `allocate` was; a page is in its
-//! shard's list of its class exactly while it has room; all of a head but `shard` and `class` is
-//! touched only under the mutex of the page's shard.
+//! **Compaction.** Pages that many removals left half empty can be emptied: `Marking` chooses them,
+//! then whoever owns blocks offers each to `relocate`, and `unmark` lets go of what is still in use
+//! there. An emptied page goes back to the kernel.
+//!
+//! Invariant: `free` and `relocate` are told a size of the same class that `allocate` was.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use self::pages::PAGE_SIZE;
-use crate::heap;
+pub use self::classes::class_size;
+use self::classes::{SLAB_LIMIT, SMALL_LIMIT, WORD, class_index, page_size};
+use self::slabs::{Page, SLACK, Slabs};
 
+mod classes;
 mod pages;
+mod slabs;
 #[cfg(test)]
 mod tests;
 
-/// What every block is aligned to; blocks of whole cache lines are aligned to cache lines.
-const WORD: usize = 8;
-
-/// Up to this size the classes are words; above it there are eight classes a doubling,
-const FINE_LIMIT: usize = 128;
-
-/// and from here on sixteen: a kilobyte with its key must not cost an eighth more.
-const FINER_FROM: usize = 1024;
-
-/// Larger blocks come from the global allocator: a page would hold too few of them.
-const SLAB_LIMIT: usize = 3584;
-
-/// Classes up to [`SLAB_LIMIT`].
-const CLASSES: usize = class_index(SLAB_LIMIT) + 1;
-
 const CACHE_LINE: usize = 64;
-
-/// Where the first block of a page begins: behind the head.
-const FIRST_BLOCK: usize = CACHE_LINE;
 
 const SHARDS: usize = 16;
 
-const _: () = assert!(size_of::<Page>() <= FIRST_BLOCK);
+/// Pages marked, or let go of, in one hold of a shard's mutex.
+const PAGES_PER_HOLD: usize = 64;
 
 /// Memory of the arena, for statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,24 +45,6 @@ pub struct ArenaStatistics {
     pub used: usize,
 }
 
-/// The head of a page.
-#[repr(C)]
-struct Page {
-    /// Never changes.
-    shard: u16,
-    /// Never changes.
-    class: u16,
-    /// Blocks in use.
-    used: u32,
-    /// Offset of the first block that was given back; each holds the offset of the next; 0 ends.
-    free: u32,
-    /// Offset from which on no block was ever handed out.
-    fresh: u32,
-    /// The neighbours in the list of pages with room.
-    previous: *mut Page,
-    next: *mut Page,
-}
-
 /// A share of the arena, with a cache line of its own.
 #[repr(align(128))]
 struct Shard {
@@ -83,37 +53,8 @@ struct Shard {
     large: AtomicUsize,
 }
 
-struct Slabs {
-    /// For each class the pages with room, the one that changed last first.
-    with_room: [*mut Page; CLASSES],
-    pages: usize,
-    used: usize,
-    /// How far `used` is from what the sum of the process was told.
-    unpublished: isize,
-}
-
-// SAFETY: the pages that the lists lead to belong to the shard and are touched under its mutex.
-unsafe impl Send for Slabs {}
-
-static ARENA: [Shard; SHARDS] = [const {
-    Shard {
-        slabs: Mutex::new(Slabs {
-            with_room: [null_mut(); CLASSES],
-            pages: 0,
-            used: 0,
-            unpublished: 0,
-        }),
-        large: AtomicUsize::new(0),
-    }
-}; SHARDS];
-
-/// The size of the smallest class that holds `size` bytes: what a block of that size really takes.
-#[inline]
-#[must_use]
-pub fn class_size(size: usize) -> usize {
-    let step = if size <= FINE_LIMIT { WORD } else { step((size - 1).ilog2()) };
-    size.next_multiple_of(step)
-}
+static ARENA: [Shard; SHARDS] =
+    [const { Shard { slabs: Mutex::new(Slabs::new()), large: AtomicUsize::new(0) } }; SHARDS];
 
 /// Room for `size` bytes, uninitialised: aligned to 8 bytes, and to 64 if `size` is a multiple of
 /// that.
@@ -129,15 +70,8 @@ pub fn allocate(size: usize) -> NonNull<u8> {
         let block = unsafe { alloc(memory) };
         return NonNull::new(block).unwrap_or_else(|| handle_alloc_error(memory));
     }
-    let class = class_index(size);
-    let mut slabs = ARENA[number].lock();
-    slabs.count(size as isize);
-    let page = match NonNull::new(slabs.with_room[class]) {
-        Some(page) => page,
-        None => slabs.add_page(number, class),
-    };
-    // SAFETY: pages in the lists are live, and this shard's mutex is held.
-    unsafe { slabs.take_block(page, size) }
+    let number = if size <= SMALL_LIMIT { number } else { 0 };
+    ARENA[number].lock().take(number, class_index(size), size)
 }
 
 /// Gives a block back.
@@ -153,15 +87,89 @@ pub unsafe fn free(memory: NonNull<u8>, size: usize) {
         unsafe { dealloc(memory.as_ptr(), layout(size)) };
         return;
     }
-    let page = memory.as_ptr().map_addr(|address| address & !(PAGE_SIZE - 1)).cast::<Page>();
-    // SAFETY: a block of this size lies in a page, which begins at the next lower multiple of its
-    // size and lives as long as a block of it; these two fields never change.
-    let (number, class) = unsafe { (usize::from((*page).shard), usize::from((*page).class)) };
+    let page = page_of(memory, size);
+    // SAFETY: a block of this size lies in a page that lives as long as a block of it, and these
+    // two fields never change.
+    let (number, class) = unsafe { place_of(page) };
     debug_assert_eq!(class, class_index(size), "a block is freed with its size");
-    let mut slabs = ARENA[number].lock();
-    slabs.count(-(size as isize));
-    // SAFETY: the mutex of the page's shard is held, and the block is the caller's to give.
-    unsafe { slabs.give_block(NonNull::new_unchecked(page), memory, class) };
+    // SAFETY: the shard is the page's, and the block is the caller's to give.
+    unsafe { ARENA[number].lock().give(page, memory, size) };
+}
+
+/// Moves a block if it lies in a page that is being emptied: where it is then. Its content goes
+/// with it.
+///
+/// # Safety
+/// `memory` must come from [`allocate`] with a size of the same class, nobody else may use the
+/// block meanwhile, and where another block comes back, this one is used no more.
+#[inline]
+#[must_use]
+pub unsafe fn relocate(memory: NonNull<u8>, size: usize) -> Option<NonNull<u8>> {
+    let size = class_size(size.max(WORD));
+    if size > SLAB_LIMIT {
+        return None;
+    }
+    let page = page_of(memory, size);
+    // SAFETY: as in `free`; this field may be read at any time.
+    let is_leaving = unsafe { (*page.as_ptr()).is_leaving.load(Ordering::Relaxed) };
+    // SAFETY: as the caller promises.
+    is_leaving.then(|| unsafe { evacuate(page, memory, size) })
+}
+
+/// # Safety
+/// As for [`relocate`], with the block's page and the size of its class.
+#[cold]
+unsafe fn evacuate(page: NonNull<Page>, memory: NonNull<u8>, size: usize) -> NonNull<u8> {
+    // SAFETY: as in `free`.
+    let (number, class) = unsafe { place_of(page) };
+    let new = ARENA[number].lock().take(number, class, size);
+    // SAFETY: both blocks have this size, the new one is ours, and the old one the caller's.
+    unsafe {
+        new.copy_from_nonoverlapping(memory, size);
+        ARENA[number].lock().give(page, memory, size);
+    }
+    new
+}
+
+/// Chooses pages to be emptied, some at a time.
+#[derive(Debug, Default)]
+pub struct Marking {
+    shard: usize,
+    class: usize,
+    bytes: usize,
+}
+
+impl Marking {
+    /// Marks some pages whose blocks others have room for; whether there may be more.
+    pub fn step(&mut self) -> bool {
+        let Some(shard) = ARENA.get(self.shard) else { return false };
+        let (bytes, next) = shard.lock().choose(self.class, PAGES_PER_HOLD);
+        self.bytes += bytes;
+        self.class = next.unwrap_or(0);
+        self.shard += usize::from(next.is_none());
+        true
+    }
+
+    /// How many bytes go back to the system once all marked pages are empty.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Leaves marked pages that are not empty as they are.
+pub fn unmark() {
+    for shard in &ARENA {
+        while shard.lock().keep_leaving(PAGES_PER_HOLD) {}
+    }
+}
+
+/// Bytes that were given back to the arena and not to the system, to within some kilobytes for each
+/// thread.
+#[inline]
+#[must_use]
+pub fn slack() -> usize {
+    usize::try_from(SLACK.load(Ordering::Relaxed)).unwrap_or(0)
 }
 
 /// How much memory all blocks of the process take.
@@ -171,8 +179,8 @@ pub fn statistics() -> ArenaStatistics {
     let mut large = 0_usize;
     for shard in &ARENA {
         let slabs = shard.lock();
-        sum.allocated += slabs.pages * PAGE_SIZE;
         sum.used += slabs.used;
+        sum.allocated += slabs.used + slabs.slack;
         large = large.wrapping_add(shard.large.load(Ordering::Relaxed));
     }
     ArenaStatistics { allocated: sum.allocated + large, used: sum.used + large }
@@ -190,127 +198,22 @@ impl Shard {
     }
 }
 
-impl Slabs {
-    /// Counts bytes that come into use, or go out of it.
-    #[inline]
-    fn count(&mut self, by: isize) {
-        self.used = self.used.wrapping_add_signed(by);
-        self.unpublished += by;
-        if self.unpublished.unsigned_abs() >= heap::STEP {
-            heap::publish(std::mem::take(&mut self.unpublished));
-        }
-    }
-
-    /// Takes a block of `size` bytes, the page's class, out of a page with room.
-    ///
-    /// # Safety
-    /// The page must be live, in its list, and its shard's mutex held.
-    #[inline]
-    unsafe fn take_block(&mut self, page: NonNull<Page>, size: usize) -> NonNull<u8> {
-        let head = page.as_ptr();
-        // SAFETY: by the caller's promise the head is ours; offsets stay below the page's end.
-        unsafe {
-            let offset = if (*head).free == 0 {
-                let fresh = (*head).fresh;
-                (*head).fresh += size as u32;
-                fresh
-            } else {
-                let offset = (*head).free;
-                (*head).free = page.byte_add(offset as usize).cast::<u32>().read();
-                offset
-            };
-            (*head).used += 1;
-            if !has_room(head, size) {
-                self.unlink(head);
-            }
-            page.byte_add(offset as usize).cast()
-        }
-    }
-
-    /// # Safety
-    /// The page must be live with its shard's mutex held, and the block in use until now.
-    #[inline]
-    unsafe fn give_block(&mut self, page: NonNull<Page>, block: NonNull<u8>, class: usize) {
-        let head = page.as_ptr();
-        // SAFETY: by the caller's promise.
-        unsafe {
-            let was_full = !has_room(head, size_of_class(class));
-            block.cast::<u32>().write((*head).free);
-            (*head).free = (block.as_ptr().addr() - head.addr()) as u32;
-            (*head).used -= 1;
-            if was_full {
-                self.link(head);
-            }
-            let is_only_one = (*head).previous.is_null() && (*head).next.is_null();
-            if (*head).used == 0 && !is_only_one {
-                self.unlink(head);
-                self.pages -= 1;
-                pages::give(page.cast());
-            }
-        }
-    }
-
-    #[cold]
-    fn add_page(&mut self, shard: usize, class: usize) -> NonNull<Page> {
-        let page = pages::take().cast::<Page>();
-        let head = Page {
-            shard: shard as u16,
-            class: class as u16,
-            used: 0,
-            free: 0,
-            fresh: FIRST_BLOCK as u32,
-            previous: null_mut(),
-            next: null_mut(),
-        };
-        // SAFETY: the page is fresh and large enough for its head.
-        unsafe {
-            page.write(head);
-            self.link(page.as_ptr());
-        }
-        self.pages += 1;
-        page
-    }
-
-    /// Puts a page first in the list of its class.
-    ///
-    /// # Safety
-    /// The page must be live, in no list, and its shard's mutex held.
-    unsafe fn link(&mut self, page: *mut Page) {
-        // SAFETY: by the caller's promise; pages in a list are live.
-        unsafe {
-            let first = &mut self.with_room[usize::from((*page).class)];
-            (*page).previous = null_mut();
-            (*page).next = *first;
-            if let Some(next) = NonNull::new(*first) {
-                (*next.as_ptr()).previous = page;
-            }
-            *first = page;
-        }
-    }
-
-    /// # Safety
-    /// The page must be live, in its list, and its shard's mutex held.
-    unsafe fn unlink(&mut self, page: *mut Page) {
-        // SAFETY: by the caller's promise; pages in a list are live.
-        unsafe {
-            let (previous, next) = ((*page).previous, (*page).next);
-            match NonNull::new(previous) {
-                Some(previous) => (*previous.as_ptr()).next = next,
-                None => self.with_room[usize::from((*page).class)] = next,
-            }
-            if let Some(next) = NonNull::new(next) {
-                (*next.as_ptr()).previous = previous;
-            }
-        }
-    }
+/// The page that a block of a class of this size lies in.
+#[inline]
+fn page_of(memory: NonNull<u8>, size: usize) -> NonNull<Page> {
+    let mask = !(page_size(size) - 1);
+    let start = memory.as_ptr().map_addr(|address| address & mask);
+    NonNull::new(start).expect("no page lies at address zero").cast()
 }
 
+/// A page's shard and class.
+///
 /// # Safety
-/// The page must be live and its shard's mutex held.
+/// The page must be live.
 #[inline]
-unsafe fn has_room(page: *mut Page, size: usize) -> bool {
-    // SAFETY: by the caller's promise.
-    unsafe { (*page).free != 0 || (*page).fresh as usize + size <= PAGE_SIZE }
+unsafe fn place_of(page: NonNull<Page>) -> (usize, usize) {
+    // SAFETY: as promised; these fields never change.
+    unsafe { (usize::from((*page.as_ptr()).shard), usize::from((*page.as_ptr()).class)) }
 }
 
 /// The shard of this thread; threads are dealt out in turn.
@@ -326,40 +229,6 @@ fn own_shard() -> usize {
         }
         own.get()
     })
-}
-
-/// The number of a class by its size.
-#[inline]
-const fn class_index(size: usize) -> usize {
-    if size <= FINE_LIMIT {
-        return size / WORD - 1;
-    }
-    let doubling = (size - 1).ilog2();
-    let coarse = if doubling < FINER_FROM.ilog2() { doubling } else { FINER_FROM.ilog2() };
-    let first = (coarse - FINE_LIMIT.ilog2()) * 8 + (doubling - coarse) * 16;
-    FINE_LIMIT / WORD + first as usize + (size - 1 - (1 << doubling)) / step(doubling)
-}
-
-/// The size of a class by its number.
-#[inline]
-const fn size_of_class(class: usize) -> usize {
-    let fine = FINE_LIMIT / WORD;
-    if class < fine {
-        return (class + 1) * WORD;
-    }
-    let finer = class_index(FINER_FROM) + 1;
-    let (start, number) = if class < finer {
-        (FINE_LIMIT << ((class - fine) / 8), (class - fine) % 8)
-    } else {
-        (FINER_FROM << ((class - finer) / 16), (class - finer) % 16)
-    };
-    start + step(start.ilog2()) * (number + 1)
-}
-
-/// How far the classes between two powers of two, the lower one given by its exponent, are apart.
-#[inline]
-const fn step(doubling: u32) -> usize {
-    (1 << doubling) / if doubling < FINER_FROM.ilog2() { 8 } else { 16 }
 }
 
 /// What the global allocator is asked for.

@@ -32,6 +32,7 @@
 
 mod bucket;
 mod directory;
+mod relocate;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -159,7 +160,7 @@ impl Table {
         let number = place.number as usize;
         match &mut self.root {
             Root::One(segment) => segment.set_word(number, word),
-            Root::Many(directory) => directory.replace(place.node, number, word),
+            Root::Many(directory) => directory.segment_mut(place.node).set_word(number, word),
         }
         old.address().expect("a place is of a used word until the table changes")
     }

@@ -90,6 +90,18 @@ impl Block {
         }
     }
 
+    /// Moves the block to other memory if it lies where a page of the arena is being emptied: where
+    /// it is from then on.
+    ///
+    /// # Safety
+    /// The block must be live and used by nobody else; where another comes back, this is its last
+    /// use.
+    pub(super) unsafe fn relocate(self) -> Option<Self> {
+        // SAFETY: by the caller's promise; the size is the one it was made with, and all that is in
+        // a block may be moved.
+        unsafe { arena::relocate(self.0, self.size()).map(Self) }
+    }
+
     pub(super) fn raw(self) -> u64 {
         self.0.as_ptr().expose_provenance() as u64
     }

@@ -27,7 +27,6 @@ use structs::packing::{Packed, PackedRef};
 use structs::table::Address;
 
 pub use header::Encoding;
-pub use structs::arena::{ArenaStatistics, statistics as arena_statistics};
 pub use structs::object::Kind;
 pub(crate) use table::EntryTable;
 pub use text::{INLINE_MAX, NewText, Text};
@@ -310,8 +309,7 @@ impl<'a> EntryRef<'a> {
     /// The table word that stands for the entry, as its deadlines now are.
     pub(crate) fn address(self) -> Address {
         let is_volatile = self.deadline().is_some() || self.member_deadline().is_some();
-        let tag = if is_volatile { VOLATILE_TAG } else { 0 };
-        Address::new(self.block.raw() | tag).expect("user-space addresses lie below 2^48")
+        word_of(self.block, if is_volatile { VOLATILE_TAG } else { 0 })
     }
 
     fn header(self) -> Header {
@@ -443,6 +441,24 @@ impl fmt::Debug for EntryRef<'_> {
 #[must_use]
 pub(crate) fn is_volatile(address: Address) -> bool {
     address.get() & VOLATILE_TAG != 0
+}
+
+/// Moves the entry behind a table word if it lies where a page of the arena is being emptied: the
+/// word that stands for it from then on.
+///
+/// # Safety
+/// The entry must be live and used by nobody else; where another word comes back, this one is used
+/// no more.
+unsafe fn relocate(address: Address) -> Option<Address> {
+    let tag = address.get() & VOLATILE_TAG;
+    // SAFETY: by the caller's promise.
+    let moved = unsafe { Block::from_raw(address.get() & !VOLATILE_TAG).relocate()? };
+    Some(word_of(moved, tag))
+}
+
+/// The table word that stands for a block.
+fn word_of(block: Block, tag: u64) -> Address {
+    Address::new(block.raw() | tag).expect("user-space addresses lie below 2^48")
 }
 
 /// Where the entry behind a table word begins, for prefetching.

@@ -134,6 +134,24 @@ impl EntryTable {
         })
     }
 
+    /// Moves entries and segments out of pages of the arena that are being emptied, from a position
+    /// on; `count` is told of each entry whether it was moved. Returns where to go on.
+    pub(crate) fn relocate(
+        &mut self,
+        from: u64,
+        at_least: usize,
+        mut count: impl FnMut(bool),
+    ) -> Option<u64> {
+        let fetch = |address| super::prefetch(block_start(address));
+        self.0.relocate(from, at_least, fetch, |address| {
+            // SAFETY: the table owns its entries and is borrowed exclusively; the address that
+            // comes back takes the place of this one.
+            let moved = unsafe { super::relocate(address) };
+            count(moved.is_some());
+            moved
+        })
+    }
+
     pub(crate) fn sample(&self, random: u64) -> Option<EntryRef<'_>> {
         self.0.sample(random).map(view)
     }

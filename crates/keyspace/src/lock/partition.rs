@@ -43,6 +43,8 @@ pub(crate) struct Partition {
     pub(crate) word: LockWord,
     /// Entries in all databases; a hint for those who do not hold the lock.
     population: AtomicU32,
+    /// Of them those with a deadline, at most; a hint as well.
+    volatile: AtomicU32,
     content: UnsafeCell<Content>,
 }
 
@@ -112,6 +114,7 @@ impl Partition {
         Self {
             word: LockWord::new(),
             population: AtomicU32::new(0),
+            volatile: AtomicU32::new(0),
             content: UnsafeCell::new(Content {
                 first: EntryTable::new(),
                 rare: None,
@@ -153,5 +156,20 @@ impl Partition {
     pub(crate) fn add_population(&self, by: i32) {
         let population = self.population.load(Ordering::Relaxed).wrapping_add_signed(by);
         self.population.store(population, Ordering::Relaxed);
+        // Of what a flush takes away nobody knows how many had a deadline.
+        if self.volatile.load(Ordering::Relaxed) > population {
+            self.volatile.store(population, Ordering::Relaxed);
+        }
+    }
+
+    /// Entries in all databases that have a deadline.
+    pub(crate) fn volatile(&self) -> usize {
+        self.volatile.load(Ordering::Relaxed) as usize
+    }
+
+    /// Counts deadlines that came or went; called by the holder after a change.
+    pub(crate) fn add_volatile(&self, by: i32) {
+        let volatile = self.volatile.load(Ordering::Relaxed).saturating_add_signed(by);
+        self.volatile.store(volatile, Ordering::Relaxed);
     }
 }

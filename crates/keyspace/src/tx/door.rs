@@ -272,6 +272,7 @@ impl Door<'_> {
         let (own, members) = (by(old.own, new.own), by(old.members, new.members));
         if own != 0 {
             bump(&self.database().volatile, own);
+            self.keyspace.partition(self.partition).add_volatile(own as i32);
         }
         if members != 0 {
             bump(&self.database().members_volatile, members);

@@ -61,8 +61,10 @@ impl Candidate {
     }
 }
 
-/// Entries passed in search of some that may be evicted: their words in the table, not themselves.
+/// Entries passed in search of some that may be evicted, and where only keys that expire may be:
+/// then it is their words in the table that are passed, not themselves.
 const PASSED: usize = 512;
+const WORDS_PASSED: usize = 4096;
 
 impl Tx {
     /// Looks at about `count` keys of a held partition that may be evicted, of any database, from a
@@ -79,6 +81,7 @@ impl Tx {
     ) -> usize {
         let Some(content) = self.grant.content(partition) else { return 0 };
         let haste = self.haste(rule);
+        let limit = if rule.only_volatile { WORDS_PASSED } else { PASSED };
         let databases = content.databases();
         let seen = Cell::new(0);
         let mut database = random as usize % databases;
@@ -94,7 +97,7 @@ impl Tx {
                     offer(rank, &mut candidate);
                 };
                 let (mut from, mut passed, mut has_wrapped) = (random, 0, false);
-                while seen.get() < count && passed < PASSED && !(has_wrapped && from > random) {
+                while seen.get() < count && passed < limit && !(has_wrapped && from > random) {
                     passed += count;
                     let next = match rule.only_volatile {
                         true => table.walk_volatile(from, count, &mut look),

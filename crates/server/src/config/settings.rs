@@ -67,6 +67,13 @@ macro_rules! settings {
 
 settings! {
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
+    ACTIVEDEFRAG: bool = "activedefrag";
+    ACTIVE_DEFRAG_CYCLE_MAX: u32 = "active-defrag-cycle-max";
+    ACTIVE_DEFRAG_CYCLE_MIN: u32 = "active-defrag-cycle-min";
+    ACTIVE_DEFRAG_CYCLE_US: u32 = "active-defrag-cycle-us";
+    ACTIVE_DEFRAG_IGNORE_BYTES: u64 = "active-defrag-ignore-bytes";
+    ACTIVE_DEFRAG_THRESHOLD_LOWER: u32 = "active-defrag-threshold-lower";
+    ACTIVE_DEFRAG_THRESHOLD_UPPER: u32 = "active-defrag-threshold-upper";
     ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
     AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
     AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";

@@ -5,11 +5,11 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-pub(super) const PAGE_SIZE: usize = 32 * 1024;
+use super::classes::PAGE_SIZES;
 
 /// Address space taken at a time; untouched, it costs nothing.
 const REGION: usize = 4 << 20;
@@ -24,44 +24,52 @@ struct Source {
 // SAFETY: the pages it leads to belong to nobody else.
 unsafe impl Send for Source {}
 
-static SOURCE: Mutex<Source> = Mutex::new(Source { free: Vec::new(), fresh: null_mut(), left: 0 });
+/// Where pages of each kind come from.
+static SOURCES: [Mutex<Source>; PAGE_SIZES.len()] =
+    [const { Mutex::new(Source { free: Vec::new(), fresh: null_mut(), left: 0 }) };
+        PAGE_SIZES.len()];
 
-/// A page, aligned to its size, of any content.
-pub(super) fn take() -> NonNull<u8> {
-    let mut source = SOURCE.lock().expect("no critical section here panics");
+fn source(kind: usize) -> MutexGuard<'static, Source> {
+    SOURCES[kind].lock().expect("no critical section here panics")
+}
+
+/// A page of this kind, aligned to its size, of any content.
+pub(super) fn take(kind: usize) -> NonNull<u8> {
+    let (mut source, size) = (source(kind), PAGE_SIZES[kind]);
     if let Some(page) = source.free.pop() {
         return page;
     }
     if source.left == 0 {
         source.fresh = map(REGION);
-        source.left = (REGION - source.fresh.align_offset(PAGE_SIZE)) / PAGE_SIZE;
+        source.left = (REGION - source.fresh.align_offset(size)) / size;
         // SAFETY: the region is larger than a page, so its first page boundary lies inside.
-        source.fresh = unsafe { source.fresh.add(source.fresh.align_offset(PAGE_SIZE)) };
+        source.fresh = unsafe { source.fresh.add(source.fresh.align_offset(size)) };
     }
     let page = NonNull::new(source.fresh).expect("the kernel maps nothing at zero");
     source.left -= 1;
     // SAFETY: `left` said that the page lies in the region, so its end is at most the region's.
-    source.fresh = unsafe { source.fresh.add(PAGE_SIZE) };
+    source.fresh = unsafe { source.fresh.add(size) };
     page
 }
 
 /// # Safety
-/// The page must come from [`take`] and be used no more.
-pub(super) unsafe fn give(page: NonNull<u8>) {
+/// The page must come from [`take`], with this kind, and be used no more.
+pub(super) unsafe fn give(page: NonNull<u8>, kind: usize) {
     #[cfg(target_os = "linux")]
     {
         use rustix::mm::{Advice, madvise};
+        let size = PAGE_SIZES[kind];
         // SAFETY: the page is mapped, and its content is of no use to anybody.
-        let advised = unsafe { madvise(page.as_ptr().cast(), PAGE_SIZE, Advice::LinuxDontNeed) };
+        let advised = unsafe { madvise(page.as_ptr().cast(), size, Advice::LinuxDontNeed) };
         debug_assert!(advised.is_ok(), "the range is mapped and aligned");
     }
-    SOURCE.lock().expect("no critical section here panics").free.push(page);
+    source(kind).free.push(page);
 }
 
 fn map(size: usize) -> *mut u8 {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new private mapping, anywhere, touches nothing that exists.
     let mapped = unsafe { mmap_anonymous(null_mut(), size, access, MapFlags::PRIVATE) };
-    let layout = Layout::from_size_align(size, PAGE_SIZE).expect("a region has a sane size");
+    let layout = Layout::from_size_align(size, PAGE_SIZES[0]).expect("a region has a sane size");
     mapped.unwrap_or_else(|_| handle_alloc_error(layout)).cast()
 }

@@ -1,15 +1,19 @@
 //! The arena against what its blocks must be: apart, aligned, counted, and given back.
+//!
+//! All tests share the one arena, so each looks at sizes of its own, and nobody relies on marks
+//! that another's compaction may take away.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 use std::sync::mpsc;
 
 use base::random::Random;
 
-use super::{
-    CACHE_LINE, CLASSES, FIRST_BLOCK, PAGE_SIZE, SLAB_LIMIT, allocate, class_index, class_size,
-    free, size_of_class, statistics,
+use super::classes::{
+    CLASSES, SLAB_LIMIT, SMALL_LIMIT, class_index, class_size, page_size, size_of_class,
 };
+use super::slabs::FIRST_BLOCK;
+use super::{CACHE_LINE, Marking, allocate, free, relocate, statistics, unmark};
 
 struct Held(NonNull<u8>, usize, u8);
 
@@ -22,6 +26,19 @@ impl Held {
         // SAFETY: the block has `size` bytes and is ours.
         unsafe { block.as_ptr().write_bytes(pattern, size) };
         Self(block, size, pattern)
+    }
+
+    /// Offers the block to compaction.
+    fn offer(&mut self) {
+        // SAFETY: the block is ours, and its old place is forgotten.
+        if let Some(moved) = unsafe { relocate(self.0, self.1) } {
+            self.0 = moved;
+        }
+    }
+
+    /// The page of the block, by number.
+    fn page(&self) -> usize {
+        self.0.as_ptr().addr() / page_size(class_size(self.1))
     }
 
     fn check_and_free(self) {
@@ -56,8 +73,9 @@ fn classes_are_numbered_without_gaps() {
     }
     assert_eq!(last, Some(CLASSES - 1));
     for size in (8..=SLAB_LIMIT).map(class_size) {
-        let tail = (PAGE_SIZE - FIRST_BLOCK) % size;
-        assert!(tail * 10 < PAGE_SIZE, "{tail} bytes of a page are lost to blocks of {size}");
+        let page = page_size(size) - FIRST_BLOCK;
+        assert!(page / size >= 7, "{size}");
+        assert!(size > SMALL_LIMIT || page % size * 10 < page, "of a page {size} loses much");
     }
 }
 
@@ -79,6 +97,9 @@ fn churn(seed: u64, elsewhere: &mpsc::Sender<Held>) {
     let mut random = Random::from_seed(seed);
     let mut held: Vec<Held> = Vec::new();
     for step in 0..40_000_u32 {
+        if step % 4000 == 3999 {
+            compact(&mut held);
+        }
         if held.len() > 2000 || !held.is_empty() && random.next_u64() % 5 < 2 {
             let at = random.next_u64() as usize % held.len();
             let block = held.swap_remove(at);
@@ -88,23 +109,59 @@ fn churn(seed: u64, elsewhere: &mpsc::Sender<Held>) {
                 block.check_and_free();
             }
         } else {
-            let limit = if step % 50 == 0 { 10_000 } else { 300 };
+            let limit = if step % 50 == 0 { 100_000 } else { 300 };
             held.push(Held::new(1 + random.next_u64() as usize % limit, step as u8));
         }
     }
     held.into_iter().for_each(Held::check_and_free);
 }
 
+/// One pass over blocks, on which their owner may go on as before.
+fn compact(held: &mut [Held]) {
+    let mut marking = Marking::default();
+    while marking.step() {}
+    held.iter_mut().for_each(Held::offer);
+    unmark();
+}
+
+fn pages_of(held: &[Held]) -> usize {
+    held.iter().map(Held::page).collect::<HashSet<_>>().len()
+}
+
+#[test]
+fn what_random_removals_left_sparse_is_packed_again() {
+    for (size, count) in [(333, 20_000), (3300, 3000), (9000, 1500), (60_000, 700)] {
+        let per_page = (page_size(class_size(size)) - FIRST_BLOCK) / class_size(size);
+        let mut random = Random::from_seed(size as u64);
+        let mut held: Vec<_> = (0..count).map(|index| Held::new(size, index as u8)).collect();
+        for _ in 0..count - count / 10 {
+            let at = random.next_u64() as usize % held.len();
+            held.swap_remove(at).check_and_free();
+        }
+        let sparse = pages_of(&held);
+        let dense = (held.len() / per_page) * 16 / 15 + 3;
+        assert!(sparse > dense, "{sparse} pages of {size}");
+        // Another test may unmark what this one marked.
+        let mut passes = 0;
+        while pages_of(&held) > dense {
+            compact(&mut held);
+            passes += 1;
+            assert!(passes < 100, "{} pages of {size}", pages_of(&held));
+        }
+        held.into_iter().for_each(Held::check_and_free);
+    }
+}
+
 /// Other tests allocate at the same time, so this looks at one size that none of them uses.
 #[test]
 fn pages_fill_up_and_go_back() {
     const SIZE: usize = 3000;
-    let per_page = (PAGE_SIZE - FIRST_BLOCK) / class_size(SIZE);
+    let per_page = (page_size(class_size(SIZE)) - FIRST_BLOCK) / class_size(SIZE);
     let blocks: Vec<_> = (0..per_page * 20).map(|index| Held::new(SIZE, index as u8)).collect();
     let mut pages = HashMap::<usize, usize>::new();
     for block in &blocks {
         assert!(block.0.as_ptr().addr().is_multiple_of(8));
-        *pages.entry(block.0.as_ptr().addr() / PAGE_SIZE).or_default() += 1;
+        *pages.entry(block.page()).or_default() += 1;
     }
     assert!(pages.len() <= 21 && pages.values().all(|&used| used <= per_page));
     let full = statistics();
@@ -114,7 +171,7 @@ fn pages_fill_up_and_go_back() {
 
 #[test]
 fn whole_cache_lines_lie_on_cache_lines() {
-    for size in (1..300).map(|lines| lines * CACHE_LINE) {
+    for size in (1..1200).map(|lines| lines * CACHE_LINE) {
         let blocks = [0, 1, 2].map(|pattern| Held::new(size, pattern));
         assert!(blocks.iter().all(|block| block.0.as_ptr().addr().is_multiple_of(CACHE_LINE)));
         blocks.into_iter().for_each(Held::check_and_free);

@@ -80,8 +80,10 @@ impl Directory {
         &self.nodes[node as usize]
     }
 
-    pub(super) fn replace(&mut self, node: u32, number: usize, word: Word) {
-        self.nodes[node as usize].segment.set_word(number, word);
+    /// The segment of a node, for changes that leave its size and the number of its words.
+    #[inline]
+    pub(super) fn segment_mut(&mut self, node: u32) -> &mut Segment {
+        &mut self.nodes[node as usize].segment
     }
 
     /// Adds a word after making room for it: a step of growth, or a split, of its segment.

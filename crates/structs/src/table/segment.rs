@@ -234,6 +234,39 @@ impl Segment {
         }
     }
 
+    /// Moves to other memory where a page of the arena is being emptied; whether it did.
+    pub(super) fn relocate(&mut self) -> bool {
+        if self.count == 0 {
+            return false;
+        }
+        let size = self.count() * size_of::<Bucket>();
+        // SAFETY: `with_buckets` allocated so much, and `&mut self` is the only way there.
+        let moved = unsafe { arena::relocate(self.buckets.cast(), size) };
+        if let Some(buckets) = moved {
+            self.buckets = buckets.cast();
+        }
+        moved.is_some()
+    }
+
+    /// Puts in the place of each address in a bucket what `relocate` returns for it; says how many
+    /// there are.
+    pub(super) fn relocate_bucket(
+        &mut self,
+        bucket: usize,
+        mut relocate: impl FnMut(Address) -> Option<Address>,
+    ) -> usize {
+        let words = self.buckets_mut().get_mut(bucket).map_or(&mut [][..], |bucket| &mut bucket.0);
+        let mut used = 0;
+        for word in words {
+            let Some(address) = word.address() else { break };
+            used += 1;
+            if let Some(new) = relocate(address) {
+                *word = Word::new(word.fingerprint(), new);
+            }
+        }
+        used
+    }
+
     /// Visits the words at home in this bucket with at least this fingerprint; says how many.
     pub(super) fn visit_home(
         &self,

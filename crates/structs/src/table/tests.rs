@@ -360,3 +360,35 @@ fn drain_hands_out_everything_and_frees_the_memory() {
     model.table.drain(|_| count += 1);
     assert_eq!((count, model.table.len(), model.table.memory()), (5_000, 0, 0));
 }
+
+#[test]
+fn what_is_relocated_is_found_at_its_new_address() {
+    for len in [0, 1, 7, 300, 3000, 40_000] {
+        let mut table = Table::new();
+        for number in 1..=len {
+            let address = Address::new(number).unwrap();
+            table.insert(spread(number), address, |address| spread(address.get()));
+        }
+        let (mut position, mut steps) = (Some(0), 0);
+        let relocate = |address: Address| {
+            // Every other one moves, once.
+            let number = address.get();
+            let moves = number <= len && number.is_multiple_of(2);
+            moves.then(|| Address::new(number + len).unwrap())
+        };
+        while let Some(from) = position {
+            position = table.relocate(from, 16, |_| (), relocate);
+            steps += 1;
+        }
+        assert!(steps as u64 >= len / 32, "{steps} steps for {len}");
+        table.check(|address| {
+            spread(if address.get() > len { address.get() - len } else { address.get() })
+        });
+        for number in 1..=len {
+            let expected = if number.is_multiple_of(2) { number + len } else { number };
+            let found = table.find(spread(number), |address| address.get() == expected);
+            assert!(found.is_some(), "{number} of {len}");
+        }
+        assert_eq!(table.len() as u64, len);
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests of transactions: one file per mechanism, and what they share.
 
 mod changes;
+mod compaction;
 mod containers;
 mod evict;
 mod expiry;
@@ -97,7 +98,7 @@ fn audit(keyspace: &'static Keyspace) {
     let mut memory = keyspace.fixed_memory();
     for partition in 0..PARTITIONS as PartitionIndex {
         let content = tx.grant.content(partition).unwrap();
-        let mut population = 0;
+        let (mut population, mut with_deadline) = (0, 0);
         for physical in 0..content.databases() {
             let table = content.table(physical).unwrap();
             memory += table.memory();
@@ -108,6 +109,7 @@ fn audit(keyspace: &'static Keyspace) {
                 population += 1;
                 assert_eq!(entry.marks(), content.marks, "no walk is attached");
                 volatile[physical] += usize::from(entry.deadline().is_some());
+                with_deadline += usize::from(entry.deadline().is_some());
                 with_members[physical] += usize::from(entry.member_deadline().is_some());
                 for deadline in [entry.deadline(), entry.member_deadline()].into_iter().flatten() {
                     let mut due = keyspace.partitions_due(deadline);
@@ -120,6 +122,7 @@ fn audit(keyspace: &'static Keyspace) {
             }
         }
         assert_eq!(keyspace.population(partition), population);
+        assert!(keyspace.volatile_population(partition) >= with_deadline, "a hint from above");
     }
     for logical in 0..4 {
         assert_eq!(keyspace.len(logical), keys[keyspace.physical(logical)]);

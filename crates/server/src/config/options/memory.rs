@@ -99,51 +99,51 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     },
     ConfigOption {
         name: "activedefrag",
-        default: "no",
-        doc: "Moves values to defragment the allocator's memory.",
-        ..ACCEPTED
+        default: "yes",
+        doc: "Moves values out of pages that removals left half empty, so that memory goes back.",
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-ignore-bytes",
         kind: unsigned_memory(1, i64::MAX),
-        default: "100mb",
+        default: "4mb",
         doc: "Wasted bytes below which nothing is defragmented.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-threshold-lower",
         kind: integer(0, 1000),
         default: "10",
         doc: "Percent of waste at which defragmentation begins.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-threshold-upper",
         kind: integer(0, 1000),
         default: "100",
         doc: "Percent of waste at which defragmentation works hardest.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-cycle-min",
         kind: integer(1, 99),
         default: "1",
-        doc: "Least percent of CPU for defragmentation.",
-        ..ACCEPTED
+        doc: "Least percent of each worker's time for defragmentation.",
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-cycle-max",
         kind: integer(1, 99),
         default: "25",
-        doc: "Most percent of CPU for defragmentation.",
-        ..ACCEPTED
+        doc: "Most percent of each worker's time for defragmentation.",
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-cycle-us",
         kind: integer(0, 100_000),
         default: "500",
         doc: "Microseconds of one round of defragmentation.",
-        ..ACCEPTED
+        ..WORKS
     },
     ConfigOption {
         name: "active-defrag-max-scan-fields",

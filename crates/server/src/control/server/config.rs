@@ -144,10 +144,13 @@ fn reset_statistics(
         Count::Evicted,
         Count::ExpiredMembers,
         Count::ExpiryTimeouts,
+        Count::Moved,
+        Count::Kept,
     ] {
         counters.reset(count);
     }
-    server.budget.reset();
+    server.budget.excess.reset();
+    server.compaction.spell.reset();
     server.keyspace.pauses().reset();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
     reply.ok();

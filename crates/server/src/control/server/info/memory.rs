@@ -25,7 +25,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("used_memory_dataset", figures.dataset());
     let share = figures.dataset_percentage();
     report.field("used_memory_dataset_perc", format_args!("{share:.2}%"));
-    report.field("allocator_allocated", figures.used);
+    report.field("allocator_allocated", figures.allocated);
     report.field("allocator_active", figures.active);
     report.field("allocator_resident", figures.resident);
     report.field("allocator_muzzy", 0);
@@ -63,24 +63,20 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", "mimalloc");
     report.fields(
-        &[
-            "mem_overhead_db_hashtable_rehashing",
-            "active_defrag_running",
-            "lazyfree_pending_objects",
-            "lazyfreed_objects",
-        ],
+        &["mem_overhead_db_hashtable_rehashing", "lazyfree_pending_objects", "lazyfreed_objects"],
         0,
     );
+    report.field("active_defrag_running", server.compaction.effort());
 }
 
 fn write_fragmentation(figures: &Figures, report: &mut Report) {
-    let Figures { used, active, resident, .. } = *figures;
+    let Figures { used, allocated, active, resident, .. } = *figures;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));
         let bytes = larger as i128 - smaller as i128;
         report.field(bytes_name, bytes);
     };
-    compare("allocator_frag_ratio", "allocator_frag_bytes", active, used);
+    compare("allocator_frag_ratio", "allocator_frag_bytes", active, allocated);
     compare("allocator_rss_ratio", "allocator_rss_bytes", resident, active);
     compare("rss_overhead_ratio", "rss_overhead_bytes", resident, resident);
     compare("mem_fragmentation_ratio", "mem_fragmentation_bytes", resident, used);

@@ -34,6 +34,12 @@ result from a workload that causes the allocator to fragment memory a lot. If th
 large peak memory, then there is no issue. Otherwise, make sure you are using the Jemalloc \
 allocator and not the default libc malloc. Note: The currently used allocator is \"mimalloc\".\n\n";
 
+const HIGH_FRAGMENTATION: &str = " * High allocator fragmentation: This instance has an \
+allocator external fragmentation greater than 1.1. This problem is usually due either to a large \
+peak memory (check if there is a peak memory entry above in the report) or may result from a \
+workload that causes the allocator to fragment memory a lot. You can try enabling 'activedefrag' \
+config option.\n\n";
+
 const HIGH_ALLOCATOR_RSS: &str = " * High allocator RSS overhead: This instance has an RSS memory \
 overhead is greater than 1.1 (this means that the Resident Set Size of the allocator is much \
 larger than the sum what the allocator actually holds). This problem is usually due to a large \
@@ -51,6 +57,7 @@ pub(super) fn report(figures: &Figures) -> String {
     let findings: String = [
         (ratio(figures.peak, figures.used) > 1.5, PEAK),
         (exceeds(figures.resident, figures.used, 1.4), HIGH_RSS),
+        (exceeds(figures.active, figures.allocated, 1.1), HIGH_FRAGMENTATION),
         (exceeds(figures.resident, figures.active, 1.1), HIGH_ALLOCATOR_RSS),
     ]
     .into_iter()
@@ -67,12 +74,23 @@ pub(super) fn report(figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, Figures, HEALTHY, HIGH_RSS, LEAST, PEAK, report};
+    use super::{EMPTY, Figures, HEALTHY, HIGH_FRAGMENTATION, HIGH_RSS, LEAST, PEAK, report};
 
     fn figures(used: usize, peak: usize, resident: usize) -> Figures {
         let (startup, clients, overhead, keys, tables) = (0, 0, 0, 0, Vec::new());
-        let active = resident;
-        Figures { used, peak, startup, clients, overhead, keys, tables, active, resident }
+        let (allocated, active) = (used, used);
+        Figures {
+            used,
+            allocated,
+            peak,
+            startup,
+            clients,
+            overhead,
+            keys,
+            tables,
+            active,
+            resident,
+        }
     }
 
     #[test]
@@ -82,5 +100,8 @@ mod tests {
         assert!(report(&figures(LEAST, 2 * LEAST, LEAST)).contains(PEAK));
         let wasteful = report(&figures(LEAST, LEAST, 4 * LEAST));
         assert!(wasteful.contains(HIGH_RSS) && !wasteful.contains(PEAK));
+        assert!(!wasteful.contains(HIGH_FRAGMENTATION));
+        let sparse = Figures { active: 4 * LEAST, ..figures(LEAST, LEAST, 4 * LEAST) };
+        assert!(report(&sparse).contains(HIGH_FRAGMENTATION));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use keyspace::{Keyspace, arena_statistics};
+use keyspace::{Keyspace, arena, heap};
 
 use crate::budget::resident_bytes;
 use crate::client_memory;
@@ -18,6 +18,8 @@ const TABLE_BYTES_PER_KEY: usize = 11;
 pub(crate) struct Figures {
     /// All that is allocated, and what the system gave beyond that for good.
     pub(crate) used: usize,
+    /// All that is allocated.
+    pub(crate) allocated: usize,
     /// The most that `used` was seen to be.
     pub(crate) peak: usize,
     /// What the server took before the first key.
@@ -30,7 +32,7 @@ pub(crate) struct Figures {
     pub(crate) keys: usize,
     /// Databases with keys, and what their tables take.
     pub(crate) tables: Vec<(usize, usize)>,
-    /// `used` and what lies free in slabs.
+    /// `allocated` and what lies free in the arena.
     pub(crate) active: usize,
     /// What the system counts as ours.
     pub(crate) resident: usize,
@@ -47,16 +49,17 @@ impl Figures {
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        let arena = arena_statistics();
+        let allocated = heap::used_exactly();
         Self {
             used,
+            allocated,
             peak: server.peak_memory.load(Ordering::Relaxed),
             startup,
             clients,
             overhead: overhead.min(used),
             keys: (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum(),
             tables,
-            active: used + arena.allocated.saturating_sub(arena.used),
+            active: allocated + arena::slack(),
             resident: resident_bytes(),
         }
     }

@@ -7,7 +7,7 @@ mod doctor;
 mod figures;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use keyspace::{Refusal, arena_statistics};
+use keyspace::{Refusal, arena};
 use proto::{Args, Reply};
 
 pub(crate) use figures::Figures;
@@ -70,7 +70,7 @@ fn malloc_stats(
     _: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (figures, arena) = (Figures::of(context.server), arena_statistics());
+    let (figures, arena) = (Figures::of(context.server), arena::statistics());
     let text = format!(
         "Entries: {} bytes used of {} bytes in slabs\nTables and partitions: {} bytes\n\
          Other memory: mimalloc\nResident: {} bytes\n",
@@ -95,9 +95,10 @@ const PURGE: ControlCommand = Command {
     run: purge,
 };
 
-/// The arena has given back its empty pages already. Blocks above 3.5 KB are mimalloc's, which
-/// keeps what other threads freed until their own thread allocates; it is not asked to yet.
-fn purge(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+/// The arena has given back its empty pages already; those that are nearly empty are emptied in the
+/// background. What is mimalloc's stays with it until the thread that freed it allocates again.
+fn purge(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    context.server.compaction.ask();
     reply.ok();
     Ok(Next::Done)
 }
@@ -171,7 +172,7 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     add("dataset.bytes", Field::Bytes(figures.dataset()));
     add("dataset.percentage", Field::Ratio(figures.dataset_percentage()));
     add("peak.percentage", Field::Ratio(figures.peak_percentage()));
-    add("allocator.allocated", Field::Bytes(figures.used));
+    add("allocator.allocated", Field::Bytes(figures.allocated));
     add("allocator.active", Field::Bytes(figures.active));
     add("allocator.resident", Field::Bytes(figures.resident));
     add("allocator.muzzy", Field::Bytes(0));
@@ -179,7 +180,7 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
         add(&format!("{name}.ratio"), Field::Ratio(ratio(larger, smaller)));
         add(&format!("{name}.bytes"), Field::Bytes(larger.saturating_sub(smaller)));
     };
-    compare("allocator-fragmentation", figures.active, figures.used);
+    compare("allocator-fragmentation", figures.active, figures.allocated);
     compare("allocator-rss", figures.resident, figures.active);
     compare("rss-overhead", figures.resident, figures.resident);
     add("fragmentation", Field::Ratio(ratio(figures.resident, figures.used)));

@@ -1,0 +1,241 @@
+//! Compaction: what removals left half empty is emptied, so that the system gets it back.
+//!
+//! A pass marks pages of the arena whose blocks others have room for, then goes over all partitions
+//! and moves the entries and tables that lie there. Workers do it in turns between their commands,
+//! for a share of their time that grows with the waste; and who needs room for a command does some
+//! of it before anything is evicted, as what is evicted leaves pages half empty, too.
+//!
+//! Invariant: one worker at a time is at it; a step holds at most one partition, for a few
+//! microseconds, and changes no data.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+
+use keyspace::arena::{self, Marking};
+use keyspace::{PARTITIONS, PartitionIndex, heap};
+
+use crate::config::settings::{
+    ACTIVE_DEFRAG_CYCLE_MAX, ACTIVE_DEFRAG_CYCLE_MIN, ACTIVE_DEFRAG_CYCLE_US,
+    ACTIVE_DEFRAG_IGNORE_BYTES, ACTIVE_DEFRAG_THRESHOLD_LOWER, ACTIVE_DEFRAG_THRESHOLD_UPPER,
+    ACTIVEDEFRAG,
+};
+use crate::server::Server;
+use crate::spell::Spell;
+use crate::worker::Worker;
+
+/// Entries looked at before the lock is given back; one that is nowhere in the caches takes 0.2 us
+/// to be looked at and less than another to be moved.
+const STEP: usize = 64;
+
+/// Steps between two looks at the clock.
+const STEPS_PER_TICK: usize = 8;
+
+/// A pass that would gain less than this part of the waste is not worth going over everything.
+const WORTH: usize = 8;
+
+/// After a pass that was not worth it so long must go by, or the waste grow by this part.
+const REST_US: i64 = 1_000_000;
+const GROWTH: usize = 32;
+
+/// What is known of compaction.
+#[derive(Default)]
+pub(crate) struct Compaction {
+    /// The pass under way. Who has the lock is at it.
+    pass: Mutex<Option<Pass>>,
+    /// Whether there is one.
+    is_under_way: AtomicBool,
+    /// Somebody asked for a pass, whatever the waste is.
+    is_asked: AtomicBool,
+    /// Percent of the workers' time.
+    effort: AtomicU32,
+    /// When a pass was last not worth it, and how much waste there was then.
+    vain_us: AtomicI64,
+    vain_slack: AtomicUsize,
+    /// There is work for it.
+    pub(crate) spell: Spell,
+}
+
+/// How far a pass has got.
+enum Pass {
+    Marking(Marking),
+    /// The partition, and the place there.
+    Moving(usize, (usize, u64)),
+}
+
+impl Compaction {
+    /// Has a pass begin soon.
+    pub(crate) fn ask(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+    }
+
+    /// Percent of the workers' time that it gets at present.
+    pub(crate) fn effort(&self) -> u32 {
+        self.effort.load(Ordering::Relaxed)
+    }
+
+    /// Whether a pass is under way or may be worth beginning, with so much waste.
+    fn is_promising(&self, slack: usize, now_us: i64) -> bool {
+        let vain = self.vain_slack.load(Ordering::Relaxed);
+        self.is_under_way.load(Ordering::Relaxed)
+            || slack > vain + vain / GROWTH
+            || now_us - self.vain_us.load(Ordering::Relaxed) >= REST_US
+    }
+
+    fn note_vain(&self, slack: usize, now_us: i64) {
+        self.vain_slack.store(slack, Ordering::Relaxed);
+        self.vain_us.store(now_us, Ordering::Relaxed);
+    }
+
+    /// The pass, if nobody else is at it.
+    fn turn(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
+        match self.pass.try_lock() {
+            Ok(pass) => Some(pass),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => unreachable!("no critical section here panics"),
+        }
+    }
+}
+
+/// A worker's turn in the background; after which pause the next one should come, if one should.
+pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
+    let (server, began) = (worker.server, worker.ticked_us());
+    let compaction = &server.compaction;
+    let effort = effort_of(server, began);
+    compaction.effort.store(effort, Ordering::Relaxed);
+    compaction.spell.note(effort > 0, began);
+    if effort == 0 {
+        return None;
+    }
+    let cycle_us = server.config.get(ACTIVE_DEFRAG_CYCLE_US);
+    if let Some(mut pass) = compaction.turn() {
+        let deadline = began + i64::from(cycle_us);
+        while advance(worker, &mut pass) && worker.ticked_us() < deadline {}
+    }
+    let rest_us = u64::from(cycle_us) * u64::from(100 - effort) / u64::from(effort);
+    Some(Duration::from_micros(rest_us))
+}
+
+/// Makes some steps if more lies idle than a command that needs room should put up with; whether
+/// it did.
+pub(crate) fn relieve(worker: &Worker) -> bool {
+    let server = worker.server;
+    let slack = arena::slack();
+    if slack <= server.budget.tolerated() || !server.config.get(ACTIVEDEFRAG) {
+        return false;
+    }
+    let compaction = &server.compaction;
+    compaction.is_promising(slack, worker.ticked_us())
+        && compaction.turn().is_some_and(|mut pass| advance(worker, &mut pass))
+}
+
+/// What share of the workers' time compaction gets, in percent.
+fn effort_of(server: &Server, now_us: i64) -> u32 {
+    let (config, compaction) = (&server.config, &server.compaction);
+    let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), config.get(ACTIVE_DEFRAG_CYCLE_MAX));
+    let most = most.max(least);
+    if compaction.is_asked.load(Ordering::Relaxed) {
+        return most;
+    }
+    // What was begun is finished: from marked pages nothing is allocated.
+    let unfinished = if compaction.is_under_way.load(Ordering::Relaxed) { least } else { 0 };
+    let slack = arena::slack();
+    if !config.get(ACTIVEDEFRAG) || !compaction.is_promising(slack, now_us) {
+        return unfinished;
+    }
+    if server.budget.limit() != 0 && server.budget.is_exceeded(slack) {
+        let is_much = slack > server.budget.tolerated();
+        return if is_much { most } else { unfinished };
+    }
+    if (slack as u64) < config.get(ACTIVE_DEFRAG_IGNORE_BYTES) {
+        return unfinished;
+    }
+    let lower = config.get(ACTIVE_DEFRAG_THRESHOLD_LOWER);
+    let upper = config.get(ACTIVE_DEFRAG_THRESHOLD_UPPER).max(lower + 1);
+    let percent = u32::try_from(100 * slack / heap::used().max(1)).unwrap_or(u32::MAX);
+    if percent < lower { unfinished } else { between(percent, (lower, upper), (least, most)) }
+}
+
+/// What corresponds to a number from one range, as far as it lies there, in another.
+fn between(number: u32, (lower, upper): (u32, u32), (least, most): (u32, u32)) -> u32 {
+    least + (most - least) * (number.min(upper) - lower) / (upper - lower)
+}
+
+/// Makes some steps of the pass under way, or begins one; `false` when there is nothing to do, or
+/// the world is to stand still.
+fn advance(worker: &Worker, pass: &mut Option<Pass>) -> bool {
+    for _ in 0..STEPS_PER_TICK {
+        if !worker.come_in() || !step(worker, pass) {
+            return false;
+        }
+    }
+    worker.tick();
+    true
+}
+
+fn step(worker: &Worker, pass: &mut Option<Pass>) -> bool {
+    let compaction = &worker.server.compaction;
+    match pass {
+        None => {
+            compaction.is_asked.store(false, Ordering::Relaxed);
+            compaction.is_under_way.store(true, Ordering::Relaxed);
+            *pass = Some(Pass::Marking(Marking::default()));
+        }
+        Some(Pass::Marking(marking)) => {
+            if marking.step() {
+                return true;
+            }
+            let slack = arena::slack();
+            if marking.bytes() <= slack / WORTH {
+                compaction.note_vain(slack, worker.ticked_us());
+                return finish(compaction, pass);
+            }
+            *pass = Some(Pass::Moving(0, (0, 0)));
+        }
+        Some(Pass::Moving(PARTITIONS, _)) => return finish(compaction, pass),
+        Some(Pass::Moving(partition, place)) => {
+            let index = *partition as PartitionIndex;
+            // What lies in a busy partition is left to the next pass.
+            let next = worker
+                .server
+                .keyspace
+                .try_acquire(index)
+                .and_then(|mut grant| grant.compact(worker.lane, index, *place, STEP));
+            match next {
+                Some(next) => *place = next,
+                None => (*partition, *place) = (*partition + 1, (0, 0)),
+            }
+        }
+    }
+    true
+}
+
+/// Ends a pass.
+fn finish(compaction: &Compaction, pass: &mut Option<Pass>) -> bool {
+    arena::unmark();
+    *pass = None;
+    compaction.is_under_way.store(false, Ordering::Relaxed);
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compaction, REST_US, between};
+
+    #[test]
+    fn effort_grows_with_waste() {
+        let of = |percent| between(percent, (10, 100), (1, 25));
+        assert_eq!((of(10), of(55), of(100), of(5000)), (1, 13, 25, 25));
+        assert_eq!(between(10, (10, 11), (7, 7)), 7);
+    }
+
+    #[test]
+    fn what_was_in_vain_is_not_tried_again_at_once() {
+        let compaction = Compaction::default();
+        assert!(compaction.is_promising(1, REST_US));
+        compaction.note_vain(1_000_000, REST_US);
+        assert!(!compaction.is_promising(1_000_000, REST_US + 1));
+        assert!(compaction.is_promising(1_100_000, REST_US + 1), "there is more of it");
+        assert!(compaction.is_promising(500_000, 2 * REST_US), "some time went by");
+    }
+}
