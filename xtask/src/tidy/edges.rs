@@ -33,7 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("bench", &["base", "proto"]),
     ("apus", &["base", "persist", "server", "bench"]),
     ("tests", &["base", "proto", "server"]),
-    ("xtask", &["bench"]),
+    ("xtask", &["base", "bench"]),
 ];
 
 /// The only rooms that know the event loop.

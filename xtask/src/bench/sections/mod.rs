@@ -5,6 +5,7 @@ mod budget;
 mod defaults;
 mod elements;
 mod files;
+mod hits;
 mod hotkey;
 mod idle;
 mod latency;
@@ -187,6 +188,12 @@ pub(super) static ALL: &[Section] = &[
         title: "SETs that evict",
         is_summed_up: false,
         measure: budget::cost,
+    },
+    Section {
+        name: "hits",
+        title: "Hit ratios at the same resident memory",
+        is_summed_up: false,
+        measure: hits::measure,
     },
 ];
 
