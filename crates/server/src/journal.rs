@@ -47,6 +47,18 @@ const LATE_US: i64 = 500_000;
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
 
+/// What replies may rely on: who has what they saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reliance {
+    /// Nobody needs to: replies never wait.
+    #[default]
+    Nobody,
+    /// The system, but for what is not older than [`LATE_US`].
+    System,
+    /// The disk.
+    Disk,
+}
+
 #[derive(Default)]
 struct Tail {
     lsn: Lsn,
@@ -56,9 +68,8 @@ struct Tail {
 /// Who waits, and for what.
 #[derive(Default)]
 struct Line {
-    /// Whether replies wait for what they saw to be safe.
-    holds: bool,
-    /// Whether they wait for the system to have it, as the reader is late.
+    reliance: Reliance,
+    /// Whether replies wait for the system to have what they saw, as the reader is late.
     is_late: bool,
     /// The system has everything up to here.
     written: Lsn,
@@ -88,14 +99,14 @@ impl Journal {
     }
 
     /// Attaches the reader. The world must be stopped, and the keyspace told to record.
-    pub(crate) fn attach(&self, reader: Box<dyn JournalReader>, holds: bool) {
+    pub(crate) fn attach(&self, reader: Box<dyn JournalReader>, reliance: Reliance) {
         let mut tail = self.tail();
         tail.reader = Some(reader);
         self.late_at_us.store(NEVER, Ordering::Relaxed);
         self.safe.fetch_max(tail.lsn, Ordering::AcqRel);
         self.line().written = tail.lsn;
         drop(tail);
-        self.hold_replies(holds);
+        self.rely_on(reliance);
     }
 
     /// Lets the reader go: nobody waits any more.
@@ -105,17 +116,17 @@ impl Journal {
         self.late_at_us.store(NEVER, Ordering::Relaxed);
         drop(tail);
         self.failed.store(false, Ordering::Release);
-        self.hold_replies(false);
+        self.rely_on(Reliance::Nobody);
         // Nothing will become safe any more; what waited for that has been roused.
         self.line().waiting.clear();
     }
 
-    /// Whether replies wait from now on until what they saw is safe.
-    pub(crate) fn hold_replies(&self, holds: bool) {
+    /// What replies may rely on from now on.
+    pub(crate) fn rely_on(&self, reliance: Reliance) {
         let mut line = self.line();
-        line.holds = holds;
+        line.reliance = reliance;
         line.is_late = false;
-        let durable = if holds { self.safe() } else { Lsn::MAX };
+        let durable = if reliance == Reliance::Disk { self.safe() } else { Lsn::MAX };
         self.durable.store(durable, Ordering::Release);
         line.rouse();
     }
@@ -124,7 +135,7 @@ impl Journal {
     pub(crate) fn acknowledge(&self, lsn: Lsn) {
         let mut line = self.line();
         let safe = self.safe.fetch_max(lsn, Ordering::AcqRel).max(lsn);
-        if line.holds {
+        if line.reliance == Reliance::Disk {
             self.durable.fetch_max(safe, Ordering::AcqRel);
         }
         self.be_in_time(&mut line);
@@ -146,9 +157,9 @@ impl Journal {
     #[cold]
     fn hold_late(&self, now_us: i64) {
         let mut line = self.line();
-        // Who was slower may have come meanwhile, and holds no replies then.
+        // The reader may have caught up meanwhile.
         let is_late = now_us > self.late_at_us.load(Ordering::Relaxed);
-        if is_late && !line.holds && !line.is_late {
+        if is_late && line.reliance == Reliance::System && !line.is_late {
             line.is_late = true;
             self.durable.store(line.written, Ordering::Release);
         }
@@ -176,7 +187,7 @@ impl Journal {
     /// Replies that saw up to `lsn` leave, though that is not safe: somebody wants it so.
     pub(crate) fn let_pass(&self, lsn: Lsn) {
         let line = self.line();
-        if line.holds {
+        if line.reliance == Reliance::Disk {
             self.durable.fetch_max(lsn, Ordering::AcqRel);
         }
         // They stay in line: some of them may wait for more than that.
@@ -373,7 +384,7 @@ mod tests {
     };
     use proto::OwnedArgs;
 
-    use super::{Journal, JournalReader, LATE_US, Lsn};
+    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance};
     use crate::commit::publish;
 
     #[derive(Clone, Default)]
@@ -399,7 +410,7 @@ mod tests {
             let recording = &keyspace.settings().journal_attached;
             recording.store(true, std::sync::atomic::Ordering::Relaxed);
             let (journal, copy) = (Journal::new(Clock::system()), Copy::default());
-            journal.attach(Box::new(copy.clone()), true);
+            journal.attach(Box::new(copy.clone()), Reliance::Disk);
             Self { keyspace, journal, copy }
         }
 
@@ -487,7 +498,7 @@ mod tests {
     fn replies_wait_from_the_moment_on_in_which_the_reader_is_late() {
         let clock = Clock::manual(1000);
         let journal = Journal::new(clock.clone());
-        journal.attach(Box::new(Copy::default()), false);
+        journal.attach(Box::new(Copy::default()), Reliance::System);
         let look = |millis| {
             clock.advance(millis);
             journal.look(clock.monotonic_us());
@@ -505,14 +516,18 @@ mod tests {
         assert!(journal.is_durable(second), "it is not late any more");
         look(LATE_US / 1000);
         assert!(journal.is_durable(first) && !journal.is_durable(second));
-        // Who has replies wait for the disk, or for nothing, decides for all.
-        journal.hold_replies(true);
+        // Who wants the disk to have it waits for that.
+        journal.rely_on(Reliance::Disk);
         journal.note_written(second, began_us);
         assert!(!journal.is_durable(second));
-        journal.hold_replies(false);
+        journal.rely_on(Reliance::System);
         look(LATE_US);
         assert!(journal.is_durable(second), "nothing waits to be written");
         journal.append(b"third");
+        journal.rely_on(Reliance::Nobody);
+        look(LATE_US);
+        assert!(journal.is_durable(Lsn::MAX), "nobody relies on it");
+        journal.rely_on(Reliance::System);
         journal.detach();
         look(LATE_US);
         assert!(journal.is_durable(Lsn::MAX), "nobody is there who could be late");

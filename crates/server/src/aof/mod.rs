@@ -33,6 +33,7 @@ use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
 use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC};
 use crate::cores::Duty;
+use crate::journal::Reliance;
 use crate::log::log_warning;
 use crate::reception::plain;
 use crate::server::Server;
@@ -135,10 +136,14 @@ impl Aof {
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
     fn follow_policy(&self, server: &Server, queue: Option<&Queue>, is_on: bool) {
-        let holds = server.config.get(APPENDFSYNC) == AppendFsync::Always && is_on;
+        let reliance = match server.config.get(APPENDFSYNC) {
+            _ if !is_on => Reliance::Nobody,
+            AppendFsync::Always => Reliance::Disk,
+            AppendFsync::Everysec | AppendFsync::No => Reliance::System,
+        };
         if let Some(queue) = queue {
-            queue.set_urgent(holds);
-            server.journal.hold_replies(holds);
+            queue.set_urgent(reliance == Reliance::Disk);
+            server.journal.rely_on(reliance);
             queue.order(|_| Order::Heed);
         }
     }
@@ -184,7 +189,7 @@ fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), Strin
 /// Has all changes go to the queue. The world must be stopped, and the queue's mutex held.
 fn attach(server: &'static Server, queue: &Arc<Queue>) {
     server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-    server.journal.attach(Box::new(Inlet(Arc::clone(queue))), false);
+    server.journal.attach(Box::new(Inlet(Arc::clone(queue))), Reliance::Nobody);
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_on());
 }
 

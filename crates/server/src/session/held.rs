@@ -111,7 +111,7 @@ mod tests {
     use keyspace::Lsn;
 
     use crate::clients::Peer;
-    use crate::journal::JournalReader;
+    use crate::journal::{JournalReader, Reliance};
     use crate::server::Server;
     use crate::session::{Moving, RawStream, Session};
 
@@ -150,7 +150,7 @@ mod tests {
     fn replies_leave_in_order_once_the_journal_is_safe() {
         let server = crate::start::test_server();
         server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-        server.journal.attach(Box::new(Deaf), true);
+        server.journal.attach(Box::new(Deaf), Reliance::Disk);
         server.crew.resize(server, 1).unwrap();
         let (mut writer, mut reader) = (connect(server), connect(server));
         writer.write_all(b"SET k v\r\n").unwrap();
@@ -166,6 +166,28 @@ mod tests {
         assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
         reader.write_all(b"GET k\r\n").unwrap();
         assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
+        server.crew.dismiss();
+    }
+    #[test]
+    fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
+        let server = crate::start::test_server();
+        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
+        server.journal.attach(Box::new(Deaf), Reliance::System);
+        server.crew.resize(server, 1).unwrap();
+        let (mut writer, mut reader) = (connect(server), connect(server));
+        writer.write_all(b"SET k v\r\n").unwrap();
+        assert_eq!(receive(&mut writer, 5), "+OK\r\n");
+        // As a worker does that finds the oldest record unwritten for long.
+        server.journal.look(i64::MAX - 1);
+        writer.write_all(b"SET k w\r\n").unwrap();
+        assert!(is_silent(&mut writer), "nobody is told of what a kill takes");
+        reader.write_all(b"GET k\r\n").unwrap();
+        assert!(is_silent(&mut reader), "nor shown it");
+        reader.write_all(b"PING\r\n").unwrap();
+        let now_us = server.keyspace.clock().monotonic_us();
+        server.journal.note_written(server.journal.end(), now_us);
+        assert_eq!(receive(&mut writer, 5), "+OK\r\n");
+        assert_eq!(receive(&mut reader, 14), "$1\r\nw\r\n+PONG\r\n");
         server.crew.dismiss();
     }
 }
