@@ -303,7 +303,9 @@ impl Duel {
         let Some(excuse) = excuse else { return false };
         self.excused[excuse] += 1;
         let are_errors = [ours, theirs].map(|reply| matches!(reply, Value::Error(_)));
-        self.has_parted = are_errors[0] != are_errors[1];
+        // Whose counts differ may have stored other elements.
+        let are_counts = [ours, theirs].iter().all(|reply| matches!(reply, Value::Integer(_)));
+        self.has_parted = are_errors[0] != are_errors[1] || are_counts;
         true
     }
 

@@ -31,6 +31,8 @@ pub const REDIS70: &[Exception] = &[
     MET_CONSUMERS,
     TOLD_TWICE,
     LEAST_RANK,
+    LONE_DESTINATION,
+    NO_MIDDLE,
 ];
 
 /// For Redis 8.2.
@@ -75,6 +77,8 @@ pub const VALKEY91: &[Exception] = &[
     NO_HASH,
     MUCH_TO_CLAIM,
     TWO_STORES,
+    NEGATIVE_OFFSETS,
+    LONG_STRANGERS,
 ];
 
 const CURSORS: Exception = Exception {
@@ -351,6 +355,18 @@ const NO_PLACE: Exception = Exception {
     },
 };
 
+const NO_MIDDLE: Exception = Exception {
+    reason: "an infinite score is no place, and Redis 7.0 searches around a corner of the map",
+    applies: |command, ours, theirs| {
+        let names = ["GEOSEARCH", "GEOSEARCHSTORE", "GEORADIUSBYMEMBER", "GEORADIUSBYMEMBER_RO"];
+        let is_nothing = |reply: &Value| match reply {
+            Value::Array(items) => items.is_empty(),
+            other => *other == Value::Integer(0),
+        };
+        names.iter().any(|name| is(command, name)) && is_nothing(ours) && !is_nothing(theirs)
+    },
+};
+
 const NO_HASH: Exception = Exception {
     reason: "an infinite score is no place: GEOHASH tells digits of chance for it",
     applies: |command, ours, theirs| {
@@ -364,6 +380,30 @@ const NO_HASH: Exception = Exception {
                 }
                 _ => false,
             }
+    },
+};
+
+const LONG_STRANGERS: Exception = Exception {
+    reason: "Valkey chooses a sorted set's form by the lengths of members that XX keeps out, too",
+    applies: |command, ours, theirs| {
+        is(command, "OBJECT")
+            && ours.as_bytes() == Some(b"listpack")
+            && theirs.as_bytes() == Some(b"skiplist")
+    },
+};
+
+const NEGATIVE_OFFSETS: Exception = Exception {
+    reason: "a negative offset in LIMIT gives nothing, but in Valkey the end of a skip list",
+    applies: |command, ours, _| {
+        let mut words = command.iter().zip(command.iter().skip(1));
+        let is_negative = words
+            .any(|(word, offset)| word.eq_ignore_ascii_case(b"LIMIT") && offset.starts_with(b"-"));
+        let is_nothing = match ours {
+            Value::Array(items) => items.is_empty(),
+            other => *other == Value::Integer(0),
+        };
+        let name = command[0].to_ascii_uppercase();
+        name.starts_with(b"Z") && is_negative && is_nothing
     },
 };
 
@@ -445,7 +485,7 @@ const INSERTED_FIELDS: Exception = Exception {
 };
 
 const LONE_DESTINATION: Exception = Exception {
-    reason: "COMMAND GETKEYS of PFMERGE without sources is an error in Redis 8 and Valkey",
+    reason: "COMMAND GETKEYS of PFMERGE without sources is an error in the real servers",
     applies: |command, _, theirs| {
         is(command, "COMMAND")
             && command.get(2).is_some_and(|word| word.eq_ignore_ascii_case(b"PFMERGE"))
