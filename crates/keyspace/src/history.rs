@@ -30,6 +30,11 @@ const LEAN_FIRST: i32 = 4 * LEAN_ONE;
 /// So many returns of as many keys as there are move the lean by one.
 const LESSONS: i32 = 40;
 
+/// Many lessons of one kind in a row say that what is in use has changed: so many make the next
+/// ones count twice, and so on up to eight times.
+const STREAK: u32 = 16;
+const HASTE_MAX: u32 = 8;
+
 /// How a key's age counts by how often it was used; the first is for one that never was.
 const WEIGHTS: [u64; 8] = [32, 32, 16, 12, 10, 8, 6, 4];
 
@@ -43,6 +48,8 @@ const USES_MAX: u32 = WEIGHTS.len() as u32 - 1;
 pub(crate) struct History {
     ghosts: OnceLock<Box<[AtomicU16]>>,
     lean: AtomicI32,
+    /// Lessons of the latest kind in a row; those that made probation longer count as negative.
+    streak: AtomicI32,
     /// Keys evicted lately, on probation and proven.
     evicted: [AtomicU32; 2],
     /// Keys that there are, as of late.
@@ -58,6 +65,7 @@ impl Default for History {
         Self {
             ghosts: OnceLock::new(),
             lean: AtomicI32::new(LEAN_FIRST),
+            streak: AtomicI32::new(0),
             evicted: Default::default(),
             keys: AtomicU32::new(1),
             evictions: AtomicU32::new(0),
@@ -148,11 +156,15 @@ impl History {
         let keys = f64::from(self.keys.load(Ordering::Relaxed));
         // Where few of a kind are evicted, one that comes back says more.
         let (kinds, sign) = match ghost & PROVEN {
-            0 => (proven / probation, -1.0),
-            _ => (probation / proven, 1.0),
+            0 => (proven / probation, -1),
+            _ => (probation / proven, 1),
         };
-        let lesson = f64::from(LESSONS * LEAN_ONE) / keys * kinds.clamp(0.2, 5.0);
-        let lean = f64::from(self.lean.load(Ordering::Relaxed)) + sign * lesson;
+        let before = self.streak.load(Ordering::Relaxed);
+        let streak = if before.signum() == sign { before.saturating_add(sign) } else { sign };
+        self.streak.store(streak, Ordering::Relaxed);
+        let haste = f64::from((1 + streak.unsigned_abs() / STREAK).min(HASTE_MAX));
+        let lesson = f64::from(LESSONS * LEAN_ONE) / keys * kinds.clamp(0.2, 5.0) * haste;
+        let lean = f64::from(self.lean.load(Ordering::Relaxed)) + f64::from(sign) * lesson;
         self.lean.store((lean as i32).clamp(0, LEAN_MAX), Ordering::Relaxed);
         true
     }
@@ -168,7 +180,10 @@ fn ghost_of(location: Location, count: usize) -> (usize, u16) {
 
 #[cfg(test)]
 mod tests {
-    use super::{GHOSTS_MIN, History, LEAN_FIRST, Location, ghost_of, used_once_more, uses_left};
+    use super::{
+        GHOSTS_MIN, HASTE_MAX, History, LEAN_FIRST, Location, STREAK, ghost_of, used_once_more,
+        uses_left,
+    };
     use std::sync::atomic::Ordering;
 
     fn location(number: u64) -> Location {
@@ -200,6 +215,24 @@ mod tests {
         assert!(history.recall(location(2)));
         assert!(lean() > longer);
         assert!(history.haste() >= 16 && history.haste() <= 16 * 64);
+    }
+
+    #[test]
+    fn lessons_of_one_kind_in_a_row_count_for_more() {
+        let history = History::default();
+        history.note_keys(100_000);
+        let lean = || history.lean.load(Ordering::Relaxed);
+        let mut lesson = |number| {
+            let before = lean();
+            history.note_evicted(location(number), 0, 1000);
+            assert!(history.recall(location(number)));
+            before - lean()
+        };
+        let lessons: Vec<i32> = (0..20 * u64::from(STREAK)).map(&mut lesson).collect();
+        // The first ones count for more, as nothing is known of what is evicted.
+        let (early, late) = (lessons[10], lessons[lessons.len() - 1]);
+        let (least, most) = ((HASTE_MAX as i32 - 1) * early, (HASTE_MAX as i32 + 1) * early);
+        assert!((least..=most).contains(&late), "{lessons:?}");
     }
 
     #[test]
