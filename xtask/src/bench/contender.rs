@@ -256,6 +256,7 @@ impl Drop for Running {
     }
 }
 
+/// A port that nobody listens on at this moment.
 pub(super) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     listener.local_addr().map(|address| address.port()).map_err(|error| error.to_string())

@@ -10,7 +10,7 @@ use super::{Bench, Finding};
 pub(super) struct Workload {
     pub(super) name: &'static str,
     ratio: &'static str,
-    pipeline: u32,
+    pub(super) pipeline: u32,
 }
 
 pub(super) const WORKLOADS: &[Workload] = &[

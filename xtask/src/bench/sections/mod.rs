@@ -11,6 +11,7 @@ mod idle;
 mod latency;
 mod loads;
 mod logs;
+mod memcached;
 mod memory;
 mod prefetch;
 mod processes;
@@ -194,6 +195,12 @@ pub(super) static ALL: &[Section] = &[
         title: "Hit ratios at the same resident memory",
         is_summed_up: false,
         measure: hits::measure,
+    },
+    Section {
+        name: "memcached",
+        title: "As a memcached, one server core",
+        is_summed_up: false,
+        measure: memcached::measure,
     },
 ];
 
