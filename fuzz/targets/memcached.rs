@@ -88,7 +88,7 @@ fn tell(request: &Request<'_>, answers: &mut Vec<u8>) {
         won: true,
         taken: true,
     };
-    let number = Number { value: u64::MAX, cas: 1, ttl_s: Some(1) };
+    let number = Number { value: u64::MAX, cas: 1, ttl_s: Some(1), is_new: false };
     let mut out = Output::new();
     for response in [
         Response::Hit(item),

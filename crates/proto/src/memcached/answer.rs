@@ -118,6 +118,8 @@ pub struct Number {
     pub cas: u64,
     /// The seconds that the item has left; `None` for ever.
     pub ttl_s: Option<u64>,
+    /// Whether there was no item before.
+    pub is_new: bool,
 }
 
 /// Writes what a request brought about.

@@ -209,6 +209,8 @@ impl Header {
             }),
             Kind::Store(mode) => {
                 let is_new = !matches!(mode, StoreMode::Append | StoreMode::Prepend);
+                // With a CAS value that is the only condition.
+                let mode = if is_new && compare.is_some() { StoreMode::Set } else { mode };
                 Operation::Store(Store {
                     flags: if is_new { word_at(extras, 0) } else { 0 },
                     expiry: if is_new { expiry_at(extras, 4) } else { Expiry::NEVER },

@@ -159,6 +159,7 @@ fn retrieval<'a>(
         vivify: tokens.vivify,
         recache: tokens.recache,
         new_cas: tokens.new_cas,
+        can_win: true,
         shows_value: flags.has(b'v'),
         shows_access: flags.has(b'h') || flags.has(b'l'),
         ..Retrieve::of(Keys::one(key))
@@ -300,7 +301,9 @@ fn is_hidden(operation: &Operation<'_>, response: &Response<'_>) -> bool {
         Operation::Retrieve(_) => matches!(response, Response::Miss),
         Operation::Delete(_) => matches!(response, Response::Deleted),
         Operation::Store(_) => matches!(response, Response::Stored { .. }),
-        Operation::Arithmetic(_) => matches!(response, Response::Number(_)),
+        Operation::Arithmetic(_) => {
+            matches!(response, Response::Number(Number { is_new: false, .. }))
+        }
         _ => false,
     }
 }

@@ -108,6 +108,8 @@ pub struct Retrieve<'a> {
     pub recache: Option<u64>,
     /// The CAS value of an item that is made.
     pub new_cas: Option<u64>,
+    /// Whether the client takes part in the contest of who fills a stale item anew.
+    pub can_win: bool,
     /// Whether the answer shows when the item was last read.
     pub shows_access: bool,
     /// Whether the answer holds the value.
@@ -316,6 +318,7 @@ impl<'a> Retrieve<'a> {
             vivify: None,
             recache: None,
             new_cas: None,
+            can_win: false,
             shows_access: false,
             shows_value: true,
         }

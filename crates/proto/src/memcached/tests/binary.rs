@@ -50,6 +50,9 @@ fn packets_say_what_is_done() {
         ..store
     };
     assert_eq!((store, store.key.text()), (expected, &b"key"[..]));
+    let add = packet(0x02, &[0; 8], b"key", b"");
+    let Operation::Store(add) = only(&add).operation else { panic!("a store") };
+    assert_eq!((add.mode, add.compare), (StoreMode::Set, Some(9)), "the CAS value decides");
     let append = packet(0x19, b"", b"key", b"");
     let Operation::Store(store) = only(&append).operation else { panic!("a store") };
     assert_eq!((store.mode, store.value), (StoreMode::Append, &b""[..]));
@@ -162,7 +165,7 @@ fn answers_are_packets() {
     assert_eq!(told(0x0e, Response::NotStored), reply(0x0e, 5, 0, b"", b"", b"Not stored."));
     assert_eq!(told(0x14, Response::Deleted), b"");
     assert_eq!(told(0x14, Response::NotFound), reply(0x14, 1, 0, b"", b"", b"Not found"));
-    let number = Number { value: 258, cas: 4, ttl_s: None };
+    let number = Number { value: 258, cas: 4, ttl_s: None, is_new: false };
     let eight = [0, 0, 0, 0, 0, 0, 1, 2];
     assert_eq!(told(0x05, Response::Number(number)), reply(0x05, 0, 4, b"", b"", &eight));
     assert_eq!(told(0x15, Response::Number(number)), b"");

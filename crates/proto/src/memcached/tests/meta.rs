@@ -16,6 +16,7 @@ fn flags_say_what_is_done() {
         panic!("a retrieval")
     };
     let expected = Retrieve {
+        can_win: true,
         touch: Some(Expiry(-1)),
         vivify: Some(Expiry(30)),
         recache: Some(20),
@@ -129,7 +130,7 @@ fn answers_hold_what_was_asked_for_in_its_order() {
     let hit = |item| vec![Response::Hit(item), Response::End];
     let won = Item { won: true, stale: true, ..item() };
     let taken = Item { taken: true, stale: true, ttl_s: None, ..item() };
-    let number = Number { value: 10, cas: 4, ttl_s: None };
+    let number = Number { value: 10, cas: 4, ttl_s: None, is_new: false };
     let table: Vec<(&[u8], Vec<Response<'static>>, &[u8])> = vec![
         (b"mg key\r\n", hit(item()), b"HD\r\n"),
         (b"mg key s v\r\n", hit(item()), b"VA 5 s5\r\nvalue\r\n"),
@@ -154,6 +155,11 @@ fn answers_hold_what_was_asked_for_in_its_order() {
         (b"md key q\r\n", vec![Response::Exists], b"EX\r\n"),
         (b"ma key\r\n", vec![Response::Number(number)], b"HD\r\n"),
         (b"ma key q v\r\n", vec![Response::Number(number)], b""),
+        (
+            b"ma key q v N0\r\n",
+            vec![Response::Number(Number { is_new: true, ..number })],
+            b"VA 2\r\n10\r\n",
+        ),
         (b"ma key q\r\n", vec![Response::NotFound], b"NF\r\n"),
         (b"ma key t c v\r\n", vec![Response::Number(number)], b"VA 2 t-1 c4\r\n10\r\n"),
         (b"me key\r\n", vec![Response::Inspected(b"exp=-1 la=0")], b"ME key exp=-1 la=0\r\n"),
