@@ -13,6 +13,7 @@ pub mod environment;
 pub mod generator;
 pub mod instants;
 pub mod ledger;
+pub mod memcached;
 mod process;
 pub mod programs;
 pub mod render;

@@ -51,6 +51,9 @@ fn paths(folder: &Path) -> Result<Map<String, Value>, String> {
     paths.insert("exporter".to_owned(), text(&folder.join("exporter/redis_exporter")));
     paths.insert("linearizable".to_owned(), text(&folder.join("porcupine/linearizable")));
     paths.insert("java_libraries".to_owned(), text(&folder.join("maven/lib")));
+    paths.insert("gomemcache_session".to_owned(), text(&folder.join("gomemcache/session")));
+    paths.insert("memjs".to_owned(), text(&folder.join("memjs")));
+    paths.insert("spymemcached_libraries".to_owned(), text(&folder.join("spymemcached/lib")));
     Ok(paths)
 }
 

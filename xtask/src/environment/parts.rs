@@ -102,6 +102,31 @@ pub(super) const PARTS: &[Part] = &[
         is_there: || find("java").is_some(),
         install: install_maven,
     },
+    Part {
+        name: "gomemcache",
+        pins: &[
+            "tests/clients/gomemcache/go.mod",
+            "tests/clients/gomemcache/go.sum",
+            "tests/clients/gomemcache/main.go",
+        ],
+        extra: "",
+        is_there: || true,
+        install: install_gomemcache,
+    },
+    Part {
+        name: "memjs",
+        pins: &["tests/clients/memjs/package.json", "tests/clients/memjs/package-lock.json"],
+        extra: "",
+        is_there: || find("node").is_some(),
+        install: install_memjs,
+    },
+    Part {
+        name: "spymemcached",
+        pins: &["tests/clients/spymemcached/pom.xml"],
+        extra: "",
+        is_there: || find("java").is_some(),
+        install: install_spymemcached,
+    },
 ];
 
 const DEBIAN_PROGRAMS: [&str; 4] = ["redis-server", "redis-cli", "redis-benchmark", "memcached"];
@@ -173,7 +198,16 @@ fn install_redis_py(folder: &Path) -> Result<(), String> {
 }
 
 fn install_npm(folder: &Path) -> Result<(), String> {
-    copy(&["tests/clients/npm/package.json", "tests/clients/npm/package-lock.json"], folder)?;
+    npm("tests/clients/npm", folder)
+}
+
+fn install_memjs(folder: &Path) -> Result<(), String> {
+    npm("tests/clients/memjs", folder)
+}
+
+/// Installs the packages that a project of the repository has pinned.
+fn npm(project: &str, folder: &Path) -> Result<(), String> {
+    copy(project, &["package.json", "package-lock.json"], folder)?;
     output(command("npm", &["ci", "--silent"]).current_dir(folder)).map(drop)
 }
 
@@ -189,6 +223,10 @@ fn install_go_suite(folder: &Path) -> Result<(), String> {
 
 fn install_rueidis(folder: &Path) -> Result<(), String> {
     go("tests/clients/rueidis", &["build", "-o"], &folder.join("session"), ".")
+}
+
+fn install_gomemcache(folder: &Path) -> Result<(), String> {
+    go("tests/clients/gomemcache", &["build", "-o"], &folder.join("session"), ".")
 }
 
 /// The checksum database does not know this module, so its go.sum is what it is checked against.
@@ -210,17 +248,25 @@ fn go(project: &str, verb: &[&str], program: &Path, package: &str) -> Result<(),
 }
 
 fn install_maven(folder: &Path) -> Result<(), String> {
-    copy(&["tests/clients/maven/pom.xml"], folder)?;
+    maven("tests/clients/maven", folder)
+}
+
+fn install_spymemcached(folder: &Path) -> Result<(), String> {
+    maven("tests/clients/spymemcached", folder)
+}
+
+/// Brings the libraries that a project of the repository names.
+fn maven(project: &str, folder: &Path) -> Result<(), String> {
+    copy(project, &["pom.xml"], folder)?;
     let goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
     let arguments = ["--quiet", "--batch-mode", goal, "-DoutputDirectory=lib"];
     output(command("mvn", &arguments).current_dir(folder)).map(drop)
 }
 
-fn copy(sources: &[&str], folder: &Path) -> Result<(), String> {
+fn copy(project: &str, sources: &[&str], folder: &Path) -> Result<(), String> {
     for source in sources {
-        let from: PathBuf = root().join(source);
-        let to = folder.join(from.file_name().expect("a pin is a file"));
-        fs::copy(&from, &to).map_err(|error| name(&from, &error))?;
+        let from: PathBuf = root().join(project).join(source);
+        fs::copy(&from, folder.join(source)).map_err(|error| name(&from, &error))?;
     }
     Ok(())
 }

@@ -101,6 +101,7 @@ fn key_of<'a>(text: &'a [u8], flags: &Flags<'_>) -> Result<Key<'a>, Failure<'sta
 }
 
 impl Tokens {
+    /// Of several faults the first one is told, but that of `F` only where there is no other.
     #[inline]
     fn read(flags: &Flags<'_>) -> Result<Tokens, Failure<'static>> {
         let mut tokens = Tokens {
@@ -114,34 +115,48 @@ impl Tokens {
             initial: 0,
             mode: None,
         };
+        let mut client_flags = Ok(());
         for (letter, token) in flags.iter() {
-            match letter {
-                b'F' => tokens.client_flags = parse_u32(token).ok_or(Failure::BadFormat)?,
-                b'T' => tokens.expiry = Some(expiry(token)?),
-                b'N' => tokens.vivify = Some(expiry(token)?),
-                // No time to live is below a negative one.
-                b'R' => tokens.recache = Some(u64::try_from(expiry(token)?.0).unwrap_or(0)),
-                b'C' => tokens.compare = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
-                b'E' => tokens.new_cas = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
-                b'D' => {
-                    let failure = Failure::Client("invalid numeric delta value");
-                    tokens.delta = parse_u64(token).ok_or(failure)?;
-                }
-                b'J' => {
-                    let failure = Failure::Client("invalid numeric initial value");
-                    tokens.initial = parse_u64(token).ok_or(failure)?;
-                }
-                b'M' => {
-                    let [mode] = token else {
-                        return Err(Failure::Client("incorrect length for M token"));
-                    };
-                    tokens.mode = Some(*mode);
-                }
-                b'O' if token.len() > OPAQUE_MAX => return Err(OPAQUE_TOO_LONG),
-                _ => {}
+            match tokens.take(letter, token) {
+                Err(Failure::BadFormat) => client_flags = Err(Failure::BadFormat),
+                taken => taken?,
             }
         }
-        Ok(tokens)
+        client_flags.map(|()| tokens)
+    }
+
+    #[inline]
+    fn take(&mut self, letter: u8, token: &[u8]) -> Result<(), Failure<'static>> {
+        match letter {
+            b'F' => self.client_flags = parse_u32(token).ok_or(Failure::BadFormat)?,
+            b'T' => {
+                self.expiry = Some(expiry(token)?);
+                // Of an item that is made, the later of the two holds.
+                self.vivify = self.vivify.and(self.expiry);
+            }
+            b'N' => self.vivify = Some(expiry(token)?),
+            // No time to live is below a negative one.
+            b'R' => self.recache = Some(u64::try_from(expiry(token)?.0).unwrap_or(0)),
+            b'C' => self.compare = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
+            b'E' => self.new_cas = Some(parse_u64(token).ok_or(BAD_TOKEN)?),
+            b'D' => {
+                let failure = Failure::Client("invalid numeric delta value");
+                self.delta = parse_u64(token).ok_or(failure)?;
+            }
+            b'J' => {
+                let failure = Failure::Client("invalid numeric initial value");
+                self.initial = parse_u64(token).ok_or(failure)?;
+            }
+            b'M' => {
+                let [mode] = token else {
+                    return Err(Failure::Client("incorrect length for M token"));
+                };
+                self.mode = Some(*mode);
+            }
+            b'O' if token.len() > OPAQUE_MAX => return Err(OPAQUE_TOO_LONG),
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ fn operation(stream: &[u8]) -> Operation<'_> {
 
 #[test]
 fn flags_say_what_is_done() {
-    let Operation::Retrieve(get) = operation(b"mg key v h N30 R20 T-1 E9 P1 L2\r\n") else {
+    let Operation::Retrieve(get) = operation(b"mg key v h T-1 N30 R20 E9 P1 L2\r\n") else {
         panic!("a retrieval")
     };
     let expected = Retrieve {
@@ -53,7 +53,7 @@ fn flags_say_what_is_done() {
         ..delete
     };
     assert_eq!(delete, expected);
-    let Operation::Arithmetic(arithmetic) = operation(b"ma key MD D5 J7 N60 T30 C4\r\n") else {
+    let Operation::Arithmetic(arithmetic) = operation(b"ma key MD D5 J7 T30 N60 C4\r\n") else {
         panic!("arithmetic")
     };
     let expected = Arithmetic {
@@ -67,6 +67,8 @@ fn flags_say_what_is_done() {
     assert_eq!(arithmetic, expected);
     let Operation::Arithmetic(plain) = operation(b"ma key J7\r\n") else { panic!("arithmetic") };
     assert_eq!((plain.delta, plain.decrements, plain.initial), (1, false, None));
+    let Operation::Retrieve(get) = operation(b"mg key N30 T40\r\n") else { panic!("a retrieval") };
+    assert_eq!((get.touch, get.vivify), (Some(Expiry(40)), Some(Expiry(40))), "the later holds");
     assert!(matches!(operation(b"me key\r\n"), Operation::Inspect(_)));
     assert_eq!(operation(b"mn\r\n"), Operation::Nothing);
 }
@@ -105,6 +107,7 @@ fn what_is_no_request_is_refused_with_its_value() {
         (&format!("ms {long_key} 1"), Failure::BadFormat),
         ("ms key 2 F-1", Failure::BadFormat),
         ("ms key 2 M", Failure::Client("incorrect length for M token")),
+        ("ms key 2 Fx M", Failure::Client("incorrect length for M token")),
         ("ms key 2 M?", Failure::Client("invalid mode for ms M token")),
         ("ms key 1025", Failure::TooLarge),
         ("ma key M?", Failure::Client("invalid mode for ma M token")),
