@@ -78,6 +78,8 @@ pub struct Keyspace {
     heedful: AtomicU32,
     /// Keys that clients watch.
     watched: AtomicU32,
+    /// The version that was told last.
+    versions: AtomicU64,
     settings: Settings,
 }
 
@@ -178,6 +180,9 @@ impl Keyspace {
     pub fn leak(options: Options) -> &'static Self {
         let databases = u32::try_from(options.databases).expect("databases is a small number");
         let clock = Clock::system();
+        // What clients remember of a former process is no version of this one: nobody tells more
+        // than one in a microsecond for long.
+        let first_version = clock.now_us().unsigned_abs();
         Box::leak(Box::new(Self {
             partitions: (0..PARTITIONS).map(|_| Partition::new()).collect(),
             deadlines: (0..PARTITIONS).map(|_| AtomicI64::new(NEVER)).collect(),
@@ -194,6 +199,7 @@ impl Keyspace {
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
             watched: AtomicU32::new(0),
+            versions: AtomicU64::new(first_version),
             settings: Settings::default(),
         }))
     }
@@ -231,6 +237,11 @@ impl Keyspace {
         };
         each(EntryTable::prefetch);
         each(EntryTable::prefetch_entry);
+    }
+
+    /// A version that was never told.
+    pub(crate) fn next_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The clock that all transactions read.

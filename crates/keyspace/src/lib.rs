@@ -29,7 +29,7 @@ mod world;
 pub use clock::{AccessClock, AccessPolicy};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
-pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Text};
+pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
 pub use garbage::{Garbage, garbage_bytes};
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};

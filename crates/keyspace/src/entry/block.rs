@@ -65,6 +65,12 @@ impl Block {
             if let Some(deadline) = deadline {
                 block.at(WORD).cast::<i64>().write(deadline);
             }
+            if header.has_notes() {
+                block.at(notes_offset(header)).cast::<u64>().write(0);
+            }
+            if header.has_version() {
+                block.at(version_offset(header)).cast::<u64>().write(0);
+            }
             if header.is_wide() {
                 block.write_wide_lens(header, key.len(), value_len);
             }
@@ -207,6 +213,30 @@ impl Block {
         }
     }
 
+    /// The word of notes, if there is room for one.
+    ///
+    /// # Safety
+    /// The block must be live.
+    pub(super) unsafe fn notes(self) -> Option<NonNull<u64>> {
+        // SAFETY: the flag says that such a word lies there.
+        unsafe {
+            let header = self.header();
+            header.has_notes().then(|| self.at(notes_offset(header)).cast())
+        }
+    }
+
+    /// The word of the version, if there is room for one.
+    ///
+    /// # Safety
+    /// The block must be live.
+    pub(super) unsafe fn version(self) -> Option<NonNull<u64>> {
+        // SAFETY: as in `notes`.
+        unsafe {
+            let header = self.header();
+            header.has_version().then(|| self.at(version_offset(header)).cast())
+        }
+    }
+
     /// Bytes from the start to the end of the value.
     ///
     /// # Safety
@@ -296,8 +326,16 @@ impl Block {
     }
 }
 
-fn wide_offset(header: Header) -> usize {
+fn notes_offset(header: Header) -> usize {
     WORD + if header.has_deadline() { WORD } else { 0 }
+}
+
+fn version_offset(header: Header) -> usize {
+    notes_offset(header) + if header.has_notes() { WORD } else { 0 }
+}
+
+fn wide_offset(header: Header) -> usize {
+    version_offset(header) + if header.has_version() { WORD } else { 0 }
 }
 
 fn object_offset(header: Header) -> usize {

@@ -1,9 +1,10 @@
 //! The first word of an entry: what kind of block this is, in 64 bits.
 //!
 //! ```text
-//! bit  0..4   kind        4..8   encoding
+//! bit  0..4   kind        4..7   encoding   7  READ: a memcached client has read it
 //!      8      DEADLINE: an i64 follows      9  WIDE: two u32 lengths follow
-//!      10..13 snapshot marks, one per walk  13 STICKY: never evicted  14..16 spare
+//!      10..13 snapshot marks, one per walk  13 STICKY: never evicted
+//!      14     NOTES: a word of notes follows   15  VERSION: a u64 follows
 //!      16..40 access clock (24 bits)
 //!      40..52 key length   52..64 value length   (both unused with WIDE)
 //! ```
@@ -32,11 +33,15 @@ pub enum Encoding {
 pub(super) const NARROW_LIMIT: usize = 1 << 12;
 
 const ENCODING_SHIFT: u32 = 4;
+const ENCODING_MASK: u64 = 0b111;
+const READ: u64 = 1 << 7;
 const DEADLINE: u64 = 1 << 8;
 const WIDE: u64 = 1 << 9;
 const MARKS_SHIFT: u32 = 10;
 const MARKS_MASK: u64 = 0b111 << MARKS_SHIFT;
 const STICKY: u64 = 1 << 13;
+const NOTES: u64 = 1 << 14;
+const VERSION: u64 = 1 << 15;
 const CLOCK_SHIFT: u32 = 16;
 const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_SHIFT: u32 = 40;
@@ -114,7 +119,7 @@ impl Header {
 
     #[inline]
     pub(super) fn encoding(self) -> Encoding {
-        Encoding::ALL[(self.0 >> ENCODING_SHIFT & 0xf) as usize]
+        Encoding::ALL[(self.0 >> ENCODING_SHIFT & ENCODING_MASK) as usize]
     }
 
     /// Whether the value is of a form whose members may have deadlines: most are not.
@@ -124,7 +129,7 @@ impl Header {
     }
 
     pub(super) fn with_encoding(self, encoding: Encoding) -> Self {
-        Self(self.0 & !(0xf << ENCODING_SHIFT) | encoding.number() << ENCODING_SHIFT)
+        Self(self.0 & !(ENCODING_MASK << ENCODING_SHIFT) | encoding.number() << ENCODING_SHIFT)
     }
 
     pub(super) fn has_deadline(self) -> bool {
@@ -157,6 +162,36 @@ impl Header {
 
     pub(super) fn with_sticky(self, is_sticky: bool) -> Self {
         Self(if is_sticky { self.0 | STICKY } else { self.0 & !STICKY })
+    }
+
+    pub(super) fn has_notes(self) -> bool {
+        self.0 & NOTES != 0
+    }
+
+    pub(super) fn with_notes(self) -> Self {
+        Self(self.0 | NOTES)
+    }
+
+    pub(super) fn has_version(self) -> bool {
+        self.0 & VERSION != 0
+    }
+
+    pub(super) fn with_version(self) -> Self {
+        Self(self.0 | VERSION)
+    }
+
+    pub(super) fn was_read(self) -> bool {
+        self.0 & READ != 0
+    }
+
+    pub(super) fn with_read(self, was_read: bool) -> Self {
+        Self(if was_read { self.0 | READ } else { self.0 & !READ })
+    }
+
+    /// With what `other` says about an item: room for the same words, and whether it was read.
+    pub(super) fn as_item(self, other: Self) -> Self {
+        const ITEM: u64 = NOTES | VERSION | READ;
+        Self(self.0 & !ITEM | other.0 & ITEM)
     }
 
     pub(super) fn access_clock(self) -> u32 {
@@ -225,6 +260,8 @@ mod tests {
             .with_access_clock(0xff_fffe)
             .with_marks(0b101)
             .with_sticky(true)
+            .with_notes()
+            .with_read(true)
             .with_deadline();
         assert_eq!(header.narrow_key_len(), 4095);
         assert_eq!(header.narrow_value_len(), 4094);
@@ -233,6 +270,11 @@ mod tests {
         assert!(header.is_sticky() && !header.with_sticky(false).is_sticky());
         assert_eq!(header.with_sticky(false).marks(), 0b101);
         assert!(header.has_deadline() && !header.is_wide());
+        assert!(header.has_notes() && !header.has_version() && header.was_read());
+        assert!(header.with_version().has_version() && !header.with_read(false).was_read());
+        assert_eq!(header.encoding(), Encoding::Raw);
+        let item = Header::new(Kind::String, Encoding::Object).as_item(header);
+        assert!(item.has_notes() && item.was_read() && !item.has_deadline());
         assert_eq!(header.with_encoding(Encoding::Object).encoding(), Encoding::Object);
         assert_eq!(header.with_marks(0).access_clock(), 0xff_fffe);
         assert_eq!(header.kind(), Kind::Array);

@@ -3,6 +3,8 @@
 //! ```text
 //! offset 0   header   u64    see `header.rs`: kind, encoding, flags, access clock, marks, lengths
 //!        8   deadline i64    only with the flag DEADLINE: Unix time in milliseconds
+//!        +8  notes    u64    only with the flag NOTES: what memcached clients keep, see `item.rs`
+//!        +8  version  u64    only with the flag VERSION: what memcached clients compare
 //!        +8  lengths  2xu32  only with the flag WIDE: key and value lengths beyond 12 bits
 //!        +   object   16..32 only with an object encoding: the container's handle, moved in place
 //!        +   key bytes, then the value's bytes (inline encodings)
@@ -15,6 +17,7 @@
 
 mod block;
 mod header;
+mod item;
 mod table;
 mod text;
 
@@ -27,6 +30,7 @@ use structs::packing::{Packed, PackedRef};
 use structs::table::Address;
 
 pub use header::Encoding;
+pub use item::Notes;
 pub use structs::object::Kind;
 pub(crate) use table::EntryTable;
 pub use text::{INLINE_MAX, NewText, Text};
@@ -197,7 +201,12 @@ impl<'a> EntryRef<'a> {
     /// A copy under another key; a large value is shared, not copied.
     #[must_use]
     pub fn duplicate(self, key: &[u8], deadline: Option<UnixMillis>) -> EntryBox {
-        let header = Header::new(self.kind(), self.encoding());
+        let header = Header::new(self.kind(), self.encoding()).as_item(self.header());
+        self.copied(header, key, deadline)
+    }
+
+    /// A copy in a block that has room for what `header` says.
+    fn copied(self, header: Header, key: &[u8], deadline: Option<UnixMillis>) -> EntryBox {
         let mut copy = if self.encoding() == Encoding::Object {
             // SAFETY: as in `text`; the fresh block has room for a handle.
             unsafe {
@@ -215,6 +224,7 @@ impl<'a> EntryRef<'a> {
             }
         };
         copy.set_access_clock(self.access_clock());
+        copy.borrow().take_item_words(self);
         copy
     }
 
@@ -248,6 +258,7 @@ impl<'a> EntryRef<'a> {
             self.block.set_value_len(len, value.encoding());
             write_value(self.block, value);
         }
+        self.set_version(0);
         true
     }
 
@@ -268,6 +279,7 @@ impl<'a> EntryRef<'a> {
             let len = value.len();
             self.block.set_value_len(len, Encoding::Raw);
         }
+        self.set_version(0);
         true
     }
 
@@ -296,6 +308,7 @@ impl<'a> EntryRef<'a> {
     /// # Safety
     /// No other borrow of this entry's value may be alive.
     pub(crate) unsafe fn object_mut(self) -> Option<&'a mut Object> {
+        self.set_version(0);
         // SAFETY: exclusive by the caller's promise; the encoding says that an object lies there.
         (self.encoding() == Encoding::Object).then(|| unsafe { self.block.object_mut() })
     }
@@ -322,12 +335,17 @@ impl EntryBox {
     /// A new string entry.
     #[must_use]
     pub fn text(key: &[u8], value: NewText<'_>, deadline: Option<UnixMillis>) -> Self {
-        let block = Block::allocate(
-            Header::new(Kind::String, value.encoding()),
-            key,
-            value.inline_len(),
-            deadline,
-        );
+        Self::text_with(Header::new(Kind::String, value.encoding()), key, value, deadline)
+    }
+
+    /// A new string entry, in a block that has room for what `header` says.
+    fn text_with(
+        header: Header,
+        key: &[u8],
+        value: NewText<'_>,
+        deadline: Option<UnixMillis>,
+    ) -> Self {
+        let block = Block::allocate(header, key, value.inline_len(), deadline);
         // SAFETY: the block was just made with room for this value and belongs to us alone.
         unsafe {
             match value {

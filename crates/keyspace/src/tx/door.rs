@@ -14,7 +14,7 @@ use super::NamedKey;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
-use crate::entry::{EntryBox, EntryRef, NewText};
+use crate::entry::{EntryBox, EntryRef, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
@@ -97,6 +97,27 @@ impl Door<'_> {
     pub(super) fn set_sticky(&mut self, place: Place, is_sticky: bool) {
         self.before_change(place);
         self.entry(place).set_sticky(is_sticky);
+    }
+
+    /// Replaces what memcached's clients noted.
+    pub(super) fn set_notes(&mut self, place: Place, notes: Notes) {
+        self.before_change(place);
+        let entry = self.entry(place);
+        if !entry.set_notes(notes) {
+            let noted = entry.with_notes_room();
+            noted.borrow().set_notes(notes);
+            self.replace(place, noted);
+        }
+    }
+
+    /// Sets a version, which is no change to anybody but those who compare it; 0 takes it away.
+    pub(super) fn set_version(&mut self, place: Place, version: u64) {
+        let entry = self.entry(place);
+        if !entry.set_version(version) && version != 0 {
+            let roomy = entry.with_version_room();
+            roomy.borrow().set_version(version);
+            self.replace(place, roomy);
+        }
     }
 
     /// Takes an entry out.

@@ -17,6 +17,7 @@ mod container;
 mod door;
 mod effects;
 mod evict;
+mod item;
 mod read;
 mod sweep;
 mod text;

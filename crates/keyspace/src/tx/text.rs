@@ -54,14 +54,15 @@ impl Tx {
         if new_len > INLINE_MAX {
             let mut blob = Blob::from_slice(old);
             blob.write_at(offset, bytes);
-            self.put_text(key, NewText::Large(blob), Lifetime::Keep)?;
+            self.put_with(key, Lifetime::Keep, None, |_| Ok(NewText::Large(blob)))?;
             return Ok(new_len);
         }
         let mut whole = Vec::with_capacity(new_len);
         whole.extend_from_slice(old);
         whole.resize(new_len, 0);
         whole[offset..offset + bytes.len()].copy_from_slice(bytes);
-        self.put_text(key, NewText::Bytes { bytes: &whole, raw: true }, Lifetime::Keep)?;
+        let value = NewText::Bytes { bytes: &whole, raw: true };
+        self.put_with(key, Lifetime::Keep, None, |_| Ok(value))?;
         Ok(new_len)
     }
 }

@@ -8,7 +8,7 @@ use structs::object::Kind;
 
 use super::effects::EventClass;
 use super::{Tx, TxOptions};
-use crate::entry::{EntryBox, EntryRef, NewText, Text};
+use crate::entry::{EntryBox, EntryRef, NewText, Notes, Text};
 use crate::refusal::Refusal;
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -33,7 +33,7 @@ impl Lifetime {
 }
 
 impl Tx {
-    /// Stores a string, whatever was there. Returns the type of that.
+    /// Stores a string without notes, whatever was there. Returns the type of that.
     #[inline]
     pub fn put_text(
         &mut self,
@@ -41,28 +41,30 @@ impl Tx {
         value: NewText<'_>,
         lifetime: Lifetime,
     ) -> Result<Option<Kind>, Refusal> {
-        self.put_with(key, lifetime, |_| Ok(value))
+        self.put_with(key, lifetime, Some(Notes::default()), |_| Ok(value))
     }
 
-    /// Stores what `make` gives for the string at a key, or for its absence; the deadline stays.
+    /// Stores what `make` gives for the string at a key, or for its absence; deadline and notes
+    /// stay.
     #[inline]
     pub fn update_text<'v>(
         &mut self,
         key: &[u8],
         make: impl FnOnce(Option<Text<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
-        self.put_with(key, Lifetime::Keep, |entry| {
+        self.put_with(key, Lifetime::Keep, None, |entry| {
             make(entry.map(|entry| entry.text().ok_or(Refusal::WrongType)).transpose()?)
         })
     }
 
     /// Looks a key up once, lets `make` decide on the new value with the old one in sight, and
-    /// stores it. Returns the type of the old one.
+    /// stores it with these notes, or those that are there. Returns the type of the old one.
     #[inline]
-    fn put_with<'v>(
+    pub(super) fn put_with<'v>(
         &mut self,
         key: &[u8],
         lifetime: Lifetime,
+        notes: Option<Notes>,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
         let (options, location) = (self.options, self.locate(key));
@@ -70,7 +72,8 @@ impl Tx {
             return Err(self.refuse_beyond(location.partition));
         };
         let Some((place, old)) = door.find(key) else {
-            let mut entry = EntryBox::text(key, make(None)?, lifetime.applied_to(None));
+            let (value, deadline) = (make(None)?, lifetime.applied_to(None));
+            let mut entry = EntryBox::item(key, value, deadline, notes.unwrap_or_default());
             entry.set_access_clock(access.fresh());
             door.insert(entry);
             self.effects.add_changes(1);
@@ -79,17 +82,23 @@ impl Tx {
         };
         if old.is_expired(options.now) && !options.sees_expired {
             self.expire_if_due(key)?;
-            return self.put_with(key, lifetime, make);
+            return self.put_with(key, lifetime, notes, make);
         }
         let (value, kind) = (make(Some(old))?, old.kind());
         let clock = access.accessed(old.access_clock());
         let deadline = lifetime.applied_to(old.deadline());
-        if door.overwrite_text(place, &value, deadline) {
+        let (was_read, stays) = (old.was_read() && notes.is_none(), old.notes());
+        let (has_room, notes) = (old.has_notes_room(), notes.unwrap_or(stays));
+        if (has_room || notes == Notes::default()) && door.overwrite_text(place, &value, deadline) {
             // Not before: undo and walks keep the entry as it was.
-            door.entry(place).set_access_clock(clock);
-        } else {
-            let mut entry = EntryBox::text(key, value, deadline);
+            let entry = door.entry(place);
             entry.set_access_clock(clock);
+            entry.set_notes(notes);
+            entry.set_read(was_read);
+        } else {
+            let mut entry = EntryBox::item(key, value, deadline, notes);
+            entry.set_access_clock(clock);
+            entry.borrow().set_read(was_read);
             door.replace(place, entry);
         }
         self.effects.add_changes(1);

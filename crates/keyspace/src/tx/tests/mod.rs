@@ -5,6 +5,7 @@ mod compaction;
 mod containers;
 mod evict;
 mod expiry;
+mod items;
 mod members;
 mod memory;
 mod model;

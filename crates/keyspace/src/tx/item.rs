@@ -1,0 +1,63 @@
+//! Strings as memcached's clients see them: with notes, and with a version to compare.
+//!
+//! Invariant: neither notes nor versions are changes to those who follow the data, unless a value
+//! changes with them.
+
+use structs::object::Kind;
+
+use super::Tx;
+use super::write::Lifetime;
+use crate::entry::{NewText, Notes};
+use crate::refusal::Refusal;
+
+impl Tx {
+    /// Stores a string with notes, whatever was there. Returns the type of that.
+    #[inline]
+    pub fn put_item(
+        &mut self,
+        key: &[u8],
+        value: NewText<'_>,
+        lifetime: Lifetime,
+        notes: Notes,
+    ) -> Result<Option<Kind>, Refusal> {
+        self.put_with(key, lifetime, Some(notes), |_| Ok(value))
+    }
+
+    /// The version of a key's value, which is told from now on if none was; `None` if the key is
+    /// absent.
+    pub fn version(&mut self, key: &[u8]) -> Result<Option<u64>, Refusal> {
+        let Some(entry) = self.peek(key)? else { return Ok(None) };
+        if let Some(version) = entry.version() {
+            return Ok(Some(version));
+        }
+        let version = self.keyspace.next_version();
+        self.set_version(key, version)?;
+        Ok(Some(version))
+    }
+
+    /// Sets the version of a key's value, if there is one; with 0 who asks next is told a new one.
+    pub fn set_version(&mut self, key: &[u8], version: u64) -> Result<(), Refusal> {
+        self.unheeded(|tx| {
+            let location = tx.locate(key);
+            let mut door = tx.door(location)?;
+            if let Some((place, _)) = door.find(key) {
+                door.set_version(place, version);
+            }
+            Ok(())
+        })
+    }
+
+    /// Replaces the notes of a key, if it is there; whether it is.
+    pub fn set_notes(&mut self, key: &[u8], notes: Notes) -> Result<bool, Refusal> {
+        self.expire_if_due(key)?;
+        self.unheeded(|tx| {
+            let location = tx.locate(key);
+            let mut door = tx.door(location)?;
+            let Some((place, entry)) = door.find(key) else { return Ok(false) };
+            if entry.notes() != notes {
+                door.set_notes(place, notes);
+            }
+            Ok(true)
+        })
+    }
+}
