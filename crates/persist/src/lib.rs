@@ -9,6 +9,7 @@
 
 pub mod aof;
 pub mod check;
+pub mod client_flags;
 pub mod contents;
 pub mod dump;
 pub mod functions;

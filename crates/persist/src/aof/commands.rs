@@ -17,6 +17,7 @@ use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
 use structs::stream::{EntryId, Group, Stream};
 
+use crate::client_flags;
 use crate::rdb::Writer;
 use crate::rdb::value::ValueRef;
 
@@ -40,7 +41,13 @@ pub(crate) fn write_library(out: &mut Writer, code: &[u8]) {
 pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
     let key = entry.key();
     match ValueRef::of(entry) {
-        ValueRef::String(text) => tell(out, &[b"SET", key, text.contiguous(&mut Vec::new())]),
+        ValueRef::String(text) => {
+            let flags = entry.notes().flags;
+            if flags != 0 {
+                tell(out, &[b"ECHO", client_flags::write(flags).as_bytes()]);
+            }
+            tell(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
+        }
         ValueRef::List(list) => {
             let mut command = Items::of(out, b"RPUSH", key);
             list.iter().for_each(|text| command.add([text]));

@@ -6,7 +6,8 @@
 //! settings must say that expiry is suspended.
 
 use commands::arguments::database;
-use keyspace::{Acquisition, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
+use persist::client_flags;
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::heavy::{LOADER_LANE, wait_for};
@@ -21,6 +22,8 @@ pub(super) struct Replayer {
     server: &'static Server,
     unit: Unit,
     out: Output,
+    /// What memcached's clients noted of the next string.
+    flags: u32,
 }
 
 impl Replayer {
@@ -32,7 +35,7 @@ impl Replayer {
         let internal = TxOptions::internal(LOADER_LANE, keyspace.clock().now_ms());
         let options = TxOptions { sees_expired: true, heavy: true, ..internal };
         let unit = Unit::begin(server, Tx::begin(world, options), None);
-        Self { server, unit, out: Output::new() }
+        Self { server, unit, out: Output::new(), flags: 0 }
     }
 
     /// Runs the commands of a unit. The error says why the file cannot be one of ours or theirs.
@@ -44,6 +47,11 @@ impl Replayer {
     }
 
     fn run_one(&mut self, args: Args<'_>) -> Result<(), String> {
+        if let Some(flags) = noted_flags(args) {
+            self.flags = flags;
+            return Ok(());
+        }
+        let flags = std::mem::take(&mut self.flags);
         let entry = self.server.table.resolve(args);
         let entry = entry.map_err(|_| format!("Unknown command '{}'", text(&args[0])))?;
         if !entry.spec.arity.admits(args.len()) {
@@ -51,6 +59,9 @@ impl Replayer {
         }
         if let Err(refusal) = self.dispatch(entry, args) {
             self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
+        } else if flags != 0 && entry.spec.name == "SET" {
+            let noted = self.unit.tx.set_notes(&args[1], Notes::of_flags(flags));
+            noted.expect("the world is granted");
         }
         self.unit.book_alone();
         self.out.finish();
@@ -86,6 +97,12 @@ impl Replayer {
             Run::Control(_) => scripts::replay(self.server, entry, args),
         }
     }
+}
+
+/// The flags that a command notes of the string that the next one stores.
+fn noted_flags(args: Args<'_>) -> Option<u32> {
+    let is_note = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
+    is_note.then(|| client_flags::parse(&args[1])).flatten()
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -8,10 +8,11 @@ use std::ops::Range;
 
 use base::UnixMillis;
 use base::crc::crc64;
-use keyspace::EntryBox;
+use keyspace::{EntryBox, Notes};
 
 use super::skim::{Skim, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
+use crate::client_flags;
 use crate::rdb::string::{Decoded, read_string};
 use crate::rdb::value::{Limits, Value};
 use crate::rdb::{REDIS_NEWEST, Reader, VALKEY, ValueType, is_readable};
@@ -91,6 +92,7 @@ struct Place {
 struct Known {
     deadline: Option<UnixMillis>,
     access: Access,
+    flags: u32,
 }
 
 /// When or how often a key was used.
@@ -118,6 +120,8 @@ pub struct RawEntry<'a> {
     pub deadline: Option<UnixMillis>,
     /// When it was used.
     pub access: Access,
+    /// What memcached's clients noted.
+    pub flags: u32,
     /// How the value is written.
     pub value_type: ValueType,
     /// The value as it is written.
@@ -155,6 +159,7 @@ impl Batch {
                 key: key.into_bytes(),
                 deadline: place.known.deadline,
                 access: place.known.access,
+                flags: place.known.flags,
                 value_type: place.value_type,
                 value: &self.bytes[place.value.clone()],
             })
@@ -168,7 +173,10 @@ impl RawEntry<'_> {
         let mut reader = Reader::new(self.value);
         let value = Value::read(self.value_type, &mut reader, limits);
         match value {
-            Ok(value) if reader.is_at_end() => Ok(value.into_entry(&self.key, self.deadline)),
+            Ok(value) if reader.is_at_end() => {
+                let entry = value.into_entry(&self.key, self.deadline);
+                Ok(entry.with_notes(Notes::of_flags(self.flags)))
+            }
             _ => Err(FileError { offset: self.offset, damage: Damage::Value(self.value_type) }),
         }
     }
@@ -192,6 +200,8 @@ struct Splitter<'f> {
     /// How many of the bytes are items that were met.
     at: usize,
     places: Vec<Place>,
+    /// What was noted of the next entry.
+    flags: u32,
     database: u64,
     sum: u64,
     /// By which version types of values are understood.
@@ -238,6 +248,7 @@ impl<'f> Splitter<'f> {
             window: Window::new(file),
             at: 0,
             places: Vec::new(),
+            flags: 0,
             database: 0,
             sum: 0,
             dialect: 0,
@@ -270,14 +281,23 @@ impl<'f> Splitter<'f> {
             Ok(found) => {
                 self.at = skim.at;
                 match found {
-                    Item::Note(name, text) => sink.note(&plain(name, here)?, &plain(text, here)?),
+                    Item::Note(name, text) => {
+                        let (name, text) = (plain(name, here)?, plain(text, here)?);
+                        match *name == *client_flags::NAME.as_bytes() {
+                            true => self.flags = client_flags::parse_number(&text).unwrap_or(0),
+                            false => sink.note(&name, &text),
+                        }
+                    }
                     Item::Database(database) => self.database = database,
                     Item::Sizes(keys, volatile) => sink.sizes(self.database, keys, volatile),
                     Item::Library(code) => {
                         let added = sink.library(&plain(code, here)?);
                         added.map_err(|why| FileError::at(here, Damage::Refused(why)))?;
                     }
-                    Item::Entry(place) => self.places.push(place),
+                    Item::Entry(mut place) => {
+                        place.known.flags = std::mem::take(&mut self.flags);
+                        self.places.push(place);
+                    }
                     Item::Slot => {}
                     Item::Module => self.end.skipped += 1,
                     Item::End => {

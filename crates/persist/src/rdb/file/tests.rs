@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use base::crc::crc64;
-use keyspace::{AccessClock, ContainerSettings, EntryBox, NewText, Settings};
+use keyspace::{AccessClock, ContainerSettings, EntryBox, NewText, Notes, Settings};
 use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 
@@ -27,6 +27,8 @@ struct Found {
     sizes: Vec<(u64, u64, u64)>,
     libraries: Vec<Vec<u8>>,
     entries: Vec<Entry>,
+    /// What memcached's clients noted, by key, where that is anything.
+    flags: Vec<(Vec<u8>, u32)>,
 }
 
 /// Database, key, deadline, last access and value.
@@ -53,6 +55,10 @@ impl Sink for Found {
             let entry = raw.decode(&limits)?;
             assert_eq!(entry.borrow().deadline(), *deadline);
             let key = raw.key.to_vec();
+            match entry.borrow().notes().flags {
+                0 => {}
+                flags => self.flags.push((key.clone(), flags)),
+            }
             self.entries.push((*database, key, *deadline, *access, contents_of(&entry)));
         }
         Ok(())
@@ -142,6 +148,7 @@ fn small_found() -> Found {
             entry(7, "a", &"long".repeat(100), None),
             entry(0, "12", "", Some(4_102_444_800_000)),
         ],
+        flags: Vec::new(),
     }
 }
 
@@ -157,6 +164,22 @@ fn what_was_written_is_read() {
             assert_eq!(read(&bytes).unwrap(), small_found());
         }
     }
+}
+
+#[test]
+fn flags_come_back_with_the_entry_that_has_them() {
+    let fill = |chunk: &mut ChunkWriter| {
+        chunk.select(0);
+        let value = NewText::from_client(b"value");
+        let flagged = EntryBox::item(b"flagged", value, Some(9), Notes::of_flags(u32::MAX));
+        chunk.entry(flagged.borrow());
+        chunk.entry(text("plain", "value", None).borrow());
+        vec![chunk.finish()]
+    };
+    let found = read(&written(options(), fill).unwrap().0).unwrap();
+    assert_eq!(found.flags, [(b"flagged".to_vec(), u32::MAX)]);
+    assert_eq!(found.entries.len(), 2);
+    assert_eq!(found.notes, small_found().notes, "what is about an entry is not about the file");
 }
 
 #[test]

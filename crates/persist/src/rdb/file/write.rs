@@ -12,6 +12,7 @@ use keyspace::{AccessClock, EntryRef};
 use super::{OLDEST, opcode};
 use crate::aof::manifest::BaseForm;
 use crate::aof::{check_line, commands};
+use crate::client_flags;
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
@@ -124,6 +125,13 @@ impl ChunkWriter {
         let out = &mut self.out;
         if self.options.form == BaseForm::Commands {
             return commands::write_entry(out, entry);
+        }
+        let flags = entry.notes().flags;
+        if flags != 0 {
+            // First of all: who knows no such note forgets what it has read of the entry.
+            out.push(opcode::NOTE);
+            write_bytes(out, client_flags::NAME.as_bytes());
+            write_bytes(out, flags.to_string().as_bytes());
         }
         if let Some(deadline) = entry.deadline() {
             out.push(opcode::DEADLINE_MS);
