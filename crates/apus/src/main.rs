@@ -1,7 +1,10 @@
 //! The binary: `apus` is the server, `apus bench` the load generator, `apus check` looks whether
-//! files can be loaded.
+//! files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
+//! with the command line of memcached.
 #![forbid(unsafe_code)]
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
 use persist::check;
@@ -11,7 +14,12 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).peekable();
+    let mut arguments = std::env::args_os().peekable();
+    let program = arguments.next().unwrap_or_default();
+    let is_memcached = Path::new(&program).file_name() == Some(OsStr::new("memcached"));
+    if arguments.next_if(|word| word == "memcached").is_some() || is_memcached {
+        return server::run_as_memcached(arguments);
+    }
     if arguments.next_if(|word| word == "bench").is_some() {
         return bench::run(arguments);
     }

@@ -127,11 +127,11 @@ impl Budget {
 
     /// Refuses a command that may take memory where none is left.
     #[inline]
-    pub(crate) fn refuse(&self, flags: Flags, args: Args<'_>) -> Option<Refusal> {
+    pub(crate) fn refuse(&self, flags: Flags, room: usize) -> Option<Refusal> {
         if self.limit() == 0 || !flags.has(Flags::DENYOOM) {
             return None;
         }
-        self.is_out_of_memory(room_for(flags, args)).then_some(OUT_OF_MEMORY)
+        self.is_out_of_memory(room).then_some(OUT_OF_MEMORY)
     }
 
     /// Looks at what the system gave; the first look is before the first client comes.
@@ -164,10 +164,12 @@ impl Looks {
 /// What room a command needs before it runs, as far as its request tells.
 #[inline]
 pub(crate) fn room_for(flags: Flags, args: Args<'_>) -> usize {
-    if !flags.has(Flags::DENYOOM) {
-        return 0;
-    }
-    let request: usize = args.iter().map(<[u8]>::len).sum();
+    if flags.has(Flags::DENYOOM) { room_of(args.iter().map(<[u8]>::len).sum()) } else { 0 }
+}
+
+/// What room a request of so many bytes needs, if it stores them.
+#[inline]
+pub(crate) fn room_of(request: usize) -> usize {
     if request < LARGE_REQUEST { 0 } else { request }
 }
 

@@ -101,6 +101,15 @@ impl CommandLog {
         }
     }
 
+    /// Whether a command is remarkable by its time or by its reply.
+    #[inline]
+    pub(crate) fn is_remarkable(&self, micros: u64, reply_bytes: u64) -> bool {
+        let [slow, _, large] = &self.logs;
+        [(slow, micros), (large, reply_bytes)]
+            .into_iter()
+            .any(|(log, cost)| cost >= log.threshold.load(Ordering::Relaxed))
+    }
+
     /// Notes a command where it is remarkable.
     #[inline]
     pub(crate) fn consider(&self, config: &Config, deed: Deed<'_>) {

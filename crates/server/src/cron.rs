@@ -44,6 +44,7 @@ pub(crate) async fn run(server: &'static Server) {
         server.mailboxes.ring(&rounds);
         server.tracking.fit_table(server);
         aof::tend(server);
+        server.memcached.tend(server);
         server.saves.turn(server);
         server.backup.turn(server);
         tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;

@@ -58,6 +58,19 @@ enum Attempt {
     Nothing,
 }
 
+/// Makes room if more memory is in use than may be, or is about to be. Nothing is locked yet.
+#[inline]
+pub(crate) fn prepare(worker: &Worker, room: impl FnOnce() -> usize) {
+    let budget = &worker.server.budget;
+    if budget.limit() == 0 {
+        return;
+    }
+    let more = room();
+    if budget.is_exceeded(more) {
+        make_room(worker, more);
+    }
+}
+
 /// Makes room for what the next command brings, as far as that can be done in short time.
 #[cold]
 pub(crate) fn make_room(worker: &Worker, more: usize) {

@@ -137,7 +137,7 @@ pub(crate) fn execute(
     session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
     let (verdict, grant) = match grant {
         None => {
-            make_room(worker, entry, args);
+            evict::prepare(worker, || budget::room_for(entry.spec.flags, args));
             (gates::admit(worker, session, entry, args), None)
         }
         Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
@@ -184,19 +184,6 @@ pub(crate) fn execute(
     let is_told = wants_reply && !session.replies() && entry.spec.name == "EXEC";
     let mark = if is_told { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
-}
-
-/// Makes room if more memory is in use than may be, or is about to be. Nothing is locked yet.
-#[inline]
-fn make_room(worker: &Worker, entry: &Entry, args: Args<'_>) {
-    let budget = &worker.server.budget;
-    if budget.limit() == 0 {
-        return;
-    }
-    let more = budget::room_for(entry.spec.flags, args);
-    if budget.is_exceeded(more) {
-        evict::make_room(worker, more);
-    }
 }
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.

@@ -6,6 +6,7 @@ use commands::Flags;
 use keyspace::Refusal;
 use proto::Args;
 
+use crate::budget;
 use crate::clients::client_flags;
 use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
@@ -54,11 +55,19 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     if worker.server.loading.is_on() && !flags.has(Flags::LOADING) {
         return Verdict::Refused(LOADING);
     }
-    let (server, effective) = (worker.server, effective_flags(session, entry));
-    if let Some(refusal) = server.ailments.refuse(server, effective, entry.spec.name) {
+    let effective = effective_flags(session, entry);
+    admit_deed(worker, effective, entry.spec.name, budget::room_for(effective, args))
+}
+
+/// Asks the gates that are about the data and not about the client: for what has these flags, is
+/// called `name` and needs so much room.
+#[inline]
+pub(crate) fn admit_deed(worker: &Worker, effective: Flags, name: &str, room: usize) -> Verdict {
+    let server = worker.server;
+    if let Some(refusal) = server.ailments.refuse(server, effective, name) {
         return Verdict::Refused(refusal);
     }
-    if let Some(refusal) = server.budget.refuse(effective, args) {
+    if let Some(refusal) = server.budget.refuse(effective, room) {
         return Verdict::Refused(refusal);
     }
     if may_write(effective)

@@ -34,6 +34,7 @@ mod latency;
 mod loading;
 mod log;
 mod mailbox;
+mod memcached;
 mod monitor;
 mod notifications;
 mod output_limit;
@@ -61,4 +62,4 @@ mod worker;
 
 pub use keyspace::heap::Counted;
 pub use server::{APUS_VERSION, REDIS_VERSION};
-pub use start::run;
+pub use start::{run, run_as_memcached};

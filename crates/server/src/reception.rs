@@ -19,10 +19,12 @@ use tokio::task::JoinHandle;
 use crate::clients::Peer;
 use crate::config::BindAddress;
 use crate::config::settings::{
-    BIND, MAXCLIENTS, PORT, PROTECTED_MODE, REQUIREPASS, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
-    UNIXSOCKETPERM,
+    BIND, DATABASES, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT, MEMCACHED_UDP_PORT,
+    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, REQUIREPASS, TCP_BACKLOG,
+    TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
 };
 use crate::log::{log_notice, log_warning};
+use crate::memcached::{self, Dialogue};
 use crate::server::Server;
 use crate::session::{Moving, RawStream, Session};
 
@@ -44,12 +46,27 @@ restart it with the '--protected-mode no' option. 4) Set up an authentication pa
 default user. NOTE: You only need to do one of the above things in order for the server to start \
 accepting connections from the outside.\r\n";
 
+/// The same for clients of memcached.
+const TOO_MANY_ITEMS: &[u8] = b"ERROR Too many open connections\r\n";
+const PROTECTED_ITEMS: &[u8] =
+    b"SERVER_ERROR the server is in protected mode: connections come from \
+this machine only, until a password is set or protected-mode is off\r\n";
+
 /// The sockets that listen, each with a task that accepts on it.
 pub(crate) struct Listeners {
     /// What `port` says; 0 may stand for a port that the system chose.
     configured_port: u16,
     tcp: Vec<(SocketAddr, JoinHandle<()>)>,
     has_unix: bool,
+    /// Where clients of memcached come in, for the log.
+    memcached: Vec<String>,
+}
+
+/// What the clients of a listener speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tongue {
+    Redis,
+    Memcached,
 }
 
 /// Where other threads find the reception.
@@ -75,19 +92,18 @@ impl Listeners {
     /// Opens all sockets that the configuration names; the error is for the operator. Called
     /// within the reception's runtime, which accepts once it runs.
     pub(crate) fn open(server: &'static Server) -> Result<Self, String> {
-        let unix = open_unix(server)?;
-        let has_unix = unix.is_some();
-        if let Some(listener) = unix {
-            tokio::spawn(accept_unix(server, listener));
-        }
+        let has_unix = open_unix(server, Tongue::Redis)?;
+        let memcached = open_memcached(server)?;
         let configured_port = server.config.get(PORT);
-        let mut listeners = Self { configured_port, tcp: Vec::new(), has_unix };
-        // With a Unix socket, `port 0` means no TCP at all; alone it would mean nobody can come,
-        // so there it stands for any free port.
-        if configured_port != 0 || !has_unix {
-            listeners.tcp = open_all(server, addresses(server, configured_port)?)?;
+        let has_others = has_unix || !memcached.is_empty();
+        let mut listeners = Self { configured_port, tcp: Vec::new(), has_unix, memcached };
+        // With another way in, `port 0` means no TCP for Redis; alone it would mean nobody can
+        // come, so there it stands for any free port.
+        if configured_port != 0 || !has_others {
+            let wanted = addresses(server, configured_port)?;
+            listeners.tcp = open_all(server, wanted, Tongue::Redis)?;
         }
-        if listeners.tcp.is_empty() && !has_unix {
+        if listeners.tcp.is_empty() && !has_others {
             return Err("Configured to not listen anywhere, exiting.".to_owned());
         }
         listeners.publish_port(server);
@@ -108,6 +124,9 @@ impl Listeners {
             let path = server.config.get(UNIXSOCKET);
             let path = String::from_utf8_lossy(&path);
             log_notice!(server.log, "The server is now ready to accept connections at {path}");
+        }
+        for place in &self.memcached {
+            log_notice!(server.log, "Listening on {place} for memcached");
         }
     }
 
@@ -170,7 +189,7 @@ impl Listeners {
             }
         }
         self.tcp = kept;
-        self.tcp.extend(open_all(server, wanted)?);
+        self.tcp.extend(open_all(server, wanted, Tongue::Redis)?);
         Ok(())
     }
 
@@ -197,10 +216,44 @@ fn addresses(server: &Server, port: u16) -> Result<Vec<Wanted>, String> {
     binds.map(wanted).collect()
 }
 
+/// Opens what clients of memcached come in by; where that is.
+fn open_memcached(server: &'static Server) -> Result<Vec<String>, String> {
+    let mut places = Vec::new();
+    let (database, databases) =
+        (server.config.get(MEMCACHED_DATABASE), server.config.get(DATABASES));
+    if database >= databases {
+        return Err(format!("memcached-database {database}: there are {databases} databases"));
+    }
+    let port = server.config.get(MEMCACHED_PORT);
+    if port != 0 {
+        let opened = open_all(server, addresses(server, port)?, Tongue::Memcached)?;
+        places.extend(opened.iter().map(|(address, _)| address.to_string()));
+    }
+    let udp_port = server.config.get(MEMCACHED_UDP_PORT);
+    if udp_port != 0 {
+        for Wanted { address, optional } in addresses(server, udp_port)? {
+            match memcached::udp::listen(server, address) {
+                Ok(()) => places.push(format!("{address} (UDP)")),
+                Err(error) if optional && is_unavailable(&error) => {}
+                Err(error) => {
+                    let why = plain(&error);
+                    return Err(format!("Could not create UDP socket {address}: {why}"));
+                }
+            }
+        }
+    }
+    if open_unix(server, Tongue::Memcached)? {
+        let path = server.config.get(MEMCACHED_UNIXSOCKET);
+        places.push(String::from_utf8_lossy(&path).into_owned());
+    }
+    Ok(places)
+}
+
 /// Opens sockets, all or none; where the port is 0, all get the one that the first was given.
 fn open_all(
     server: &'static Server,
     wanted: Vec<Wanted>,
+    tongue: Tongue,
 ) -> Result<Vec<(SocketAddr, JoinHandle<()>)>, String> {
     let mut opened: Vec<(SocketAddr, TcpListener)> = Vec::new();
     for Wanted { mut address, optional } in wanted {
@@ -219,7 +272,10 @@ fn open_all(
             }
         }
     }
-    let accept = |(address, listener)| (address, tokio::spawn(accept_tcp(server, listener)));
+    let accept = |(address, listener)| {
+        let task = tokio::spawn(accept_tcp(server, listener, tongue));
+        (address, task)
+    };
     Ok(opened.into_iter().map(accept).collect())
 }
 
@@ -248,10 +304,15 @@ fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
     Ok(socket.into())
 }
 
-fn open_unix(server: &Server) -> Result<Option<UnixListener>, String> {
-    let path = server.config.get(UNIXSOCKET);
+/// Opens a Unix socket, if the configuration names one; whether it does.
+fn open_unix(server: &'static Server, tongue: Tongue) -> Result<bool, String> {
+    let (path, mode) = match tongue {
+        Tongue::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
+        Tongue::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
+    };
+    let (path, mode) = (server.config.get(path), server.config.get(mode));
     if path.is_empty() {
-        return Ok(None);
+        return Ok(false);
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let fail = |error: io::Error| {
@@ -263,17 +324,18 @@ fn open_unix(server: &Server) -> Result<Option<UnixListener>, String> {
     socket.set_nonblocking(true).map_err(fail)?;
     let address = socket2::SockAddr::unix(path).map_err(fail)?;
     socket.bind(&address).map_err(fail)?;
-    let mode = server.config.get(UNIXSOCKETPERM);
     if mode != 0 {
         // Set before `listen`, so nobody gets in under the umask's rights.
         let permissions = std::os::unix::fs::PermissionsExt::from_mode(mode);
         std::fs::set_permissions(path, permissions).map_err(fail)?;
     }
     socket.listen(server.config.get(TCP_BACKLOG)).map_err(fail)?;
-    UnixListener::from_std(socket.into()).map(Some).map_err(fail)
+    let listener = UnixListener::from_std(socket.into()).map_err(fail)?;
+    tokio::spawn(accept_unix(server, listener, tongue));
+    Ok(true)
 }
 
-async fn accept_tcp(server: &'static Server, listener: TcpListener) {
+async fn accept_tcp(server: &'static Server, listener: TcpListener, tongue: Tongue) {
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
@@ -282,19 +344,20 @@ async fn accept_tcp(server: &'static Server, listener: TcpListener) {
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
                 let is_local = peer.ip().to_canonical().is_loopback();
-                welcome(server, RawStream::Tcp(stream), ends, is_local);
+                welcome(server, tongue, RawStream::Tcp(stream), ends, is_local);
             }
             Err(error) => pause_after(server, &error).await,
         }
     }
 }
 
-async fn accept_unix(server: &'static Server, listener: UnixListener) {
+async fn accept_unix(server: &'static Server, listener: UnixListener, tongue: Tongue) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let Ok(stream) = stream.into_std() else { continue };
-                welcome(server, RawStream::Unix(stream), (Peer::Unix, Peer::Unix), true);
+                let ends = (Peer::Unix, Peer::Unix);
+                welcome(server, tongue, RawStream::Unix(stream), ends, true);
             }
             Err(error) => pause_after(server, &error).await,
         }
@@ -325,16 +388,22 @@ fn prepare(stream: &std::net::TcpStream, server: &Server) {
 }
 
 /// Registers a connection and gives it to a worker, or turns it away.
-fn welcome(server: &'static Server, stream: RawStream, ends: (Peer, Peer), is_local: bool) {
+pub(crate) fn welcome(
+    server: &'static Server,
+    tongue: Tongue,
+    stream: RawStream,
+    ends: (Peer, Peer),
+    is_local: bool,
+) {
     if server.clients.len() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        turn_away(&stream, TOO_MANY);
+        turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;
     }
     let has_password = !server.config.get(REQUIREPASS).is_empty();
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
-        turn_away(&stream, PROTECTED);
+        turn_away(&stream, if tongue == Tongue::Redis { PROTECTED } else { PROTECTED_ITEMS });
         return;
     }
     server.stats.connections.fetch_add(1, Ordering::Relaxed);
@@ -344,7 +413,11 @@ fn welcome(server: &'static Server, stream: RawStream, ends: (Peer, Peer), is_lo
     };
     let now = server.keyspace.clock().now_ms();
     let client = server.clients.register(ends.0, ends.1, descriptor, now);
-    let session = Session::new(client, !has_password, is_local);
+    let mut session = Session::new(client, !has_password, is_local);
+    if tongue == Tongue::Memcached {
+        session.memcached = Some(Dialogue::new(server));
+        session.select(server.config.get(MEMCACHED_DATABASE) as usize);
+    }
     server.crew.hand_over(server, Box::new(Moving::fresh(stream, session)));
 }
 

@@ -31,6 +31,7 @@ use crate::latency::LatencyMonitor;
 use crate::loading::Loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::mailbox::Mailboxes;
+use crate::memcached::Memcached;
 use crate::monitor::Watchers;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
@@ -82,6 +83,7 @@ pub(crate) struct Server {
     pub(crate) pubsub: PubSub,
     pub(crate) scripts: Scripts,
     pub(crate) tracking: Tracking,
+    pub(crate) memcached: Memcached,
     pub(crate) command_log: CommandLog,
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
@@ -143,6 +145,7 @@ impl Server {
             pubsub: PubSub::default(),
             scripts: Scripts::default(),
             tracking: Tracking::default(),
+            memcached: Memcached::default(),
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),

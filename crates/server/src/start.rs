@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -15,13 +16,17 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
-use crate::config::settings::{DAEMONIZE, DATABASES, UNIXSOCKET, WORKER_THREADS};
+use crate::config::memcached::{self, Invocation};
+use crate::config::settings::{
+    DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS,
+};
 use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
+use crate::memcached::MEMCACHED_VERSION;
 use crate::reception::{Listeners, plain};
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
 use crate::startup::pid_file::PidFile;
@@ -35,17 +40,52 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Runs the server with these command line arguments (the program's name not among them) until it
 /// is told to end.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match start(&arguments.into_iter().collect::<Vec<_>>()) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    exit_code(start(&arguments, &arguments))
+}
+
+/// Runs the server as a memcached, with these command line arguments of memcached.
+pub fn run_as_memcached(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let given: Vec<OsString> = arguments.into_iter().collect();
+    let password_file = std::env::var_os("MEMCACHED_SASL_PWDB").map(PathBuf::from);
+    exit_code(match memcached::read(&given, password_file.as_deref()) {
+        Ok(Invocation::Version) => {
+            println!("memcached {MEMCACHED_VERSION} (Apus {APUS_VERSION})");
+            Ok(())
+        }
+        Ok(Invocation::Help) => {
+            print!("{}", memcached::help());
+            Ok(())
+        }
+        Ok(Invocation::Serve { arguments, notices }) => {
+            for notice in notices.iter().filter(|_| !daemon::is_daemon()) {
+                say(notice);
+            }
+            // A daemon reads the options anew, so that no password stands among its arguments.
+            let again: Vec<OsString> = ["memcached".into()].into_iter().chain(given).collect();
+            start(&arguments, &again)
+        }
+        Err(line) => Err(line),
+    })
+}
+
+fn exit_code(outcome: Result<(), String>) -> ExitCode {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(line) => {
-            // Standard error may be closed; there is nobody else to tell.
-            let _ = writeln!(io::stderr(), "{line}");
+            say(&line);
             ExitCode::FAILURE
         }
     }
 }
 
-fn start(arguments: &[OsString]) -> Result<(), String> {
+fn say(line: &str) {
+    // Standard error may be closed; there is nobody else to tell.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Serves with these arguments; a daemon is started with `again`.
+fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
     let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
     let startup = Startup::read(arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
@@ -64,7 +104,7 @@ fn start(arguments: &[OsString]) -> Result<(), String> {
     let wants_daemon = startup.config.get(DAEMONIZE) && supervisor == Supervisor::Nobody;
     let is_daemon = wants_daemon && daemon::is_daemon();
     if wants_daemon && !is_daemon {
-        return daemon::launch(arguments, &input.seen);
+        return daemon::launch(again, &input.seen);
     }
     drop(input);
     if is_daemon {
@@ -104,6 +144,7 @@ fn start(arguments: &[OsString]) -> Result<(), String> {
 }
 
 const HELP: &str = "Usage: apus [/path/to/redis.conf | -] [--directive value ...]
+       apus memcached [option of memcached ...]
        apus --version | --help
 
 A configuration file is one of Redis, Valkey or KeyDB, `-` reads it from the standard input, and
@@ -209,7 +250,9 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
         Some(port) => log_notice!(server.log, "Try it: redis-cli -p {port}"),
         None => {
             let path = server.config.get(UNIXSOCKET);
-            log_notice!(server.log, "Try it: redis-cli -s {}", String::from_utf8_lossy(&path));
+            if !path.is_empty() {
+                log_notice!(server.log, "Try it: redis-cli -s {}", String::from_utf8_lossy(&path));
+            }
         }
     }
 }
@@ -237,11 +280,12 @@ fn end(
     if let Some(pid_file) = pid_file {
         pid_file.remove(&server.log);
     }
-    let socket = server.config.get(UNIXSOCKET);
-    if !socket.is_empty() {
-        log_notice!(server.log, "Removing the unix socket file.");
-        // Somebody may have removed it before.
-        let _ = std::fs::remove_file(OsStr::from_bytes(&socket));
+    for socket in [UNIXSOCKET, MEMCACHED_UNIXSOCKET].map(|socket| server.config.get(socket)) {
+        if !socket.is_empty() {
+            log_notice!(server.log, "Removing the unix socket file.");
+            // Somebody may have removed it before.
+            let _ = std::fs::remove_file(OsStr::from_bytes(&socket));
+        }
     }
     log_warning!(server.log, "Apus is now ready to exit, bye bye...");
 }

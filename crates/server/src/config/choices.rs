@@ -1,5 +1,7 @@
 //! Choices: the enums of options whose value is one word of a list.
 
+use proto::memcached::Dialect;
+
 use super::store::{Config, Readable, Shape};
 
 /// An enum of the words of a choice, in the order of its numbers.
@@ -191,6 +193,28 @@ choice! {
         AllChannels = "allchannels",
         /// None.
         ResetChannels = "resetchannels",
+    }
+}
+
+choice! {
+    /// Which protocols clients of memcached may speak.
+    MemcachedProtocol {
+        /// Whichever their first byte says.
+        Auto = "auto",
+        /// Text and meta commands.
+        Text = "text",
+        /// Binary commands.
+        Binary = "binary",
+    }
+}
+
+impl From<MemcachedProtocol> for Dialect {
+    fn from(protocol: MemcachedProtocol) -> Self {
+        match protocol {
+            MemcachedProtocol::Auto => Dialect::Any,
+            MemcachedProtocol::Text => Dialect::Text,
+            MemcachedProtocol::Binary => Dialect::Binary,
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 mod choices;
 mod kind;
 mod load;
+pub mod memcached;
 mod option;
 mod options;
 mod readings;
@@ -20,7 +21,7 @@ mod store;
 
 pub use choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
+    MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 pub(crate) use kind::parse_bytes;
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::choices::{
     AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
+    MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -132,6 +132,17 @@ settings! {
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
     MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
     MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
+    MEMCACHED_DATABASE: u32 = "memcached-database";
+    MEMCACHED_DUMP: bool = "memcached-dump";
+    MEMCACHED_FLUSH: bool = "memcached-flush";
+    MEMCACHED_ITEM_SIZE_MAX: usize = "memcached-item-size-max";
+    MEMCACHED_PORT: u16 = "memcached-port";
+    MEMCACHED_PROTOCOL: MemcachedProtocol = "memcached-protocol";
+    MEMCACHED_SHUTDOWN: bool = "memcached-shutdown";
+    MEMCACHED_UDP_PORT: u16 = "memcached-udp-port";
+    MEMCACHED_UNIXSOCKET: Arc<[u8]> = "memcached-unixsocket";
+    MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
+    MEMCACHED_USER: Arc<[u8]> = "memcached-user";
     NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";

@@ -19,8 +19,8 @@ use crate::execute::{Grant, Known, Step, execute};
 use crate::worker::Worker;
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
-const COMMAND_BUDGET: u32 = 64;
-const TIME_BUDGET_US: i64 = 200;
+pub(super) const COMMAND_BUDGET: u32 = 64;
+pub(super) const TIME_BUDGET_US: i64 = 200;
 
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
@@ -30,7 +30,7 @@ const LISTENED: usize = 4096;
 
 /// How a batch over some bytes ended.
 #[derive(Clone, Copy)]
-enum End {
+pub(super) enum End {
     /// All complete requests are done.
     Drained,
     /// The budget is spent.
@@ -44,7 +44,7 @@ enum End {
 impl Serve {
     /// Executes what is there, or reads more.
     pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if self.executed < self.input.len() && self.parser.is_none() {
+        if self.executed < self.input.len() && !self.awaits_bytes() {
             self.worker.start_batch();
             let input = std::mem::take(&mut self.input);
             let start = self.executed;
@@ -69,6 +69,13 @@ impl Serve {
             return self.after_batch(cx, end);
         }
         self.read_more(cx)
+    }
+
+    /// Whether the input ends within a request that is next.
+    #[inline]
+    fn awaits_bytes(&self) -> bool {
+        let of_memcached = self.session.memcached.as_ref();
+        self.parser.is_some() || of_memcached.is_some_and(|dialogue| dialogue.is_incomplete)
     }
 
     /// Reads on behind an incomplete request.
@@ -108,6 +115,9 @@ impl Serve {
                     // What was an incomplete request may be complete now: the parser that waits
                     // for more of it would wait for what is here already.
                     self.parser = None;
+                    if let Some(dialogue) = &mut self.session.memcached {
+                        dialogue.is_incomplete = false;
+                    }
                 }
             }
         }
@@ -183,6 +193,9 @@ impl Serve {
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+        if self.session.memcached.is_some() {
+            return self.run_memcached(data, grant);
+        }
         let worker = Rc::clone(&self.worker);
         let mut output = self.output();
         let mut window = worker.window.take();

@@ -94,7 +94,18 @@ impl Serve {
             let lost = held.marks.into_iter().filter(is_lost);
             let mut line = Output::new();
             let refusal = journal.refusal();
-            self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
+            match &self.session.memcached {
+                Some(dialogue) => {
+                    self.worker.server.stats.error(refusal.line().unwrap_or_default());
+                    // A binary answer cannot be made here, and one that is left out is no answer.
+                    if !dialogue.write_failure(&refusal, &mut line) {
+                        self.session.close();
+                    }
+                }
+                None => {
+                    self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
+                }
+            }
             output.replace(lost.map(|mark| mark.reply), line.front());
         }
         usize::MAX

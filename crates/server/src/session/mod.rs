@@ -11,6 +11,7 @@
 
 mod batch;
 mod held;
+mod memcached;
 mod socket;
 mod state;
 mod wait;

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use crate::audience::Audience;
 use crate::clients::{Client, ClientId, Delivery, Signal, client_flags};
 use crate::control::fieldsets::Fieldsets;
+use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;
 use crate::server::Server;
 use crate::table::Entry;
@@ -45,6 +46,8 @@ pub(crate) struct Session {
     seen: Lsn,
     /// Whether one of those replies says that something was written.
     tells_of_write: bool,
+    /// What is remembered of a client that speaks memcached's protocols; others speak Redis'.
+    pub(crate) memcached: Option<Box<Dialogue>>,
     /// Whether the connection came by the Unix socket or the loopback interface.
     pub(crate) is_local: bool,
 }
@@ -82,6 +85,7 @@ impl Session {
             has_caching: false,
             seen: 0,
             tells_of_write: false,
+            memcached: None,
             is_local: false,
         }
     }

@@ -5,6 +5,7 @@ mod cluster;
 mod encoding;
 mod keydb;
 mod logging;
+mod memcached;
 mod memory;
 mod monitoring;
 mod network;
@@ -17,7 +18,7 @@ mod tls;
 
 use super::option::ConfigOption;
 
-const GROUPS: [&[ConfigOption]; 14] = [
+const GROUPS: [&[ConfigOption]; 15] = [
     network::OPTIONS,
     tls::OPTIONS,
     clients::OPTIONS,
@@ -32,6 +33,7 @@ const GROUPS: [&[ConfigOption]; 14] = [
     replication::OPTIONS,
     cluster::OPTIONS,
     keydb::OPTIONS,
+    memcached::OPTIONS,
 ];
 
 const COUNT: usize = {

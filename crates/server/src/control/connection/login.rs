@@ -174,7 +174,7 @@ impl<'a> HelloWishes<'a> {
 }
 
 /// Whether this is the password of that user.
-fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
+pub(crate) fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
     let expected = server.config.get(REQUIREPASS);
     let is_right = same_digest(&expected, password) || expected.is_empty();
     if is_right && user == DEFAULT_USER {

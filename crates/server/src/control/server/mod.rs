@@ -19,6 +19,8 @@ mod slow_log;
 mod small;
 pub(crate) mod wait;
 
+pub(crate) use info::processor_seconds;
+
 use super::ControlCommand;
 
 /// All commands of the family.

@@ -28,6 +28,12 @@ pub(super) fn write_cpu(_: &Server, report: &mut Report) {
     seconds("used_cpu_user_main_thread", main_thread.user);
 }
 
+/// The processor time that the process took in user and in system mode, in seconds.
+pub(crate) fn processor_seconds() -> (f64, f64) {
+    let process = times("/proc/self/stat");
+    (process.user, process.system)
+}
+
 fn times(path: &str) -> Times {
     let text = fs::read_to_string(path).unwrap_or_default();
     parse(&text, rustix::param::clock_ticks_per_second())

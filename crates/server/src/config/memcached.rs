@@ -1,0 +1,545 @@
+//! Memcached's own command line, turned into our directives.
+//!
+//! Invariants: every option of memcached 1.6 either does what it does there, or leaves one line
+//! that says why not; what would leave a server open that was to be closed is refused. Passwords
+//! stand in no process list: a daemon reads their file again.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use base::number::parse_u64;
+
+/// What a command line of memcached asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Invocation {
+    /// To serve, with these arguments of ours.
+    Serve {
+        /// Directives as on our own command line.
+        arguments: Vec<OsString>,
+        /// What is done otherwise, a line each.
+        notices: Vec<String>,
+    },
+    /// To say which version it is.
+    Version,
+    /// To say how it is called.
+    Help,
+}
+
+/// The port of memcached.
+const PORT: &str = "11211";
+
+/// Its memory, in megabytes.
+const MEGABYTES: u64 = 64;
+
+/// How many clients it takes.
+const CLIENTS: &str = "1024";
+
+/// The smallest and the largest `-I`.
+const ITEM_SIZES: std::ops::RangeInclusive<u64> = 1024..=1 << 30;
+
+/// An option by its letter and its long name, whether an argument belongs to it, and what it does.
+struct Flag(u8, &'static str, bool, &'static str);
+
+/// Every option that 1.6 lists, but for those of TLS.
+const FLAGS: &[Flag] = &[
+    Flag(b'A', "enable-shutdown", false, "clients may end the server"),
+    Flag(b'a', "unix-mask", true, "permissions of the Unix socket, in octal"),
+    Flag(b'B', "protocol", true, "auto, ascii or binary"),
+    Flag(b'b', "listen-backlog", true, "backlog of the listening socket"),
+    Flag(b'C', "disable-cas", false, "no effect: CAS values cost nothing"),
+    Flag(b'c', "conn-limit", true, "greatest number of clients (1024)"),
+    Flag(b'D', "delimiter", true, "no effect: no figures by prefix"),
+    Flag(b'd', "daemon", false, "go to the background"),
+    Flag(b'e', "memory-file", true, "no effect: see the directives save and appendonly"),
+    Flag(b'F', "disable-flush-all", false, "flush_all is refused"),
+    Flag(b'f', "slab-growth-factor", true, "no effect: there are no slabs"),
+    Flag(b'h', "help", false, "this text"),
+    Flag(b'I', "max-item-size", true, "largest value: bytes, or with k or m behind (1m)"),
+    Flag(b'i', "license", false, "the licence: Apache-2.0"),
+    Flag(b'k', "lock-memory", false, "no effect"),
+    Flag(b'L', "enable-largepages", false, "no effect"),
+    Flag(b'l', "listen", true, "addresses to listen on, with commas between them"),
+    Flag(b'M', "disable-evictions", false, "an error rather than eviction when memory is full"),
+    Flag(b'm', "memory-limit", true, "megabytes of memory for all there is (64)"),
+    Flag(b'N', "napi-ids", true, "no effect"),
+    Flag(b'n', "slab-min-size", true, "no effect: there are no slabs"),
+    Flag(b'o', "extended", true, "no effect"),
+    Flag(b'P', "pidfile", true, "file for the process id"),
+    Flag(b'p', "port", true, "TCP port (11211)"),
+    Flag(b'R', "max-reqs-per-event", true, "no effect"),
+    Flag(b'r', "enable-coredumps", false, "no effect"),
+    Flag(b'S', "enable-sasl", false, "authentication by SASL; see -Y"),
+    Flag(b's', "unix-socket", true, "Unix socket instead of ports"),
+    Flag(b't', "threads", true, "threads (one per core)"),
+    Flag(b'U', "udp-port", true, "UDP port (none)"),
+    Flag(b'u', "user", true, "no effect: start it as that user"),
+    Flag(b'V', "version", false, "the version"),
+    Flag(b'v', "verbose", false, "more in the log; -vv: most"),
+    Flag(b'X', "disable-dumping", false, "keys cannot be listed"),
+    Flag(b'Y', "auth-file", true, "file with a line user:password"),
+];
+
+/// Reads the arguments (without the program's name). `password_file` is what SASL goes by: the
+/// file that `MEMCACHED_SASL_PWDB` names, if it is set.
+pub fn read(arguments: &[OsString], password_file: Option<&Path>) -> Result<Invocation, String> {
+    let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
+    let mut draft = Draft::default();
+    let mut rest = words.as_slice();
+    while let [word, more @ ..] = rest {
+        rest = more;
+        match *word {
+            b"--" => break,
+            [b'-', b'-', name @ ..] => draft.take_long(name, &mut rest)?,
+            [b'-', letters @ ..] if !letters.is_empty() => draft.take_short(letters, &mut rest)?,
+            _ => return Err(format!("memcached: '{}' is no option", text(word))),
+        }
+        if let Some(invocation) = draft.says.take() {
+            return Ok(invocation);
+        }
+    }
+    draft.finish(password_file)
+}
+
+/// The text of `-h`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: apus memcached [options]\nServes clients of memcached, with its options.\n\n",
+    );
+    for Flag(letter, name, takes, does) in FLAGS {
+        let argument = if *takes { "=ARGUMENT" } else { "" };
+        let names = format!("-{}, --{name}{argument}", char::from(*letter));
+        text.push_str(&format!("  {names:<40} {does}\n"));
+    }
+    text
+}
+
+/// The options that were read.
+#[derive(Default)]
+struct Draft {
+    directives: Vec<(&'static str, Vec<Vec<u8>>)>,
+    notices: Vec<String>,
+    says: Option<Invocation>,
+    port: Option<Vec<u8>>,
+    unix_socket: Option<Vec<u8>>,
+    addresses: Vec<Vec<u8>>,
+    verbosity: usize,
+    megabytes: Option<u64>,
+    keeps_all: bool,
+    clients: Option<Vec<u8>>,
+    wants_sasl: bool,
+    credentials: Option<Vec<u8>>,
+}
+
+impl Draft {
+    /// `--name=argument`, or `--name` and perhaps the next word.
+    fn take_long(&mut self, word: &[u8], rest: &mut &[&[u8]]) -> Result<(), String> {
+        let (name, attached) = match word.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&word[..at], Some(&word[at + 1..])),
+            None => (word, None),
+        };
+        let flag = FLAGS.iter().find(|flag| flag.1.as_bytes() == name);
+        let flag = flag.ok_or_else(|| format!("memcached: --{} is not known", text(name)))?;
+        match (flag.2, attached) {
+            (false, Some(_)) => Err(format!("memcached: --{} takes no argument", flag.1)),
+            (false, None) => self.apply(flag.0, b""),
+            (true, Some(argument)) => self.apply(flag.0, argument),
+            (true, None) => self.apply(flag.0, next(flag, rest)?),
+        }
+    }
+
+    /// Letters behind one dash, the last of which may have its argument right behind it.
+    fn take_short(&mut self, letters: &[u8], rest: &mut &[&[u8]]) -> Result<(), String> {
+        for (index, letter) in letters.iter().enumerate() {
+            let flag = FLAGS.iter().find(|flag| flag.0 == *letter);
+            let flag =
+                flag.ok_or_else(|| format!("memcached: -{} is not known", text(&[*letter])))?;
+            if !flag.2 {
+                self.apply(flag.0, b"")?;
+                continue;
+            }
+            let attached = &letters[index + 1..];
+            let argument = if attached.is_empty() { next(flag, rest)? } else { attached };
+            return self.apply(flag.0, argument);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, letter: u8, argument: &[u8]) -> Result<(), String> {
+        match letter {
+            b'p' => self.port = Some(argument.to_vec()),
+            b'U' => self.set("memcached-udp-port", argument),
+            b's' => self.unix_socket = Some(argument.to_vec()),
+            b'a' => self.set("memcached-unixsocketperm", argument),
+            b'l' => self.listen(argument)?,
+            b'c' => self.clients = Some(argument.to_vec()),
+            b't' => self.set("worker-threads", argument),
+            b'm' => self.megabytes = Some(number(letter, argument)?),
+            b'M' => self.keeps_all = true,
+            b'I' => {
+                let size = item_size(argument)?.to_string();
+                self.set("memcached-item-size-max", size.as_bytes());
+            }
+            b'b' => self.set("tcp-backlog", argument),
+            b'B' => self.set("memcached-protocol", protocol(argument)?),
+            b'A' => self.set("memcached-shutdown", b"yes"),
+            b'F' => self.set("memcached-flush", b"no"),
+            b'X' => self.set("memcached-dump", b"no"),
+            b'd' => self.set("daemonize", b"yes"),
+            b'P' => self.set("pidfile", argument),
+            b'v' => self.verbosity += 1,
+            b'S' => self.wants_sasl = true,
+            b'Y' => self.credentials = Some(argument.to_vec()),
+            b'V' => self.says = Some(Invocation::Version),
+            b'h' | b'i' => self.says = Some(Invocation::Help),
+            other => self.notices.push(notice(other, argument)),
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, directive: &'static str, value: &[u8]) {
+        self.directives.push((directive, vec![value.to_vec()]));
+    }
+
+    /// `-l ADDRESS,ADDRESS:PORT`: all of them have one port.
+    fn listen(&mut self, addresses: &[u8]) -> Result<(), String> {
+        for address in addresses.split(|byte| *byte == b',').filter(|part| !part.is_empty()) {
+            let (host, port) = split_port(address);
+            if let Some(port) = port {
+                if self.port.as_deref().is_some_and(|other| other != port) {
+                    return Err("memcached: -l and -p: all addresses have one port".to_owned());
+                }
+                self.port = Some(port.to_vec());
+            }
+            self.addresses.push(host.to_vec());
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, password_file: Option<&Path>) -> Result<Invocation, String> {
+        self.authenticate(password_file)?;
+        // As in memcached, a Unix socket stands in the place of the ports.
+        let port = match (&self.unix_socket, self.port.take()) {
+            (None, port) => port.unwrap_or_else(|| PORT.into()),
+            (Some(_), _) => b"0".to_vec(),
+        };
+        self.set("memcached-port", &port);
+        if let Some(path) = self.unix_socket.take() {
+            self.set("memcached-unixsocket", &path);
+        }
+        self.bind();
+        let megabytes = self.megabytes.unwrap_or(MEGABYTES);
+        self.set("maxmemory", format!("{megabytes}mb").as_bytes());
+        let policy: &[u8] = if self.keeps_all { b"noeviction" } else { b"allkeys-lru" };
+        self.set("maxmemory-policy", policy);
+        let clients = self.clients.take().unwrap_or_else(|| CLIENTS.into());
+        self.set("maxclients", &clients);
+        match self.verbosity {
+            0 => {}
+            1 => self.set("loglevel", b"verbose"),
+            _ => self.set("loglevel", b"debug"),
+        }
+        // Nothing of Redis: neither its port nor its files.
+        let ours = [("port", &b"0"[..]), ("save", b""), ("appendonly", b"no")];
+        let ours = ours.map(|(name, value)| (name, vec![value.to_vec()]));
+        let mut arguments = Vec::new();
+        for (name, values) in ours.into_iter().chain(self.directives) {
+            arguments.push(OsString::from(format!("--{name}")));
+            arguments.extend(values.into_iter().map(OsString::from_vec));
+        }
+        Ok(Invocation::Serve { arguments, notices: self.notices })
+    }
+
+    /// Whoever names the addresses has decided who may come; otherwise those of other machines
+    /// need a password.
+    fn bind(&mut self) {
+        let addresses = std::mem::take(&mut self.addresses);
+        if addresses.is_empty() {
+            let has_password = self.directives.iter().any(|(name, _)| *name == "requirepass");
+            if !has_password && self.unix_socket.is_none() {
+                let line = "memcached: clients of other machines are refused: name the addresses \
+                            to listen on by -l, or a password by -Y";
+                self.notices.push(line.to_owned());
+            }
+            return;
+        }
+        self.directives.push(("bind", addresses));
+        self.set("protected-mode", b"no");
+    }
+
+    /// `-Y FILE` and `-S`: there is one user, the first in the file.
+    fn authenticate(&mut self, password_file: Option<&Path>) -> Result<(), String> {
+        let named = self.credentials.take();
+        let file = match &named {
+            Some(path) => Path::new(OsStr::from_bytes(path)),
+            None if !self.wants_sasl => return Ok(()),
+            None => password_file.ok_or(
+                "memcached: -S wants a file of user:password lines, named by -Y or by the \
+                 variable MEMCACHED_SASL_PWDB",
+            )?,
+        };
+        let content = fs::read(file)
+            .map_err(|error| format!("memcached: cannot read '{}': {error}", file.display()))?;
+        let mut lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let at = first.iter().position(|byte| *byte == b':');
+        let Some((user, password)) = at.map(|at| (&first[..at], &first[at + 1..])) else {
+            return Err(format!("memcached: '{}' has no line user:password", file.display()));
+        };
+        // What may follow the password, in the files of others, begins with another colon.
+        let password = password.split(|byte| matches!(byte, b':' | b'\r')).next();
+        let password = password.unwrap_or_default();
+        if user.is_empty() || password.is_empty() {
+            return Err(format!("memcached: '{}' has an empty user or password", file.display()));
+        }
+        if lines.next().is_some() {
+            let file = file.display();
+            self.notices.push(format!("memcached: only the first user in '{file}' is known"));
+        }
+        let (user, password) = (user.to_vec(), password.to_vec());
+        self.set("memcached-user", &user);
+        self.set("requirepass", &password);
+        Ok(())
+    }
+}
+
+/// The argument of a flag, which is the next word.
+fn next<'w>(flag: &Flag, rest: &mut &[&'w [u8]]) -> Result<&'w [u8], String> {
+    let [argument, more @ ..] = *rest else {
+        let letter = char::from(flag.0);
+        return Err(format!("memcached: -{letter} (--{}) wants an argument", flag.1));
+    };
+    *rest = more;
+    Ok(argument)
+}
+
+/// Why an option has no effect here.
+fn notice(letter: u8, argument: &[u8]) -> String {
+    let why = match letter {
+        b'C' => "items have CAS values in any case, at no cost where nobody asks for them",
+        b'D' => "there are no figures by prefix",
+        b'e' => "items are kept over a restart by the directives save and appendonly",
+        b'f' | b'n' => "items lie in blocks of their own size, eight bytes apart",
+        b'k' => "memory is locked by whoever starts the process",
+        b'L' => "the kernel gives large pages by itself",
+        b'N' => "connections are shared out by the number of clients",
+        b'R' => "a client yields after 64 requests or 200 microseconds",
+        b'r' => "the size of core files is set by whoever starts the process",
+        b'u' => "the user is chosen by whoever starts the process",
+        _ => "it has no meaning here",
+    };
+    let argument = if argument.is_empty() { String::new() } else { format!(" {}", text(argument)) };
+    format!("memcached: -{}{argument} has no effect: {why}", char::from(letter))
+}
+
+/// A port behind an address; one of IPv6 that has a port stands in brackets.
+fn split_port(address: &[u8]) -> (&[u8], Option<&[u8]>) {
+    if let Some(rest) = address.strip_prefix(b"[")
+        && let Some(end) = rest.iter().position(|byte| *byte == b']')
+    {
+        return (&rest[..end], rest[end + 1..].strip_prefix(b":"));
+    }
+    let mut colons = address.iter().enumerate().filter(|(_, byte)| **byte == b':');
+    match (colons.next(), colons.next()) {
+        (Some((at, _)), None) => (&address[..at], Some(&address[at + 1..])),
+        _ => (address, None),
+    }
+}
+
+fn protocol(argument: &[u8]) -> Result<&'static [u8], String> {
+    match argument {
+        b"auto" | b"negotiating" => Ok(b"auto"),
+        b"ascii" => Ok(b"text"),
+        b"binary" => Ok(b"binary"),
+        other => Err(format!("memcached: -B is auto, ascii or binary, not '{}'", text(other))),
+    }
+}
+
+/// `-I SIZE`, in bytes or with a `k` or an `m` behind it.
+fn item_size(argument: &[u8]) -> Result<u64, String> {
+    let (digits, unit) = match argument {
+        [digits @ .., b'k' | b'K'] => (digits, 1 << 10),
+        [digits @ .., b'm' | b'M'] => (digits, 1 << 20),
+        digits => (digits, 1),
+    };
+    let size = parse_u64(digits).and_then(|size| size.checked_mul(unit));
+    size.filter(|size| ITEM_SIZES.contains(size))
+        .ok_or_else(|| format!("memcached: -I is from 1k to 1024m, not '{}'", text(argument)))
+}
+
+fn number(letter: u8, argument: &[u8]) -> Result<u64, String> {
+    let found = parse_u64(argument).filter(|number| *number <= u64::from(u32::MAX));
+    let letter = char::from(letter);
+    found.ok_or_else(|| format!("memcached: -{letter} wants a number, not '{}'", text(argument)))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::{FLAGS, Invocation, read};
+
+    fn invoke(line: &str) -> Result<Invocation, String> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        read(&words, None)
+    }
+
+    /// The directives as lines, and the notices.
+    fn served(line: &str) -> (Vec<String>, Vec<String>) {
+        match invoke(line) {
+            Ok(Invocation::Serve { arguments, notices }) => {
+                let mut lines: Vec<String> = Vec::new();
+                for word in arguments {
+                    let word = word.into_string().expect("it was text");
+                    match lines.last_mut() {
+                        Some(line) if !word.starts_with("--") => *line += &format!(" {word}"),
+                        _ => lines.push(word),
+                    }
+                }
+                (lines, notices)
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn says(line: &str, directive: &str) {
+        let (directives, _) = served(line);
+        assert!(directives.iter().any(|said| said == directive), "{line}: {directives:?}");
+    }
+
+    #[test]
+    fn without_options_it_is_a_memcached_with_its_defaults() {
+        let (directives, notices) = served("");
+        let expected = [
+            "--port 0",
+            "--save ",
+            "--appendonly no",
+            "--memcached-port 11211",
+            "--maxmemory 64mb",
+            "--maxmemory-policy allkeys-lru",
+            "--maxclients 1024",
+        ];
+        assert_eq!(directives, expected);
+        assert_eq!(notices.len(), 1, "{notices:?}");
+    }
+
+    #[test]
+    fn options_are_directives() {
+        let table = [
+            ("-p 1000", "--memcached-port 1000"),
+            ("-p1000", "--memcached-port 1000"),
+            ("--port=1000", "--memcached-port 1000"),
+            ("--port 1000", "--memcached-port 1000"),
+            ("-vvp1000", "--memcached-port 1000"),
+            ("-vvp1000", "--loglevel debug"),
+            ("-v", "--loglevel verbose"),
+            ("-U 11211", "--memcached-udp-port 11211"),
+            ("-s /run/m.sock", "--memcached-unixsocket /run/m.sock"),
+            ("-s /run/m.sock -p 5", "--memcached-port 0"),
+            ("-a 0700", "--memcached-unixsocketperm 0700"),
+            ("-l 127.0.0.1,::1 -l 10.0.0.1", "--bind 127.0.0.1 ::1 10.0.0.1"),
+            ("-l 127.0.0.1:1000", "--memcached-port 1000"),
+            ("-l [::1]:1000", "--bind ::1"),
+            ("-l 127.0.0.1", "--protected-mode no"),
+            ("-m 1024", "--maxmemory 1024mb"),
+            ("-M", "--maxmemory-policy noeviction"),
+            ("-c 50000", "--maxclients 50000"),
+            ("-t 8", "--worker-threads 8"),
+            ("-I 2m", "--memcached-item-size-max 2097152"),
+            ("-I 4096", "--memcached-item-size-max 4096"),
+            ("-b 512", "--tcp-backlog 512"),
+            ("-B ascii", "--memcached-protocol text"),
+            ("-A", "--memcached-shutdown yes"),
+            ("-F", "--memcached-flush no"),
+            ("-X", "--memcached-dump no"),
+            ("-d -P /run/m.pid", "--daemonize yes"),
+            ("-d -P /run/m.pid", "--pidfile /run/m.pid"),
+        ];
+        for (line, directive) in table {
+            says(line, directive);
+        }
+        assert_eq!(invoke("-V"), Ok(Invocation::Version));
+        assert_eq!(invoke("-vh"), Ok(Invocation::Help));
+    }
+
+    #[test]
+    fn what_has_no_meaning_leaves_a_line_each() {
+        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
+        let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
+        assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
+        assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));
+    }
+
+    #[test]
+    fn every_option_is_understood() {
+        for flag in FLAGS {
+            let argument = match flag.0 {
+                b'B' => "ascii",
+                b'Y' => continue,
+                b'S' => continue,
+                _ if flag.2 => "2048",
+                _ => "",
+            };
+            let letter = char::from(flag.0);
+            assert!(invoke(&format!("-{letter} {argument}")).is_ok(), "-{letter}");
+            assert!(invoke(&format!("--{} {argument}", flag.1)).is_ok(), "--{}", flag.1);
+        }
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let table = [
+            ("stray", "'stray' is no option"),
+            ("-Q", "-Q is not known"),
+            ("--quick", "--quick is not known"),
+            ("-Z", "-Z is not known"),
+            ("-p", "-p (--port) wants an argument"),
+            ("--daemon=yes", "--daemon takes no argument"),
+            ("-m lots", "-m wants a number"),
+            ("-I 10", "-I is from 1k to 1024m"),
+            ("-I 2g", "-I is from 1k to 1024m"),
+            ("-B morse", "-B is auto, ascii or binary"),
+            ("-l 127.0.0.1:1,127.0.0.2:2", "all addresses have one port"),
+            ("-S", "-S wants a file"),
+            ("-Y /nowhere/at/all", "cannot read '/nowhere/at/all'"),
+        ];
+        for (line, expected) in table {
+            let error = invoke(line).expect_err("refused");
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_first_user_of_a_file_is_the_user() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read_file = |content: &str, by_option: bool| {
+            let file = folder.path().join("users");
+            std::fs::write(&file, content).expect("a file");
+            let words = match by_option {
+                true => vec![OsString::from("-Y"), file.clone().into_os_string()],
+                false => vec![OsString::from("-S")],
+            };
+            read(&words, (!by_option).then_some(Path::new(&file)))
+        };
+        for by_option in [true, false] {
+            let invocation = read_file("me:secret:extra\nyou:other\n", by_option);
+            let Ok(Invocation::Serve { arguments, notices }) = invocation else {
+                panic!("{invocation:?}")
+            };
+            let has = |name: &str, value: &str| {
+                arguments.windows(2).any(|pair| pair[0] == name && pair[1] == value)
+            };
+            assert!(has("--memcached-user", "me") && has("--requirepass", "secret"));
+            assert_eq!(notices.len(), 1, "{notices:?}");
+        }
+        for content in ["", "nobody", ":secret", "me:", "me::x"] {
+            assert!(read_file(content, true).is_err(), "{content:?} leaves nothing open");
+        }
+    }
+}

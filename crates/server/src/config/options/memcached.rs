@@ -1,0 +1,88 @@
+//! Options: the memcached protocols.
+
+use super::super::choices::MemcachedProtocol;
+use super::super::kind::{Kind, TEXT, Unit, integer};
+use super::super::option::{Access, ConfigOption, WORKS};
+
+/// The memcached protocols.
+pub(super) const OPTIONS: &[ConfigOption] = &[
+    ConfigOption {
+        name: "memcached-port",
+        kind: integer(0, 65_535),
+        default: "0",
+        access: Access::Startup,
+        doc: "The TCP port for clients of memcached, 11211 as a rule; 0 listens on none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-udp-port",
+        kind: integer(0, 65_535),
+        default: "0",
+        access: Access::Startup,
+        doc: "The UDP port for clients of memcached; 0 listens on none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-unixsocket",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The path of a Unix socket for clients of memcached; none by default.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-unixsocketperm",
+        kind: Kind::Number { least: 0, most: 0o777, unit: Unit::Octal, signed: true },
+        default: "0",
+        access: Access::Startup,
+        doc: "The permissions of that Unix socket, in octal; 0 leaves them to the umask.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-protocol",
+        kind: Kind::Choice(MemcachedProtocol::WORDS),
+        default: "auto",
+        access: Access::Startup,
+        doc: "Which of its protocols clients of memcached may speak; auto goes by the first byte.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-database",
+        kind: integer(0, i32::MAX as i64),
+        default: "0",
+        access: Access::Startup,
+        doc: "The database in which clients of memcached find their items.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-item-size-max",
+        kind: Kind::Number { least: 1024, most: 1 << 30, unit: Unit::Bytes, signed: false },
+        default: "1048576",
+        doc: "The largest value that a client of memcached may store.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-user",
+        kind: TEXT,
+        default: "default",
+        doc: "The name by which clients of memcached know the default user.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-flush",
+        default: "yes",
+        doc: "Whether clients of memcached may forget all items with flush_all.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-dump",
+        default: "yes",
+        doc: "Whether clients of memcached may have all keys listed.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-shutdown",
+        default: "no",
+        doc: "Whether clients of memcached may end the server.",
+        ..WORKS
+    },
+];

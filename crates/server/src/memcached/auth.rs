@@ -1,0 +1,101 @@
+//! Who a memcached client is: SASL PLAIN in the binary protocol, and in text a first `set` whose
+//! value is a name and a password.
+//!
+//! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
+//! told but the version; an attempt that failed leaves a client where it was.
+
+use proto::memcached::{Failure, Form, Operation, Response, StoreMode};
+
+use super::figures::Figure;
+use super::{MEMCACHED_VERSION, Turn};
+use crate::config::settings::MEMCACHED_USER;
+use crate::control::connection::{DEFAULT_USER, verify};
+use crate::execute::Step;
+use crate::gates;
+use crate::server::Server;
+use crate::session::Session;
+
+/// The one mechanism there is.
+const PLAIN: &[u8] = b"PLAIN";
+
+/// Whether the client need not say who it is, or has done so.
+#[inline]
+pub(crate) fn is_known(server: &Server, session: &Session) -> bool {
+    session.authenticated || !gates::needs_password(server)
+}
+
+impl Turn<'_> {
+    /// Serves a client that has not said who it is.
+    #[cold]
+    pub(super) fn serve_stranger(&mut self) -> Step {
+        match &self.request.operation {
+            Operation::ListMechanisms | Operation::Authenticate { .. } => self.authenticate(),
+            Operation::Version if matches!(self.request.form, Form::Binary { .. }) => {
+                self.say(Response::Version(MEMCACHED_VERSION.as_bytes()))
+            }
+            Operation::Quit => {
+                self.say(Response::Ok);
+                Step::Close
+            }
+            Operation::Store(store)
+                if store.mode == StoreMode::Set
+                    && matches!(self.request.form, Form::Text { .. }) =>
+            {
+                let words = store.value.splitn(2, |byte| *byte == b' ');
+                let is_right = match words.collect::<Vec<_>>()[..] {
+                    [user, password] => self.log_in(user, password),
+                    _ => self.log_in(b"", b""),
+                };
+                self.say(match is_right {
+                    true => Response::Stored { cas: 0 },
+                    false => Response::Failed(Failure::AuthenticationFailed),
+                })
+            }
+            Operation::Refuse(refusal) if refusal.closes => {
+                self.say(Response::Failed(Failure::Unauthenticated));
+                Step::Close
+            }
+            _ => self.say(Response::Failed(Failure::Unauthenticated)),
+        }
+    }
+
+    /// Serves the requests of SASL.
+    pub(super) fn authenticate(&mut self) -> Step {
+        let server = self.worker.server;
+        let response = match self.request.operation {
+            _ if !gates::needs_password(server) => Response::Failed(Failure::Unknown),
+            Operation::ListMechanisms => Response::Mechanisms(PLAIN),
+            Operation::Authenticate { mechanism: PLAIN, data, continued: false } => {
+                match self.log_in_by(data) {
+                    true => Response::Authenticated,
+                    false => Response::Failed(Failure::AuthenticationFailed),
+                }
+            }
+            _ => Response::Failed(Failure::AuthenticationFailed),
+        };
+        self.say(response)
+    }
+
+    /// Lets a client in by what PLAIN is given: whom to act for, a name and a password.
+    fn log_in_by(&mut self, data: &[u8]) -> bool {
+        let parts: Vec<&[u8]> = data.split(|byte| *byte == 0).collect();
+        match parts[..] {
+            [_, user, password] => self.log_in(user, password),
+            _ => self.log_in(b"", b""),
+        }
+    }
+
+    fn log_in(&mut self, user: &[u8], password: &[u8]) -> bool {
+        let server = self.worker.server;
+        self.count(Figure::AuthCommands);
+        let is_ours = *user == *server.config.get(MEMCACHED_USER);
+        let user = if is_ours { DEFAULT_USER } else { user };
+        let is_right = verify(server, user, password.trim_ascii_end()).is_ok();
+        if is_right {
+            self.session.authenticate(true);
+        } else {
+            self.count(Figure::AuthErrors);
+        }
+        is_right
+    }
+}

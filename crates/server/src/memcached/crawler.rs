@@ -1,0 +1,114 @@
+//! `lru_crawler metadump` and `mgdump`: all items, named one by one, for who warms another cache.
+//!
+//! Invariants: it visits one partition at a time, as SCAN does, so an item that stays is named and
+//! none is named twice; keys are written so that no byte of theirs looks like the end of a line.
+
+use std::fmt::Write;
+
+use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Tx};
+use proto::memcached::Failure;
+
+use super::Turn;
+use super::items::unix_seconds;
+use crate::config::settings::MEMCACHED_DUMP;
+use crate::execute::Step;
+use crate::heavy::visiting;
+
+/// Entries looked at before a lock is given back.
+const STEP: usize = 256;
+
+/// How items are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// With what is known of them (`metadump`).
+    Described,
+    /// As commands that read them (`mgdump`).
+    Named,
+}
+
+impl Turn<'_> {
+    /// Names all items; `which` are the classes of slabs to look at, of which there is one.
+    pub(super) fn dump(&mut self, which: &[u8], form: Form) -> Step {
+        let server = self.worker.server;
+        if !server.config.get(MEMCACHED_DUMP) {
+            return self.fail(Failure::Client("metadump not allowed"));
+        }
+        let is_all = matches!(which, b"all" | b"hash");
+        let classes = which.split(|byte| *byte == b',').map(base::number::parse_i64);
+        if !is_all && !classes.clone().all(|class| class.is_some_and(|class| class > 0)) {
+            return self.fail(Failure::BadFormat);
+        }
+        let is_wanted = is_all || classes.flatten().any(|class| class == 1);
+        let (keyspace, database) = (server.keyspace, self.session.database);
+        self.on_a_lane(move |lane, reply| {
+            if is_wanted {
+                visiting(keyspace, lane, database, |tx| {
+                    each_item(tx, |entry, tx| reply.raw(line(entry, tx, form).as_bytes()));
+                });
+            }
+            reply.raw(match form {
+                Form::Described => b"END\r\n",
+                Form::Named => b"EN\r\n",
+            });
+        })
+    }
+}
+
+fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx)) {
+    for partition in 0..PARTITIONS as PartitionIndex {
+        let mut position = Some(0);
+        while let Some(from) = position {
+            // Between two steps others may have the partition.
+            tx.visit(partition);
+            let seen = &*tx;
+            position = seen.walk(partition, from, STEP, |entry| {
+                if entry.kind() == Kind::String {
+                    tell(entry, seen);
+                }
+            });
+        }
+    }
+}
+
+fn line(entry: EntryRef<'_>, tx: &Tx, form: Form) -> String {
+    let key = percent_encoded(entry.key());
+    if form == Form::Named {
+        let is_plain = key.len() == entry.key().len();
+        return match is_plain {
+            true => format!("mg {key}\r\n"),
+            false => format!("mg {} b\r\n", base::base64::encode(entry.key())),
+        };
+    }
+    let now = tx.now();
+    let exp = entry.deadline().map_or(-1, unix_seconds);
+    let idle = tx.idle_seconds(entry).unwrap_or(0);
+    let la = unix_seconds(now) - i64::from(idle);
+    let (cas, fetch) = (entry.version().unwrap_or(0), if entry.was_read() { "yes" } else { "no" });
+    let size = entry.memory();
+    format!("key={key} exp={exp} la={la} cas={cas} fetch={fetch} cls=1 size={size}\r\n")
+}
+
+/// A key as in an address: all but letters, digits and `-._~` by their numbers.
+fn percent_encoded(key: &[u8]) -> String {
+    let mut text = String::with_capacity(key.len());
+    for byte in key {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(*byte));
+            }
+            _ => _ = write!(text, "%{byte:02X}"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent_encoded;
+
+    #[test]
+    fn no_byte_of_a_key_ends_a_line() {
+        assert_eq!(percent_encoded(b"a-b_c.d~9"), "a-b_c.d~9");
+        assert_eq!(percent_encoded(b"a b\r\n\xff"), "a%20b%0D%0A%FF");
+    }
+}

@@ -1,0 +1,124 @@
+//! Which command of Redis stands for what a memcached client asks: the gates go by its flags, and
+//! the books and those who watch by its name.
+//!
+//! Invariant: a command that the operator has taken away is away on every port.
+
+use std::iter;
+
+use proto::OwnedArgs;
+use proto::memcached::{KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode};
+use smallvec::SmallVec;
+
+use crate::budget;
+use crate::table::{CommandTable, Entry};
+
+/// What is done, as far as it matters to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Get,
+    GetAndTouch,
+    Set,
+    Append,
+    Delete,
+    Increment,
+    Touch,
+    Flush,
+}
+
+const COMMANDS: [(Deed, &str); 8] = [
+    (Deed::Get, "GET"),
+    (Deed::GetAndTouch, "GETEX"),
+    (Deed::Set, "SET"),
+    (Deed::Append, "APPEND"),
+    (Deed::Delete, "DEL"),
+    (Deed::Increment, "INCRBY"),
+    (Deed::Touch, "PEXPIREAT"),
+    (Deed::Flush, "FLUSHDB"),
+];
+
+impl Deed {
+    /// What a request on items does.
+    pub(super) fn of(operation: &Operation<'_>) -> Self {
+        match operation {
+            Operation::Retrieve(retrieve) if retrieve.vivify.is_some() => Self::Set,
+            Operation::Retrieve(retrieve) if retrieve.touch.is_some() => Self::GetAndTouch,
+            Operation::Store(store) => match store.mode {
+                StoreMode::Append | StoreMode::Prepend => Self::Append,
+                StoreMode::Set | StoreMode::Add | StoreMode::Replace => Self::Set,
+            },
+            Operation::Delete(_) | Operation::Refuse(_) => Self::Delete,
+            Operation::Arithmetic(_) => Self::Increment,
+            Operation::Touch { .. } => Self::Touch,
+            Operation::Flush(_) => Self::Flush,
+            _ => Self::Get,
+        }
+    }
+}
+
+/// The commands that there are.
+pub(super) struct Deeds([Option<&'static Entry>; COMMANDS.len()]);
+
+impl Deeds {
+    /// Finds them, whatever they are called now.
+    pub(super) fn find(table: &'static CommandTable) -> Self {
+        let named = |name: &str| table.entries().iter().find(|entry| entry.spec.name == name);
+        Self(COMMANDS.map(|(_, name)| named(name)))
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, deed: Deed) -> Option<&'static Entry> {
+        self.0[deed as usize]
+    }
+}
+
+/// What room a request needs before it runs, as far as it tells.
+#[inline]
+pub(super) fn room_for(operation: &Operation<'_>) -> usize {
+    match operation {
+        Operation::Store(store) => budget::room_of(store.value.len()),
+        _ => 0,
+    }
+}
+
+/// The keys of a request on items.
+pub(super) fn keys_of<'a>(operation: &Operation<'a>) -> impl Iterator<Item = Key<'a>> {
+    let (several, one): (Option<Keys<'a>>, Option<Key<'a>>) = match operation {
+        Operation::Retrieve(retrieve) => (Some(retrieve.keys), None),
+        Operation::Store(store) => (None, Some(store.key)),
+        Operation::Delete(delete) => (None, Some(delete.key)),
+        Operation::Arithmetic(change) => (None, Some(change.key)),
+        Operation::Touch { key, .. } | Operation::Inspect(key) => (None, Some(*key)),
+        Operation::Refuse(refusal) => (None, refusal.removes),
+        _ => (None, None),
+    };
+    several.into_iter().flatten().chain(one)
+}
+
+/// A request in words, for those who watch and for the logs.
+pub(super) fn words(request: &Request<'_>, entry: &Entry) -> OwnedArgs {
+    let mut buffer = [0; KEY_LENGTH_MAX];
+    let operation = &request.operation;
+    let keys = keys_of(operation).map(|key| key.bytes(&mut buffer).to_vec());
+    let keys: SmallVec<[Vec<u8>; 4]> = keys.collect();
+    let value = match operation {
+        Operation::Store(store) => Some(store.value),
+        _ => None,
+    };
+    let name = iter::once(entry.spec.name.as_bytes());
+    name.chain(keys.iter().map(Vec::as_slice)).chain(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::COMMANDS;
+
+    #[test]
+    fn deeds_are_places_and_their_commands_are_there() {
+        let server = crate::start::test_server();
+        let deeds = super::Deeds::find(&server.table);
+        for (index, (deed, name)) in COMMANDS.into_iter().enumerate() {
+            assert_eq!(deed as usize, index);
+            assert_eq!(deeds.entry(deed).expect("a command of ours").spec.name, name);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! flush_all: all items of the database are forgotten, now or at a moment to come.
+//!
+//! Invariant: what is forgotten is what is there at that moment, all of it and nothing that comes
+//! later, since the world stands still meanwhile.
+
+use std::sync::atomic::Ordering;
+
+use keyspace::{Acquisition, Tx, TxOptions};
+use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
+use proto::{Args, Output, OwnedArgs, Resp};
+
+use super::Turn;
+use super::deeds::Deed;
+use super::figures::Figure;
+use crate::commit::commit;
+use crate::config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
+use crate::execute::Step;
+use crate::heavy::{Call, wait_for};
+use crate::mailbox::Rounds;
+use crate::server::Server;
+use crate::session::Stage;
+
+const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
+
+impl Turn<'_> {
+    /// Forgets all items.
+    pub(super) fn flush(&mut self, expiry: Expiry) -> Step {
+        let server = self.worker.server;
+        if !server.config.get(MEMCACHED_FLUSH) {
+            return self.fail(NOT_ALLOWED);
+        }
+        let entry = match self.admit(Deed::Flush) {
+            Ok(entry) => entry,
+            Err(step) => return step,
+        };
+        if let Some(step) = self.ask_gates(entry, 0) {
+            return step;
+        }
+        self.count(Figure::CmdFlush);
+        // There is one moment: who says another has taken back the former one.
+        let flush_at = &server.memcached.flush_at;
+        if let Deadline::At(moment) = expiry.deadline(self.worker.now_ms()) {
+            flush_at.store(moment, Ordering::Relaxed);
+            return self.say(Response::Ok);
+        }
+        flush_at.store(0, Ordering::Relaxed);
+        let mut told = Output::new();
+        answer(&mut told, self.request, Response::Ok);
+        let told = told.front().to_vec();
+        let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
+        let call = Call { server, entry, args, resp: Resp::Two };
+        Step::Wait(Stage::Elsewhere(server.heavy.run(
+            call,
+            Box::new(move |lane, _, reply| {
+                flush(server, lane);
+                reply.raw(&told);
+                Ok(())
+            }),
+        )))
+    }
+}
+
+/// Empties the database, on the thread that `lane` was given to.
+pub(super) fn flush(server: &'static Server, lane: usize) {
+    let mut world = Acquisition::of_world(server.keyspace);
+    wait_for(&mut world);
+    let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
+    let database = server.config.get(MEMCACHED_DATABASE) as usize;
+    let mut tx = Tx::begin(world, TxOptions { database, heavy: true, ..internal });
+    const GRANTED: &str = "the world is granted";
+    tx.flush_database().expect(GRANTED);
+    tx.effects_mut().instead(&[b"FLUSHDB"]);
+    let rounds = Rounds::default();
+    commit(server, &rounds, &mut tx, Args::default()).expect(GRANTED);
+    drop(tx);
+    server.mailboxes.ring(&rounds);
+}

@@ -1,0 +1,531 @@
+//! What memcached's requests do to items, on one transaction.
+//!
+//! An item is a string with notes. Invariants: whatever changed is said to the journal as commands
+//! of Redis that give the same result; a value of another type is no item, so reading misses it and
+//! changing it in part is refused.
+
+use base::number::format_i64;
+use base::time::UnixMillis;
+use commands::change;
+use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
+use persist::client_flags;
+use proto::Output;
+use proto::memcached::{
+    Arithmetic, Deadline, Delete, Expiry, Failure, Item, Number, Operation, Request, Response,
+    Retrieve, Store, StoreMode, Value, answer,
+};
+
+use super::figures::{Figure, Tally};
+use super::shows_cas;
+
+/// The outcome of a request on one key.
+type Done = Result<Response<'static>, Refusal>;
+
+/// A key that holds a value of another type.
+const WRONG_TYPE: Failure<'static> =
+    Failure::Server("the key holds a value of another type than string");
+
+/// A request at work.
+pub(super) struct Work<'a> {
+    pub(super) tx: &'a mut Tx,
+    pub(super) request: &'a Request<'a>,
+    pub(super) out: &'a mut Output,
+    pub(super) tally: Tally,
+    /// No value may be larger.
+    pub(super) size_max: usize,
+}
+
+impl Work<'_> {
+    /// Does what the request asks for and answers it.
+    pub(super) fn run(&mut self) -> Result<(), Refusal> {
+        let mut buffer = [0; proto::memcached::KEY_LENGTH_MAX];
+        let response = match &self.request.operation {
+            Operation::Retrieve(retrieve) => return self.retrieve(retrieve),
+            Operation::Store(store) => self.store(store.key.bytes(&mut buffer), store)?,
+            Operation::Delete(delete) => self.delete(delete.key.bytes(&mut buffer), delete)?,
+            Operation::Arithmetic(change) => {
+                self.change_number(change.key.bytes(&mut buffer), change)?
+            }
+            Operation::Touch { key, expiry } => self.touch(key.bytes(&mut buffer), *expiry)?,
+            Operation::Inspect(key) => return self.inspect(key.bytes(&mut buffer)),
+            Operation::Refuse(refusal) => {
+                if let Some(key) = refusal.removes {
+                    self.remove(key.bytes(&mut buffer))?;
+                }
+                Response::Failed(refusal.failure)
+            }
+            _ => unreachable!("nothing else is done to items"),
+        };
+        self.answer(response);
+        Ok(())
+    }
+
+    fn answer(&mut self, response: Response<'_>) {
+        answer(self.out, self.request, response);
+    }
+
+    fn retrieve(&mut self, retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
+        let mut buffer = [0; proto::memcached::KEY_LENGTH_MAX];
+        for key in retrieve.keys {
+            self.retrieve_one(key.bytes(&mut buffer), retrieve)?;
+        }
+        self.answer(Response::End);
+        Ok(())
+    }
+
+    fn retrieve_one(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
+        let now = self.tx.now();
+        let moment = retrieve.touch.map(|expiry| expiry.deadline(now));
+        let (shows_cas, mut idle_s) = (shows_cas(self.request), 0);
+        if retrieve.shows_access || shows_cas || moment.is_some() {
+            let found = self.tx.peek(key)?.filter(|entry| entry.kind() == Kind::String);
+            idle_s = found.and_then(|entry| self.tx.idle_seconds(entry)).unwrap_or(0);
+            if shows_cas && found.is_some() {
+                self.tx.version(key)?;
+            }
+            if let Some(moment) = moment {
+                self.touch_one(key, moment)?;
+            }
+        }
+        self.tally.add(Figure::CmdGet);
+        let entry = self.tx.read(key)?;
+        let Some((entry, text)) = entry.and_then(|entry| Some((entry, entry.text()?))) else {
+            self.tally.add(Figure::GetMisses);
+            return self.miss(key, retrieve);
+        };
+        self.tally.add(Figure::GetHits);
+        let (notes, ttl_s) = (entry.notes(), ttl_of(entry, now));
+        let is_due = retrieve.recache.zip(ttl_s).is_some_and(|(least, left)| left < least);
+        let won = retrieve.can_win && (notes.is_stale || is_due) && !notes.is_won;
+        let mut digits = [0; 20];
+        let item = Item {
+            key,
+            value: value_of(text, &mut digits),
+            flags: notes.flags,
+            cas: entry.version().unwrap_or(0),
+            ttl_s,
+            idle_s: idle_s.into(),
+            was_read: entry.was_read(),
+            stale: notes.is_stale,
+            won,
+            taken: notes.is_won,
+        };
+        answer(self.out, self.request, Response::Hit(item));
+        entry.set_read(true);
+        if won {
+            self.tx.set_notes(key, Notes { is_won: true, ..notes })?;
+        }
+        // What expires at once was told for the last time.
+        if moment == Some(Deadline::Passed) {
+            change::remove(self.tx, key)?;
+        }
+        Ok(())
+    }
+
+    /// Has an item that is about to be read expire at another time; one that is to expire at once
+    /// is read first.
+    fn touch_one(&mut self, key: &[u8], moment: Deadline) -> Result<(), Refusal> {
+        self.tally.add(Figure::CmdTouch);
+        if !self.tx.exists(key)? {
+            self.tally.add(Figure::TouchMisses);
+            return Ok(());
+        }
+        self.tally.add(Figure::TouchHits);
+        match moment {
+            Deadline::At(at) => change::expire(self.tx, key, at),
+            Deadline::Never => change::persist(self.tx, key).map(drop),
+            Deadline::Passed => Ok(()),
+        }
+    }
+
+    /// Answers a miss, or makes the item that the client is to fill.
+    fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
+        let is_free = !self.tx.exists(key)?;
+        let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
+            self.answer(Response::Miss);
+            return Ok(());
+        };
+        let notes = Notes { is_won: true, ..Notes::default() };
+        self.put(key, b"", Some(expiry), notes)?;
+        let cas = self.finish_cas(key, retrieve.new_cas)?;
+        let ttl_s = self.ttl(key)?;
+        self.answer(Response::Hit(Item {
+            key,
+            value: Value::Plain(b""),
+            flags: 0,
+            cas,
+            ttl_s,
+            idle_s: 0,
+            was_read: false,
+            stale: false,
+            won: true,
+            taken: false,
+        }));
+        if let Some(entry) = self.tx.peek(key)? {
+            entry.set_read(true);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
+        self.tally.add(Figure::CmdSet);
+        let found = self.tx.peek(key)?.map(EntryRef::kind);
+        let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
+        // Whether there is an item is asked before which one it is.
+        let is_refused = match store.mode {
+            StoreMode::Add => found.is_some(),
+            StoreMode::Append | StoreMode::Prepend => found.is_none() && store.vivify.is_none(),
+            StoreMode::Set | StoreMode::Replace => false,
+        };
+        if is_refused {
+            return Ok(Response::NotStored);
+        }
+        if let Some(compare) = store.compare.filter(|_| store.mode != StoreMode::Add) {
+            let Some(cas) = self.item_cas(key, found)? else {
+                self.tally.add(Figure::CasMisses);
+                return Ok(Response::NotFound);
+            };
+            // A client that missed an invalidation may store what others then see as stale, for no
+            // longer than they would have seen what was there; who had won is still at it.
+            let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Replace);
+            let is_late = replaces && store.invalidates && compare < cas;
+            if compare != cas && !is_late {
+                self.tally.add(Figure::CasBadValue);
+                return Ok(Response::Exists);
+            }
+            if is_late {
+                let is_won = self.notes_of(key)?.is_won;
+                notes = Notes { is_stale: true, is_won, ..notes };
+                expiry = None;
+            }
+            self.tally.add(Figure::CasHits);
+        }
+        match (store.mode, found) {
+            (StoreMode::Add, Some(_)) | (StoreMode::Replace, None) => {
+                return Ok(Response::NotStored);
+            }
+            (StoreMode::Set | StoreMode::Add | StoreMode::Replace, _) => {
+                self.put(key, store.value, expiry, notes)?;
+            }
+            (StoreMode::Append | StoreMode::Prepend, Some(Kind::String)) => {
+                if let Err(failure) = self.extend(key, store)? {
+                    return Ok(Response::Failed(failure));
+                }
+                self.renew(key)?;
+            }
+            (StoreMode::Append | StoreMode::Prepend, Some(_)) => {
+                return Ok(Response::Failed(WRONG_TYPE));
+            }
+            (StoreMode::Append | StoreMode::Prepend, None) => match store.vivify {
+                Some(expiry) => self.put(key, store.value, Some(expiry), notes)?,
+                None => return Ok(Response::NotStored),
+            },
+        }
+        Ok(Response::Stored { cas: self.finish_cas(key, store.new_cas)? })
+    }
+
+    /// Adds to the value at one end; its notes and its deadline stay.
+    fn extend(
+        &mut self,
+        key: &[u8],
+        store: &Store<'_>,
+    ) -> Result<Result<(), Failure<'static>>, Refusal> {
+        let text = self.tx.peek_text(key)?.expect("it is a string");
+        if text.len() + store.value.len() > self.size_max {
+            return Ok(Err(Failure::TooLarge));
+        }
+        if store.mode == StoreMode::Append {
+            self.tx.append_text(key, store.value)?;
+            self.tx.event(EventClass::String, "append", key);
+            self.tx.effects_mut().instead(&[b"APPEND", key, store.value]);
+            return Ok(Ok(()));
+        }
+        let whole = [store.value, text.contiguous(&mut Vec::new())].concat();
+        self.tx.update_text(key, |_| Ok(NewText::from_bytes(&whole, true)))?;
+        self.tx.event(EventClass::String, "set", key);
+        self.journal_item(key)?;
+        Ok(Ok(()))
+    }
+
+    /// A value that was made longer counts as a new one: nobody has read it or won it.
+    fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        let flags = self.notes_of(key)?.flags;
+        self.tx.set_notes(key, Notes::of_flags(flags))?;
+        if let Some(entry) = self.tx.peek(key)? {
+            entry.set_read(false);
+        }
+        Ok(())
+    }
+
+    fn notes_of(&mut self, key: &[u8]) -> Result<Notes, Refusal> {
+        Ok(self.tx.peek(key)?.map(EntryRef::notes).unwrap_or_default())
+    }
+
+    fn delete(&mut self, key: &[u8], delete: &Delete<'_>) -> Done {
+        let found = self.tx.peek(key)?.map(EntryRef::kind);
+        if found.is_none() {
+            self.tally.add(Figure::DeleteMisses);
+            return Ok(Response::NotFound);
+        }
+        if let Some(compare) = delete.compare
+            && self.item_cas(key, found)? != Some(compare)
+        {
+            return Ok(Response::Exists);
+        }
+        self.tally.add(Figure::DeleteHits);
+        if !delete.invalidates && !delete.empties {
+            change::remove(self.tx, key)?;
+            return Ok(Response::Deleted);
+        }
+        if found != Some(Kind::String) {
+            return Ok(Response::Failed(WRONG_TYPE));
+        }
+        if let Some(expiry) = delete.expiry {
+            self.set_expiry(key, expiry)?;
+        }
+        let mut notes = self.notes_of(key)?;
+        if delete.empties {
+            notes.flags = 0;
+            self.tx.put_item(key, NewText::from_bytes(b"", false), Lifetime::Keep, notes)?;
+            self.journal_item(key)?;
+        }
+        if delete.invalidates {
+            let notes = Notes { is_stale: true, is_won: false, ..notes };
+            self.tx.set_notes(key, notes)?;
+        }
+        self.tx.set_version(key, delete.new_cas.unwrap_or(0))?;
+        Ok(Response::Deleted)
+    }
+
+    fn change_number(&mut self, key: &[u8], change: &Arithmetic<'_>) -> Done {
+        let (hits, misses) = match change.decrements {
+            true => (Figure::DecrHits, Figure::DecrMisses),
+            false => (Figure::IncrHits, Figure::IncrMisses),
+        };
+        let Some(entry) = self.tx.peek(key)? else {
+            self.tally.add(misses);
+            let Some((initial, expiry)) = change.initial else { return Ok(Response::NotFound) };
+            self.put(key, initial.to_string().as_bytes(), Some(expiry), Notes::default())?;
+            return self.number(key, initial, change, true);
+        };
+        let Some(text) = entry.text() else { return Ok(Response::Failed(WRONG_TYPE)) };
+        let (length, before) = (text.len(), number_of(text));
+        // That there is nothing at all is seen first, what there is last.
+        if let Some(compare) = change.compare
+            && length > 0
+            && self.tx.version(key)? != Some(compare)
+        {
+            return Ok(Response::Exists);
+        }
+        let Some(before) = before else { return Ok(Response::Failed(Failure::NotANumber)) };
+        let after = match change.decrements {
+            true => before.saturating_sub(change.delta),
+            false => before.wrapping_add(change.delta),
+        };
+        self.tally.add(hits);
+        let digits = after.to_string();
+        self.tx.update_text(key, |_| Ok(NewText::from_client(digits.as_bytes())))?;
+        self.tx.event(EventClass::String, "incrby", key);
+        self.journal_item(key)?;
+        if digits.len() > length {
+            self.renew(key)?;
+        }
+        if let Some(expiry) = change.touch {
+            self.set_expiry(key, expiry)?;
+        }
+        self.number(key, after, change, false)
+    }
+
+    fn number(&mut self, key: &[u8], value: u64, change: &Arithmetic<'_>, is_new: bool) -> Done {
+        let cas = self.finish_cas(key, change.new_cas)?;
+        Ok(Response::Number(Number { value, cas, ttl_s: self.ttl(key)?, is_new }))
+    }
+
+    fn touch(&mut self, key: &[u8], expiry: Expiry) -> Done {
+        let moment = expiry.deadline(self.tx.now());
+        self.touch_one(key, moment)?;
+        if !self.tx.exists(key)? {
+            return Ok(Response::NotFound);
+        }
+        match moment {
+            Deadline::Passed => change::remove(self.tx, key)?,
+            _ => _ = self.tx.touch(key)?,
+        }
+        Ok(Response::Touched)
+    }
+
+    /// Describes an item for people.
+    fn inspect(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        let is_item = self.tx.peek(key)?.is_some_and(|entry| entry.kind() == Kind::String);
+        if !is_item {
+            self.answer(Response::Miss);
+            return Ok(());
+        }
+        let cas = self.tx.version(key)?.unwrap_or(0);
+        let entry = self.tx.peek(key)?.expect("it is an item");
+        let left = ttl_of(entry, self.tx.now()).map_or(-1, |left| left as i64);
+        let idle = self.tx.idle_seconds(entry).unwrap_or(0);
+        let fetched = if entry.was_read() { "yes" } else { "no" };
+        let size = entry.memory();
+        let words = format!("exp={left} la={idle} cas={cas} fetch={fetched} cls=1 size={size}");
+        self.answer(Response::Inspected(words.as_bytes()));
+        Ok(())
+    }
+
+    /// Takes an item out, if there is one.
+    fn remove(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        if self.tx.exists(key)? {
+            change::remove(self.tx, key)?;
+        }
+        Ok(())
+    }
+
+    /// Stores an item whatever was there. One that has expired already is gone at once.
+    fn put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        expiry: Option<Expiry>,
+        notes: Notes,
+    ) -> Result<(), Refusal> {
+        let lifetime = match expiry.map(|expiry| expiry.deadline(self.tx.now())) {
+            Some(Deadline::Passed) => return self.remove(key),
+            Some(Deadline::Never) => Lifetime::Forever,
+            Some(Deadline::At(moment)) => Lifetime::Until(moment),
+            None => Lifetime::Keep,
+        };
+        let value_text = NewText::from_client(value);
+        if let Some(before) = self.tx.put_item(key, value_text, lifetime, notes)? {
+            change::tell_overwritten(self.tx, key, before, Kind::String);
+        }
+        self.tx.event(EventClass::String, "set", key);
+        if let Lifetime::Until(_) = lifetime {
+            self.tx.event(EventClass::Generic, "expire", key);
+        }
+        let deadline = match lifetime {
+            Lifetime::Keep => return self.journal_item(key),
+            Lifetime::Until(moment) => Some(moment),
+            Lifetime::Forever => None,
+        };
+        if self.tx.effects().is_recorded() {
+            self.journal(key, value, deadline, notes.flags);
+        }
+        Ok(())
+    }
+
+    /// Has an item that is there expire at another time, which has not passed.
+    fn set_expiry(&mut self, key: &[u8], expiry: Expiry) -> Result<(), Refusal> {
+        match expiry.deadline(self.tx.now()) {
+            Deadline::At(moment) => change::expire(self.tx, key, moment),
+            Deadline::Passed => change::remove(self.tx, key),
+            Deadline::Never => change::persist(self.tx, key).map(drop),
+        }
+    }
+
+    /// Says to the journal what an item is now.
+    fn journal_item(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        if !self.tx.effects().is_recorded() {
+            return Ok(());
+        }
+        let Some(entry) = self.tx.peek(key)? else { return Ok(()) };
+        let (deadline, flags) = (entry.deadline(), entry.notes().flags);
+        let text = entry.text().expect("an item is a string");
+        let value = text.contiguous(&mut Vec::new()).to_vec();
+        self.journal(key, &value, deadline, flags);
+        Ok(())
+    }
+
+    fn journal(&mut self, key: &[u8], value: &[u8], deadline: Option<UnixMillis>, flags: u32) {
+        let effects = self.tx.effects_mut();
+        if flags != 0 {
+            effects.instead(&[b"ECHO", client_flags::write(flags).as_bytes()]);
+        }
+        match deadline {
+            Some(at) => {
+                effects.instead(&[b"SET", key, value, b"PXAT", format_i64(at, &mut [0; 20])]);
+            }
+            None => effects.instead(&[b"SET", key, value]),
+        }
+    }
+
+    /// The CAS value of an item, if the answer shows it.
+    fn cas_of(&mut self, key: &[u8]) -> Result<u64, Refusal> {
+        if !shows_cas(self.request) {
+            return Ok(0);
+        }
+        Ok(self.tx.version(key)?.unwrap_or(0))
+    }
+
+    /// The CAS value to compare with; `None` if there is no item.
+    fn item_cas(&mut self, key: &[u8], found: Option<Kind>) -> Result<Option<u64>, Refusal> {
+        if found == Some(Kind::String) { self.tx.version(key) } else { Ok(None) }
+    }
+
+    /// Gives a new item the CAS value that the client wants; the one that it has then.
+    fn finish_cas(&mut self, key: &[u8], wanted: Option<u64>) -> Result<u64, Refusal> {
+        if let Some(wanted) = wanted {
+            self.tx.set_version(key, wanted)?;
+        }
+        self.cas_of(key)
+    }
+
+    fn ttl(&mut self, key: &[u8]) -> Result<Option<u64>, Refusal> {
+        let now = self.tx.now();
+        Ok(self.tx.peek(key)?.and_then(|entry| ttl_of(entry, now)))
+    }
+}
+
+/// The seconds that an entry has left, begun ones counted; `None` for ever.
+fn ttl_of(entry: EntryRef<'_>, now: UnixMillis) -> Option<u64> {
+    entry.deadline().map(|deadline| (deadline - now).max(0).unsigned_abs().div_ceil(1000))
+}
+
+/// A moment in seconds, begun ones not counted.
+pub(super) fn unix_seconds(moment: UnixMillis) -> i64 {
+    moment.div_euclid(1000)
+}
+
+fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
+    match text {
+        Text::Integer(number) => Value::Plain(format_i64(number, scratch)),
+        Text::Inline(bytes) => Value::Plain(bytes),
+        Text::Large(blob) => Value::Shared(Box::new(blob.clone())),
+    }
+}
+
+/// The number that an item holds: digits, with a plus before them and spaces around them at most.
+fn number_of(text: Text<'_>) -> Option<u64> {
+    match text {
+        Text::Integer(number) => u64::try_from(number).ok(),
+        Text::Inline(bytes) => {
+            let text = bytes.trim_ascii_start();
+            let text = text.strip_prefix(b"+").unwrap_or(text);
+            let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+            // What stands behind the number is apart from it.
+            let (digits, behind) = text.split_at(end);
+            let is_apart =
+                behind.first().is_none_or(|byte| byte.is_ascii_whitespace() || *byte == 0);
+            str::from_utf8(digits).ok().filter(|_| is_apart)?.parse().ok()
+        }
+        Text::Large(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keyspace::Text;
+
+    use super::number_of;
+
+    #[test]
+    fn numbers_are_digits_with_spaces_around_them() {
+        let number = |text: &'static [u8]| number_of(Text::Inline(text));
+        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(number(b"9 "), Some(9));
+        assert_eq!(number(b" +1"), Some(1));
+        for none in [&b""[..], b" ", b"-1", b"+", b"++1", b"1 2", b"x", b"18446744073709551616"] {
+            assert_eq!(number(none), None, "{}", none.escape_ascii());
+        }
+        assert_eq!(number_of(Text::Integer(-1)), None);
+    }
+}

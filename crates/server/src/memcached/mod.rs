@@ -1,0 +1,370 @@
+//! The memcached protocols: their requests on the same data, through the same gates, locks and
+//! journal as those of Redis.
+//!
+//! Three codecs in `proto::memcached` make one kind of request, which is executed here. Invariants:
+//! what needs a password on one port needs it on all; what a request changed leaves by `commit`
+//! while its locks are held.
+
+mod admin;
+mod auth;
+mod crawler;
+mod deeds;
+mod figures;
+mod flush;
+mod items;
+mod stats;
+pub(crate) mod udp;
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
+use proto::memcached::{
+    Dialect, Failure, Form, KEY_LENGTH_MAX, Key, Limits, Operation, Parser, Request, Response,
+    answer,
+};
+use proto::{Args, Output, OwnedArgs};
+
+use crate::commit::commit;
+use crate::config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
+use crate::evict;
+use crate::execute::{Grant, Round, Step, account};
+use crate::gates::{self, Verdict};
+use crate::loading::LOADING;
+use crate::server::Server;
+use crate::session::{Parked, Session, Stage};
+use crate::table::Entry;
+use crate::worker::Worker;
+
+pub(crate) use auth::is_known;
+
+use deeds::{Deed, Deeds};
+use figures::{Figure, Figures, Tally};
+
+/// The version of memcached that we say we are, whose commands are complete here.
+pub(crate) const MEMCACHED_VERSION: &str = "1.6.18";
+
+/// What a client may send as a value before it has said who it is: a name and a password.
+const CREDENTIALS_MAX: usize = 1024;
+
+/// What all memcached sessions share.
+#[derive(Default)]
+pub(crate) struct Memcached {
+    figures: Figures,
+    deeds: OnceLock<Deeds>,
+    /// When all items are to be forgotten, in Unix milliseconds; 0 for not at all.
+    flush_at: AtomicI64,
+}
+
+impl Memcached {
+    /// Counts something that happened to a worker's client.
+    fn count(&self, worker: &Worker, figure: Figure) {
+        self.figures.count(worker.lane, figure);
+    }
+
+    /// Does what has become due; the slow clock calls it.
+    pub(crate) fn tend(&self, server: &'static Server) {
+        let at = self.flush_at.load(Ordering::Relaxed);
+        let is_due = at != 0 && at <= server.keyspace.clock().now_ms();
+        if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
+            server.heavy.spawn(move |lane| flush::flush(server, lane));
+        }
+    }
+}
+
+/// What a session remembers of a client that speaks a memcached protocol.
+pub(crate) struct Dialogue {
+    /// The parser, as it is before the first byte that is not executed.
+    pub(crate) parser: Parser,
+    /// Whether the input ends within a request, which is the next one.
+    pub(crate) is_incomplete: bool,
+}
+
+impl Dialogue {
+    /// At its beginning.
+    pub(crate) fn new(server: &Server) -> Box<Self> {
+        let parser = Parser::new(server.config.get(MEMCACHED_PROTOCOL).into());
+        Box::new(Self { parser, is_incomplete: false })
+    }
+
+    /// Writes that something was not done after all; `false` if the client's protocol has no line
+    /// for it.
+    pub(crate) fn write_failure(&self, refusal: &Refusal, line: &mut Output) -> bool {
+        let has_lines = self.parser.dialect() != Dialect::Binary;
+        if has_lines {
+            let failure = Response::Failed(failure_of(refusal));
+            let form = Form::Text { with_cas: false, quiet: false };
+            answer(line, &Request { operation: Operation::Nothing, form }, failure);
+        }
+        has_lines
+    }
+}
+
+/// What a refusal is called here.
+fn failure_of(refusal: &Refusal) -> Failure<'_> {
+    let line = refusal.line().unwrap_or_default();
+    if line.starts_with(b"OOM ") {
+        return Failure::OutOfMemory;
+    }
+    Failure::Server(str::from_utf8(line).unwrap_or("refused"))
+}
+
+/// What a client may send.
+#[inline]
+pub(crate) fn limits(server: &Server, session: &Session) -> Limits {
+    let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
+    Limits { value: if auth::is_known(server, session) { value } else { CREDENTIALS_MAX } }
+}
+
+/// Where the key of a request belongs, if it has just one, which stands there as it is.
+#[inline]
+pub(crate) fn locate(server: &Server, request: &Request<'_>) -> Option<Location> {
+    let key = plain_key(&request.operation)?;
+    Some(server.keyspace.locate(key.text()))
+}
+
+fn plain_key<'a>(operation: &Operation<'a>) -> Option<Key<'a>> {
+    let key = match operation {
+        Operation::Retrieve(retrieve) => {
+            let mut keys = retrieve.keys;
+            keys.next().filter(|_| keys.next().is_none())?
+        }
+        Operation::Store(store) => store.key,
+        Operation::Delete(delete) => delete.key,
+        Operation::Arithmetic(change) => change.key,
+        Operation::Touch { key, .. } | Operation::Inspect(key) => *key,
+        _ => return None,
+    };
+    key.is_plain().then_some(key)
+}
+
+/// Whether the answer shows the CAS value of an item.
+fn shows_cas(request: &Request<'_>) -> bool {
+    match &request.form {
+        Form::Text { with_cas, .. } => *with_cas,
+        Form::Meta(flags) => flags.has(b'c'),
+        Form::Binary { .. } => true,
+    }
+}
+
+/// A request on its way through.
+struct Turn<'a> {
+    worker: &'a Worker,
+    session: &'a mut Session,
+    request: &'a Request<'a>,
+    location: Option<Location>,
+    out: &'a mut Output,
+}
+
+/// Runs one request. `grant` is what came of its wait, if it had to wait.
+pub(crate) fn execute(
+    worker: &Worker,
+    session: &mut Session,
+    request: &Request<'_>,
+    location: Option<Location>,
+    out: &mut Output,
+    grant: Option<Grant>,
+) -> Step {
+    let is_known = auth::is_known(worker.server, session);
+    let mut turn = Turn { worker, session, request, location, out };
+    if !is_known {
+        return turn.serve_stranger();
+    }
+    match &request.operation {
+        Operation::Retrieve(_)
+        | Operation::Store(_)
+        | Operation::Delete(_)
+        | Operation::Arithmetic(_)
+        | Operation::Touch { .. }
+        | Operation::Inspect(_) => turn.run_items(grant),
+        Operation::Refuse(refusal) if refusal.removes.is_some() => turn.run_items(grant),
+        Operation::Refuse(refusal) => {
+            let (closes, failure) = (refusal.closes, refusal.failure);
+            turn.fail(failure);
+            if closes { Step::Close } else { Step::Done }
+        }
+        Operation::Flush(expiry) => turn.flush(*expiry),
+        Operation::Nothing | Operation::Verbosity => turn.say(Response::Ok),
+        Operation::Version => turn.say(Response::Version(MEMCACHED_VERSION.as_bytes())),
+        Operation::Quit => {
+            turn.say(Response::Ok);
+            Step::Close
+        }
+        Operation::Statistics(words) => turn.report(*words),
+        Operation::Administer(what, words) => turn.administer(*what, *words),
+        Operation::ListMechanisms | Operation::Authenticate { .. } => turn.authenticate(),
+    }
+}
+
+impl Turn<'_> {
+    fn say(&mut self, response: Response<'_>) -> Step {
+        answer(self.out, self.request, response);
+        Step::Done
+    }
+
+    fn fail(&mut self, failure: Failure<'_>) -> Step {
+        match failure {
+            Failure::TooLarge => self.count(Figure::StoreTooLarge),
+            Failure::OutOfMemory => self.count(Figure::StoreNoMemory),
+            _ => {}
+        }
+        self.say(Response::Failed(failure))
+    }
+
+    fn refuse(&mut self, refusal: &Refusal) -> Step {
+        self.worker.server.stats.error(refusal.line().unwrap_or_default());
+        self.fail(failure_of(refusal))
+    }
+
+    fn count(&self, figure: Figure) {
+        self.worker.server.memcached.count(self.worker, figure);
+    }
+
+    /// The command of Redis that stands for what is asked, by whose flags the gates and the books
+    /// go; if it is there, and nothing keeps it from running.
+    fn admit(&mut self, deed: Deed) -> Result<&'static Entry, Step> {
+        let server = self.worker.server;
+        let deeds = server.memcached.deeds.get_or_init(|| Deeds::find(&server.table));
+        let Some(entry) = deeds.entry(deed) else {
+            return Err(self.fail(Failure::Server("the command is disabled")));
+        };
+        self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        Ok(entry)
+    }
+
+    /// Asks the gates; `Some` is what comes instead of the command.
+    fn ask_gates(&mut self, entry: &'static Entry, room: usize) -> Option<Step> {
+        let (worker, flags) = (self.worker, entry.spec.flags);
+        if worker.server.loading.is_on() {
+            return Some(self.refuse(&LOADING));
+        }
+        evict::prepare(worker, || room);
+        match gates::admit_deed(worker, flags, entry.spec.name, room) {
+            Verdict::Admitted => None,
+            Verdict::Refused(refusal) => {
+                worker.server.stats.rejected(worker.lane, entry.id);
+                Some(self.refuse(&refusal))
+            }
+            Verdict::Postponed(stage) => Some(Step::Postpone(stage)),
+        }
+    }
+
+    /// Runs a request on items.
+    fn run_items(&mut self, grant: Option<Grant>) -> Step {
+        let entry = match self.admit(Deed::of(&self.request.operation)) {
+            Ok(entry) => entry,
+            Err(step) => return step,
+        };
+        let (acquisition, round) = match grant {
+            Some(Grant::Locks(acquisition, round)) => (acquisition, round),
+            Some(Grant::Busy) => return self.refuse(&crate::busy::BUSY),
+            None => {
+                let room = deeds::room_for(&self.request.operation);
+                if let Some(step) = self.ask_gates(entry, room) {
+                    return step;
+                }
+                let keyspace = self.worker.server.keyspace;
+                let mut acquisition = Acquisition::of_partitions(keyspace, self.partitions());
+                if !self.worker.come_in() || !acquisition.attempt() {
+                    return self.park(acquisition, Round::default());
+                }
+                (acquisition, Round::default())
+            }
+        };
+        let length = self.out.len();
+        match self.run_on(acquisition, &round, entry) {
+            Ok(()) => {}
+            Err(wider) => {
+                let Round { number, now, .. } = round;
+                return self
+                    .park(wider.0, Round { number: number + 1, now: now.or(wider.1), pass: None });
+            }
+        }
+        self.book(entry, (self.out.len() - length) as u64);
+        match self.request.operation {
+            Operation::Refuse(refusal) if refusal.closes => Step::Close,
+            _ => Step::Done,
+        }
+    }
+
+    /// Runs it with its locks; the error is what to lock instead.
+    fn run_on(
+        &mut self,
+        acquisition: Acquisition,
+        round: &Round,
+        entry: &'static Entry,
+    ) -> Result<(), (Acquisition, Option<i64>)> {
+        let (worker, server) = (self.worker, self.worker.server);
+        let internal = TxOptions::internal(worker.lane, worker.now_ms());
+        let mut tx = Tx::begin(
+            acquisition,
+            TxOptions {
+                database: self.session.database,
+                now: round.now.unwrap_or(internal.now),
+                touches: true,
+                origin: self.session.client.id,
+                ..internal
+            },
+        );
+        if let (Some(location), Some(key)) = (self.location, plain_key(&self.request.operation)) {
+            tx.hint(key.text(), location);
+        }
+        let mark = self.out.mark();
+        let (tally, size_max) = (Tally::default(), server.config.get(MEMCACHED_ITEM_SIZE_MAX));
+        let (tx_of, request) = (&mut tx, self.request);
+        let mut work = items::Work { tx: tx_of, request, out: self.out, tally, size_max };
+        let result = work.run();
+        let tally = work.tally;
+        match commit(server, &worker.rounds, &mut tx, Args::default()) {
+            Ok(seen) => self.session.see_by(entry, seen),
+            Err(_) => {
+                self.out.truncate(mark);
+                let now = Some(tx.now());
+                return Err((tx.widen(round.number), now));
+            }
+        }
+        drop(tx);
+        server.memcached.figures.book(worker.lane, &tally);
+        if let Err(refusal) = result {
+            self.out.truncate(mark);
+            self.refuse(&refusal);
+        }
+        Ok(())
+    }
+
+    /// Leaves the request until its locks are there.
+    #[cold]
+    fn park(&self, acquisition: Acquisition, round: Round) -> Step {
+        Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.worker.ticked_us())))
+    }
+
+    fn partitions(&self) -> PartitionSet {
+        let mut partitions = PartitionSet::new();
+        if let Some(location) = self.location {
+            partitions.push(location.partition);
+            return partitions;
+        }
+        let mut buffer = [0; KEY_LENGTH_MAX];
+        for key in deeds::keys_of(&self.request.operation) {
+            let location = self.worker.server.keyspace.locate(key.bytes(&mut buffer));
+            partitions.push(location.partition);
+        }
+        partitions
+    }
+
+    /// Books a request that ran.
+    fn book(&mut self, entry: &'static Entry, reply_bytes: u64) {
+        let (worker, server) = (self.worker, self.worker.server);
+        if matches!(self.request.form, Form::Meta(_)) {
+            self.count(Figure::CmdMeta);
+        }
+        let micros = u64::try_from(worker.tick()).unwrap_or(0);
+        crate::counters::add(&worker.counters.busy_us, micros);
+        // Few are ever shown, so few are put in words.
+        let is_shown =
+            server.watchers.any() || server.command_log.is_remarkable(micros, reply_bytes);
+        let words = if is_shown { deeds::words(self.request, entry) } else { OwnedArgs::default() };
+        let (database, args) = (self.session.database, words.as_args());
+        account(worker, self.session, database, entry, args, micros, reply_bytes);
+    }
+}

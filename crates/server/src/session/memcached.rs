@@ -1,0 +1,158 @@
+//! A turn of a session whose client speaks one of memcached's protocols.
+//!
+//! As with Redis' protocol, requests are parsed ahead, their keys fetched from memory together, and
+//! replies leave in one write. Invariant: the parser that the session keeps is the one before the
+//! first byte that is not executed, so a request that had to wait is parsed again as it was.
+
+use std::rc::Rc;
+
+use keyspace::Location;
+use proto::Output;
+use proto::memcached::{Limits, Parser, Progress, Request};
+use smallvec::SmallVec;
+
+use super::Serve;
+use super::batch::{COMMAND_BUDGET, End, TIME_BUDGET_US};
+use super::window::WINDOW;
+use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
+use crate::execute::{Grant, Step};
+use crate::memcached::{self, Dialogue};
+use crate::worker::Worker;
+
+/// A request that is not executed yet.
+struct Ahead<'a> {
+    request: Request<'a>,
+    /// Behind it.
+    end: usize,
+    /// The parser behind it.
+    parser: Parser,
+}
+
+/// Requests at one place of the input.
+struct Batch<'a> {
+    worker: &'a Worker,
+    data: &'a [u8],
+    /// Bytes whose requests are done.
+    executed: usize,
+    grant: Option<Grant>,
+    commands: u32,
+}
+
+impl Serve {
+    /// Executes the complete requests at the start of `data`; returns how many bytes they took.
+    pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+        let worker = Rc::clone(&self.worker);
+        let mut output = self.output();
+        let started = worker.ticked_us();
+        let mut batch = Batch { worker: &worker, data, executed: 0, grant, commands: 0 };
+        let end = loop {
+            if let Some(end) = batch.next_window(self, &mut output) {
+                break end;
+            }
+            if batch.commands >= COMMAND_BUDGET || worker.ticked_us() - started >= TIME_BUDGET_US {
+                break End::Yielded;
+            }
+        };
+        let executed = batch.executed;
+        self.keep_output(output);
+        (executed, end)
+    }
+
+    fn dialogue(&mut self) -> &mut Dialogue {
+        self.session.memcached.as_mut().expect("the client speaks memcached's protocols")
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Executes the next requests that are complete; `Some` ends the batch.
+    fn next_window(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
+        let server = self.worker.server;
+        let limits = memcached::limits(server, &serve.session);
+        // Whoever has not said who it is may do so with the next request, which changes the limits.
+        let most = if memcached::is_known(server, &serve.session) { WINDOW } else { 1 };
+        let mut requests = SmallVec::<[Ahead<'a>; WINDOW]>::new();
+        let mut parser = serve.dialogue().parser;
+        let behind = self.parse(&mut parser, &limits, most, &mut requests);
+        let locations = self.locate(&requests, serve.session.database);
+        for (ahead, location) in requests.iter().zip(locations) {
+            self.commands += 1;
+            let (grant, begun) = (self.grant.take(), output.appended());
+            let session = &mut serve.session;
+            let step =
+                memcached::execute(self.worker, session, &ahead.request, location, output, grant);
+            serve.hold(output, begun);
+            if let Step::Postpone(stage) = step {
+                // The request stays in the input, to be parsed again when it is its turn.
+                serve.stage = stage;
+                return Some(End::Waits);
+            }
+            self.executed = ahead.end;
+            serve.dialogue().parser = ahead.parser;
+            match step {
+                Step::Close => return Some(End::Closing),
+                Step::Wait(stage) => {
+                    serve.stage = stage;
+                    return Some(End::Waits);
+                }
+                Step::Done | Step::Postpone(_) => {}
+            }
+        }
+        let is_over = behind.is_some();
+        if is_over {
+            let dialogue = serve.dialogue();
+            dialogue.parser = parser;
+            dialogue.is_incomplete = self.executed < self.data.len();
+        }
+        behind
+    }
+
+    /// Parses ahead. Returns what comes behind the requests, if it is known.
+    fn parse(
+        &mut self,
+        parser: &mut Parser,
+        limits: &Limits,
+        most: usize,
+        requests: &mut SmallVec<[Ahead<'a>; WINDOW]>,
+    ) -> Option<End> {
+        let (data, mut at) = (self.data, self.executed);
+        while requests.len() < most {
+            if at == data.len() {
+                return Some(End::Drained);
+            }
+            match parser.advance(&data[at..], limits) {
+                Progress::Complete { request, consumed } => {
+                    at += consumed;
+                    requests.push(Ahead { request, end: at, parser: *parser });
+                }
+                Progress::Skipped { consumed } => {
+                    at += consumed;
+                    match requests.last_mut() {
+                        Some(last) => (last.end, last.parser) = (at, *parser),
+                        None => self.executed = at,
+                    }
+                }
+                Progress::Incomplete { .. } => return Some(End::Drained),
+                Progress::Broken => return Some(End::Closing),
+            }
+        }
+        None
+    }
+
+    /// Finds where keys belong, and has them on their way from memory while the first requests run.
+    fn locate(
+        &self,
+        requests: &[Ahead<'_>],
+        database: usize,
+    ) -> SmallVec<[Option<Location>; WINDOW]> {
+        let server = self.worker.server;
+        let found = requests.iter().map(|ahead| memcached::locate(server, &ahead.request));
+        let found: SmallVec<[Option<Location>; WINDOW]> = found.collect();
+        let is_asked = requests.len() > 1 && server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0;
+        // With its locks granted the worker is inside, and must not go out before they are used.
+        if is_asked && (self.grant.is_some() || self.worker.come_in()) {
+            let known: SmallVec<[Location; WINDOW]> = found.iter().flatten().copied().collect();
+            server.keyspace.prefetch(self.worker.lane, &known, database);
+        }
+        found
+    }
+}
