@@ -1,0 +1,155 @@
+//! What administrators and exporters ask.
+
+use proto::value::Value;
+use tests::server::eventually;
+
+use crate::{Talk, start};
+
+#[test]
+fn figures_follow_what_is_done() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    talk.ask("set a 0 0 1\r\n1\r\nget a b\r\n", "STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n");
+    talk.ask("incr a 1\r\ndecr a 1\r\nincr b 1\r\n", "2\r\n1\r\nNOT_FOUND\r\n");
+    talk.ask("touch a 0\r\ntouch b 0\r\n", "TOUCHED\r\nNOT_FOUND\r\n");
+    talk.ask("cas b 0 0 1 5\r\nx\r\ncas a 0 0 1 5\r\nx\r\n", "NOT_FOUND\r\nEXISTS\r\n");
+    talk.ask("delete b\r\n", "NOT_FOUND\r\n");
+    for (name, count) in [
+        ("cmd_get", "2"),
+        ("get_hits", "1"),
+        ("get_misses", "1"),
+        ("cmd_set", "3"),
+        ("incr_hits", "1"),
+        ("decr_hits", "1"),
+        ("incr_misses", "1"),
+        ("cmd_touch", "2"),
+        ("touch_hits", "1"),
+        ("touch_misses", "1"),
+        ("cas_misses", "1"),
+        ("cas_badval", "1"),
+        ("delete_misses", "1"),
+        ("curr_items", "1"),
+        ("version", "1.6.18"),
+    ] {
+        assert_eq!(talk.figure(name), count, "{name}");
+    }
+    talk.ask("stats reset\r\n", "RESET\r\n");
+    assert_eq!(talk.figure("cmd_set"), "0");
+    talk.ask("delete a\r\n", "DELETED\r\n");
+    assert_eq!(talk.figure("delete_hits"), "1");
+}
+
+#[test]
+fn reports() {
+    let server = start(&["--memcached-item-size-max", "2mb"]);
+    let mut talk = Talk::to(&server);
+    let settings = talk.report("stats settings");
+    let setting =
+        |name: &str| settings.iter().find(|(it, _)| it == name).map(|(_, is)| is.as_str());
+    assert_eq!(setting("item_size_max"), Some("2097152"));
+    assert_eq!(setting("flush_enabled"), Some("yes"));
+    assert!(talk.report("stats items").is_empty());
+    talk.ask("set a 0 0 1\r\n1\r\n", "STORED\r\n");
+    let items = talk.report("stats items");
+    assert_eq!(items[0], ("items:1:number".to_owned(), "1".to_owned()));
+    assert!(talk.report("stats slabs").iter().any(|(name, _)| name == "active_slabs"));
+    assert!(talk.report("stats conns").iter().any(|(name, _)| name.ends_with(":state")));
+    assert!(!talk.report("stats sizes").is_empty());
+    talk.ask("stats detail on\r\nstats nonsense\r\n", "OK\r\nERROR\r\n");
+}
+
+#[test]
+fn what_steers_slabs_is_answered() {
+    let server = start(&[]);
+    Talk::to(&server).play(&[
+        ("version\r\n", "VERSION 1.6.18\r\n"),
+        ("verbosity 1\r\n", "OK\r\n"),
+        ("lru\r\n", "ERROR\r\n"),
+        ("lru mode flat\r\n", "OK\r\n"),
+        ("lru_crawler enable\r\n", "OK\r\n"),
+        ("lru_crawler\r\n", "ERROR\r\n"),
+        ("slabs automove 1\r\n", "OK\r\n"),
+        ("slabs\r\n", "ERROR\r\n"),
+        ("shutdown\r\n", "ERROR: shutdown not enabled\r\n"),
+        ("cache_memlimit\r\n", "ERROR\r\n"),
+    ]);
+}
+
+#[test]
+fn the_memory_limit_is_one_limit() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    talk.ask("cache_memlimit 64\r\n", "OK\r\n");
+    talk.ask("cache_memlimit 1\r\n", "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
+    assert_eq!(talk.figure("limit_maxbytes"), (64 << 20).to_string());
+    let reply = server.client().call(&["CONFIG", "GET", "maxmemory"]);
+    let Value::Array(words) = reply else { panic!("{reply:?}") };
+    assert_eq!(words[1].as_bytes(), Some((64 << 20).to_string().as_bytes()));
+}
+
+#[test]
+fn all_items_are_forgotten_now_or_later() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    talk.ask("set a 0 0 1\r\n1\r\nflush_all\r\nget a\r\n", "STORED\r\nOK\r\nEND\r\n");
+    let mut other = server.client();
+    other.call(&["SELECT", "1"]);
+    other.call(&["SET", "kept", "1"]);
+    talk.ask("set a 0 0 1\r\n1\r\nflush_all 1\r\n", "STORED\r\nOK\r\n");
+    eventually("the items are forgotten", || {
+        talk.send("get a\r\n");
+        talk.read_to("END") == "END\r\n"
+    });
+    assert_eq!(other.call(&["EXISTS", "kept"]), Value::Integer(1), "another database");
+    // Who says another moment takes back the former one, and now is a moment too.
+    talk.ask("flush_all 2\r\nflush_all\r\nset a 0 0 1\r\n1\r\n", "OK\r\nOK\r\nSTORED\r\n");
+    talk.ask("set marker 0 4 1\r\n1\r\n", "STORED\r\n");
+    eventually("the marker expires after the moment", || {
+        talk.send("get marker\r\n");
+        talk.read_to("END") == "END\r\n"
+    });
+    talk.ask("get a\r\n", "VALUE a 0 1\r\n1\r\nEND\r\n");
+    let forbidden = start(&["--memcached-flush", "no"]);
+    Talk::to(&forbidden).ask("flush_all\r\n", "CLIENT_ERROR flush_all not allowed\r\n");
+}
+
+#[test]
+fn all_items_are_named() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    let mut redis = server.client();
+    redis.call(&["RPUSH", "list", "no item"]);
+    redis.call(&["SET", "a key\r\n", "v"]);
+    for number in 0..500 {
+        talk.ask(format!("set key{number} 0 1000 1\r\nv\r\n"), "STORED\r\n");
+    }
+    talk.send("lru_crawler metadump all\r\n");
+    let dump = talk.read_to("END");
+    let lines: Vec<&str> = dump.lines().filter(|line| line.starts_with("key=")).collect();
+    assert_eq!(lines.len(), 501);
+    let odd = lines.iter().find(|line| line.starts_with("key=a%20key%0D%0A exp=-1 la="));
+    assert!(odd.is_some_and(|line| line.contains(" cls=1 size=")), "{dump}");
+    talk.send("lru_crawler mgdump all\r\n");
+    let dump = talk.read_to("EN");
+    let commands: Vec<&str> = dump.lines().filter(|line| line.starts_with("mg ")).collect();
+    assert_eq!(commands.len(), 501);
+    // What it names can be sent back.
+    for command in commands {
+        talk.ask(format!("{command}\r\n"), "HD");
+        talk.read_to("");
+    }
+    talk.ask("lru_crawler metadump x\r\n", "CLIENT_ERROR bad command line format\r\n");
+    talk.is_in_step();
+    let silent = start(&["--memcached-dump", "no"]);
+    let refusal = "CLIENT_ERROR metadump not allowed\r\n";
+    Talk::to(&silent).ask("lru_crawler metadump all\r\n", refusal);
+}
+
+#[test]
+fn it_ends_where_that_is_allowed() {
+    let server = start(&["--memcached-shutdown", "yes"]);
+    let mut talk = Talk::to(&server);
+    talk.send("shutdown\r\n");
+    assert!(talk.is_closed());
+    assert!(server.wait().success());
+}

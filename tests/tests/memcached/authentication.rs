@@ -1,0 +1,76 @@
+//! Who has not said who it is gets nothing, on any port and in any protocol.
+
+use crate::binary::{Packet, ask};
+use crate::{Talk, start};
+
+const PASSWORD: &[&str] = &["--requirepass", "secret"];
+
+#[test]
+fn text_begins_with_a_name_and_a_password() {
+    let server = start(PASSWORD);
+    let mut talk = Talk::to(&server);
+    for refused in ["get k\r\n", "stats\r\n", "flush_all\r\n", "mg k v\r\n", "version\r\n", "\r\n"]
+    {
+        talk.ask(refused, "CLIENT_ERROR unauthenticated\r\n");
+    }
+    talk.ask("delete k noreply\r\n", "");
+    for wrong in ["default wrong", "default", "", "nobody secret", "secret", "default secretx"] {
+        let set = format!("set a 0 0 {}\r\n{wrong}\r\n", wrong.len());
+        talk.ask(&set, "CLIENT_ERROR authentication failure\r\n");
+        talk.ask("get k\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    }
+    talk.ask("set a 0 0 14\r\ndefault secret\r\n", "STORED\r\n");
+    // It was no item.
+    talk.ask("get a\r\n", "END\r\n");
+    talk.ask("set a 0 0 1\r\nb\r\nget a\r\n", "STORED\r\nVALUE a 0 1\r\nb\r\nEND\r\n");
+    assert_eq!(talk.figure("auth_cmds"), "7");
+    assert_eq!(talk.figure("auth_errors"), "6");
+    // A stranger's value may not be large.
+    let mut stranger = Talk::to(&server);
+    let large = format!("set a 0 0 100000\r\n{}\r\n", "x".repeat(100_000));
+    stranger.ask(large, "CLIENT_ERROR unauthenticated\r\n");
+    stranger.ask("get a\r\n", "CLIENT_ERROR unauthenticated\r\n");
+}
+
+#[test]
+fn a_name_of_its_own() {
+    let server = start(&["--requirepass", "a b c", "--memcached-user", "cache"]);
+    let mut talk = Talk::to(&server);
+    talk.ask("set a 0 0 11\r\ncache a b c\r\n", "STORED\r\n");
+    talk.is_in_step();
+}
+
+#[test]
+fn sasl_lets_in_who_knows_the_password_and_nobody_after_an_attempt() {
+    let server = start(PASSWORD);
+    let talk = &mut Talk::to(&server);
+    let auth = |data: &[u8]| Packet { value: data.to_vec(), ..Packet::new(0x21, "PLAIN") };
+    let get = Packet::new(0x00, "k");
+    const AUTH_ERROR: u16 = 0x20;
+    assert_eq!(ask(talk, &get).status, AUTH_ERROR);
+    assert_eq!(ask(talk, &Packet::new(0x0b, "")).value, b"1.6.18");
+    let mechanisms = ask(talk, &Packet::new(0x20, ""));
+    assert_eq!((mechanisms.status, &mechanisms.value[..]), (0, &b"PLAIN"[..]));
+    for wrong in [&b"\0default\0wrong"[..], b"", b"\0", b"\0\0", b"\0default", b"default\0secret"] {
+        assert_eq!(ask(talk, &auth(wrong)).status, AUTH_ERROR, "{}", wrong.escape_ascii());
+        // An attempt that failed is no step on the way.
+        let step = Packet { opcode: 0x22, ..auth(b"\0default\0secret") };
+        assert_eq!(ask(talk, &step).status, AUTH_ERROR);
+        assert_eq!(ask(talk, &get).status, AUTH_ERROR);
+    }
+    let other = Packet { key: b"CRAM-MD5".to_vec(), ..auth(b"\0default\0secret") };
+    assert_eq!(ask(talk, &other).status, AUTH_ERROR);
+    let welcome = ask(talk, &auth(b"\0default\0secret"));
+    assert_eq!((welcome.status, &welcome.value[..]), (0, &b"Authenticated"[..]));
+    assert_eq!(ask(talk, &get).status, 1);
+}
+
+#[test]
+fn a_password_that_is_set_later_counts_for_who_comes_later() {
+    let server = start(&[]);
+    let mut early = Talk::to(&server);
+    early.is_in_step();
+    server.client().call(&["CONFIG", "SET", "requirepass", "secret"]);
+    early.is_in_step();
+    Talk::to(&server).ask("get k\r\n", "CLIENT_ERROR unauthenticated\r\n");
+}
