@@ -1,10 +1,10 @@
 //! What the users' programs see: sessions of client libraries of memcached, each with the real one
-//! and then with ours, which is started by the command line of memcached.
+//! and then with ours, which is started by the command line of memcached. And our own generator.
 
 use std::process::Command;
 
 use tests::clients::report;
-use tests::environment::{recorded, repository};
+use tests::environment::{binary, recorded, repository};
 use tests::memcached::Memcached;
 
 /// Runs a session, which ends with a line `N passed, N failed`, with both servers.
@@ -56,4 +56,23 @@ fn spymemcached_sessions() {
         command.arg(repository().join("tests/clients/spymemcached/Session.java"));
         command
     });
+}
+
+/// What `apus bench` has written it reads back from both servers, in both protocols that it speaks.
+#[test]
+fn our_generator() {
+    for server in [Memcached::start(&[]), Memcached::start_ours(&[])] {
+        for protocol in ["memcache_text", "memcache_binary"] {
+            let mut command = Command::new(binary());
+            command.args(["bench", "-p", &server.port().to_string(), "-P", protocol]);
+            command.args(["-t", "2", "-c", "3", "-n", "300", "--pipeline", "7", "--ratio", "1:1"]);
+            command.args(["--key-maximum", "50", "--data-size-range", "1-9000", "--data-verify"]);
+            let output = command.arg("--hide-histogram").output().expect("it runs");
+            let text = String::from_utf8_lossy(&output.stdout);
+            let errors = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{protocol}: {text}{errors}");
+            let totals = text.lines().find(|line| line.starts_with("Totals"));
+            assert!(totals.is_some(), "{protocol}: {text}");
+        }
+    }
 }
