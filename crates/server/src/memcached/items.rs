@@ -493,7 +493,8 @@ fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
     }
 }
 
-/// The number that an item holds: digits, with a plus before them and spaces around them at most.
+/// The number that an item begins with: digits, with spaces and a plus before them at most, and what
+/// stands behind them apart from them.
 fn number_of(text: Text<'_>) -> Option<u64> {
     match text {
         Text::Integer(number) => u64::try_from(number).ok(),
@@ -518,12 +519,13 @@ mod tests {
     use super::number_of;
 
     #[test]
-    fn numbers_are_digits_with_spaces_around_them() {
+    fn numbers_are_digits_that_stand_apart() {
         let number = |text: &'static [u8]| number_of(Text::Inline(text));
         assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(number(b"9 "), Some(9));
         assert_eq!(number(b" +1"), Some(1));
-        for none in [&b""[..], b" ", b"-1", b"+", b"++1", b"1 2", b"x", b"18446744073709551616"] {
+        assert_eq!(number(b"1 2"), Some(1));
+        for none in [&b""[..], b" ", b"-1", b"+", b"++1", b"1x", b"x", b"18446744073709551616"] {
             assert_eq!(number(none), None, "{}", none.escape_ascii());
         }
         assert_eq!(number_of(Text::Integer(-1)), None);
