@@ -121,4 +121,17 @@ fn the_gates_are_the_same() {
     redis.call(&["CLIENT", "UNPAUSE"]);
     talk.hear("the SET that waited", b"STORED\r\n");
     talk.is_in_step();
+    // The same with a request that comes in pieces.
+    redis.call(&["CLIENT", "PAUSE", "100000", "WRITE"]);
+    talk.send("set k 0 0 1\r\n");
+    let listed = |text: &str| {
+        let list = server.client().call(&["CLIENT", "LIST"]);
+        String::from_utf8_lossy(list.as_bytes().expect("a text")).contains(text)
+    };
+    tests::server::eventually("the first piece is read", || listed(" qbuf=13 "));
+    talk.send("y\r\n");
+    tests::server::eventually("the client waits", paused);
+    redis.call(&["CLIENT", "UNPAUSE"]);
+    talk.hear("the SET that came in pieces and waited", b"STORED\r\n");
+    talk.is_in_step();
 }

@@ -42,6 +42,8 @@ impl Serve {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
+        // What was incomplete may be complete now, and may have to wait for something else.
+        self.dialogue().is_incomplete = false;
         let mut output = self.output();
         let started = worker.ticked_us();
         let mut batch = Batch { worker: &worker, data, executed: 0, grant, commands: 0 };
