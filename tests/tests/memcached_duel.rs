@@ -2,9 +2,9 @@
 //! protocols. What differs by nature is compared by what it means: a CAS value by whether it is the
 //! one that was seen last, a time to live by about how long it is.
 //!
-//! Not asked, because ours differs on purpose: flags and lengths beyond their bits, which memcached
-//! cuts off; deadlines after 2038, which it takes for past ones; values of nearly the greatest size,
-//! of which its own header takes a part; `ma` with T, which it forgets where the number gets longer;
+//! Not asked, because ours differs on purpose: flags and lengths beyond their bits, which it cuts
+//! off; deadlines after 2038, which it takes for past ones; values of nearly the greatest size, of
+//! which its own header takes a part; `ma` with T, which it forgets where the number gets longer;
 //! `ms` with N, and the flags E and x, which came after 1.6.18; meta flags in an order in which its
 //! answer shows a time to live from before the request.
 //!

@@ -493,8 +493,8 @@ fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
     }
 }
 
-/// The number that an item begins with: digits, with spaces and a plus before them at most, and what
-/// stands behind them apart from them.
+/// The number that an item begins with: digits, with spaces and a plus before them at most, and
+/// what stands behind them apart from them.
 fn number_of(text: Text<'_>) -> Option<u64> {
     match text {
         Text::Integer(number) => u64::try_from(number).ok(),
