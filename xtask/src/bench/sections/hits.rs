@@ -20,7 +20,7 @@ use super::super::pipe;
 use super::{Bench, Finding};
 
 /// What each server may have resident.
-const RESIDENT: u64 = 128 << 20;
+const RESIDENT: u64 = 256 << 20;
 
 /// With less it would be all about what a server takes when it is empty.
 const RESIDENT_LEAST: u64 = 24 << 20;
@@ -31,7 +31,7 @@ const ITEM: u64 = 1080;
 
 /// Requests of a trace; the first third warms up. Long enough that clocks of seconds tell ages
 /// apart.
-const REQUESTS: u64 = 1_200_000;
+const REQUESTS: u64 = 1_800_000;
 
 /// Limits are corrected so often.
 const CORRECTIONS: usize = 3;
