@@ -102,6 +102,9 @@ fn parse_whole(text: &[u8]) -> Option<f64> {
 /// Writes a double as Redis since 7.2 does, with digits that read back as the same number: integers
 /// plainly, very large and very small numbers with an exponent, `inf`, `-inf`, `nan`.
 pub fn format_f64(number: f64) -> ShortText {
+    if let Some(integer) = exact_integer(number) {
+        return ShortText::of_digits(format_i64(integer, &mut [0; 20]));
+    }
     let mut text = ShortText::default();
     layout_f64(number, &mut text).expect("the longest double takes 25 of the 32 bytes");
     text
@@ -140,6 +143,12 @@ impl Deref for ShortText {
 }
 
 impl ShortText {
+    fn of_digits(digits: &[u8]) -> ShortText {
+        let mut text = ShortText { length: digits.len() as u8, ..ShortText::default() };
+        text.bytes[..digits.len()].copy_from_slice(digits);
+        text
+    }
+
     /// The text as a string.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(self).expect("only whole strings are written to it")
@@ -214,9 +223,6 @@ fn layout_f64(number: f64, text: &mut ShortText) -> fmt::Result {
     }
     if number.is_infinite() {
         return text.write_str(if number > 0.0 { "inf" } else { "-inf" });
-    }
-    if let Some(integer) = exact_integer(number) {
-        return write!(text, "{integer}");
     }
     if number.is_sign_negative() {
         text.write_char('-')?;

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Milliseconds since the Unix epoch.
 pub type UnixMillis = i64;
@@ -17,7 +19,8 @@ pub struct Clock(Source);
 #[derive(Clone, Debug)]
 enum Source {
     System {
-        origin: Instant,
+        /// The monotonic clock when this one was made.
+        origin_us: i64,
         /// By how many microseconds the wall clock is said to be off.
         jump_us: Arc<AtomicI64>,
     },
@@ -28,7 +31,7 @@ enum Source {
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Clock {
-        Clock(Source::System { origin: Instant::now(), jump_us: Arc::default() })
+        Clock(Source::System { origin_us: machine_us(), jump_us: Arc::default() })
     }
 
     /// A clock that stands at `start` until it is advanced, for tests.
@@ -68,7 +71,7 @@ impl Clock {
     #[inline]
     pub fn monotonic_us(&self) -> i64 {
         match &self.0 {
-            Source::System { origin, .. } => clamp(origin.elapsed().as_micros()),
+            Source::System { origin_us, .. } => machine_us() - origin_us,
             Source::Manual(micros) => micros.load(Ordering::Relaxed),
         }
     }
@@ -88,6 +91,13 @@ pub fn civil_date(days: i64) -> (i64, usize, i64) {
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month as usize, day)
+}
+
+/// The monotonic clock of the machine. Asked for each command, so without the way by `Duration`.
+#[inline]
+fn machine_us() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
 fn clamp(micros: u128) -> i64 {
