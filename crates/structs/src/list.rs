@@ -450,6 +450,15 @@ impl<'a> Iterator for Items<'a> {
             Parts::Large(items) => items.next(),
         }
     }
+
+    /// A whole page at a time: who tells all elements need not ask for each which page is next.
+    #[inline]
+    fn fold<B, F: FnMut(B, Text<'a>) -> B>(self, start: B, each: F) -> B {
+        match self.0 {
+            Parts::Packed(items) => items.fold(start, each),
+            Parts::Large(items) => (*items).fold(start, each),
+        }
+    }
 }
 
 impl DoubleEndedIterator for Items<'_> {

@@ -234,8 +234,8 @@ impl<L: Leaf> Tree<L> {
     fn edit<D: Descent<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
         let is_new = self.root.is_none();
         let root = self.root.get_or_insert_with(|| Node::Leaf(Arc::default()));
-        let (result, before) = root.edit(&mut by, Edges::BOTH, edit);
-        if is_new || before.is_some() {
+        let (result, change) = root.edit(&mut by, Edges::BOTH, edit);
+        if is_new || change.is_some() {
             self.repair_root();
         }
         result
@@ -273,16 +273,11 @@ impl<L: Leaf> Tree<L> {
 
     /// Makes the tree as high as it has to be after its root was changed.
     fn repair_root(&mut self) {
-        while let Some(root) = self.root.take() {
+        while let Some(root) = self.root.take_if(|root| !root.is_sound_root()) {
             if root.summary().count() == 0 {
                 return;
             }
-            let only_child = root.only_child();
-            if only_child.is_none() && !root.is_oversize() {
-                self.root = Some(root);
-                return;
-            }
-            if let Some(child) = only_child {
+            if let Some(child) = root.only_child() {
                 self.root = Some(child);
                 continue;
             }

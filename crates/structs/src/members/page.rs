@@ -94,16 +94,15 @@ impl<P: Payload> Page<P> {
     #[inline]
     pub(super) fn find(&self, hash: u64, member: &[u8]) -> Option<usize> {
         let (blocks, rest) = self.fingerprints().as_chunks::<BLOCK>();
-        for (number, block) in blocks.iter().enumerate() {
+        // The last block is filled up with what no search for this hash finds.
+        let mut last = [!(hash as u8); BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let mut all = blocks.iter().chain([&last]).enumerate();
+        all.find_map(|(number, block)| {
             // Written so that the compiler compares sixteen bytes at once.
             let any = block.iter().fold(0, |any, byte| any | u8::from(*byte == hash as u8));
-            if any != 0
-                && let Some(index) = self.find_among(number * BLOCK, block, hash, member)
-            {
-                return Some(index);
-            }
-        }
-        self.find_among(blocks.len() * BLOCK, rest, hash, member)
+            if any == 0 { None } else { self.find_among(number * BLOCK, block, hash, member) }
+        })
     }
 
     /// When a member expires.
@@ -181,14 +180,11 @@ impl<P: Payload> Page<P> {
     fn find_among(
         &self,
         start: usize,
-        fingerprints: &[u8],
+        fingerprints: &[u8; BLOCK],
         hash: u64,
         member: &[u8],
     ) -> Option<usize> {
-        let (words, rest) = fingerprints.as_chunks::<8>();
-        let mut last = [!(hash as u8); 8];
-        last[..rest.len()].copy_from_slice(rest);
-        for (number, word) in words.iter().chain([&last]).enumerate() {
+        for (number, word) in fingerprints.as_chunks::<8>().0.iter().enumerate() {
             let mut equal = equal_bytes(u64::from_le_bytes(*word), hash as u8);
             while equal != 0 {
                 let index = start + number * 8 + equal.trailing_zeros() as usize / 8;

@@ -44,6 +44,10 @@ impl Index {
     /// The score of a member that is not light.
     #[inline]
     pub(super) fn full_score(&self, member: &[u8]) -> Option<f64> {
+        // Mostly no score is crowded: nothing to hash the member for.
+        if self.full.is_empty() {
+            return None;
+        }
         self.full.get(member).map(|found| score_of(found.value))
     }
 

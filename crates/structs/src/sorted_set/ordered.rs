@@ -141,9 +141,10 @@ impl Ordered {
         }
         if count <= FEW {
             for _ in 0..count {
-                let (page, offset) = self.tree.at(ranks.start).expect("the range was clipped");
-                forget(&mut self.index, page, offset as usize);
-                self.tree.edit_at(ranks.start, |page, offset| page.remove(offset as usize));
+                self.tree.edit_at(ranks.start, |page, offset| {
+                    forget(&mut self.index, page, offset as usize);
+                    page.remove(offset as usize);
+                });
             }
             return;
         }

@@ -55,6 +55,12 @@ impl Edges {
     }
 }
 
+/// What an edit made of a node, as far as nodes above keep it.
+pub(super) struct Change<S> {
+    before: Measure<S>,
+    after: Measure<S>,
+}
+
 /// What nodes above keep of a node, or act upon.
 #[derive(PartialEq)]
 pub(super) struct Measure<S> {
@@ -102,6 +108,14 @@ impl<L: Leaf> Node<L> {
 
     fn size(&self) -> usize {
         self.measure().size
+    }
+
+    /// Whether it may be a root as it is.
+    pub(super) fn is_sound_root(&self) -> bool {
+        match self {
+            Node::Leaf(leaf) => leaf.summary().count() > 0 && leaf.size() <= LEAF_MAX,
+            Node::Inner(inner) => (2..=CHILDREN_MAX).contains(&inner.children.len()),
+        }
     }
 
     pub(super) fn is_oversize(&self) -> bool {
@@ -183,19 +197,20 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Edits the leaf that a descent ends at, and repairs all nodes below this one. Tells what this
-    /// one was before, if nodes above keep anything of it that is true no more.
+    /// Edits the leaf that a descent ends at, and repairs all nodes below this one. Tells what
+    /// became of this one, if nodes above keep anything of it that is true no more.
     pub(super) fn edit<D: Descent<L>, R>(
         &mut self,
         by: &mut D,
         edges: Edges,
         edit: impl FnOnce(&mut L, &D) -> R,
-    ) -> (R, Option<Measure<L::Summary>>) {
+    ) -> (R, Option<Change<L::Summary>>) {
         match self {
             Node::Leaf(leaf) => {
                 let before = Measure::of_leaf(&**leaf);
                 let result = edit(Arc::make_mut(leaf), by);
-                (result, (Measure::of_leaf(&**leaf) != before).then_some(before))
+                let after = Measure::of_leaf(&**leaf);
+                (result, (after != before).then_some(Change { before, after }))
             }
             Node::Inner(inner) => {
                 if let Some(inner) = Arc::get_mut(inner) {
@@ -203,8 +218,9 @@ impl<L: Leaf> Node<L> {
                 }
                 // The copy of a node may be smaller than the node.
                 let before = Measure::of_inner(inner);
-                let (result, _) = Arc::make_mut(inner).edit(by, edges, edit);
-                (result, Some(before))
+                let inner = Arc::make_mut(inner);
+                let (result, _) = inner.edit(by, edges, edit);
+                (result, Some(Change { before, after: Measure::of_inner(inner) }))
             }
         }
     }
@@ -329,20 +345,20 @@ impl<L: Leaf> Inner<L> {
         by: &mut D,
         edges: Edges,
         edit: impl FnOnce(&mut L, &D) -> R,
-    ) -> (R, Option<Measure<L::Summary>>) {
+    ) -> (R, Option<Change<L::Summary>>) {
         let index = by.child(self);
         let below = edges.of_child(index, self.children.len());
-        let (result, child_before) = self.children[index].edit(by, below, edit);
-        let Some(child_before) = child_before else { return (result, None) };
+        let (result, change) = self.children[index].edit(by, below, edit);
+        let Some(change) = change else { return (result, None) };
         let before = Measure::of_inner(self);
-        self.repair(index, &child_before, edges);
-        (result, Some(before))
+        self.repair(index, &change, edges);
+        (result, Some(Change { before, after: Measure::of_inner(self) }))
     }
 
     /// After an edit of a child: what is kept of it is true again, and it is neither empty nor too
     /// large nor needlessly small.
-    fn repair(&mut self, index: usize, before: &Measure<L::Summary>, edges: Edges) {
-        let after = self.children[index].measure();
+    fn repair(&mut self, index: usize, change: &Change<L::Summary>, edges: Edges) {
+        let Change { before, after } = change;
         self.memory_below = self.memory_below + after.memory - before.memory;
         let old = std::mem::replace(&mut self.summaries[index], after.summary);
         if after.summary.count() == 0 {

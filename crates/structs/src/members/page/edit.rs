@@ -5,7 +5,7 @@ use base::UnixMillis;
 
 use super::super::item::{self, DEADLINE, Item, Part, told};
 use super::super::text::{Long, Text};
-use super::{ENTRY, MemberRef, NEVER, Page, Payload, beside, new_page, size_class};
+use super::{ENTRY, MemberRef, NEVER, Page, Payload, beside, size_class};
 use crate::tree::Leaf;
 
 impl<P: Payload> Page<P> {
@@ -101,7 +101,7 @@ impl<P: Payload> Page<P> {
     /// Makes the page no larger than it has to be.
     pub(in crate::members) fn trim(&mut self) {
         if size_class(self.size()) < self.page.len() {
-            self.move_to(new_page(self.size()));
+            self.move_to(size_class(self.size()));
         }
     }
 
@@ -206,7 +206,7 @@ impl<P: Payload> Page<P> {
     pub(super) fn make_room(&mut self, more: usize) {
         let needed = self.size() + more;
         if needed > self.page.len() {
-            self.move_to(new_page(needed));
+            self.move_to(size_class(needed));
         }
     }
 
@@ -217,12 +217,12 @@ impl<P: Payload> Page<P> {
         }
     }
 
-    fn move_to(&mut self, mut page: Box<[u8]>) {
-        let directory = ENTRY * self.len();
+    fn move_to(&mut self, len: usize) {
         let items = usize::from(self.items_len);
-        page[..directory].copy_from_slice(&self.page[..directory]);
-        let (to, from) = (page.len() - items, self.page.len() - items);
-        page[to..].copy_from_slice(&self.page[from..]);
-        self.page = page;
+        let mut page = Vec::with_capacity(len);
+        page.extend_from_slice(&self.page[..ENTRY * self.len()]);
+        page.resize(len - items, 0);
+        page.extend_from_slice(&self.page[self.page.len() - items..]);
+        self.page = page.into_boxed_slice();
     }
 }
