@@ -61,26 +61,32 @@ fn pop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>, end: End) -> Result<(
     if args.len() > 3 {
         return Err(SYNTAX);
     }
-    let count = match args.get(2) {
-        Some(count) => {
-            Some(parse_i64(count).and_then(|count| u64::try_from(count).ok()).ok_or(NOT_POSITIVE)?)
-        }
-        None => None,
-    };
     let key = &args[1];
-    let taken = end.ranks(tx, key, count.unwrap_or(1))?.unwrap_or(0..0);
-    match count {
-        Some(_) => reply_header(taken.end - taken.start, true, reply),
-        None => reply.array(2 * (taken.end - taken.start) as usize),
-    }
-    for_each(tx, key, taken.clone(), end, |item| match count {
-        Some(_) => reply_item(item, true, reply),
-        None => {
-            reply_member(item.member, reply);
-            reply.double(item.score);
-        }
-    })?;
+    let Some(count) = args.get(2) else { return pop_one(tx, key, reply, end) };
+    let count = parse_i64(count).and_then(|count| u64::try_from(count).ok());
+    let taken = end.ranks(tx, key, count.ok_or(NOT_POSITIVE)?)?.unwrap_or(0..0);
+    reply_header(taken.end - taken.start, true, reply);
+    for_each(tx, key, taken.clone(), end, |item| reply_item(item, true, reply))?;
     end.take(tx, key, taken)
+}
+
+/// Takes one member with one look at the set.
+fn pop_one(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>, end: End) -> Result<(), Refusal> {
+    let (found, outcome) = tx.edit(key, |set: &mut SortedSet| {
+        let rank = end.ranks_of(set.borrow().len(), 1).start;
+        let Some(item) = set.borrow().at(rank) else { return false };
+        reply.array(2);
+        reply_member(item.member, reply);
+        reply.double(item.score);
+        set.remove_ranks(rank..rank + 1);
+        true
+    })?;
+    if found {
+        report_removal(tx, key, 1, end.event(), outcome);
+    } else {
+        reply.array(0);
+    }
+    Ok(())
 }
 
 pub(super) const BZPOPMIN: DataCommand = Command {
@@ -305,12 +311,26 @@ impl End {
     fn ranks(self, tx: &Tx, key: &[u8], count: u64) -> Result<Option<Range<u64>>, Refusal> {
         let Some(set) = tx.peek_view::<SortedSet>(key)? else { return Ok(None) };
         let len = set.len();
+        let ranks = self.ranks_of(len, count);
+        tx.charge((ranks.end - ranks.start) * 2 * STEP_COST_NS)?;
+        Ok(Some(ranks))
+    }
+
+    /// The ranks of so many of `len` members at this end, as far as there are.
+    fn ranks_of(self, len: u64, count: u64) -> Range<u64> {
         let count = count.min(len);
-        tx.charge(count * 2 * STEP_COST_NS)?;
-        Ok(Some(match self {
+        match self {
             Self::Least => 0..count,
             Self::Greatest => len - count..len,
-        }))
+        }
+    }
+
+    /// What is said of members that are taken out.
+    fn event(self) -> &'static str {
+        match self {
+            Self::Least => "zpopmin",
+            Self::Greatest => "zpopmax",
+        }
     }
 
     /// Takes members out.
@@ -319,12 +339,8 @@ impl End {
         if count == 0 {
             return Ok(());
         }
-        let event = match self {
-            Self::Least => "zpopmin",
-            Self::Greatest => "zpopmax",
-        };
         let ((), outcome) = tx.edit(key, |set: &mut SortedSet| set.remove_ranks(ranks))?;
-        report_removal(tx, key, count, event, outcome);
+        report_removal(tx, key, count, self.event(), outcome);
         Ok(())
     }
 }
