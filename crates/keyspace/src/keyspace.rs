@@ -222,10 +222,8 @@ impl Keyspace {
         if !self.world.is_inside(lane) {
             return;
         }
+        self.prefetch_locks(locations);
         let physical = self.physical(logical);
-        for location in locations {
-            crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
-        }
         let each = |look: fn(&EntryTable, u64)| {
             for &Location { partition, position } in locations {
                 self.partition(partition).glance(&self.lot, partition, |content| {
@@ -242,6 +240,13 @@ impl Keyspace {
     /// A version that was never told.
     pub(crate) fn next_version(&self) -> u64 {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// As `prefetch`, the locks only, for whoever takes them next.
+    pub fn prefetch_locks(&self, locations: &[Location]) {
+        for location in locations {
+            crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
+        }
     }
 
     /// The clock that all transactions read.

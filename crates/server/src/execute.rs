@@ -26,7 +26,12 @@ use crate::session::{Blocked, Parked, Session, Stage};
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
+mod chain;
+mod known;
 mod unit;
+
+pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
+pub(crate) use known::Known;
 
 /// What became of a request.
 pub(crate) enum Step {
@@ -57,51 +62,6 @@ pub(crate) enum Grant {
     Locks(Acquisition, Round),
     /// The end of its patience.
     Busy,
-}
-
-/// What was found out about a request before its turn.
-#[derive(Clone, Copy)]
-pub(crate) struct Known {
-    pub(crate) entry: &'static Entry,
-    /// Where its one key belongs, if it has just one, at index 1.
-    pub(crate) location: Option<Location>,
-}
-
-impl Known {
-    /// As `of`, for a request that comes behind another: many are about the same, and what is
-    /// known of the one is true of the other.
-    #[inline]
-    pub(crate) fn of_next(
-        server: &'static Server,
-        args: Args<'_>,
-        before: Option<(Args<'_>, Self)>,
-    ) -> Result<Self, Refusal> {
-        let Some((others, known)) = before else { return Self::of(server, args) };
-        let is_same = others[0] == args[0] && known.entry.is_meant_by(&args[0]);
-        if !is_same {
-            return Self::of(server, args);
-        }
-        let (entry, location) = (known.entry, known.location);
-        if location.is_some() && others.get(1) == args.get(1) {
-            return Ok(known);
-        }
-        Ok(Self::of_entry(server, entry, args))
-    }
-
-    /// Looks a request's command up, and its key if it has just one.
-    #[inline]
-    pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, Refusal> {
-        Ok(Self::of_entry(server, server.table.resolve(args)?, args))
-    }
-
-    #[inline]
-    fn of_entry(server: &Server, entry: &'static Entry, args: Args<'_>) -> Self {
-        let location = match (entry.spec.keys, args.get(1)) {
-            ([only], Some(key)) if only.is_first() => Some(server.keyspace.locate(key)),
-            _ => None,
-        };
-        Self { entry, location }
-    }
 }
 
 /// A request on its way through `execute`.
@@ -169,21 +129,32 @@ pub(crate) fn execute(
         Step::Postpone(_) => return step,
         // What runs elsewhere is booked when it comes back.
         Step::Wait(Stage::Elsewhere(_)) => _ = worker.tick(),
-        _ => {
-            let micros = u64::try_from(worker.tick()).unwrap_or(0);
-            crate::counters::add(&worker.counters.busy_us, micros);
-            if server.keyspace.pauses().is_remarkable(micros) {
-                note_hold(server, entry, micros);
-            }
-            let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-            let database = session.database;
-            account(worker, session, database, entry, args, micros, reply_bytes);
-        }
+        _ => book(worker, session, entry, args, out, length),
     }
     // Who says within a transaction that it wants no more replies got those before.
     let is_told = wants_reply && !session.replies() && entry.spec.name == "EXEC";
     let mark = if is_told { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
+}
+
+/// Books a command that this worker has just run, whose reply begins where the output's length was
+/// `length`.
+#[inline]
+fn book(
+    worker: &Worker,
+    session: &Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    out: &Output,
+    length: usize,
+) {
+    let micros = u64::try_from(worker.tick()).unwrap_or(0);
+    crate::counters::add(&worker.counters.busy_us, micros);
+    if worker.server.keyspace.pauses().is_remarkable(micros) {
+        note_hold(worker.server, entry, micros);
+    }
+    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    account(worker, session, session.database, entry, args, micros, reply_bytes);
 }
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
@@ -243,26 +214,12 @@ fn answers_with_messages(entry: &Entry) -> bool {
 
 impl Request<'_> {
     fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
-        let (acquisition, round) = match grant {
-            Some(grant) => grant,
-            None => match self.acquire() {
-                Ok(acquisition) => (acquisition, Round::default()),
-                Err(step) => return step,
-            },
-        };
-        let mut tx = Tx::begin(
-            acquisition,
-            TxOptions {
-                lane: self.worker.lane,
-                database: self.session.database,
-                now: round.now.unwrap_or_else(|| self.worker.now_ms()),
-                sees_expired: self.sees_expired(),
-                touches: !self.session.no_touch,
-                undoable: self.may_widen(),
-                heavy: false,
-                origin: self.session.client.id,
-            },
-        );
+        let is_granted = grant.is_some();
+        let (mut acquisition, round) = grant.unwrap_or_else(|| (self.plan(), Round::default()));
+        if !is_granted && !self.acquire(&mut acquisition) {
+            return self.park(acquisition, round);
+        }
+        let mut tx = self.begin(acquisition, round.now, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
         }
@@ -270,7 +227,7 @@ impl Request<'_> {
         let (entry, resp) = (self.entry, self.session.resp);
         let reader = self.session.reader_of(entry);
         let work = Work { server, entry, handler, resp, reader };
-        if self.looks_heavy() {
+        if looks_heavy(self.args) {
             return self.hand_over(tx, work, round);
         }
         match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
@@ -315,13 +272,18 @@ impl Request<'_> {
         Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(waiting, self.entry))))
     }
 
-    /// Takes the locks of the command's plan, or says what to wait for.
-    fn acquire(&mut self) -> Result<Acquisition, Step> {
-        let mut acquisition = self.plan();
-        if acquisition.wants_world() || !self.worker.come_in() || !acquisition.attempt() {
-            return Err(self.park(acquisition, Round::default()));
-        }
-        Ok(acquisition)
+    /// Takes the locks of a plan if all are there at once.
+    #[inline]
+    fn acquire(&self, acquisition: &mut Acquisition) -> bool {
+        !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt()
+    }
+
+    /// Begins a transaction with what was acquired, at the time of the request's first attempt.
+    #[inline]
+    fn begin(&self, acquisition: Acquisition, now: Option<UnixMillis>, undoable: bool) -> Tx {
+        let options = options(self.worker, self.session);
+        let now = now.unwrap_or(options.now);
+        Tx::begin(acquisition, TxOptions { now, undoable, ..options })
     }
 
     #[inline]
@@ -361,24 +323,9 @@ impl Request<'_> {
         partitions
     }
 
-    /// CLIENT IMPORT-SOURCE has its effect in import mode only.
-    fn sees_expired(&self) -> bool {
-        self.worker.server.keyspace.settings().suspends_expiry()
-            && self.session.client.has_flag(client_flags::IMPORT_SOURCE)
-    }
-
     fn may_widen(&self) -> bool {
         self.entry.spec.plan == Plan::Keys
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
-    }
-
-    /// Whether the request's size alone is more than a worker should spend on one client.
-    fn looks_heavy(&self) -> bool {
-        /// What one more argument costs: a lookup, an entry, a line of reply.
-        const ARGUMENT_NS: u64 = 150;
-        let args = self.args.len() as u64;
-        // Only long requests are weighed: the short ones are the hot path.
-        args > 64 && args * ARGUMENT_NS > keyspace::WORKER_BUDGET_NS
     }
 
     /// Moves a transaction, locks and all, to a heavy-work thread; or gives its locks back and
@@ -445,6 +392,34 @@ impl Request<'_> {
     fn note_failure(&self) {
         self.worker.server.stats.failed(self.worker.lane, self.entry.id);
     }
+}
+
+/// How a session's transactions are begun.
+#[inline]
+fn options(worker: &Worker, session: &Session) -> TxOptions {
+    // CLIENT IMPORT-SOURCE has its effect in import mode only.
+    let sees_expired = worker.server.keyspace.settings().suspends_expiry()
+        && session.client.has_flag(client_flags::IMPORT_SOURCE);
+    TxOptions {
+        lane: worker.lane,
+        database: session.database,
+        now: worker.now_ms(),
+        sees_expired,
+        touches: !session.no_touch,
+        undoable: false,
+        heavy: false,
+        origin: session.client.id,
+    }
+}
+
+/// Whether a request's size alone is more than a worker should spend on one client.
+#[inline]
+fn looks_heavy(args: Args<'_>) -> bool {
+    /// What one more argument costs: a lookup, an entry, a line of reply.
+    const ARGUMENT_NS: u64 = 150;
+    let count = args.len() as u64;
+    // Only long requests are weighed: the short ones are the hot path.
+    count > 64 && count * ARGUMENT_NS > keyspace::WORKER_BUDGET_NS
 }
 
 /// Everything needed to run a data command, on whatever thread.

@@ -84,6 +84,13 @@ pub(crate) fn admit_deed(worker: &Worker, effective: Flags, name: &str, room: us
     Verdict::Admitted
 }
 
+/// Whether a request for data is admitted right behind one for the same command that was.
+#[inline]
+pub(crate) fn admits_next(server: &Server, entry: &Entry, args: Args<'_>) -> bool {
+    let spec = entry.spec;
+    spec.arity.admits(args.len()) && server.budget.refuse(spec.flags, args).is_none()
+}
+
 /// Whether a command may leave something behind: scripts may, whatever they say.
 #[inline]
 fn may_write(flags: Flags) -> bool {

@@ -6,7 +6,7 @@
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
 use commands::errors::{self, shown};
-use commands::{Command, FAMILIES, Flags, Handler, SUBCOMMANDS, Spec};
+use commands::{Command, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -23,6 +23,10 @@ pub(crate) struct Entry {
     pub(crate) full_name: String,
     pub(crate) spec: &'static Spec,
     pub(crate) run: Run,
+    /// Whether it has one key and no more, at index 1.
+    pub(crate) has_first_key: bool,
+    /// Whether requests for it may share their locks with others.
+    pub(crate) is_brief: bool,
     /// In order of declaration; empty unless this is a container.
     pub(crate) subcommands: Vec<Entry>,
 }
@@ -168,8 +172,22 @@ impl Builder {
         };
         let children = command.subcommands.iter();
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
-        Entry { id, full_name, spec: &command.spec, run: run(command.run), subcommands }
+        let (spec, run) = (&command.spec, run(command.run));
+        let has_first_key = matches!(spec.keys, [only] if only.is_first());
+        let is_brief = has_first_key && is_brief(spec, run);
+        Entry { id, full_name, spec, run, has_first_key, is_brief, subcommands }
     }
+}
+
+/// Whether a command that has one key does little with it, needs no more locks than that one's, and
+/// changes nothing but data: the commands that Redis calls fast, and those on strings.
+fn is_brief(spec: &Spec, run: Run) -> bool {
+    let flags = spec.flags;
+    let goes_on = [Flags::BLOCKING, Flags::TOUCHES_ARBITRARY_KEYS, Flags::USES_FIELDSET];
+    matches!(run, Run::Data(_))
+        && spec.plan == Plan::Keys
+        && (flags.has(Flags::FAST) || spec.group == Group::String)
+        && !goes_on.into_iter().any(|flag| flags.has(flag))
 }
 
 fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), String> {

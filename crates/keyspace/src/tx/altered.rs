@@ -36,8 +36,11 @@ impl Altered {
         self.is_heeded.then_some(&mut self.keys)
     }
 
+    #[inline]
     pub(super) fn forget(&mut self) {
-        *self = Self { is_heeded: self.is_heeded, ..Self::default() };
+        if self.is_heeded {
+            *self = Self { is_heeded: true, ..Self::default() };
+        }
     }
 }
 

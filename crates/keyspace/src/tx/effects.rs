@@ -114,11 +114,15 @@ impl Effects {
     }
 
     /// Forgets it all; how many changes there were.
+    #[inline]
     pub(super) fn reset(&mut self) -> u64 {
-        self.propagation = Propagation::AsSent;
-        self.expired.clear();
-        self.expired_members.clear();
-        self.events.clear();
+        // Without anybody to tell it nothing else is kept.
+        if self.recorded || self.listened != 0 {
+            self.propagation = Propagation::AsSent;
+            self.expired.clear();
+            self.expired_members.clear();
+            self.events.clear();
+        }
         std::mem::take(&mut self.changes)
     }
 
@@ -246,13 +250,5 @@ impl Effects {
             let words = [command.as_bytes(), key].into_iter().chain(members);
             self.expired_members.push((database, words.map(Box::from).collect()));
         }
-    }
-
-    pub(super) fn forget(&mut self) {
-        self.changes = 0;
-        self.propagation = Propagation::AsSent;
-        self.expired.clear();
-        self.expired_members.clear();
-        self.events.clear();
     }
 }

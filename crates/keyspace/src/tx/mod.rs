@@ -291,6 +291,22 @@ impl Tx {
         }
     }
 
+    /// Whether what it does can be undone.
+    #[inline]
+    #[must_use]
+    pub fn is_undoable(&self) -> bool {
+        self.undo.is_some()
+    }
+
+    /// Makes ready for another command, which has nothing to do with those before: they are
+    /// concluded, and what they changed is told.
+    #[inline]
+    pub fn renew(&mut self) {
+        debug_assert!(self.undo.is_none(), "what is told cannot be undone");
+        self.effects.reset();
+        self.altered.forget();
+    }
+
     /// What a command changed, for a transaction of several, each of which propagates in its own
     /// way. The changes are booked when nothing can undo them any more.
     pub fn take_effects(&mut self) -> Effects {

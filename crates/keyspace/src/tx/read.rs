@@ -7,7 +7,7 @@ use base::time::UnixMillis;
 
 use super::effects::EventClass;
 use super::{NamedKey, Tx};
-use crate::entry::{EntryRef, Text};
+use crate::entry::{EntryRef, EntryTable, Text};
 use crate::keyspace::Location;
 use crate::refusal::Refusal;
 
@@ -53,6 +53,20 @@ impl Tx {
             return Ok(self.expired_entry(found.entry));
         }
         Ok(Some(found.entry))
+    }
+
+    /// As [`Keyspace::prefetch`](crate::Keyspace::prefetch), for keys that are granted.
+    pub fn prefetch(&self, locations: &[Location]) {
+        let each = |look: fn(&EntryTable, u64)| {
+            for &Location { partition, position } in locations {
+                let content = self.grant.content(partition);
+                if let Some(table) = content.and_then(|content| content.table(self.physical)) {
+                    look(table, position);
+                }
+            }
+        };
+        each(EntryTable::prefetch);
+        each(EntryTable::prefetch_entry);
     }
 
     /// The string at a key, as a reading command sees it.

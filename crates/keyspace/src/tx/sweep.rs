@@ -7,7 +7,7 @@ use base::time::UnixMillis;
 
 use super::Tx;
 use crate::entry::{EntryRef, EntryTable};
-use crate::keyspace::{Keyspace, Location};
+use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 
@@ -177,15 +177,6 @@ impl Tx {
     /// Ends a full sweep, or gives it up: the bound becomes at most `earliest`.
     pub fn end_sweep(&self, partition: PartitionIndex, earliest: UnixMillis) {
         self.keyspace.note_deadline(partition, earliest);
-    }
-
-    /// Asks the processor for the bucket a key's lookup will read, if the partition is held.
-    pub fn prefetch(&self, key: &[u8]) {
-        let Location { partition, position } = self.locate(key);
-        let content = self.grant.content(partition);
-        if let Some(table) = content.and_then(|content| content.table(self.physical)) {
-            table.prefetch_entry(position);
-        }
     }
 
     /// Turns to a physical database, under the logical name it has now.

@@ -56,7 +56,7 @@ impl Tx {
             }
         }
         self.physical = home;
-        self.effects.forget();
+        self.effects.reset();
         self.counted = Counted::default();
         self.stale.borrow_mut().clear();
         self.missed.borrow_mut().clear();

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
 
-use keyspace::{Acquisition, HeavyPass, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, HeavyPass, Refusal};
 use proto::Mark;
 
 use super::{Request, Round, Step};
@@ -29,32 +29,13 @@ impl Request<'_> {
             }
         };
         let needs = program.needs(self.args);
-        let undoable = needs.undoable;
-        let (acquisition, mut round) = match grant {
-            Some(granted) => granted,
-            None => {
-                let mut acquisition = self.acquisition(needs);
-                let is_there =
-                    !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt();
-                if !is_there {
-                    return self.park(acquisition, Round::default());
-                }
-                (acquisition, Round::default())
-            }
-        };
-        let tx = Tx::begin(
-            acquisition,
-            TxOptions {
-                lane: self.worker.lane,
-                database: self.session.database,
-                now: round.now.unwrap_or_else(|| self.worker.now_ms()),
-                sees_expired: self.sees_expired(),
-                touches: !self.session.no_touch,
-                undoable,
-                heavy: false,
-                origin: self.session.client.id,
-            },
-        );
+        let (undoable, is_granted) = (needs.undoable, grant.is_some());
+        let (mut acquisition, mut round) =
+            grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
+        if !is_granted && !self.acquire(&mut acquisition) {
+            return self.park(acquisition, round);
+        }
+        let tx = self.begin(acquisition, round.now, undoable);
         let mark = self.out.mark();
         let mut unit = Unit::begin(server, tx, self.session.reader());
         loop {

@@ -12,10 +12,10 @@ use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
-use super::{Serve, Turn};
+use super::{Serve, Session, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
-use crate::execute::{Grant, Known, Step, execute};
+use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute};
 use crate::worker::Worker;
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
@@ -202,7 +202,8 @@ impl Serve {
         window.begin(self.parser.take());
         let started = worker.ticked_us();
         self.receive_messages(&mut output);
-        let mut batch = Batch { worker: &worker, window, data, grant, commands: 0 };
+        let keys_max = worker.server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
+        let mut batch = Batch { worker: &worker, window, data, grant, commands: 0, keys_max };
         let end = loop {
             if let Some(end) = batch.next(self, &mut output) {
                 break end;
@@ -240,16 +241,24 @@ struct Batch<'a> {
     data: &'a [u8],
     grant: Option<Grant>,
     commands: u32,
+    /// How many keys are fetched from memory together, and how many requests make a chain.
+    keys_max: usize,
 }
 
 impl Batch<'_> {
-    /// Executes one request; `Some` ends the batch.
+    /// Executes the next request, or a chain of them; `Some` ends the batch.
     fn next(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
         if self.window.is_empty() {
             let authenticated = serve.session.authenticated;
             let limits = self.worker.server.request_limits(authenticated);
             self.window.fill(self.data, &limits);
-            self.prefetch(serve.session.database);
+            self.look_ahead(&serve.session);
+        }
+        let done = self.execute_chain(serve, output);
+        if done > 0 {
+            self.window.advance_past(done);
+            self.commands += done as u32;
+            return output.is_streaming().then_some(End::Drained);
         }
         let Some((args, known, consumed)) = self.window.first(self.data) else {
             return Some(self.finish(serve, output));
@@ -282,10 +291,35 @@ impl Batch<'_> {
         end
     }
 
-    /// Has the keys of the requests ahead on their way from memory while the first ones run.
-    fn prefetch(&mut self, database: usize) {
-        let server = self.worker.server;
-        let keys_max = server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
+    /// Executes the next requests under locks that are taken once, as far as they may be; how many.
+    #[inline]
+    fn execute_chain(&self, serve: &mut Serve, output: &mut Output) -> usize {
+        // With its locks granted a request goes on by itself.
+        let is_alone = self.window.len() < 2 || self.grant.is_some();
+        if is_alone || !Chain::suits(self.worker, &serve.session) {
+            return 0;
+        }
+        let mut links = self.window.links(self.data, self.keys_max.min(CHAIN_MAX));
+        let Some(mut chain) = Chain::begin(self.worker, &serve.session, &mut links) else {
+            return 0;
+        };
+        for (done, link) in links.iter().enumerate() {
+            let begun = output.appended();
+            if !chain.execute(&mut serve.session, link, output) {
+                return done;
+            }
+            serve.hold(output, begun);
+            if output.is_streaming() || chain.is_long() {
+                return done + 1;
+            }
+        }
+        links.len()
+    }
+
+    /// Finds out what the requests ahead are about, and has their keys on their way from memory
+    /// while the first ones run.
+    fn look_ahead(&mut self, session: &Session) {
+        let (server, keys_max) = (self.worker.server, self.keys_max);
         if self.window.len() < 2 || keys_max == 0 {
             return;
         }
@@ -294,16 +328,14 @@ impl Batch<'_> {
             return;
         }
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
-        let mut before = None;
+        let (mut before, mut are_brief) = (None, true);
         for (args, known) in self.window.requests(self.data) {
             let Ok(found) = Known::of_next(server, args, before) else { continue };
             *known = Some(found);
             before = Some((args, found));
-            if locations.len() >= keys_max {
-                break;
-            }
+            are_brief &= found.entry.is_brief;
             if let Some(location) = found.location {
-                if locations.last() != Some(&location) {
+                if locations.len() < keys_max && locations.last() != Some(&location) {
                     locations.push(location);
                 }
                 continue;
@@ -317,7 +349,12 @@ impl Batch<'_> {
                 });
             }
         }
-        server.keyspace.prefetch(self.worker.lane, &locations, database);
+        if are_brief && Chain::suits(self.worker, session) {
+            // Chains fetch the rest while they have the locks.
+            server.keyspace.prefetch_locks(&locations);
+        } else {
+            server.keyspace.prefetch(self.worker.lane, &locations, session.database);
+        }
     }
 
     /// What stands behind the last complete request: nothing, part of one, or an error.

@@ -6,7 +6,7 @@
 //! Invariants: requests are given out in order; `executed` counts the bytes of those that are done,
 //! so whatever happens in between, the input goes on right behind them.
 
-use crate::execute::Known;
+use crate::execute::{Known, Link, Links};
 use proto::{Args, Limits, Progress, ProtocolError, RequestParser};
 
 /// How many requests are parsed ahead.
@@ -102,6 +102,16 @@ impl Window {
         Some((slot.parser.args(&data[slot.start..]), slot.known, slot.end))
     }
 
+    /// The next requests as far as they may be of one chain, at most so many.
+    pub(super) fn links<'a>(&'a self, data: &'a [u8], most: usize) -> Links<'a> {
+        let ready = &self.slots[self.next..self.complete];
+        let links = ready.iter().map_while(|slot| {
+            let Known { entry, location } = slot.known.filter(|known| known.entry.is_brief)?;
+            Some(Link { args: slot.parser.args(&data[slot.start..]), entry, location: location? })
+        });
+        links.take(most).collect()
+    }
+
     /// All requests that are ready, each with room to note what is known of it.
     pub(super) fn requests<'a>(
         &'a mut self,
@@ -122,6 +132,12 @@ impl Window {
             // Empty requests behind the last one are done with it.
             self.executed = self.executed.max(self.parsed);
         }
+    }
+
+    /// As `advance`, for several requests, at least one.
+    pub(super) fn advance_past(&mut self, count: usize) {
+        self.next += count - 1;
+        self.advance(self.slots[self.next].end);
     }
 
     /// The error behind the last complete request; the connection ends with it.

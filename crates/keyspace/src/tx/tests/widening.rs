@@ -88,7 +88,7 @@ fn every_way_in_refuses_an_undeclared_key() {
     assert!(matches!(tx.take(key), Err(Refusal::Widen)));
     let entry = crate::EntryBox::text(key, value(), None);
     assert_eq!(tx.place(entry), Err(Refusal::Widen));
-    tx.prefetch(key);
+    tx.prefetch(&[keyspace.locate(key)]);
     assert_eq!(keyspace.len(0), 0);
 }
 

@@ -1,0 +1,140 @@
+//! A chain: requests that one client sent together, executed under locks that are taken once.
+//!
+//! To take a lock, begin a transaction, end it and give the lock back costs as much as to look up a
+//! key. So the locks of up to eight requests are taken together, and one transaction goes from one
+//! request to the next. Why not more of them: docs/decisions/chains.md.
+//!
+//! Invariants: each request is a command of its own, admitted, run, committed and booked as if it
+//! had come alone, in its turn; what is not plain about a request or its session keeps it out of a
+//! chain; locks that are not all free at once are not waited for.
+
+use std::sync::atomic::Ordering;
+
+use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx};
+use proto::{Args, Output};
+use smallvec::SmallVec;
+
+use super::{Outcome, Work, book, looks_heavy, options};
+use crate::budget;
+use crate::evict;
+use crate::gates::{self, Verdict};
+use crate::session::Session;
+use crate::table::{Entry, Run};
+use crate::worker::Worker;
+
+/// How many requests a chain has at most: as many as a partition set has room for in place.
+pub(crate) const CHAIN_MAX: usize = 8;
+
+/// After so many microseconds others may have the locks, whatever of the chain is left. A busy lock
+/// is looked at for about as long before anybody goes away.
+const HOLD_US: i64 = 10;
+
+/// A request that may be part of a chain.
+#[derive(Clone, Copy)]
+pub(crate) struct Link<'a> {
+    pub(crate) args: Args<'a>,
+    pub(crate) entry: &'static Entry,
+    /// Where its key, at index 1, belongs.
+    pub(crate) location: Location,
+}
+
+/// The requests of a client that come next, as many of them as may be of one chain.
+pub(crate) type Links<'a> = SmallVec<[Link<'a>; CHAIN_MAX]>;
+
+/// The locks of a chain, and what its requests run on.
+pub(crate) struct Chain<'a> {
+    worker: &'a Worker,
+    tx: Tx,
+    begun_us: i64,
+}
+
+impl<'a> Chain<'a> {
+    /// Whether the requests of a session may be of chains.
+    #[inline]
+    pub(crate) fn suits(worker: &Worker, session: &Session) -> bool {
+        // While replies are held back, each is to wait for no more than what it saw itself.
+        session.is_plain() && worker.server.journal.is_durable(Lsn::MAX)
+    }
+
+    /// Takes the locks of requests of a session that suits, those that are not admitted and all
+    /// behind them taken away first. `None` if fewer than two are left, or if they have to go one
+    /// by one.
+    pub(crate) fn begin(
+        worker: &'a Worker,
+        session: &Session,
+        links: &mut Links<'_>,
+    ) -> Option<Self> {
+        let server = worker.server;
+        if links.len() < 2 {
+            return None;
+        }
+        evict::prepare(worker, || {
+            let rooms = links.iter().map(|link| budget::room_for(link.entry.spec.flags, link.args));
+            rooms.sum()
+        });
+        let mut before: Option<&Entry> = None;
+        let admitted = links.iter().take_while(|Link { args, entry, .. }| {
+            let is_alike = before.replace(entry).is_some_and(|it| std::ptr::eq(it, *entry));
+            let is_admitted = if is_alike {
+                gates::admits_next(server, entry, *args)
+            } else {
+                matches!(gates::admit(worker, session, entry, *args), Verdict::Admitted)
+            };
+            is_admitted && !looks_heavy(*args)
+        });
+        let admitted = admitted.count();
+        links.truncate(admitted);
+        if links.len() < 2 || !worker.come_in() {
+            return None;
+        }
+        let mut locations: SmallVec<[Location; CHAIN_MAX]> =
+            links.iter().map(|link| link.location).collect();
+        // Many chains are about one key.
+        locations.dedup();
+        let partitions: PartitionSet = locations.iter().map(|it| it.partition).collect();
+        let mut acquisition = Acquisition::of_partitions(server.keyspace, partitions);
+        if !acquisition.attempt() {
+            return None;
+        }
+        let tx = Tx::begin(acquisition, options(worker, session));
+        // Somebody waits for one of the keys: to serve it may take more locks.
+        if tx.is_undoable() {
+            return None;
+        }
+        tx.prefetch(&locations);
+        Some(Self { worker, tx, begun_us: worker.ticked_us() })
+    }
+
+    /// Executes the next request; `false`, and nothing is done, if it has to go alone.
+    #[inline]
+    pub(crate) fn execute(
+        &mut self,
+        session: &mut Session,
+        link: &Link<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let Self { worker, tx, .. } = self;
+        let (Link { args, entry, location }, length) = (*link, out.len());
+        let Run::Data(handler) = entry.run else { return false };
+        tx.renew();
+        tx.hint(&args[1], location);
+        let work = Work { server: worker.server, entry, handler, resp: session.resp, reader: None };
+        match work.run(tx, args, out, &worker.rounds) {
+            Outcome::Replied(seen) => session.see_by(entry, seen),
+            Outcome::Failed(seen) => {
+                session.see(seen);
+                worker.server.stats.failed(worker.lane, entry.id);
+            }
+            Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
+        }
+        session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        book(worker, session, entry, args, out, length);
+        true
+    }
+
+    /// Whether others should have the locks now.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.worker.ticked_us() - self.begun_us >= HOLD_US
+    }
+}
