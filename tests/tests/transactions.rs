@@ -140,13 +140,13 @@ fn a_watched_key_that_expires_breaks_the_watch() {
     play(
         &server,
         "
-        > SET k v PX 30
-        OK
         > DEBUG SET-ACTIVE-EXPIRE 0
+        OK
+        > SET k v PX 1000
         OK
         > WATCH k
         OK
-        > DEBUG SLEEP 0.05
+        > DEBUG SLEEP 1.05
         OK
         > MULTI
         OK
