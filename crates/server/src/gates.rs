@@ -87,8 +87,9 @@ pub(crate) fn admit_deed(worker: &Worker, effective: Flags, name: &str, room: us
 /// Whether a request for data is admitted right behind one for the same command that was.
 #[inline]
 pub(crate) fn admits_next(server: &Server, entry: &Entry, args: Args<'_>) -> bool {
-    let spec = entry.spec;
-    spec.arity.admits(args.len()) && server.budget.refuse(spec.flags, args).is_none()
+    let (spec, flags) = (entry.spec, entry.spec.flags);
+    let room = budget::room_for(flags, args);
+    spec.arity.admits(args.len()) && server.budget.refuse(flags, room).is_none()
 }
 
 /// Whether a command may leave something behind: scripts may, whatever they say.

@@ -340,6 +340,9 @@ impl Batch<'_> {
                 }
                 continue;
             }
+            if locations.len() >= keys_max {
+                continue;
+            }
             for spec in found.entry.spec.keys {
                 // A request with wrong key counts is refused when it is its turn.
                 let _ = spec.visit(args, |index| {
