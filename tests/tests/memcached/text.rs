@@ -126,6 +126,19 @@ fn requests_are_served_however_they_are_cut() {
 }
 
 #[test]
+fn what_is_sent_ahead_is_executed_when_nothing_more_comes() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    // Far more than a session reads, or executes, at once.
+    let ahead: String = (0..20_000)
+        .map(|number| format!("set key{number:09} 0 0 32 noreply\r\n{number:032}\r\n"))
+        .collect();
+    talk.send(ahead);
+    talk.is_in_step();
+    assert_eq!(talk.figure("curr_items"), "20000");
+}
+
+#[test]
 fn large_values_and_many_keys() {
     let server = start(&["--memcached-item-size-max", "4mb"]);
     let mut talk = Talk::to(&server);
