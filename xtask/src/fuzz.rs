@@ -57,8 +57,7 @@ pub(crate) fn check() -> Result<(), String> {
 
 fn run_each(targets: &[String], length: Length<'_>) -> Result<(), String> {
     if shell::find("c++").is_none() {
-        println!("there is no C++ compiler, which libFuzzer wants: nothing to fuzz with");
-        return Ok(());
+        return Err("there is no C++ compiler, which libFuzzer is built with".to_owned());
     }
     let folder = shell::target().join("fuzz");
     let built = build(&folder, targets)?;

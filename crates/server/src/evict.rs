@@ -85,7 +85,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     let deadline = began.saturating_add(patience);
     let mut evictor = worker.evictor.borrow_mut();
     evictor.turn_to(rule);
-    let mut keys = 0;
+    let (mut keys, mut is_any_gone) = (0, false);
     while server.budget.is_exceeded(more) {
         // While the world stands still nobody allocates much.
         if !worker.come_in() {
@@ -99,7 +99,10 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
             None => Attempt::Nothing,
         };
         match attempt {
-            Attempt::Evicted => server.budget.note_exhausted(false),
+            Attempt::Evicted => {
+                is_any_gone = true;
+                server.budget.note_exhausted(false);
+            }
             Attempt::Missed => {}
             Attempt::Nothing => {
                 server.budget.note_exhausted(true);
@@ -110,6 +113,9 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         if is_relieved || keys % KEYS_PER_TICK == 0 {
             worker.tick();
             if worker.ticked_us() >= deadline {
+                // However short the time was, a write is refused where no key can go.
+                let is_any = is_any_gone || rule.is_some_and(|rule| evictor.sees_any(worker, rule));
+                server.budget.note_exhausted(!is_any);
                 break;
             }
         }
@@ -166,6 +172,13 @@ impl Evictor {
             self.pool.clear();
             self.weights = Weights::default();
         }
+    }
+
+    /// Whether there are keys that may be evicted.
+    fn sees_any(&mut self, worker: &Worker, rule: Rule) -> bool {
+        self.weights = Weights::default();
+        self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
+        self.weights.sums.last().is_some_and(|keys| *keys != 0)
     }
 
     /// Looks at some keys, and evicts the best candidate there is.

@@ -25,7 +25,7 @@ pub(super) const PARTS: &[Part] = &[
     Part {
         name: "debian",
         pins: &[],
-        extra: "redis-server redis-tools memcached",
+        extra: "redis-server redis-tools memcached g++",
         is_there: has_debian_programs,
         install: install_debian,
     },
@@ -129,7 +129,9 @@ pub(super) const PARTS: &[Part] = &[
     },
 ];
 
-const DEBIAN_PROGRAMS: [&str; 4] = ["redis-server", "redis-cli", "redis-benchmark", "memcached"];
+/// The last one builds libFuzzer.
+const DEBIAN_PROGRAMS: [&str; 5] =
+    ["redis-server", "redis-cli", "redis-benchmark", "memcached", "c++"];
 
 fn has_debian_programs() -> bool {
     DEBIAN_PROGRAMS.iter().all(|program| find(program).is_some())
@@ -143,7 +145,7 @@ fn install_debian(_: &Path) -> Result<(), String> {
     output(&mut command("apt-get", &["update", "--quiet=2"]))?;
     let arguments = ["install", "--yes", "--no-install-recommends"];
     let mut install = command("apt-get", &arguments);
-    install.args(["redis-server", "redis-tools", "memcached"]);
+    install.args(["redis-server", "redis-tools", "memcached", "g++"]);
     output(install.env("DEBIAN_FRONTEND", "noninteractive"))?;
     drop(policy);
     // Without systemd there is nothing to disable, and that is as good.
