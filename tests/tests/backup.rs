@@ -176,10 +176,11 @@ fn seal_holds(client: &mut Client, folder: &Path) {
 }
 
 #[test]
-fn status_is_a_map_in_resp3() {
+fn in_resp3_status_is_a_map_and_the_rest_as_in_resp2() {
     let server = Server::start(&[]);
+    let mut client = server.client3();
     check(
-        &mut server.client3(),
+        &mut client,
         r#"
         > BACKUP STATUS
         1# "state" => "idle"
@@ -190,8 +191,16 @@ fn status_is_a_map_in_resp3() {
         (empty array)
         > BACKUP HELP
         ...
+        > BACKUP START
+        OK
+        > BACKUP ABORT
+        OK
         "#,
     );
+    let mut other = server.client();
+    check(&mut other, "> BACKUP HELP\n...\n");
+    start(&mut other);
+    check(&mut client, "> BACKUP SEAL\nOK\n> BACKUP CLEANUP\nOK\n");
 }
 
 #[test]
