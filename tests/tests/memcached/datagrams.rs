@@ -27,7 +27,11 @@ fn ask(socket: &UdpSocket, id: u16, frame: [u16; 3], request: &str) -> Vec<u8> {
     let mut buffer = [0; 65_536];
     for _ in 0..60 {
         socket.send(&datagram).expect("the server listens");
-        if let Ok(length) = socket.recv(&mut buffer) {
+        while let Ok(length) = socket.recv(&mut buffer) {
+            // A late answer to what was asked twice.
+            if buffer[..2] != id.to_be_bytes() {
+                continue;
+            }
             assert!(length <= 1400, "{length} bytes are an amplification");
             assert_eq!(buffer[..8], [&id.to_be_bytes()[..], &[0, 0, 0, 1, 0, 0]].concat());
             return buffer[8..length].to_vec();
