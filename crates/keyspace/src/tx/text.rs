@@ -19,7 +19,8 @@ impl Tx {
     }
 
     /// Writes bytes over the string at a key from an offset on, with zeroes in any gap before
-    /// them. Returns the new length. The caller has checked it against the limit.
+    /// them, which is there even if no bytes are. Returns the new length. The caller has checked
+    /// it against the limit.
     pub fn write_text(
         &mut self,
         key: &[u8],
@@ -53,7 +54,7 @@ impl Tx {
         let old = old.map_or(&[][..], |text| text.contiguous(&mut scratch));
         if new_len > INLINE_MAX {
             let mut blob = Blob::from_slice(old);
-            blob.write_at(offset, bytes);
+            write_blob(&mut blob, offset, bytes);
             self.put_with(key, Lifetime::Keep, None, |_| Ok(NewText::Large(blob)))?;
             return Ok(new_len);
         }
@@ -69,5 +70,11 @@ impl Tx {
 
 fn write_object(object: &mut Object, offset: usize, bytes: &[u8]) {
     let Object::Text(blob) = object else { unreachable!("the value is a string") };
+    write_blob(blob, offset, bytes);
+}
+
+/// Writes, or without bytes only lengthens: a string in a tree does as one in its entry.
+fn write_blob(blob: &mut Blob, offset: usize, bytes: &[u8]) {
+    blob.set_len(blob.len().max(offset));
     blob.write_at(offset, bytes);
 }

@@ -74,6 +74,21 @@ fn entries_are_taken_renamed_copied_and_placed() {
     assert_eq!((keyspace.len(0), keyspace.volatile_len(0)), (1, 1));
 }
 
+/// Found by the model: a tree grew only where bytes were written, an entry in any case.
+#[test]
+fn a_write_of_no_bytes_lengthens_a_string_of_either_form() {
+    let keyspace = keyspace();
+    let mut tx = on(keyspace, &[b"k", b"l"]);
+    assert_eq!(tx.write_text(b"k", 5, b"").unwrap(), 5);
+    assert_eq!(get(&tx, b"k").unwrap(), [0; 5]);
+    for (at, len) in [(70_000, 70_000), (80_000, 80_000), (3, 80_000)] {
+        assert_eq!(tx.write_text(b"l", at, b"").unwrap(), len);
+        assert_eq!(get(&tx, b"l").unwrap(), vec![0; len]);
+    }
+    drop(tx);
+    audit(keyspace);
+}
+
 #[test]
 fn strings_grow_in_the_block_and_into_a_tree() {
     let keyspace = keyspace();
