@@ -64,6 +64,121 @@ fn each_filter_chooses_clients() {
     }
 }
 
+/// Valkey's negations, on LIST and on KILL: who is left is told in one protocol as in the other.
+#[test]
+fn each_filter_can_be_turned_round() {
+    let server = Server::start(&[]);
+    for mut client in both(&server) {
+        let own = client.id().to_string();
+        client.call(&["CLIENT", "SETNAME", "me"]);
+        let mut other = server.client();
+        let theirs = other.id().to_string();
+        other.call(&["SELECT", "3"]);
+        other.call(&["CLIENT", "SETNAME", "other"]);
+        other.call(&["CLIENT", "SETINFO", "LIB-NAME", "lib"]);
+        other.call(&["CLIENT", "SETINFO", "LIB-VER", "1.2"]);
+        other.call(&["CLIENT", "NO-EVICT", "on"]);
+        other.call(&["CLIENT", "CAPA", "redirect"]);
+        let admits_all: [&[&str]; 7] = [
+            &["NOT-ADDR", "x", "NOT-LADDR", "x"],
+            &["NOT-IP", "::1"],
+            &["NOT-TYPE", "PUBSUB"],
+            &["NOT-TYPE", "MASTER"],
+            &["NOT-TYPE", "REPLICA"],
+            &["NOT-TYPE", "SLAVE"],
+            &["IP", "127.0.0.1"],
+        ];
+        let leaves_them_out: [&[&str]; 6] = [
+            &["NOT-NAME", "other"],
+            &["NOT-FLAGS", "e"],
+            &["NOT-LIB-NAME", "lib"],
+            &["NOT-LIB-VER", "1.2"],
+            &["NOT-DB", "3"],
+            &["NOT-CAPA", "r"],
+        ];
+        let takes_them: [&[&str]; 4] =
+            [&["FLAGS", "e"], &["LIB-NAME", "lib", "LIB-VER", "1.2"], &["DB", "3"], &["CAPA", "r"]];
+        let takes_none: [&[&str]; 4] = [
+            &["NOT-USER", "default"],
+            &["NOT-TYPE", "NORMAL"],
+            &["TYPE", "PRIMARY"],
+            &["IDLE", "100000"],
+        ];
+        let mut listed = |filter: &[&str]| {
+            let words = [&["CLIENT", "LIST", "ID", &own, &theirs], filter].concat();
+            let lines = render(&client.call(&words));
+            [lines.contains("name=me"), lines.contains("name=other")]
+        };
+        for filter in admits_all {
+            assert_eq!(listed(filter), [true, true], "{filter:?}");
+        }
+        for filter in leaves_them_out {
+            assert_eq!(listed(filter), [true, false], "{filter:?}");
+        }
+        for filter in takes_them {
+            assert_eq!(listed(filter), [false, true], "{filter:?}");
+        }
+        for filter in takes_none {
+            assert_eq!(listed(filter), [false, false], "{filter:?}");
+        }
+        assert_eq!(listed(&["NOT-ID", &theirs]), [true, false]);
+        let mut killed = |filter: &[&str]| {
+            let words = [&["CLIENT", "KILL", "ID", &theirs, "SKIPME", "NO"], filter].concat();
+            render(&client.call(&words))
+        };
+        for filter in leaves_them_out.into_iter().chain(takes_none) {
+            assert_eq!(killed(filter), "(integer) 0", "{filter:?}");
+        }
+        assert_eq!(killed(&["NOT-ID", &theirs]), "(integer) 0");
+        let name = ["NAME", "other"];
+        let all = admits_all.into_iter().chain(takes_them).chain([name.as_slice()]);
+        assert_eq!(killed(&all.flatten().copied().collect::<Vec<_>>()), "(integer) 1");
+        assert!(other.is_closed());
+    }
+}
+
+#[test]
+fn what_is_sticky_is_told() {
+    let server = Server::start(&[]);
+    for mut client in both(&server) {
+        check(
+            &mut client,
+            r#"
+            > SET k v
+            OK
+            > STICK k nosuch
+            (integer) 1
+            > STICK k
+            (integer) 0
+            > UNSTICK k nosuch
+            (integer) 1
+            > UNSTICK k
+            (integer) 0
+            "#,
+        );
+    }
+}
+
+#[test]
+fn scripts_are_forgotten_at_once_and_never_debugged() {
+    let server = Server::start(&[]);
+    for mut client in both(&server) {
+        check(
+            &mut client,
+            r#"
+            > SCRIPT LOAD "return 1"
+            "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+            > SCRIPT FLUSH SYNC
+            OK
+            > SCRIPT EXISTS e0e1f9fabfc9d4800c877a703b823ac0578ff8db
+            1) (integer) 0
+            > SCRIPT DEBUG SYNC
+            (error) ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only
+            "#,
+        );
+    }
+}
+
 #[test]
 fn the_server_tells_about_itself() {
     let server = Server::start(&[]);
@@ -75,6 +190,8 @@ fn the_server_tells_about_itself() {
             (empty array)
             > CLIENT MAINT_NOTIFICATIONS OFF
             OK
+            > CLIENT MAINT_NOTIFICATIONS ON MOVING-ENDPOINT-TYPE internal-ip
+            (error) ERR Maintenance notifications are not supported
             "#,
         );
         assert!(render(&client.call(&["INFO", "server"])).contains("server_name:apus"));

@@ -203,6 +203,7 @@ const DOCUMENTED_OTHERWISE: &[(&str, &str)] = &[
     ("xreadgroup", "options newer than 8.2"),
     ("xrevrange", "IDs are told by their names"),
     ("xtrim", "options newer than 8.2"),
+    ("bgsave", "CANCEL of Valkey too"),
     ("bzpopmax", "the summary has no blank too many"),
     ("geoadd", "CH is called ch, not change"),
     ("zadd", "CH is called ch, INCR incr"),

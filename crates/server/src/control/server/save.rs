@@ -62,7 +62,7 @@ pub(super) const BGSAVE: ControlCommand = Command {
         name: "BGSAVE",
         since: "1.0.0",
         group: Group::Server,
-        syntax: "[SCHEDULE]",
+        syntax: "[SCHEDULE | CANCEL]",
         summary: "Asynchronously saves the database(s) to disk.",
         complexity: "O(1)",
         arity: at_least(1),

@@ -17,7 +17,7 @@ use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
 
 const KILL_SYNTAX: &str = "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | \
-    SLAVE | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] \
+    PRIMARY | SLAVE | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] \
     [SKIPME <YES | NO>] [MAXAGE maxage] [IDLE idle] [FLAGS flags] [NAME name] \
     [LIB-NAME libname] [LIB-VER libver] [DB db] [CAPA capability] [IP ip] \
     [NOT-TYPE <NORMAL | MASTER | SLAVE | REPLICA | PUBSUB>] [NOT-ID client-id [client-id ...]] \
