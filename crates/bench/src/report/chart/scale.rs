@@ -47,11 +47,7 @@ impl Span {
             return None;
         }
         let (low, high) = match scale {
-            Scale::Linear => {
-                let (low, high) = (low.min(0.0), high.max(0.0));
-                let step = nice_step(if high > low { high - low } else { 1.0 });
-                (step * (low / step).floor(), step * (high / step).ceil().max(1.0))
-            }
+            Scale::Linear => whole_steps(low.min(0.0), high.max(0.0)),
             Scale::Logarithmic => (round_down(low), round_up(high)),
             Scale::Nines => (0.0, high.max(1.0)),
         };
@@ -140,6 +136,19 @@ fn project(scale: Scale, value: f64) -> Option<f64> {
         Scale::Nines => {
             (0.0..1.0).contains(&value).then(|| (-(1.0 - value).log10()).clamp(0.0, NINES_MAX))
         }
+    }
+}
+
+/// The bounds moved apart to multiples of the step that suits the span they then have.
+fn whole_steps(low: f64, high: f64) -> (f64, f64) {
+    let mut step = nice_step(if high > low { high - low } else { 1.0 });
+    loop {
+        let bounds = (step * (low / step).floor(), step * (high / step).ceil().max(1.0));
+        let wider = nice_step(bounds.1 - bounds.0);
+        if wider <= step {
+            return bounds;
+        }
+        step = wider;
     }
 }
 

@@ -90,6 +90,8 @@ fn tick_labels(scale: Scale, values: &[f64]) -> Vec<String> {
 #[test]
 fn ticks_are_round_numbers_with_units() {
     assert_eq!(tick_labels(Scale::Linear, &[0.0, 1.1e6]), ["0", "0.5M", "1.0M", "1.5M"]);
+    // Widened to whole steps of 500 it asks for steps of 1,000.
+    assert_eq!(tick_labels(Scale::Linear, &[-2128.7]), ["-3k", "-2k", "-1k", "0", "1k"]);
     assert_eq!(tick_labels(Scale::Linear, &[7.0, 9.7]), ["0", "2", "4", "6", "8", "10"]);
     assert_eq!(tick_labels(Scale::Linear, &[0.0, 4e4]), ["0", "10k", "20k", "30k", "40k"]);
     assert_eq!(
