@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 
-use crate::history::{used_once_more, uses_left};
+use crate::history::{History, USES_PER_COUNT, used_once_more, uses_left};
 use crate::keyspace::{Keyspace, Settings};
 
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
@@ -51,7 +51,9 @@ pub struct AccessClock {
     policy: AccessPolicy,
     log_factor: u32,
     decay_minutes: u32,
-    turnover_ms: u32,
+    /// Who is told of uses, and says how long they count; none if nobody learns from them.
+    history: Option<&'static History>,
+    use_lasts_ms: u32,
     now: UnixMillis,
     /// A cheap random sequence for the probabilistic counter.
     dice: Cell<u64>,
@@ -64,7 +66,8 @@ impl AccessClock {
     pub fn new(settings: &Settings, now: UnixMillis) -> Self {
         Self {
             policy: settings.access_policy(),
-            turnover_ms: 0,
+            history: None,
+            use_lasts_ms: 0,
             log_factor: settings.lfu_log_factor.load(Ordering::Relaxed),
             decay_minutes: settings.lfu_decay_time.load(Ordering::Relaxed),
             now,
@@ -72,11 +75,12 @@ impl AccessClock {
         }
     }
 
-    /// The same, where uses count less the longer ago they were.
+    /// The same, where uses are learned from and count less the longer ago they were.
     #[inline]
-    pub(crate) fn with_turnover(mut self, keyspace: &Keyspace) -> Self {
+    pub(crate) fn with_history(mut self, keyspace: &'static Keyspace) -> Self {
         if self.policy == AccessPolicy::Worth {
-            self.turnover_ms = keyspace.history().turnover_ms();
+            self.history = Some(keyspace.history());
+            self.use_lasts_ms = keyspace.history().use_lasts_ms();
         }
         self
     }
@@ -113,8 +117,13 @@ impl AccessClock {
                 self.minutes() << 8 | self.incremented(self.frequency(clock))
             }
             AccessPolicy::Worth => {
-                let (uses, _) = self.uses_and_age(clock);
-                self.units() << USES_BITS | used_once_more(uses, self.throw())
+                let ((uses, age_ms), dice) = (self.uses_and_age(clock), self.throw());
+                if let Some(history) = self.history
+                    && dice.is_multiple_of(USES_PER_COUNT)
+                {
+                    history.note_use(clock & USES_MASK, age_ms);
+                }
+                self.units() << USES_BITS | used_once_more(uses, dice / USES_PER_COUNT)
             }
         }
     }
@@ -141,7 +150,13 @@ impl AccessClock {
     pub(crate) fn uses_and_age(&self, clock: u32) -> (u32, u64) {
         let units = self.units().wrapping_sub(clock >> USES_BITS) & UNITS_MASK as u32;
         let age_ms = u64::from(units) << UNIT_SHIFT;
-        (uses_left(clock & USES_MASK, age_ms, self.turnover_ms), age_ms)
+        (uses_left(clock & USES_MASK, age_ms, self.use_lasts_ms), age_ms)
+    }
+
+    /// Whether a key keeps its place for uses long ago.
+    pub(crate) fn is_late(&self, clock: u32) -> bool {
+        let (_, age_ms) = self.uses_and_age(clock);
+        self.history.is_some_and(|history| history.is_late(clock & USES_MASK, age_ms))
     }
 
     /// The clock of a key restored with a known idle time.

@@ -3,15 +3,20 @@
 //! A key that was never used again since it came is on probation; one that was is proven. Keys on
 //! probation age faster. How much faster is learned: when a key comes back that was evicted on
 //! probation, probation was too short; when one comes back that was proven, it was too long. What
-//! comes back is proven at once. `docs/decisions/eviction.md` has the measurements.
+//! comes back is proven at once. How long a use counts is learned, too (`fading.rs`). A place is
+//! worth what it brings per byte. `docs/decisions/eviction.md` has the measurements.
 //!
 //! Invariant: all of it is a guess that any thread may change at any time; a wrong one costs a hit.
 
+mod fading;
+
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, Ordering};
 
 use base::time::UnixMillis;
 
+use self::fading::Fading;
+pub(crate) use self::fading::{Sample, USES_PER_COUNT};
 use crate::keyspace::Location;
 
 /// Fingerprints that are remembered, two bytes each: about as many as there are keys when the first
@@ -41,10 +46,22 @@ const WEIGHTS: [u64; 8] = [32, 32, 16, 12, 10, 8, 6, 4];
 /// What ages are told by: none is closer to nothing than that.
 const RESOLUTION_MS: u64 = 128;
 
+/// How much a key's size counts: what it takes beside the mean, in sixteenths, within these bounds.
+const SIZE_ONE: u64 = 16;
+const SIZE_BOUNDS: (u64, u64) = (SIZE_ONE / 8, 8 * SIZE_ONE);
+
+/// Some of the keys that were used at most once age faster than others, by up to a quarter, for no
+/// reason: of a loop that does not fit some part stays, where strict order would keep none. In
+/// 64ths.
+const LUCK_LEAST: u64 = 48;
+const LUCK_MEAN: u64 = 64;
+const LUCK_MOST: u64 = 80;
+
 /// The highest count of uses.
 const USES_MAX: u32 = WEIGHTS.len() as u32 - 1;
 
 /// The policy's memory.
+#[derive(Debug)]
 pub(crate) struct History {
     ghosts: OnceLock<Box<[AtomicU16]>>,
     lean: AtomicI32,
@@ -52,12 +69,20 @@ pub(crate) struct History {
     streak: AtomicI32,
     /// Keys evicted lately, on probation and proven.
     evicted: [AtomicU32; 2],
+    /// Ghosts that are neither recalled nor replaced yet.
+    remembered: AtomicU32,
     /// Keys that there are, as of late.
     keys: AtomicU32,
-    /// Evictions since `marked`, and how long as many as there are keys take.
-    evictions: AtomicU32,
-    marked: AtomicI64,
-    turnover_ms: AtomicU32,
+    fading: Fading,
+}
+
+/// What the worth of keys is measured by, as of now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Yardstick {
+    /// How many times faster probation ages, in sixteenths.
+    haste: u64,
+    /// Bytes of a key and its value, on average; 0 while that is not known.
+    mean_bytes: u64,
 }
 
 impl Default for History {
@@ -67,18 +92,17 @@ impl Default for History {
             lean: AtomicI32::new(LEAN_FIRST),
             streak: AtomicI32::new(0),
             evicted: Default::default(),
+            remembered: AtomicU32::new(0),
             keys: AtomicU32::new(1),
-            evictions: AtomicU32::new(0),
-            marked: AtomicI64::new(0),
-            turnover_ms: AtomicU32::new(0),
+            fading: Fading::default(),
         }
     }
 }
 
 /// How often a key was used, as of now: uses long ago count less, the first one always.
 #[inline]
-pub(crate) fn uses_left(uses: u32, age_ms: u64, turnover_ms: u32) -> u32 {
-    let lost = (2 * age_ms).checked_div(u64::from(turnover_ms)).unwrap_or(0);
+pub(crate) fn uses_left(uses: u32, age_ms: u64, use_lasts_ms: u32) -> u32 {
+    let lost = age_ms.checked_div(u64::from(use_lasts_ms)).unwrap_or(0);
     if uses < 2 { uses } else { u64::from(uses).saturating_sub(lost).max(1) as u32 }
 }
 
@@ -89,24 +113,47 @@ pub(crate) fn used_once_more(uses: u32, random: u64) -> u32 {
     if is_counted { (uses + 1).min(USES_MAX) } else { uses }
 }
 
+impl Yardstick {
+    /// How little a key is worth that was used so often, the last time so long ago, and takes so
+    /// many bytes.
+    #[inline]
+    pub(crate) fn rank(self, uses: u32, age_ms: u64, bytes: usize, key: &[u8]) -> u64 {
+        let haste = if uses == 0 { self.haste } else { 16 };
+        let luck = if uses < 2 { luck_of(key) } else { LUCK_MEAN };
+        let size = (SIZE_ONE * bytes as u64).checked_div(self.mean_bytes).unwrap_or(SIZE_ONE);
+        let size = size.clamp(SIZE_BOUNDS.0, SIZE_BOUNDS.1);
+        (age_ms + RESOLUTION_MS) * WEIGHTS[uses as usize] * haste * size * luck
+    }
+}
+
 impl History {
-    /// How long it takes to evict as many keys as there are; 0 while that is not known.
+    /// How long it takes a key to lose a use; 0 while that is not known.
     #[inline]
-    pub(crate) fn turnover_ms(&self) -> u32 {
-        self.turnover_ms.load(Ordering::Relaxed)
+    pub(crate) fn use_lasts_ms(&self) -> u32 {
+        self.fading.use_lasts_ms()
     }
 
-    /// How many times faster probation ages, in sixteenths.
-    pub(crate) fn haste(&self) -> u64 {
+    /// What worth is measured by now.
+    pub(crate) fn yardstick(&self) -> Yardstick {
         let lean = f64::from(self.lean.load(Ordering::Relaxed)) / f64::from(LEAN_ONE);
-        (16.0 * lean.exp2()) as u64
+        let haste = (16.0 * lean.exp2()) as u64;
+        Yardstick { haste, mean_bytes: self.fading.mean_bytes() }
     }
 
-    /// How little a key is worth that was used so often, the last time so long ago.
+    /// Whether a key that was used so often, the last time so long ago, keeps its place for that.
     #[inline]
-    pub(crate) fn rank(uses: u32, age_ms: u64, haste: u64) -> u64 {
-        let haste = if uses == 0 { haste } else { 16 };
-        (age_ms + RESOLUTION_MS) * WEIGHTS[uses as usize] * haste
+    pub(crate) fn is_late(&self, uses: u32, age_ms: u64) -> bool {
+        self.fading.is_late(uses, age_ms)
+    }
+
+    /// Notes one of [`USES_PER_COUNT`] uses, before which the key had these.
+    pub(crate) fn note_use(&self, uses: u32, age_ms: u64) {
+        self.fading.note_use(uses, age_ms);
+    }
+
+    /// Notes what keys looked like, one as likely as any other.
+    pub(crate) fn note_look(&self, sample: Sample) {
+        self.fading.note_look(sample);
     }
 
     /// Notes how many keys there are.
@@ -123,21 +170,18 @@ impl History {
         });
         let (place, mark) = ghost_of(location, ghosts.len());
         let proven = uses > 0;
-        ghosts[place].store(mark | if proven { PROVEN } else { 0 }, Ordering::Relaxed);
+        let ghost = mark | if proven { PROVEN } else { 0 };
+        if ghosts[place].swap(ghost, Ordering::Relaxed) == 0 {
+            self.remembered.fetch_add(1, Ordering::Relaxed);
+        }
         let count = &self.evicted[usize::from(proven)];
         if count.fetch_add(1, Ordering::Relaxed) >= keys {
             self.evicted.iter().for_each(|count| {
                 count.store(count.load(Ordering::Relaxed) / 2, Ordering::Relaxed);
             });
         }
-        if self.evictions.fetch_add(1, Ordering::Relaxed) >= keys / 8 {
-            self.evictions.store(0, Ordering::Relaxed);
-            let eighth = now - self.marked.swap(now, Ordering::Relaxed);
-            let turnover = u32::try_from(8 * eighth.max(0)).unwrap_or(u32::MAX);
-            let before = self.turnover_ms.load(Ordering::Relaxed);
-            let mean = if before == 0 { turnover } else { before / 2 + turnover / 2 };
-            self.turnover_ms.store(mean, Ordering::Relaxed);
-        }
+        let remembered = self.remembered.load(Ordering::Relaxed);
+        self.fading.note_evicted(keys, remembered, now);
     }
 
     /// Whether a key that comes was evicted lately; what that says of probation is learned.
@@ -145,10 +189,14 @@ impl History {
         let Some(ghosts) = self.ghosts.get() else { return false };
         let (place, mark) = ghost_of(location, ghosts.len());
         let ghost = ghosts[place].load(Ordering::Relaxed);
-        if ghost & !PROVEN != mark {
+        let relaxed = Ordering::Relaxed;
+        if ghost & !PROVEN != mark
+            || ghosts[place].compare_exchange(ghost, 0, relaxed, relaxed).is_err()
+        {
             return false;
         }
-        ghosts[place].store(0, Ordering::Relaxed);
+        self.remembered.fetch_sub(1, Ordering::Relaxed);
+        self.fading.note_return();
         let [probation, proven] = [0, 1].map(|kind| {
             let count: &AtomicU32 = &self.evicted[kind];
             f64::from(count.load(Ordering::Relaxed).max(1))
@@ -170,6 +218,15 @@ impl History {
     }
 }
 
+/// A key's share of luck, by the last bytes of its name.
+#[inline]
+fn luck_of(key: &[u8]) -> u64 {
+    let mixed = key.iter().rev().take(8).fold(0_u64, |mixed, byte| {
+        (mixed ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+    });
+    LUCK_LEAST + (mixed >> 32) % (LUCK_MOST - LUCK_LEAST + 1)
+}
+
 /// Where a key's ghost is, and what it looks like: never 0, which is none.
 fn ghost_of(location: Location, count: usize) -> (usize, u16) {
     let bits = location.position.rotate_left(14) ^ u64::from(location.partition);
@@ -181,8 +238,8 @@ fn ghost_of(location: Location, count: usize) -> (usize, u16) {
 #[cfg(test)]
 mod tests {
     use super::{
-        GHOSTS_MIN, HASTE_MAX, History, LEAN_FIRST, Location, STREAK, ghost_of, used_once_more,
-        uses_left,
+        GHOSTS_MIN, HASTE_MAX, History, LEAN_FIRST, LUCK_LEAST, LUCK_MOST, Location, STREAK,
+        Yardstick, ghost_of, luck_of, used_once_more, uses_left,
     };
     use std::sync::atomic::Ordering;
 
@@ -214,7 +271,8 @@ mod tests {
         history.note_evicted(location(2), 3, 1000);
         assert!(history.recall(location(2)));
         assert!(lean() > longer);
-        assert!(history.haste() >= 16 && history.haste() <= 16 * 64);
+        assert!((16..=16 * 64).contains(&history.yardstick().haste));
+        assert_eq!(history.remembered.load(Ordering::Relaxed), 0, "both came back");
     }
 
     #[test]
@@ -237,16 +295,35 @@ mod tests {
 
     #[test]
     fn a_key_in_use_is_worth_more_than_one_that_is_not() {
-        let haste = History::default().haste();
-        let rank = |uses, age| History::rank(uses, age, haste);
-        assert!(rank(0, 1000) > rank(1, 1000) && rank(1, 1000) > rank(7, 1000));
-        assert!(rank(1, 2000) > rank(1, 1000));
+        let yardstick = History::default().yardstick();
+        let rank = |uses, age| yardstick.rank(uses, age, 100, b"key");
+        assert!(rank(0, 1000) > rank(1, 1000) && rank(2, 1000) > rank(7, 1000));
+        assert!(rank(1, 2000) > rank(1, 1000) && rank(1, 1000) > rank(2, 1000));
         assert!(rank(0, 0) > rank(1, 128), "whatever the clock cannot tell");
-        assert_eq!(
-            (uses_left(7, 0, 100), uses_left(7, 100, 100), uses_left(7, 999, 100)),
-            (7, 5, 1)
-        );
+        assert_eq!((uses_left(7, 0, 50), uses_left(7, 100, 50), uses_left(7, 999, 50)), (7, 5, 1));
         assert_eq!((uses_left(0, 999, 100), uses_left(5, 999, 0)), (0, 5));
         assert_eq!((used_once_more(0, 1), used_once_more(3, 1), used_once_more(7, 0)), (1, 3, 7));
+    }
+    #[test]
+    fn a_key_is_worth_what_it_brings_per_byte_within_bounds() {
+        let yardstick = Yardstick { haste: 16, mean_bytes: 1000 };
+        let rank = |bytes| yardstick.rank(2, 0, bytes, b"key");
+        assert_eq!((rank(2000), rank(500)), (2 * rank(1000), rank(1000) / 2));
+        assert_eq!((rank(1 << 40), rank(0)), (8 * rank(1000), rank(1000) / 8));
+        let nothing_known = Yardstick { mean_bytes: 0, ..yardstick };
+        assert_eq!(nothing_known.rank(2, 0, 1 << 40, b"key"), rank(1000));
+        let most = Yardstick { haste: 1024, mean_bytes: 1 };
+        assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 5, b"key") < u64::MAX);
+    }
+
+    #[test]
+    fn luck_is_spread_evenly_over_similar_names() {
+        let lucks: Vec<u64> =
+            (0..3300).map(|number| luck_of(format!("user:{number}").as_bytes())).collect();
+        for luck in LUCK_LEAST..=LUCK_MOST {
+            let count = lucks.iter().filter(|found| **found == luck).count();
+            assert!((50..200).contains(&count), "{luck}: {count}");
+        }
+        assert!((LUCK_LEAST..=LUCK_MOST).contains(&luck_of(b"")));
     }
 }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::Tx;
 use crate::entry::EntryRef;
-use crate::history::History;
+use crate::history::{Sample, Yardstick};
 use crate::lock::partition::PartitionIndex;
 
 /// What makes a key worth least.
@@ -21,7 +21,7 @@ pub enum Order {
     Frequency,
     /// It expires first.
     Deadline,
-    /// It was not used for long, for as often as it was before.
+    /// It was not used for long, for as often as it was before and as few bytes as it takes.
     Worth,
     /// Nothing: each is worth the same.
     Random,
@@ -80,16 +80,19 @@ impl Tx {
         mut offer: impl FnMut(u64, &mut dyn FnMut() -> Candidate),
     ) -> usize {
         let Some(content) = self.grant.content(partition) else { return 0 };
-        let haste = self.haste(rule);
+        let yardstick = self.yardstick(rule);
         let limit = if rule.only_volatile { WORDS_PASSED } else { PASSED };
         let databases = content.databases();
-        let seen = Cell::new(0);
+        let (seen, sample) = (Cell::new(0), Cell::new(Sample::default()));
         let mut database = random as usize % databases;
         for _ in 0..databases {
             if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
                 let mut look = |entry: EntryRef<'_>| {
-                    let Some(rank) = self.rank(rule, entry, random, haste) else { return };
+                    let Some(rank) = self.rank(rule, entry, random, yardstick) else { return };
                     seen.set(seen.get() + 1);
+                    if rule.order == Order::Worth {
+                        sample.set(self.with(sample.get(), entry));
+                    }
                     let mut candidate = || {
                         let key = SmallVec::from_slice(entry.key());
                         Candidate { rank, partition, database, key }
@@ -116,7 +119,19 @@ impl Tx {
             }
             database = (database + 1) % databases;
         }
+        if rule.order == Order::Worth {
+            self.keyspace.history().note_look(sample.get());
+        }
         seen.get()
+    }
+
+    /// The sample with an entry more.
+    fn with(&self, sample: Sample, entry: EntryRef<'_>) -> Sample {
+        Sample {
+            keys: sample.keys + 1,
+            late: sample.late + u32::from(self.access.is_late(entry.access_clock())),
+            bytes: sample.bytes + entry.memory() as u64,
+        }
     }
 
     /// Evicts a key of a held partition if it is still worth no more; whether it was.
@@ -124,7 +139,7 @@ impl Tx {
         let Candidate { rank, partition, database, key } = candidate;
         let (home, logical) = (self.physical, self.options.database);
         self.enter_physical(*database);
-        let (location, haste) = (self.locate(key), self.haste(rule));
+        let (location, yardstick) = (self.locate(key), self.yardstick(rule));
         debug_assert_eq!(location.partition, *partition, "a key stays in its partition");
         let victim = self.door(location).ok().and_then(|door| {
             let (place, _) = door.find(key)?;
@@ -133,7 +148,7 @@ impl Tx {
         let is_worthless = victim.is_some_and(|place| {
             let content = self.grant.content(*partition).expect("its door was just open");
             let table = content.table(*database).expect("a place is in a table");
-            self.rank(rule, table.entry(place), 0, haste).is_some_and(|now| now >= *rank)
+            self.rank(rule, table.entry(place), 0, yardstick).is_some_and(|now| now >= *rank)
                 || rule.order == Order::Random
         });
         if let Some(place) = victim.filter(|_| is_worthless) {
@@ -152,13 +167,22 @@ impl Tx {
         is_worthless
     }
 
-    /// How much faster keys on probation age.
-    fn haste(&self, rule: Rule) -> u64 {
-        if rule.order == Order::Worth { self.keyspace.history().haste() } else { 0 }
+    /// What worth is measured by, where the rule asks for it.
+    fn yardstick(&self, rule: Rule) -> Yardstick {
+        match rule.order {
+            Order::Worth => self.keyspace.history().yardstick(),
+            _ => Yardstick::default(),
+        }
     }
 
     /// How little an entry is worth; `None` if it must stay.
-    fn rank(&self, rule: Rule, entry: EntryRef<'_>, random: u64, haste: u64) -> Option<u64> {
+    fn rank(
+        &self,
+        rule: Rule,
+        entry: EntryRef<'_>,
+        random: u64,
+        yardstick: Yardstick,
+    ) -> Option<u64> {
         let deadline = entry.deadline();
         if rule.only_volatile && deadline.is_none() || entry.is_sticky() {
             return None;
@@ -169,7 +193,7 @@ impl Tx {
             Order::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
             Order::Worth => {
                 let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
-                History::rank(uses, age_ms, haste)
+                yardstick.rank(uses, age_ms, entry.memory(), entry.key())
             }
             Order::Random => random,
         })

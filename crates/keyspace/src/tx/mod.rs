@@ -161,7 +161,7 @@ impl Tx {
             keyspace,
             options,
             physical: keyspace.physical(options.database),
-            access: AccessClock::new(keyspace.settings(), options.now).with_turnover(keyspace),
+            access: AccessClock::new(keyspace.settings(), options.now).with_history(keyspace),
             effects: Effects::new(keyspace.settings()),
             undo: (options.undoable || has_waiters).then(UndoLog::default),
             stale: RefCell::default(),
