@@ -1,6 +1,7 @@
 //! The memory limit: what is refused at it, and what goes.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
+use base::random::Random;
 use proto::value::Value;
 use tests::server::eventually;
 use tests::{Client, Duel, Oracle, Server, check};
@@ -129,23 +130,26 @@ fn fill(client: &mut Client, name: &str, count: usize) {
     }
 }
 
+/// All that evict.
+const POLICIES: [&str; 10] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-lrm",
+    "allkeys-apus",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-lrm",
+    "volatile-random",
+    "volatile-ttl",
+];
+
 #[test]
 fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
     const ROOM: i64 = 4 << 20;
     let server = Server::start(&["--worker-threads", "2"]);
     let mut client = server.client();
-    for policy in [
-        "allkeys-lru",
-        "allkeys-lfu",
-        "allkeys-lrm",
-        "allkeys-apus",
-        "allkeys-random",
-        "volatile-lru",
-        "volatile-lfu",
-        "volatile-lrm",
-        "volatile-random",
-        "volatile-ttl",
-    ] {
+    for policy in POLICIES {
         client.call(&["CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", policy]);
         client.call(&["CONFIG", "RESETSTAT"]);
         client.call(&["FLUSHALL"]);
@@ -176,6 +180,39 @@ fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
         let Value::Integer(left) = client.call(&["DBSIZE"]) else { panic!("a number") };
         let made = if policy.starts_with("volatile") { 11_000 } else { 10_000 };
         assert_eq!(evicted + left, made, "{policy}");
+    }
+}
+
+#[test]
+fn under_every_policy_no_more_is_resident_than_may_be_whatever_is_saved_meanwhile() {
+    const LIMIT: u64 = 48 << 20;
+    // The sizes of requests, replies and chunks on their way to the disk, and what is tolerated.
+    const MARGIN: u64 = 10 << 20;
+    const BATCH: u64 = 200;
+    for policy in POLICIES {
+        let server = Server::start(&["--worker-threads", "2", "--maxmemory-policy", policy]);
+        let mut client = server.client();
+        let resident = server.resident();
+        limit(&mut client, LIMIT as i64);
+        let (mut random, mut written, mut saves) = (Random::from_seed(3), 0, 0);
+        while written < 2 * LIMIT {
+            let sets = (0..BATCH).map(|_| {
+                let value = "x".repeat(16 + random.below(4080) as usize);
+                written += value.len() as u64;
+                let key = format!("key:{}", random.next_u64());
+                ["SET".to_owned(), key, value, "EX".to_owned(), "100000".to_owned()].to_vec()
+            });
+            let sets: Vec<_> = sets.collect();
+            client.pipeline(&sets);
+            if written > LIMIT / 2 {
+                // One that is under way is reason enough not to begin another.
+                let began = Value::Simple(b"Background saving started".to_vec());
+                saves += u32::from(client.call(&["BGSAVE"]) == began);
+            }
+            let grown = server.resident().saturating_sub(resident);
+            assert!(grown < LIMIT + MARGIN, "{policy}: {grown}");
+        }
+        assert!(saves > 0 && info(&mut client, "evicted_keys") > 0, "{policy}: {saves} saves");
     }
 }
 
