@@ -29,9 +29,10 @@ use shared::{Failure, Shared};
 
 /// How many instructions pass between two looks at the time.
 const TICK: u32 = 1000;
-/// A collection begins when so many percent of what the last one left are in use. The world takes
-/// some 100 KB, which short scripts are not to be slowed down for by marking all of it often.
-const PAUSE: i32 = 500;
+/// A collection begins when so many percent of what the last one left are in use. To mark the
+/// world, some 100 KB, more often is cheaper than to have each short script make its strings in
+/// memory that has gone from the caches since it was last used.
+const PAUSE: i32 = 150;
 /// So many compiled scripts are kept; beyond, all are compiled anew.
 const COMPILED_MAX: usize = 1000;
 
