@@ -44,6 +44,7 @@ mod reception;
 mod saves;
 mod schedule;
 mod scripts;
+mod second_turn;
 mod secrets;
 mod server;
 mod session;

@@ -166,6 +166,11 @@ impl Serve {
         );
         self.mind_memory();
         match end {
+            End::Drained if self.output.is_some() && self.worker.has_replies_wait() => {
+                self.awaits_turn = true;
+                cx.waker().wake_by_ref();
+                Turn::Wait
+            }
             End::Drained | End::Waits => Turn::Again,
             End::Closing => {
                 self.session.close();
@@ -333,7 +338,7 @@ impl Batch<'_> {
             let Ok(found) = Known::of_next(server, args, before) else { continue };
             *known = Some(found);
             before = Some((args, found));
-            are_brief &= found.entry.is_brief;
+            are_brief &= found.entry.is_brief && found.location.is_some();
             if let Some(location) = found.location {
                 if locations.len() < keys_max && locations.last() != Some(&location) {
                     locations.push(location);
