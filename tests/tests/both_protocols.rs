@@ -69,10 +69,10 @@ fn each_filter_chooses_clients() {
 fn each_filter_can_be_turned_round() {
     let server = Server::start(&[]);
     for mut client in both(&server) {
-        let own = client.id().to_string();
+        let own = client.id().clone();
         client.call(&["CLIENT", "SETNAME", "me"]);
         let mut other = server.client();
-        let theirs = other.id().to_string();
+        let theirs = other.id().clone();
         other.call(&["SELECT", "3"]);
         other.call(&["CLIENT", "SETNAME", "other"]);
         other.call(&["CLIENT", "SETINFO", "LIB-NAME", "lib"]);
