@@ -203,9 +203,10 @@ impl ArgsBuffer {
         true
     }
 
-    /// Adds the arguments of a whole command behind all others: their positions here; `None` if
-    /// all would exceed 4 GiB.
-    pub fn append(&mut self, args: Args<'_>) -> Option<Range<usize>> {
+    /// Adds the arguments of a whole command behind all others: the position of the first here;
+    /// `None` if all would exceed 4 GiB.
+    #[inline]
+    pub fn append(&mut self, args: Args<'_>) -> Option<usize> {
         let (first, base) = (args.spans.first()?.start, self.bytes.len());
         // What stands between them comes along: one copy is quicker than many.
         let extent = args.extent();
@@ -213,13 +214,13 @@ impl ArgsBuffer {
         let start = first as usize;
         self.bytes.extend_from_slice(&args.bytes[start..start + extent]);
         let rebased = |position: u32| position - first + base as u32;
-        let positions = self.spans.len()..self.spans.len() + args.len();
+        let position = self.spans.len();
         self.spans.extend(
             args.spans
                 .iter()
                 .map(|span| Span { start: rebased(span.start), end: rebased(span.end) }),
         );
-        Some(positions)
+        Some(position)
     }
 
     /// The arguments so far.
@@ -285,8 +286,8 @@ mod tests {
     fn command_behind_command() {
         let (first, second) = (owned(&["set", "key", ""]), owned(&["x", "incr", "other"]));
         let mut buffer = ArgsBuffer::default();
-        assert_eq!(buffer.append(first.as_args()), Some(0..3));
-        assert_eq!(buffer.append(second.as_args().skip(1)), Some(3..5));
+        assert_eq!(buffer.append(first.as_args()), Some(0));
+        assert_eq!(buffer.append(second.as_args().skip(1)), Some(3));
         assert_eq!(buffer.append(first.as_args().skip(3)), None, "no command is empty");
         let all = buffer.as_args();
         assert!(all.slice(0..3).iter().eq(first.as_args().iter()));

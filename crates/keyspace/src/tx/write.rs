@@ -67,7 +67,8 @@ impl Tx {
         notes: Option<Notes>,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
-        let (options, location) = (self.options, self.locate(key));
+        let TxOptions { now, sees_expired, .. } = self.options;
+        let location = self.locate(key);
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition));
         };
@@ -80,7 +81,7 @@ impl Tx {
             self.event(EventClass::New, "new", key);
             return Ok(None);
         };
-        if old.is_expired(options.now) && !options.sees_expired {
+        if old.is_expired(now) && !sees_expired {
             self.expire_if_due(key)?;
             return self.put_with(key, lifetime, notes, make);
         }

@@ -183,6 +183,15 @@ impl Program for Exec {
     }
 }
 
+impl Drop for Exec {
+    fn drop(&mut self) {
+        // Where it is to be asked for again, its session has it, too.
+        if let Some(queue) = Arc::get_mut(&mut self.queue) {
+            queue.recycle();
+        }
+    }
+}
+
 impl Exec {
     fn is_watch_whole(&self, unit: &Unit) -> bool {
         let Some(watching) = &self.watching else { return true };

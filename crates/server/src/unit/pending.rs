@@ -2,7 +2,7 @@
 //!
 //! Invariant: a watch's registrations are taken off its keys when it ends, however it ends.
 
-use std::ops::Range;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +15,14 @@ use crate::clients::Client;
 use crate::heavy::Admission;
 use crate::server::Server;
 use crate::table::Entry;
+
+/// So many commands a new queue has room for.
+const COMMANDS: usize = 16;
+
+thread_local! {
+    /// The memory of a queue that is over: still in the caches for the next.
+    static SPARE: Cell<Queue> = Cell::default();
+}
 
 /// A session's transaction to be.
 #[derive(Clone, Default)]
@@ -40,9 +48,10 @@ pub(crate) struct Queue {
 #[derive(Clone)]
 struct Slot {
     entry: &'static Entry,
-    /// Which of the buffers its arguments are in, and where they are there.
-    buffer: usize,
-    positions: Range<usize>,
+    /// Which of the buffers its arguments are in, where they begin there, and how many they are.
+    buffer: u32,
+    first: u32,
+    count: u32,
     /// Where its one key belongs, if it has just one, at index 1.
     location: Option<Location>,
 }
@@ -57,13 +66,29 @@ pub(super) struct Queued<'a> {
 }
 
 impl Queue {
-    /// A queue that need not grow for a transaction of usual size.
+    /// A queue that need not grow for a transaction of usual size, in the memory of one that is
+    /// over if there is any.
     fn with_room() -> Self {
-        const COMMANDS: usize = 16;
         const WORDS: usize = 3 * COMMANDS;
         const BYTES: usize = 24 * WORDS;
+        let spare = SPARE.take();
+        if spare.commands.capacity() > 0 {
+            return spare;
+        }
         let arguments = vec![ArgsBuffer::with_capacity(WORDS, BYTES)];
         Self { commands: Vec::with_capacity(COMMANDS), arguments, ..Self::default() }
+    }
+
+    /// Leaves its memory to the thread's next one, unless it is much.
+    pub(super) fn recycle(&mut self) {
+        let Self { mut commands, mut arguments, .. } = std::mem::take(self);
+        let Some(first) = arguments.first_mut() else { return };
+        if commands.capacity() <= 4 * COMMANDS {
+            first.clear();
+            arguments.truncate(1);
+            commands.clear();
+            SPARE.set(Self { commands, arguments, ..Self::default() });
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -71,9 +96,10 @@ impl Queue {
     }
 
     pub(super) fn get(&self, index: usize) -> Option<Queued<'_>> {
-        let Slot { entry, buffer, positions, location } = self.commands.get(index)?;
-        let args = self.arguments[*buffer].as_args().slice(positions.clone());
-        Some(Queued { entry, args, location: *location })
+        let &Slot { entry, buffer, first, count, location } = self.commands.get(index)?;
+        let (first, count) = (first as usize, count as usize);
+        let args = self.arguments[buffer as usize].as_args().slice(first..first + count);
+        Some(Queued { entry, args, location })
     }
 
     /// What all commands lock.
@@ -98,13 +124,15 @@ impl Queue {
     fn push(&mut self, entry: &'static Entry, args: Args<'_>, location: Option<Location>) {
         self.flags = self.flags.and(entry.spec.flags);
         let last = self.arguments.last_mut();
-        let positions = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
+        let first = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
             self.arguments.push(ArgsBuffer::default());
             let fresh = self.arguments.last_mut().expect("it was just added");
             fresh.append(args).expect("a command has arguments and stays below 4 GiB")
         });
-        let buffer = self.arguments.len() - 1;
-        self.commands.push(Slot { entry, buffer, positions, location });
+        let [buffer, first, count] = [self.arguments.len() - 1, first, args.len()].map(|number| {
+            u32::try_from(number).expect("who sends 4 Gi arguments exceeds the limit of a query")
+        });
+        self.commands.push(Slot { entry, buffer, first, count, location });
     }
 
     fn memory(&self) -> usize {
