@@ -163,6 +163,14 @@ impl KeySpec {
         )
     }
 
+    /// Whether the group follows its number, which is at this index.
+    #[inline]
+    #[must_use]
+    pub const fn is_counted_at(&self, index: usize) -> bool {
+        let is_count = matches!(self.find, Find::Count { count: 0, first: 1, step: 1 });
+        is_count && matches!(self.begin, Begin::Index(begin) if begin == index)
+    }
+
     /// Calls `visit` with the index of every key of the group.
     #[inline]
     pub fn visit(&self, args: Args<'_>, mut visit: impl FnMut(usize)) -> Result<(), Refusal> {

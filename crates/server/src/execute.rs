@@ -546,7 +546,8 @@ fn queue(
         return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
     }
     if let Some(pending) = &mut session.pending {
-        pending.push(entry, args, location);
+        // A program may meet other keys than its own.
+        pending.push(entry, args, location.filter(|_| entry.has_first_key));
     }
     session.show_pending();
     Reply::new(out, session.resp).raw(b"+QUEUED\r\n");

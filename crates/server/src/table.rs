@@ -15,6 +15,9 @@ use crate::data;
 use crate::scripts;
 use crate::unit::{self, Prepare};
 
+/// Where a script or a function is told how many keys follow.
+const PROGRAM_COUNT: usize = 2;
+
 /// A command as it is found: declaration, handler, id.
 pub(crate) struct Entry {
     /// Index into per-command statistics.
@@ -25,6 +28,8 @@ pub(crate) struct Entry {
     pub(crate) run: Run,
     /// Whether it has one key and no more, at index 1.
     pub(crate) has_first_key: bool,
+    /// Whether it is a program that says at index 2 how many keys follow.
+    pub(crate) counts_keys: bool,
     /// Whether requests for it may share their locks with others.
     pub(crate) is_brief: bool,
     /// In order of declaration; empty unless this is a container.
@@ -32,6 +37,16 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The one key of a request, where it has just one and may meet no others but as a program.
+    #[inline]
+    pub(crate) fn only_key<'a>(&self, args: Args<'a>) -> Option<&'a [u8]> {
+        if self.has_first_key {
+            return args.get(1);
+        }
+        let has_one = self.counts_keys && args.get(PROGRAM_COUNT) == Some(b"1");
+        if has_one { args.get(PROGRAM_COUNT + 1) } else { None }
+    }
+
     /// Whether it may change the data; EXEC and scripts may, unless they say that they do not.
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
@@ -174,8 +189,11 @@ impl Builder {
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
         let (spec, run) = (&command.spec, run(command.run));
         let has_first_key = matches!(spec.keys, [only] if only.is_first());
-        let is_brief = has_first_key && is_brief(spec, run);
-        Entry { id, full_name, spec, run, has_first_key, is_brief, subcommands }
+        let is_counted = matches!(spec.keys, [only] if only.is_counted_at(PROGRAM_COUNT));
+        let counts_keys = is_counted && matches!(run, Run::Unit(_));
+        // Which of the programs are brief shows when they run.
+        let is_brief = has_first_key && is_brief(spec, run) || counts_keys;
+        Entry { id, full_name, spec, run, has_first_key, counts_keys, is_brief, subcommands }
     }
 }
 

@@ -155,7 +155,7 @@ impl Tx {
     fn with_grant(grant: Acquisition, options: TxOptions) -> Self {
         let keyspace = grant.keyspace();
         // Serving a waiter may need partitions that nobody named.
-        let has_waiters = keyspace.any_waiters() && waiting::in_grant(&grant);
+        let has_waiters = waiting::in_grant(keyspace, &grant);
         Self {
             grant,
             keyspace,
@@ -291,18 +291,13 @@ impl Tx {
         }
     }
 
-    /// Whether what it does can be undone.
-    #[inline]
-    #[must_use]
-    pub fn is_undoable(&self) -> bool {
-        self.undo.is_some()
-    }
-
     /// Makes ready for another command, which has nothing to do with those before: they are
-    /// concluded, and what they changed is told.
+    /// concluded, and what they changed is told and cannot be undone any more.
     #[inline]
     pub fn renew(&mut self) {
-        debug_assert!(self.undo.is_none(), "what is told cannot be undone");
+        if let Some(undo) = &mut self.undo {
+            undo.forget();
+        }
         self.effects.reset();
         self.altered.forget();
     }

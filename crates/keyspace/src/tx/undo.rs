@@ -35,6 +35,14 @@ impl UndoLog {
             images.insert(key.into(), image());
         }
     }
+
+    /// Lets all images go: what was changed is final.
+    #[inline]
+    pub(super) fn forget(&mut self) {
+        if !self.images.is_empty() {
+            self.images.clear();
+        }
+    }
 }
 
 impl Tx {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{NamedKey, Tx};
-use crate::keyspace::PARTITIONS;
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
@@ -45,6 +45,13 @@ impl Tx {
         if waiting.is_some_and(|waiting| waiting.heeds(database, key, false)) {
             self.ready.push((database, key.into()));
         }
+    }
+
+    /// Whether anybody waits for a key of the granted partitions.
+    #[inline]
+    #[must_use]
+    pub fn meets_waiters(&self) -> bool {
+        in_grant(self.keyspace, &self.grant)
     }
 
     /// Whether a key that somebody waits for came, changed or went under this transaction.
@@ -99,8 +106,13 @@ impl Tx {
 }
 
 /// Whether anybody waits for a key of the partitions that are held.
+#[inline]
+pub(super) fn in_grant(keyspace: &Keyspace, grant: &Acquisition) -> bool {
+    keyspace.any_waiters() && in_partitions(grant)
+}
+
 #[cold]
-pub(super) fn in_grant(grant: &Acquisition) -> bool {
+fn in_partitions(grant: &Acquisition) -> bool {
     let waits =
         |index: &PartitionIndex| grant.content(*index).is_some_and(|it| it.waiting().is_some());
     match grant.wanted() {

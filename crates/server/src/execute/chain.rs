@@ -2,24 +2,28 @@
 //!
 //! To take a lock, begin a transaction, end it and give the lock back costs as much as to look up a
 //! key. So the locks of up to eight requests are taken together, and one transaction goes from one
-//! request to the next. Why not more of them: docs/decisions/chains.md.
+//! request to the next; so it is with scripts of one key each, which the same goes for. Why not
+//! more of them: docs/decisions/chains.md.
 //!
 //! Invariants: each request is a command of its own, admitted, run, committed and booked as if it
 //! had come alone, in its turn; what is not plain about a request or its session keeps it out of a
-//! chain; locks that are not all free at once are not waited for.
+//! chain; locks that are not all free at once are not waited for; a script that turns out to need
+//! more than it is given here has done nothing, and goes alone.
 
 use std::sync::atomic::Ordering;
 
-use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx};
+use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
 
+use super::unit::conclude;
 use super::{Outcome, Work, book, looks_heavy, options};
 use crate::budget;
 use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::session::Session;
 use crate::table::{Entry, Run};
+use crate::unit::{Asked, Place, Program, Unit};
 use crate::worker::Worker;
 
 /// How many requests a chain has at most: as many as a partition set has room for in place.
@@ -34,7 +38,7 @@ const HOLD_US: i64 = 10;
 pub(crate) struct Link<'a> {
     pub(crate) args: Args<'a>,
     pub(crate) entry: &'static Entry,
-    /// Where its key, at index 1, belongs.
+    /// Where its only key belongs.
     pub(crate) location: Location,
 }
 
@@ -44,7 +48,9 @@ pub(crate) type Links<'a> = SmallVec<[Link<'a>; CHAIN_MAX]>;
 /// The locks of a chain, and what its requests run on.
 pub(crate) struct Chain<'a> {
     worker: &'a Worker,
-    tx: Tx,
+    unit: Unit,
+    /// One for each request that is left, or none if they are commands.
+    programs: std::vec::IntoIter<Box<dyn Program>>,
     begun_us: i64,
 }
 
@@ -56,9 +62,9 @@ impl<'a> Chain<'a> {
         session.is_plain() && worker.server.journal.is_durable(Lsn::MAX)
     }
 
-    /// Takes the locks of requests of a session that suits, those that are not admitted and all
-    /// behind them taken away first. `None` if fewer than two are left, or if they have to go one
-    /// by one.
+    /// Takes the locks of requests of a session that suits, those that are not admitted, or are
+    /// scripts behind commands or the other way round, and all behind them taken away first. `None`
+    /// if fewer than two are left, or if they have to go one by one.
     pub(crate) fn begin(
         worker: &'a Worker,
         session: &Session,
@@ -72,17 +78,19 @@ impl<'a> Chain<'a> {
             let rooms = links.iter().map(|link| budget::room_for(link.entry.spec.flags, link.args));
             rooms.sum()
         });
-        let mut before: Option<&Entry> = None;
-        let admitted = links.iter().take_while(|Link { args, entry, .. }| {
-            let is_alike = before.replace(entry).is_some_and(|it| std::ptr::eq(it, *entry));
-            let is_admitted = if is_alike {
-                gates::admits_next(server, entry, *args)
-            } else {
-                matches!(gates::admit(worker, session, entry, *args), Verdict::Admitted)
-            };
-            is_admitted && !looks_heavy(*args)
-        });
-        let admitted = admitted.count();
+        let are_programs = links[0].entry.counts_keys;
+        let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
+        for link in links.iter() {
+            let is_alike = link.entry.counts_keys == are_programs;
+            if !is_alike || !is_admitted(worker, session, link, before.replace(link.entry)) {
+                break;
+            }
+            if are_programs {
+                let Some(program) = prepare_brief(worker, session, link) else { break };
+                programs.push(program);
+            }
+            admitted += 1;
+        }
         links.truncate(admitted);
         if links.len() < 2 || !worker.come_in() {
             return None;
@@ -96,13 +104,15 @@ impl<'a> Chain<'a> {
         if !acquisition.attempt() {
             return None;
         }
-        let tx = Tx::begin(acquisition, options(worker, session));
+        let options = TxOptions { undoable: are_programs, ..options(worker, session) };
+        let tx = Tx::begin(acquisition, options);
         // Somebody waits for one of the keys: to serve it may take more locks.
-        if tx.is_undoable() {
+        if tx.meets_waiters() {
             return None;
         }
         tx.prefetch(&locations);
-        Some(Self { worker, tx, begun_us: worker.ticked_us() })
+        let (unit, programs) = (Unit::begin(server, tx, None), programs.into_iter());
+        Some(Self { worker, unit, programs, begun_us: worker.ticked_us() })
     }
 
     /// Executes the next request; `false`, and nothing is done, if it has to go alone.
@@ -113,9 +123,14 @@ impl<'a> Chain<'a> {
         link: &Link<'_>,
         out: &mut Output,
     ) -> bool {
-        let Self { worker, tx, .. } = self;
+        let handler = match link.entry.run {
+            Run::Data(handler) => handler,
+            Run::Unit(_) => return self.execute_program(session, link, out),
+            Run::Control(_) => return false,
+        };
+        let Self { worker, unit, .. } = self;
+        let tx = &mut unit.tx;
         let (Link { args, entry, location }, length) = (*link, out.len());
-        let Run::Data(handler) = entry.run else { return false };
         tx.renew();
         tx.hint(&args[1], location);
         let work = Work { server: worker.server, entry, handler, resp: session.resp, reader: None };
@@ -132,9 +147,63 @@ impl<'a> Chain<'a> {
         true
     }
 
+    /// As `execute`, for a script.
+    fn execute_program(
+        &mut self,
+        session: &mut Session,
+        link: &Link<'_>,
+        out: &mut Output,
+    ) -> bool {
+        let Self { worker, unit, programs, .. } = self;
+        let Some(mut program) = programs.next() else { return false };
+        let (Link { args, entry, .. }, length, mark) = (*link, out.len(), out.mark());
+        let begun_us = worker.ticked_us();
+        unit.renew();
+        let mut place = Place::Worker(worker, session);
+        let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
+            out.truncate(mark);
+            unit.start_over();
+            program.note_long();
+            return false;
+        };
+        conclude(worker, session, entry, args, &mut *program, seen);
+        session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        book(worker, session, entry, args, out, length);
+        if worker.ticked_us() - begun_us >= HOLD_US {
+            program.note_long();
+        }
+        true
+    }
+
     /// Whether others should have the locks now.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
         self.worker.ticked_us() - self.begun_us >= HOLD_US
     }
+}
+
+/// Whether a request may run behind one for another command, or for the same.
+#[inline]
+fn is_admitted(
+    worker: &Worker,
+    session: &Session,
+    link: &Link<'_>,
+    before: Option<&Entry>,
+) -> bool {
+    let Link { args, entry, .. } = *link;
+    let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
+    let is_admitted = if is_alike {
+        gates::admits_next(worker.server, entry, args)
+    } else {
+        matches!(gates::admit(worker, session, entry, args), Verdict::Admitted)
+    };
+    is_admitted && !looks_heavy(args)
+}
+
+/// The program of a request, if it is brief. What is wrong with it is said where it goes alone.
+fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<Box<dyn Program>> {
+    let Run::Unit(prepare) = link.entry.run else { return None };
+    let (server, entry, resp) = (worker.server, link.entry, session.resp);
+    let program = prepare(Asked { server, entry, resp, session: None }, link.args).ok()?;
+    program.is_brief().then_some(program)
 }

@@ -12,7 +12,7 @@ use crate::table::Entry;
 #[derive(Clone, Copy)]
 pub(crate) struct Known {
     pub(crate) entry: &'static Entry,
-    /// Where its one key belongs, if it has just one, at index 1.
+    /// Where its one key belongs, if it has just one: its entry's `only_key`.
     pub(crate) location: Option<Location>,
 }
 
@@ -31,7 +31,7 @@ impl Known {
             return Self::of(server, args);
         }
         let (entry, location) = (known.entry, known.location);
-        if location.is_some() && others.get(1) == args.get(1) {
+        if location.is_some() && entry.only_key(others) == entry.only_key(args) {
             return Ok(known);
         }
         Ok(Self::of_entry(server, entry, args))
@@ -45,8 +45,7 @@ impl Known {
 
     #[inline]
     fn of_entry(server: &Server, entry: &'static Entry, args: Args<'_>) -> Self {
-        let key = args.get(1).filter(|_| entry.has_first_key);
-        let location = key.map(|key| server.keyspace.locate(key));
+        let location = entry.only_key(args).map(|key| server.keyspace.locate(key));
         Self { entry, location }
     }
 }

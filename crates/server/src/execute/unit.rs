@@ -2,14 +2,16 @@
 //!
 //! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
 
-use keyspace::{Acquisition, HeavyPass, Refusal};
-use proto::Mark;
+use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
+use proto::{Args, Mark};
 
 use super::{Request, Round, Step};
 use crate::busy::Hold;
 use crate::heavy::Errand;
-use crate::session::Stage;
+use crate::session::{Session, Stage};
+use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit};
+use crate::worker::Worker;
 
 /// The locks of a request, if they have come.
 type Granted = Option<(Acquisition, Round)>;
@@ -42,12 +44,7 @@ impl Request<'_> {
             let mut place = Place::Worker(self.worker, &mut *self.session);
             match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
                 Ok(seen) => {
-                    program.leave(self.session);
-                    self.session.see_by(self.entry, seen);
-                    program.book(self.args, self.worker, self.session);
-                    if program.has_failed() {
-                        self.note_failure();
-                    }
+                    conclude(self.worker, self.session, self.entry, self.args, &mut *program, seen);
                     return Step::Done;
                 }
                 Err(Refusal::Widen) => return self.widen(unit, &mut *program, mark, &round),
@@ -119,5 +116,23 @@ impl Request<'_> {
         let output = self.out.split_off(mark);
         let errand = Errand { pass, hold, unit, program, output, entry: self.entry };
         Ok(Step::Wait(Stage::Elsewhere(server.heavy.run_errand(errand, self.args.into()))))
+    }
+}
+
+/// A program is over: what it leaves with its session and in the books.
+#[inline]
+pub(super) fn conclude(
+    worker: &Worker,
+    session: &mut Session,
+    entry: &'static Entry,
+    args: Args<'_>,
+    program: &mut dyn Program,
+    seen: Lsn,
+) {
+    program.leave(session);
+    session.see_by(entry, seen);
+    program.book(args, worker, session);
+    if program.has_failed() {
+        worker.server.stats.failed(worker.lane, entry.id);
     }
 }

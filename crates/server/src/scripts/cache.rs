@@ -16,6 +16,8 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
 
+use super::brevity::Brevity;
+
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;
 
@@ -34,6 +36,8 @@ struct Handles {
 /// One thread's hold on a script.
 pub(crate) struct Handle {
     kept: Arc<Kept>,
+    /// What this thread knows of it.
+    pub(super) brevity: Brevity,
 }
 
 impl Deref for Handle {
@@ -107,7 +111,7 @@ impl Cache {
             *handles = Handles { state, by_digest: ByDigest::default() };
         }
         let kept = Arc::clone(scripts.by_digest.get(&digest)?);
-        let handle = Arc::new(Handle { kept });
+        let handle = Arc::new(Handle { kept, brevity: Brevity::default() });
         handles.by_digest.insert(digest, Arc::clone(&handle));
         Some(handle)
     }
@@ -126,7 +130,7 @@ impl Cache {
         if is_new {
             scripts.evaluated.push_back(digest);
         }
-        Ok(Arc::new(Handle { kept }))
+        Ok(Arc::new(Handle { kept, brevity: Brevity::default() }))
     }
 
     /// Keeps a script that SCRIPT LOAD was given.

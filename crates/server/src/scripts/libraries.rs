@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use keyspace::Refusal;
 use script::{Fault, Library, Limits, Registration, Stop};
 
+use super::brevity::Brevity;
 use super::caller::Loader;
 use super::eval::refusal;
 use super::run::{MEMORY_MAX, with_interpreter};
@@ -36,6 +37,8 @@ pub(crate) struct State {
 pub(crate) struct Loaded {
     pub(crate) library: Library,
     pub(crate) functions: Vec<Registration>,
+    /// Of all its functions together.
+    pub(super) brevity: Brevity,
 }
 
 impl Loaded {
@@ -50,7 +53,7 @@ impl Loaded {
             Fault::Error(error) => refusal(error),
             Fault::Stop(Stop::Killed | Stop::Heavy | Stop::Widen) => TIMEOUT,
         })?;
-        Ok(Self { library, functions })
+        Ok(Self { library, functions, brevity: Brevity::default() })
     }
 }
 

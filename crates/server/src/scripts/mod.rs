@@ -9,6 +9,7 @@
 //! the next script finds a new one.
 
 mod books;
+mod brevity;
 mod cache;
 mod caller;
 mod control;

@@ -11,6 +11,7 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Input, Interpreter, Limits, Stop, Version};
 
 use super::books::Books;
+use super::brevity::Brevity;
 use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
@@ -186,6 +187,14 @@ impl Program for Call {
         self.has_failed
     }
 
+    fn is_brief(&self) -> bool {
+        self.brevity().allows_company()
+    }
+
+    fn note_long(&self) {
+        self.brevity().note_long();
+    }
+
     fn book(&self, args: Args<'_>, worker: &Worker, session: &mut Session) {
         let watchers = &self.server.watchers;
         if watchers.any() {
@@ -196,6 +205,13 @@ impl Program for Call {
 }
 
 impl Call {
+    fn brevity(&self) -> &Brevity {
+        match &self.code {
+            Code::Script(handle) => &handle.brevity,
+            Code::Function(loaded, _) => &loaded.brevity,
+        }
+    }
+
     /// The keys of a request, and the arguments behind them.
     fn split<'a>(&self, args: Args<'a>) -> (Args<'a>, Args<'a>) {
         (args.slice(3..3 + self.keys), args.skip(3 + self.keys))

@@ -82,6 +82,15 @@ pub(crate) trait Program: Send {
         false
     }
 
+    /// Whether it does little as far as one can tell, and may share its locks with what comes
+    /// behind it; asked before it runs.
+    fn is_brief(&self) -> bool {
+        false
+    }
+
+    /// It turned out not to be brief.
+    fn note_long(&self) {}
+
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
     fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
 }
@@ -346,6 +355,14 @@ impl Unit {
     /// Counts its changes, of which nobody is told.
     pub(crate) fn book_alone(&mut self) {
         self.tx.book(self.changes);
+        self.forget();
+    }
+
+    /// Makes ready for another program, which has nothing to do with those before: what they did
+    /// is final.
+    #[inline]
+    pub(crate) fn renew(&mut self) {
+        self.tx.renew();
         self.forget();
     }
 

@@ -59,6 +59,21 @@ fn undo_restores_bytes_deadlines_clocks_and_marks() {
 }
 
 #[test]
+fn what_was_done_before_it_was_renewed_is_not_undone() {
+    let keyspace = keyspace();
+    let mut tx = begin(keyspace, &[b"k", b"l"], undoable());
+    set(&mut tx, b"k", b"1");
+    tx.conclude();
+    tx.renew();
+    set(&mut tx, b"k", b"2");
+    set(&mut tx, b"l", b"2");
+    tx.start_over();
+    assert_eq!((get(&tx, b"k"), get(&tx, b"l")), (Some(b"1".into()), None));
+    drop(tx);
+    audit(keyspace);
+}
+
+#[test]
 fn undo_forgets_effects_and_brings_back_the_expired() {
     let keyspace = keyspace();
     let keys = scattered(keyspace, 2);
