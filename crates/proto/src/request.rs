@@ -348,7 +348,7 @@ impl RequestParser {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn advance_inline(&mut self, buf: &[u8], limits: &Limits) -> Result<Progress, ProtocolError> {
         let found = buf[self.scanned..].iter().position(|byte| *byte == b'\n');
         let end = found.map_or(buf.len(), |distance| self.scanned + distance);
@@ -361,10 +361,42 @@ impl RequestParser {
         }
         let line = &buf[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let arguments = split_arguments(line).ok_or(ProtocolError::UnbalancedQuotes)?;
-        if arguments.is_empty() {
+        if !self.take_plain_words(line) {
+            self.take_quoted_words(line)?;
+        }
+        if self.spans.is_empty() {
             return Ok(Progress::Empty { consumed: end + 1 });
         }
+        self.complete(buf, end + 1)
+    }
+
+    /// Takes the words of an inline request as they lie; `false`, and nothing is taken, if there
+    /// may be quotes among them, or bytes that are blanks in some places only.
+    #[inline]
+    fn take_plain_words(&mut self, line: &[u8]) -> bool {
+        let mut start = 0;
+        for (index, byte) in line.iter().chain([&b' ']).enumerate() {
+            match byte {
+                b' ' | b'\t' | b'\r' => {
+                    if start < index {
+                        // An inline request is far shorter than what a span can tell.
+                        self.spans.extend(Span::new(start..index));
+                    }
+                    start = index + 1;
+                }
+                b'"' | b'\'' | 0 | 0x0B | 0x0C => {
+                    self.spans.clear();
+                    return false;
+                }
+                _ => {}
+            }
+        }
+        true
+    }
+
+    #[cold]
+    fn take_quoted_words(&mut self, line: &[u8]) -> Result<(), ProtocolError> {
+        let arguments = split_arguments(line).ok_or(ProtocolError::UnbalancedQuotes)?;
         let mut bytes = Vec::with_capacity(line.len());
         for argument in &arguments {
             let start = bytes.len();
@@ -373,7 +405,7 @@ impl RequestParser {
             self.spans.push(span);
         }
         self.inline = Some(bytes.into());
-        self.complete(buf, end + 1)
+        Ok(())
     }
 
     #[inline]
@@ -445,10 +477,13 @@ mod tests {
     use proptest::sample::Index;
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{Limits, Progress, ProtocolError, RequestParser};
+    use super::{Limits, Progress, ProtocolError, RequestParser, split_arguments};
     use crate::args::encode_command;
 
     type Request = Vec<Vec<u8>>;
+
+    /// Blanks and what looks like them, quotes, and what stands for itself.
+    const INLINE_BYTES: &[u8] = b"ab \t\r\x0b\x0c\0'\"\\";
 
     /// All requests of a stream, an empty one without arguments, and how it ended: in an error,
     /// or with so many bytes of an incomplete request.
@@ -709,6 +744,19 @@ mod tests {
             let split = parse_pieces(pieces.iter().map(Vec::as_slice), &Limits::default());
             prop_assert_eq!(&whole, &split);
             prop_assert_eq!(whole.end, Ok(0));
+        }
+
+        /// Words are taken as they lie where no quote can be among them, and mean the same.
+        #[test]
+        fn inline_words_are_those_of_the_careful_split(
+            line in prop::collection::vec(prop::sample::select(INLINE_BYTES), 0..12)
+        ) {
+            let stream = [&line[..], b"\r\n"].concat();
+            let expected = match split_arguments(&line) {
+                Some(words) => Outcome { requests: vec![words], end: Ok(0) },
+                None => Outcome { requests: Vec::new(), end: Err(ProtocolError::UnbalancedQuotes) },
+            };
+            prop_assert_eq!(parse(&stream, &Limits::default()), expected);
         }
 
         #[test]
