@@ -12,7 +12,7 @@ use base::UnixMillis;
 
 use super::ItemRef;
 use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
-use super::page::{Cut, NewItem, Page, PageSummary, compare_scores};
+use super::page::{Cut, NewItem, Page, PageSummary, Taken, compare_scores};
 use crate::members::{Builder, MemberRef, Text, told};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
@@ -98,26 +98,22 @@ impl Ordered {
         let mut buffer = Vec::new();
         let bytes = member.as_bytes(&mut buffer);
         let hash = short_hash(bytes);
-        let Some(found) = self.locate(hash, bytes) else {
-            self.add(hash, bytes, NewItem { score, member, deadline: None, in_index: false });
-            return None;
-        };
-        let old = found.score();
-        if old != score {
-            let was_light = !found.page.in_index(found.offset);
-            let deadline = found.page.deadline(found.offset);
-            let long = match found.page.member(found.offset) {
-                Text::Long(long) => Some(long.clone()),
-                _ => None,
-            };
-            let offset = found.offset;
-            self.edit(old, bytes, |page| page.remove(offset));
-            let member = long.as_ref().map_or(member, Text::Long);
-            let new = NewItem { score, member, deadline, in_index: false };
-            let is_light = self.add_to_tree(bytes, new);
-            self.index.replace(hash, member, (old, was_light), (score, is_light));
+        match self.take_former(hash, bytes, score) {
+            None => {
+                let new = NewItem { score, member, deadline: None, in_index: false };
+                let is_light = self.add_to_tree(bytes, new);
+                self.index.insert(hash, member, score, is_light);
+                None
+            }
+            Some(Former::Alike) => Some(score),
+            Some(Former::Taken(old, Taken { in_index, deadline, long })) => {
+                let member = long.as_ref().map_or(member, Text::Long);
+                let new = NewItem { score, member, deadline, in_index: false };
+                let is_light = self.add_to_tree(bytes, new);
+                self.index.replace(hash, member, (old, !in_index), (score, is_light));
+                Some(old)
+            }
         }
-        Some(old)
     }
 
     /// Takes a member out; tells its score.
@@ -276,38 +272,33 @@ impl Ordered {
         self.tree.edit_by(|bound| cut.compare_bound(bound), edit)
     }
 
-    fn add(&mut self, hash: u32, bytes: &[u8], new: NewItem<'_>) {
-        let light = self.add_to_tree(bytes, new);
-        self.index.insert(hash, new.member, new.score, light);
+    /// Takes a member out of the tree that is given a score, unless it has that already.
+    fn take_former(&mut self, hash: u32, member: &[u8], score: f64) -> Option<Former> {
+        let Ordered { tree, index } = self;
+        let mut light = index.light_scores(hash);
+        let former = light.find_map(|old| take_unless(tree, old, member, score));
+        former.or_else(|| take_unless(tree, index.full_score(member)?, member, score))
     }
 
     /// Puts a new element into its place; tells whether it has become a light one.
     fn add_to_tree(&mut self, bytes: &[u8], new: NewItem<'_>) -> bool {
         let cut = exactly(new.score, bytes);
-        let page = self.tree.get(|bound| cut.compare_bound(bound));
-        let place = page.map_or(0, |page| page.count_before(&cut));
-        let light = page.is_none_or(|page| self.may_be_light(page, place, new.score));
-        self.edit(new.score, bytes, |page| {
+        let placed = self.edit(new.score, bytes, |page| {
+            let place = page.count_before(&cut);
+            let light = page.has_few(place, new.score, LIGHT_MAX)?;
             page.insert(place, NewItem { in_index: !light, ..new });
+            Some(light)
         });
-        light
-    }
-
-    /// Whether few enough elements have this score, the place of one more being known.
-    fn may_be_light(&self, page: &Page, place: usize, score: f64) -> bool {
-        let has_score = |offset: &usize| page.score(*offset) == score;
-        let before = (0..place).rev().take_while(has_score).take(LIGHT_MAX).count();
-        let after = (place..page.len()).take_while(has_score).take(LIGHT_MAX).count();
-        if before + after >= LIGHT_MAX {
-            return false;
-        }
-        if before < place && place + after < page.len() {
-            return true;
-        }
-        // The page's neighbours may have more of them.
-        let of_score = |after| Cut { score: Some(score), member: None, after };
-        let first = self.count_before(&of_score(false));
-        self.count_before(&of_score(true)) - first < LIGHT_MAX as u64
+        placed.unwrap_or_else(|| {
+            // The page's neighbours may have more of the score.
+            let of_score = |after| Cut { score: Some(new.score), member: None, after };
+            let first = self.count_before(&of_score(false));
+            let light = self.count_before(&of_score(true)) - first < LIGHT_MAX as u64;
+            self.edit(new.score, bytes, |page| {
+                page.insert(page.count_before(&cut), NewItem { in_index: !light, ..new });
+            });
+            light
+        })
     }
 
     /// Tells the members that a light entry stands for: one, but for a rare chance.
@@ -366,6 +357,30 @@ const PLACE_SHIFT: u32 = 21;
 /// The place of an element.
 fn exactly(score: f64, member: &[u8]) -> Cut<'_> {
     Cut { score: Some(score), member: Some(member), after: false }
+}
+
+/// What there was of a member that is given a score.
+enum Former {
+    /// All that is to be.
+    Alike,
+    /// Another score, and this belonged to it.
+    Taken(f64, Taken),
+}
+
+/// Takes the element with a score and a member out of the tree, unless it is to keep this score.
+fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Option<Former> {
+    let cut = exactly(old, member);
+    if old == score {
+        let page = tree.get(|bound| cut.compare_bound(bound))?;
+        return page.holds(page.count_before(&cut), old, member).then_some(Former::Alike);
+    }
+    tree.edit_by(
+        |bound| cut.compare_bound(bound),
+        |page| {
+            let place = page.count_before(&cut);
+            page.holds(place, old, member).then(|| Former::Taken(old, page.take(place)))
+        },
+    )
 }
 
 /// Takes an element of a page out of the index.

@@ -92,6 +92,14 @@ pub(super) struct NewItem<'a> {
     pub(super) in_index: bool,
 }
 
+/// What belonged to an element that was taken out of a page.
+pub(super) struct Taken {
+    pub(super) in_index: bool,
+    pub(super) deadline: Option<UnixMillis>,
+    /// The member, if it lay beside the page.
+    pub(super) long: Option<Long>,
+}
+
 impl Cut<'_> {
     /// How an element compares.
     #[inline]
@@ -242,6 +250,29 @@ impl Page {
         reserve(&mut self.starts, 1);
         self.starts.insert(index, start as u16);
         self.move_starts(index + 1, |later| later + bytes as u16);
+    }
+
+    /// Whether fewer than so many elements have this score, the place of one more being known;
+    /// `None` if the page's neighbours may have some of them.
+    pub(super) fn has_few(&self, place: usize, score: f64, most: usize) -> Option<bool> {
+        let has_score = |other: &&f64| **other == score;
+        let before = self.scores[..place].iter().rev().take(most).take_while(has_score).count();
+        let after = self.scores[place..].iter().take(most).take_while(has_score).count();
+        if before + after >= most {
+            return Some(false);
+        }
+        (before < place && place + after < self.len()).then_some(true)
+    }
+
+    /// Takes an element out, with what belongs to it.
+    pub(super) fn take(&mut self, index: usize) -> Taken {
+        let long = match self.member(index) {
+            Text::Long(long) => Some(long.clone()),
+            _ => None,
+        };
+        let (in_index, deadline) = (self.in_index(index), self.deadline(index));
+        self.remove(index);
+        Taken { in_index, deadline, long }
     }
 
     pub(super) fn remove(&mut self, index: usize) {
