@@ -44,7 +44,6 @@ mod reception;
 mod saves;
 mod schedule;
 mod scripts;
-mod second_turn;
 mod secrets;
 mod server;
 mod session;

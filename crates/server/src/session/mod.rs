@@ -57,8 +57,6 @@ pub(crate) struct Serve {
     /// Which of them must wait for the journal.
     held: Option<Box<Held>>,
     is_new: bool,
-    /// Whether the replies of its last batch wait for its next turn.
-    awaits_turn: bool,
 }
 
 /// How a session ended.
@@ -100,19 +98,8 @@ impl Serve {
         }
         let stream = Stream::attach(stream)?;
         let stage = stage.unpacked();
-        Ok(Self {
-            worker,
-            stream,
-            stage,
-            session,
-            input,
-            executed,
-            parser,
-            output,
-            held,
-            is_new: true,
-            awaits_turn: false,
-        })
+        let is_new = true;
+        Ok(Self { worker, stream, stage, session, input, executed, parser, output, held, is_new })
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
@@ -242,9 +229,6 @@ impl Future for Serve {
             // A task's waker stays the same for life, so naming it once is enough.
             this.session.client.set_waker(cx.waker());
             this.is_new = false;
-        }
-        if std::mem::take(&mut this.awaits_turn) {
-            this.worker.second_turns.has_come(this.worker.ticked_us());
         }
         let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
         this.worker.end_turn();
