@@ -3,8 +3,8 @@
 //! A key that was never used again since it came is on probation; one that was is proven. Keys on
 //! probation age faster. How much faster is learned: when a key comes back that was evicted on
 //! probation, probation was too short; when one comes back that was proven, it was too long. What
-//! comes back is proven at once. How long a use counts is learned, too (`fading.rs`). A place is
-//! worth what it brings per byte. `docs/decisions/eviction.md` has the measurements.
+//! comes back is proven at once. How long a use counts is learned, too (`fading.rs`). Of two keys
+//! used alike the smaller one is worth more. `docs/decisions/eviction.md` has the measurements.
 //!
 //! Invariant: all of it is a guess that any thread may change at any time; a wrong one costs a hit.
 
@@ -46,9 +46,10 @@ const WEIGHTS: [u64; 8] = [32, 32, 16, 12, 10, 8, 6, 4];
 /// What ages are told by: none is closer to nothing than that.
 const RESOLUTION_MS: u64 = 128;
 
-/// How much a key's size counts: what it takes beside the mean, in sixteenths, within these bounds.
+/// How much a key's size counts: the root of what it takes beside the mean, in sixteenths, within
+/// these bounds. The root, as small keys that nobody asks for any more would stay too long.
 const SIZE_ONE: u64 = 16;
-const SIZE_BOUNDS: (u64, u64) = (SIZE_ONE / 8, 8 * SIZE_ONE);
+const SIZE_BOUNDS: (u64, u64) = (SIZE_ONE / 4, 4 * SIZE_ONE);
 
 /// Some of the keys that were used at most once age faster than others, by up to a quarter, for no
 /// reason: of a loop that does not fit some part stays, where strict order would keep none. In
@@ -120,8 +121,9 @@ impl Yardstick {
     pub(crate) fn rank(self, uses: u32, age_ms: u64, bytes: usize, key: &[u8]) -> u64 {
         let haste = if uses == 0 { self.haste } else { 16 };
         let luck = if uses < 2 { luck_of(key) } else { LUCK_MEAN };
-        let size = (SIZE_ONE * bytes as u64).checked_div(self.mean_bytes).unwrap_or(SIZE_ONE);
-        let size = size.clamp(SIZE_BOUNDS.0, SIZE_BOUNDS.1);
+        let square = SIZE_ONE * SIZE_ONE;
+        let size = (square * bytes as u64).checked_div(self.mean_bytes).unwrap_or(square);
+        let size = size.isqrt().clamp(SIZE_BOUNDS.0, SIZE_BOUNDS.1);
         (age_ms + RESOLUTION_MS) * WEIGHTS[uses as usize] * haste * size * luck
     }
 }
@@ -305,15 +307,15 @@ mod tests {
         assert_eq!((used_once_more(0, 1), used_once_more(3, 1), used_once_more(7, 0)), (1, 3, 7));
     }
     #[test]
-    fn a_key_is_worth_what_it_brings_per_byte_within_bounds() {
+    fn a_large_key_is_worth_less_within_bounds() {
         let yardstick = Yardstick { haste: 16, mean_bytes: 1000 };
         let rank = |bytes| yardstick.rank(2, 0, bytes, b"key");
-        assert_eq!((rank(2000), rank(500)), (2 * rank(1000), rank(1000) / 2));
-        assert_eq!((rank(1 << 40), rank(0)), (8 * rank(1000), rank(1000) / 8));
+        assert_eq!((rank(4000), rank(250)), (2 * rank(1000), rank(1000) / 2));
+        assert_eq!((rank(1 << 40), rank(0)), (4 * rank(1000), rank(1000) / 4));
         let nothing_known = Yardstick { mean_bytes: 0, ..yardstick };
         assert_eq!(nothing_known.rank(2, 0, 1 << 40, b"key"), rank(1000));
         let most = Yardstick { haste: 1024, mean_bytes: 1 };
-        assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 5, b"key") < u64::MAX);
+        assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 8, b"key") < u64::MAX);
     }
 
     #[test]
