@@ -110,6 +110,13 @@ pub enum Plan {
 pub struct Flags(u32);
 
 impl Spec {
+    /// Where the first member stands that is looked up by its name in the value of the first key,
+    /// if there is one: a guess that is right for nearly all commands of these families.
+    #[must_use]
+    pub fn member_index(&self) -> Option<usize> {
+        matches!(self.group, Group::Set | Group::Hash).then_some(2)
+    }
+
     /// What a declaration may leave out.
     pub const BASE: Self = Self {
         name: "",

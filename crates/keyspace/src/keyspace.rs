@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, O
 
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
+use structs::prefetch;
 
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
@@ -245,7 +246,8 @@ impl Keyspace {
     /// As `prefetch`, the locks only, for whoever takes them next.
     pub fn prefetch_locks(&self, locations: &[Location]) {
         for location in locations {
-            crate::entry::prefetch(std::ptr::from_ref(self.partition(location.partition)).cast());
+            let partition = self.partition(location.partition);
+            prefetch::line(std::ptr::from_ref(partition).cast());
         }
     }
 

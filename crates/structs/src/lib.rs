@@ -14,6 +14,7 @@
 //! - [`list`]: elements by position, small or large.
 //! - [`listpack`]: short elements packed one after another, in the bytes of Redis.
 //! - [`packing`]: the small forms, bytes in the layout of Redis.
+//! - [`prefetch`]: having memory on its way before it is read.
 //! - [`secret`]: the secret under which members are hashed.
 //! - [`set`]: members, small or large.
 //! - [`sorted_set`]: members with scores, in both forms.
@@ -33,6 +34,7 @@ pub mod listpack;
 pub mod members;
 pub mod object;
 pub mod packing;
+pub mod prefetch;
 pub mod secret;
 pub mod set;
 pub mod sorted_set;

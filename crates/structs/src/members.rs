@@ -35,6 +35,7 @@ pub(crate) use self::item::told;
 pub use self::page::{Page, PageSummary};
 pub use self::sample::sample;
 pub use self::text::{Long, Text};
+use crate::prefetch::Seek;
 use crate::secret;
 use crate::tree::{Leaves, Tree};
 
@@ -128,6 +129,13 @@ impl<P: Payload> Members<P> {
         let hash = secret::hasher().hash(member);
         let page = self.tree.get(|bound| bound.cmp(&place(hash)));
         page.is_some_and(|page| page.find(hash, member).is_some())
+    }
+
+    /// Where a lookup of a member will end, to go there together with others.
+    pub fn seek(&self, member: &[u8]) -> Option<Seek<'_>> {
+        let hash = secret::hasher().hash(member);
+        let page = self.tree.get(|bound| bound.cmp(&place(hash)))?;
+        Some(Seek::new(page, hash))
     }
 
     /// Adds a member, or puts another value in its place; tells whether it is new.

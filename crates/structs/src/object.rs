@@ -11,6 +11,7 @@ use crate::blob::Blob;
 use crate::hash::{Hash, HashRef, LargeHash};
 use crate::list::{LargeList, List, ListRef};
 use crate::packing::{Packed, PackedRef};
+use crate::prefetch::Seek;
 use crate::set::{LargeSet, Set, SetRef};
 use crate::sorted_set::{LargeSortedSet, SortedSet, SortedSetRef};
 use crate::stream::Stream;
@@ -193,6 +194,16 @@ impl Object {
             Self::Set(set) => SetRef::Large(set).earliest_deadline(),
             Self::SortedSet(set) => SortedSetRef::Large(set).earliest_deadline(),
             Self::Text(_) | Self::List(_) | Self::Stream(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// Where a lookup of a member will end, if members are looked up by their hashes here.
+    #[must_use]
+    pub fn seek(&self, member: &[u8]) -> Option<Seek<'_>> {
+        match self {
+            Self::Hash(hash) => hash.members().seek(member),
+            Self::Set(set) => set.members().seek(member),
+            _ => None,
         }
     }
 

@@ -485,18 +485,6 @@ pub(crate) fn block_start(address: Address) -> *const u8 {
     std::ptr::with_exposed_provenance((address.get() & !VOLATILE_TAG) as usize)
 }
 
-/// Asks the processor to fetch a cache line, where the target has an instruction for it.
-#[inline]
-pub(crate) fn prefetch(pointer: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: prefetching is a hint and never faults, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(pointer.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = pointer;
-}
-
 /// How many blocks this thread made and did not free, for tests of leaks.
 #[cfg(test)]
 pub(crate) mod live_blocks {

@@ -7,6 +7,7 @@
 use base::time::UnixMillis;
 use structs::object::Object;
 use structs::packing::PackedRef;
+use structs::prefetch;
 use structs::table::{Address, Place, Shape, Table};
 
 use super::{EntryBox, EntryRef, NewText, block_start, is_volatile};
@@ -142,7 +143,7 @@ impl EntryTable {
         at_least: usize,
         mut count: impl FnMut(bool),
     ) -> Option<u64> {
-        let fetch = |address| super::prefetch(block_start(address));
+        let fetch = |address| prefetch::line(block_start(address));
         self.0.relocate(from, at_least, fetch, |address| {
             // SAFETY: the table owns its entries and is borrowed exclusively; the address that
             // comes back takes the place of this one.
@@ -172,7 +173,7 @@ impl EntryTable {
         if let Some(address) = self.0.first_candidate(position) {
             let start = block_start(address);
             for line in 0..PREFETCHED_LINES {
-                super::prefetch(start.wrapping_add(64 * line));
+                prefetch::line(start.wrapping_add(64 * line));
             }
         }
     }

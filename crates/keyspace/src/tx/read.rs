@@ -4,6 +4,9 @@
 //! its time; reading changes nothing but access clocks and statistics.
 
 use base::time::UnixMillis;
+use smallvec::SmallVec;
+use structs::object::Stored;
+use structs::prefetch::{Seek, seek_together};
 
 use super::effects::EventClass;
 use super::{NamedKey, Tx};
@@ -67,6 +70,23 @@ impl Tx {
         };
         each(EntryTable::prefetch);
         each(EntryTable::prefetch_entry);
+    }
+
+    /// Has the members that several requests for one key name on their way from memory, where they
+    /// are looked up in a large container.
+    pub fn prefetch_members<'a>(
+        &self,
+        Location { partition, position }: Location,
+        key: &[u8],
+        members: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let table = self.grant.content(partition).and_then(|content| content.table(self.physical));
+        let found = table.and_then(|table| table.find(position, key));
+        if let Some(Stored::Large(object)) = found.and_then(|found| found.entry.stored()) {
+            let mut seeks: SmallVec<[Seek<'_>; 8]> =
+                members.filter_map(|member| object.seek(member)).collect();
+            seek_together(&mut seeks);
+        }
     }
 
     /// The string at a key, as a reading command sees it.

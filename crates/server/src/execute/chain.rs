@@ -111,6 +111,7 @@ impl<'a> Chain<'a> {
             return None;
         }
         tx.prefetch(&locations);
+        prefetch_members(&tx, links);
         let (unit, programs) = (Unit::begin(server, tx, None), programs.into_iter());
         Some(Self { worker, unit, programs, begun_us: worker.ticked_us() })
     }
@@ -206,4 +207,17 @@ fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<
     let (server, entry, resp) = (worker.server, link.entry, session.resp);
     let program = prepare(Asked { server, entry, resp, session: None }, link.args).ok()?;
     program.is_brief().then_some(program)
+}
+
+/// Has the members on their way from memory that requests for one key, one behind the other, look
+/// up. For a key that is named once, looking it up here costs more than it brings.
+fn prefetch_members(tx: &Tx, links: &Links<'_>) {
+    let are_about_one = |one: &Link<'_>, next: &Link<'_>| one.args[1] == next.args[1];
+    for of_one in links.chunk_by(are_about_one).filter(|of_one| of_one.len() > 1) {
+        let Link { args, entry, location } = of_one[0];
+        if let Some(index) = entry.spec.member_index() {
+            let members = of_one.iter().filter_map(|link| link.args.get(index));
+            tx.prefetch_members(location, &args[1], members);
+        }
+    }
 }

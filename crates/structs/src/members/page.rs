@@ -25,6 +25,7 @@ use super::beside::Beside;
 use super::item::{Item, Part};
 use super::text::Text;
 use super::{MemberRef, Payload, place};
+use crate::prefetch::{self, Sought};
 use crate::secret;
 use crate::tree::{Growth, Leaf, Summary};
 
@@ -93,6 +94,12 @@ impl<P: Payload> Page<P> {
     /// Where a member is.
     #[inline]
     pub(super) fn find(&self, hash: u64, member: &[u8]) -> Option<usize> {
+        self.find_candidate(hash, |index| self.holds(index, hash, member))
+    }
+
+    /// The first of the members with a hash's fingerprint that satisfies a condition.
+    #[inline]
+    fn find_candidate(&self, hash: u64, mut holds: impl FnMut(usize) -> bool) -> Option<usize> {
         let (blocks, rest) = self.fingerprints().as_chunks::<BLOCK>();
         // The last block is filled up with what no search for this hash finds.
         let mut last = [!(hash as u8); BLOCK];
@@ -101,7 +108,7 @@ impl<P: Payload> Page<P> {
         all.find_map(|(number, block)| {
             // Written so that the compiler compares sixteen bytes at once.
             let any = block.iter().fold(0, |any, byte| any | u8::from(*byte == hash as u8));
-            if any == 0 { None } else { self.find_among(number * BLOCK, block, hash, member) }
+            if any == 0 { None } else { find_among(number * BLOCK, block, hash, &mut holds) }
         })
     }
 
@@ -137,14 +144,20 @@ impl<P: Payload> Page<P> {
         &self.page[..self.len()]
     }
 
+    /// Where the distance of an item stands.
+    #[inline]
+    fn distance_start(&self, index: usize) -> usize {
+        self.len() + 2 * index
+    }
+
     #[inline]
     fn distance(&self, index: usize) -> usize {
-        let start = self.len() + 2 * index;
+        let start = self.distance_start(index);
         usize::from(u16::from_le_bytes([self.page[start], self.page[start + 1]]))
     }
 
     fn set_distance(&mut self, index: usize, distance: u16) {
-        let start = self.len() + 2 * index;
+        let start = self.distance_start(index);
         self.page[start..start + 2].copy_from_slice(&distance.to_le_bytes());
     }
 
@@ -173,28 +186,6 @@ impl<P: Payload> Page<P> {
 
     fn slots(&self) -> &Beside {
         self.beside.as_deref().expect("an item's slot exists")
-    }
-
-    /// Where a member is among those with these fingerprints, the first of which is of `start`.
-    #[inline]
-    fn find_among(
-        &self,
-        start: usize,
-        fingerprints: &[u8; BLOCK],
-        hash: u64,
-        member: &[u8],
-    ) -> Option<usize> {
-        for (number, word) in fingerprints.as_chunks::<8>().0.iter().enumerate() {
-            let mut equal = equal_bytes(u64::from_le_bytes(*word), hash as u8);
-            while equal != 0 {
-                let index = start + number * 8 + equal.trailing_zeros() as usize / 8;
-                if self.holds(index, hash, member) {
-                    return Some(index);
-                }
-                equal &= equal - 1;
-            }
-        }
-        None
     }
 
     #[inline]
@@ -302,6 +293,25 @@ impl<P: Payload> Leaf for Page<P> {
     }
 }
 
+impl<P: Payload> Sought for Page<P> {
+    #[inline]
+    fn approach(&self, hash: u64, step: usize, place: &mut usize) {
+        match step {
+            0 => prefetch::value(self),
+            1 => prefetch::bytes(self.fingerprints()),
+            2 => {
+                // Mostly the first one with the fingerprint is the one, if any is.
+                *place = self.find_candidate(hash, |_| true).unwrap_or(self.len());
+                if *place < self.len() {
+                    prefetch::line(self.page[self.distance_start(*place)..].as_ptr());
+                }
+            }
+            _ if *place < self.len() => prefetch::line(self.item_bytes(*place).as_ptr()),
+            _ => {}
+        }
+    }
+}
+
 impl<P> Default for Page<P> {
     fn default() -> Page<P> {
         Page {
@@ -381,6 +391,28 @@ impl<P: Payload> Page<P> {
         slots.sort_unstable();
         assert_eq!(slots, self.beside.as_ref().map_or(Vec::new(), |slots| slots.full()));
     }
+}
+
+/// Where the first element is that satisfies a condition among those with these fingerprints, of
+/// which the first is that of `start`.
+#[inline]
+fn find_among(
+    start: usize,
+    fingerprints: &[u8; BLOCK],
+    hash: u64,
+    holds: &mut impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    for (number, word) in fingerprints.as_chunks::<8>().0.iter().enumerate() {
+        let mut equal = equal_bytes(u64::from_le_bytes(*word), hash as u8);
+        while equal != 0 {
+            let index = start + number * 8 + equal.trailing_zeros() as usize / 8;
+            if holds(index) {
+                return Some(index);
+            }
+            equal &= equal - 1;
+        }
+    }
+    None
 }
 
 /// The top bit of each byte of a word that is this one.

@@ -10,6 +10,7 @@ use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use super::{
     Builder, Lifetime, Long, MemberRef, Members, Page, Payload, Text, Valued, place, sample,
 };
+use crate::prefetch::{Seek, Sought, seek_together};
 use crate::secret;
 use crate::tree::{Growth, Leaf};
 
@@ -484,4 +485,28 @@ fn a_field_of_16_bytes_with_a_value_of_8_takes_at_most_34() {
     let each = bytes_each::<Valued>(b"12345678");
     println!("a field of 16 bytes with a value of 8 takes at most {each:.1}");
     assert!(each <= 34.0, "{each}");
+}
+
+/// What is fetched ahead is what the lookup reads then: mostly, as two members of a page may have
+/// one fingerprint, and then the first of them is taken for either.
+#[test]
+fn seeks_end_where_lookups_do() {
+    let mut members = Members::<()>::new();
+    let names: Vec<Vec<u8>> = (0..5_000).map(|id| format!("member:{id}").into_bytes()).collect();
+    for name in &names {
+        members.insert(Text::Bytes(name), Text::Bytes(&[]), ENDLESS);
+    }
+    let is_right = |name: &&Vec<u8>| {
+        let hash = secret::hasher().hash(name);
+        let page = members.tree.get(|bound| bound.cmp(&place(hash))).expect("it has pages");
+        let mut found = usize::MAX;
+        (0..4).for_each(|step| page.approach(hash, step, &mut found));
+        page.find(hash, name) == Some(found)
+    };
+    let right = names.iter().filter(is_right).count();
+    assert!(right > names.len() / 2, "{right}");
+    let mut seeks: Vec<Seek<'_>> = names.iter().filter_map(|name| members.seek(name)).collect();
+    assert_eq!(seeks.len(), names.len());
+    seek_together(&mut seeks);
+    assert!(Members::<()>::new().seek(b"member:1").is_none());
 }

@@ -94,15 +94,10 @@ impl Bucket {
         std::mem::replace(&mut self.0[last], Word::FREE)
     }
 
-    /// Asks the processor to load the line; a hint that not every processor is given.
+    /// Asks the processor for the line.
     #[inline]
     pub(super) fn prefetch(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: SSE is part of every x86-64, and a prefetch of any address is harmless.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(self).cast()) };
-        }
+        crate::prefetch::line(std::ptr::from_ref(self).cast());
     }
 
     /// The words that carry this fingerprint, one bit each. With fingerprint 0, free words too.

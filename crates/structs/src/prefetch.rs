@@ -1,0 +1,69 @@
+//! What is asked of the processor ahead of time, so that waits for memory overlap.
+//!
+//! Invariant: a prefetch is a hint. It reads nothing, changes nothing, and any address will do.
+
+/// Asks the processor to fetch a cache line, where the target has an instruction for it.
+#[inline]
+pub fn line(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of every x86-64, and a prefetch of any address is harmless.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Asks for all lines that some bytes lie in.
+#[inline]
+pub fn bytes(bytes: &[u8]) {
+    let first = bytes.as_ptr();
+    let within = first.addr() % LINE;
+    for offset in (0..within + bytes.len()).step_by(LINE) {
+        line(first.wrapping_add(offset).wrapping_sub(within));
+    }
+}
+
+/// Asks for all lines that a value lies in.
+#[inline]
+pub fn value<T>(value: &T) {
+    let first = std::ptr::from_ref(value).cast::<u8>();
+    line(first);
+    line(first.wrapping_add(size_of::<T>().saturating_sub(1)));
+}
+
+const LINE: usize = 64;
+
+/// A lookup of a member on its way to the member's item, for when there are several of them.
+pub struct Seek<'a> {
+    page: &'a dyn Sought,
+    hash: u64,
+    /// What a step leaves for the next.
+    place: usize,
+}
+
+/// A page that a lookup ends in.
+pub(crate) trait Sought {
+    /// Asks for what a lookup reads next: at each step for that which can be told once what the
+    /// steps before asked for has come.
+    fn approach(&self, hash: u64, step: usize, place: &mut usize);
+}
+
+/// How many waits for memory stand behind each other in a page.
+const STEPS: usize = 4;
+
+impl<'a> Seek<'a> {
+    pub(crate) fn new(page: &'a dyn Sought, hash: u64) -> Seek<'a> {
+        Seek { page, hash, place: 0 }
+    }
+}
+
+/// Asks for all that some lookups will read, so that they wait together.
+pub fn seek_together(seeks: &mut [Seek<'_>]) {
+    for step in 0..STEPS {
+        for Seek { page, hash, place } in &mut *seeks {
+            page.approach(*hash, step, place);
+        }
+    }
+}
