@@ -10,12 +10,14 @@ use base::time::UnixMillis;
 use commands::{Flags, Group, Handler, Plan};
 use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use smallvec::SmallVec;
 
 use crate::blocking::Waiting;
 use crate::budget;
 use crate::busy::{BUSY, Hold};
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Deed;
+use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context, ControlHandler, Next};
 use crate::evict;
 use crate::gates::{self, Verdict};
@@ -44,6 +46,13 @@ pub(crate) enum Step {
     /// It runs on; the session waits for its end.
     Wait(Stage),
 }
+
+/// Where the keys of a request belong.
+type Locations = SmallVec<[Location; 10]>;
+
+/// Of the keys of a request so many are fetched from memory together, under its locks. More would
+/// drive each other out of the nearest cache.
+const PREFETCHED_MAX: usize = 64;
 
 /// Which attempt at a request this is.
 #[derive(Default)]
@@ -215,13 +224,19 @@ fn answers_with_messages(entry: &Entry) -> bool {
 impl Request<'_> {
     fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
         let is_granted = grant.is_some();
-        let (mut acquisition, round) = grant.unwrap_or_else(|| (self.plan(), Round::default()));
+        let mut locations = Locations::new();
+        let (mut acquisition, round) = grant.unwrap_or_else(|| {
+            locations = self.locations();
+            (self.plan(&locations), Round::default())
+        });
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
         let mut tx = self.begin(acquisition, round.now, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
+        } else if self.worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+            tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
         }
         let server = self.worker.server;
         let (entry, resp) = (self.entry, self.session.resp);
@@ -287,12 +302,12 @@ impl Request<'_> {
     }
 
     #[inline]
-    fn plan(&self) -> Acquisition {
+    fn plan(&self, locations: &[Location]) -> Acquisition {
         let keyspace = self.worker.server.keyspace;
         match self.entry.spec.plan {
             Plan::World => Acquisition::of_world(keyspace),
             Plan::Visits => Acquisition::of_partitions(keyspace, PartitionSet::new()),
-            Plan::Keys => Acquisition::of_partitions(keyspace, self.partitions()),
+            Plan::Keys => Acquisition::of_partitions(keyspace, partitions(locations)),
         }
     }
 
@@ -302,25 +317,31 @@ impl Request<'_> {
         Step::Postpone(Stage::Parked(Parked::new(acquisition, round, self.worker.ticked_us())))
     }
 
-    /// The partitions of the declared keys. A request whose key counts lie locks none: its handler
-    /// refuses it in its own words.
+    /// Where the keys belong that are locked, the locks on the way from memory if they are several.
+    /// A request whose key counts lie has none, and locks none: its handler refuses it in its own
+    /// words.
     #[inline]
-    fn partitions(&self) -> PartitionSet {
-        let mut partitions = PartitionSet::new();
+    fn locations(&self) -> Locations {
+        let mut locations = Locations::new();
+        if self.entry.spec.plan != Plan::Keys {
+            return locations;
+        }
         if let Some(location) = self.location {
-            partitions.push(location.partition);
-            return partitions;
+            locations.push(location);
+            return locations;
         }
         let keyspace = self.worker.server.keyspace;
         for spec in self.entry.spec.keys {
             let visited = spec.visit(self.args, |index| {
-                partitions.push(keyspace.locate(&self.args[index]).partition);
+                let location = keyspace.locate(&self.args[index]);
+                keyspace.prefetch_locks(&[location]);
+                locations.push(location);
             });
             if visited.is_err() {
-                return PartitionSet::new();
+                return Locations::new();
             }
         }
-        partitions
+        locations
     }
 
     fn may_widen(&self) -> bool {
@@ -340,15 +361,12 @@ impl Request<'_> {
             if !asked.is_admitted() {
                 let (number, now) = (round.number, Some(tx.now()));
                 drop(tx);
-                return self.park(self.plan(), Round { number, now, pass: Some(asked) });
+                return self
+                    .park(self.plan(&self.locations()), Round { number, now, pass: Some(asked) });
             }
             pass = Some(asked);
         }
-        let partitions = match self.entry.spec.plan {
-            Plan::Keys => self.partitions(),
-            Plan::Visits | Plan::World => PartitionSet::new(),
-        };
-        let hold = Hold::begin(server, self.worker.ticked_us(), partitions);
+        let hold = Hold::begin(server, self.worker.ticked_us(), partitions(&self.locations()));
         let args = OwnedArgs::from(self.args);
         let client = Arc::clone(&self.session.client);
         let transaction = Transaction { pass, hold, tx, client };
@@ -410,6 +428,11 @@ fn options(worker: &Worker, session: &Session) -> TxOptions {
         heavy: false,
         origin: session.client.id,
     }
+}
+
+#[inline]
+fn partitions(locations: &[Location]) -> PartitionSet {
+    locations.iter().map(|location| location.partition).collect()
 }
 
 /// Whether a request's size alone is more than a worker should spend on one client.
