@@ -99,6 +99,36 @@ fn memory_goes_back_after_most_keys_are_gone() {
 }
 
 #[test]
+fn large_values_that_are_gone_leave_no_memory_behind() {
+    const VALUES: usize = 100;
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client();
+    let resident = server.resident();
+    let text = "x".repeat(MEGABYTE as usize);
+    let fields: Vec<String> =
+        (0..10_000).map(|number| format!("field-of-a-hash:{number}")).collect();
+    for number in 0..VALUES {
+        client.call(&["SET", &format!("string:{number}"), &text]);
+        let name = format!("hash:{number}");
+        let pairs = fields
+            .iter()
+            .flat_map(|field| [field.as_str(), "a value of some fifty bytes, as they often come"]);
+        client.call(&["HSET", &name].into_iter().chain(pairs).collect::<Vec<_>>());
+    }
+    let full = server.resident().saturating_sub(resident);
+    assert!(full > 100 * MEGABYTE, "{full}");
+    for number in (0..VALUES).filter(|number| number % 10 != 0) {
+        client.call(&["DEL", &format!("string:{number}"), &format!("hash:{number}")]);
+    }
+    eventually("memory goes back to the system", || {
+        server.resident().saturating_sub(resident) < full / 5 + 8 * MEGABYTE
+    });
+    let reply = client.call(&["STRLEN", "string:50"]);
+    assert_eq!(reply, Value::Integer(MEGABYTE as i64));
+    assert_eq!(client.call(&["HLEN", "hash:90"]), Value::Integer(10_000));
+}
+
+#[test]
 fn who_does_not_want_it_may_still_ask_for_it() {
     let server = Server::start(&["--activedefrag", "no"]);
     let mut client = server.client();

@@ -1,7 +1,9 @@
 //! The binary: `apus` is the server, `apus bench` the load generator, `apus check` looks whether
 //! files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
 //! with the command line of memcached.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+mod ffi;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,6 +16,7 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
+    server::give_back_by(ffi::give_back);
     let mut arguments = std::env::args_os().peekable();
     let program = arguments.next().unwrap_or_default();
     let is_memcached = Path::new(&program).file_name() == Some(OsStr::new("memcached"));

@@ -7,7 +7,7 @@
 //! Invariant: looking costs three loads, and without a limit one.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
@@ -36,6 +36,12 @@ const LOOKS: usize = 10;
 const TOLERATED: usize = 4 << 20;
 const TOLERATED_PART: u64 = 64;
 
+/// Threads are asked to give back what their allocator holds where that is so much, and an eighth,
+/// more than it was after they last did; and after so many looks at the earliest, when all looks
+/// from before are forgotten.
+const RELEASED_FROM: usize = 4 << 20;
+const LOOKS_PER_RELEASE: usize = 2 * LOOKS;
+
 /// What may be in use, and what is.
 #[derive(Default)]
 pub(crate) struct Budget {
@@ -50,6 +56,8 @@ pub(crate) struct Budget {
     /// More is in use than may be, after what could be done about it was.
     pub(crate) excess: Spell,
     looks: Mutex<Looks>,
+    /// How often workers were asked to give back what their allocator holds.
+    releases: AtomicU32,
 }
 
 /// The latest looks at what the system gave.
@@ -59,6 +67,9 @@ struct Looks {
     at_startup: Option<usize>,
     latest: [usize; LOOKS],
     next: usize,
+    /// Looks until it can be seen what the latest release left, and what that was.
+    until_released: usize,
+    left: usize,
 }
 
 impl Budget {
@@ -134,8 +145,9 @@ impl Budget {
         self.is_out_of_memory(room).then_some(OUT_OF_MEMORY)
     }
 
-    /// Looks at what the system gave; the first look is before the first client comes.
-    pub(crate) fn look(&self) {
+    /// Looks at what the system gave; the first look is before the first client comes. Whether so
+    /// much lies idle that threads should give back what their allocator holds.
+    pub(crate) fn look(&self) -> bool {
         let counted = heap::used_exactly() + arena::slack();
         let mut looks = self.looks();
         let beyond = anonymous_bytes().saturating_sub(counted);
@@ -145,6 +157,17 @@ impl Budget {
         });
         let overhead = looks.note(beyond.saturating_sub(at_startup));
         self.overhead.store(overhead, Ordering::Relaxed);
+        looks.wants_release(overhead)
+    }
+
+    /// How often workers were asked to give back what their allocator holds.
+    pub(crate) fn releases(&self) -> u32 {
+        self.releases.load(Ordering::Relaxed)
+    }
+
+    /// Asks them once more.
+    pub(crate) fn ask_release(&self) {
+        self.releases.fetch_add(1, Ordering::Relaxed);
     }
 
     fn looks(&self) -> MutexGuard<'_, Looks> {
@@ -158,6 +181,22 @@ impl Looks {
         self.latest[self.next] = overhead;
         self.next = (self.next + 1) % LOOKS;
         self.latest.into_iter().min().unwrap_or(0)
+    }
+
+    /// Whether so much lies idle that workers should give back what they hold: not if they just
+    /// did, or if that did not help.
+    fn wants_release(&mut self, overhead: usize) -> bool {
+        if self.until_released > 0 {
+            self.until_released -= 1;
+            self.left = overhead;
+            return false;
+        }
+        self.left = self.left.min(overhead);
+        let is_wanted = overhead > self.left + self.left / 8 + RELEASED_FROM;
+        if is_wanted {
+            self.until_released = LOOKS_PER_RELEASE;
+        }
+        is_wanted
     }
 }
 
@@ -206,7 +245,7 @@ fn resident() -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOKS, Looks};
+    use super::{LOOKS, LOOKS_PER_RELEASE, Looks, RELEASED_FROM};
 
     #[test]
     fn what_is_on_its_way_back_to_the_system_is_no_overhead() {
@@ -220,5 +259,18 @@ mod tests {
         }
         assert_eq!(looks.note(700), 700, "it stays");
         assert_eq!(looks.note(3), 3);
+    }
+    #[test]
+    fn what_lies_idle_is_asked_for_once_and_again_only_where_there_is_more() {
+        let mut looks = Looks::default();
+        assert!(!looks.wants_release(RELEASED_FROM));
+        assert!(looks.wants_release(10 * RELEASED_FROM));
+        // It did not help: all of it is in pages that are in use.
+        let again = (0..10 * LOOKS_PER_RELEASE).any(|_| looks.wants_release(10 * RELEASED_FROM));
+        assert!(!again);
+        assert!(looks.wants_release(13 * RELEASED_FROM), "there is more of it");
+        // This time it did.
+        assert!(!(0..LOOKS_PER_RELEASE).any(|_| looks.wants_release(RELEASED_FROM)));
+        assert!(looks.wants_release(10 * RELEASED_FROM));
     }
 }

@@ -15,6 +15,7 @@ use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
 use crate::mailbox::Rounds;
+use crate::release;
 use crate::server::Server;
 
 /// Between two looks while commands come, and while none does.
@@ -33,7 +34,9 @@ pub(crate) async fn run(server: &'static Server) {
         let is_busy = totals.commands != commands;
         commands = totals.commands;
         server.rates.note(now_us, totals);
-        server.budget.look();
+        if server.budget.look() {
+            release::ask(server);
+        }
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
             server.note_memory(server.budget.used_exactly());

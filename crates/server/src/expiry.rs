@@ -12,6 +12,7 @@ use keyspace::{PartitionIndex, Tx, TxOptions};
 
 use crate::compaction;
 use crate::evict;
+use crate::release;
 use crate::worker::Worker;
 
 /// How long one turn may take, in microseconds.
@@ -37,6 +38,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         note_time(&worker, started);
         let is_short_of_memory = pay_debt(&worker);
         let to_compact = compaction::turn(&worker);
+        release::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => BUSY_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,

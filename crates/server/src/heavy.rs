@@ -27,6 +27,7 @@ use crate::cores::{Cores, Duty};
 use crate::crew::MAX_WORKERS;
 use crate::execute::{Outcome, Work};
 use crate::mailbox::Rounds;
+use crate::release;
 use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
@@ -90,6 +91,8 @@ struct Queue {
     threads: usize,
     /// Lanes that were given away; one that a thread never came to take stays unused.
     lanes: usize,
+    /// How often the threads were asked to give back what their allocator holds.
+    releases: u32,
     /// Whether the process ends: then no work is begun.
     ending: bool,
 }
@@ -271,6 +274,13 @@ impl Heavy {
         self.submit(Box::new(work));
     }
 
+    /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
+    pub(crate) fn release(&self) {
+        let mut queue = self.shared.lock();
+        queue.releases = queue.releases.wrapping_add(1);
+        self.shared.arrived.notify_all();
+    }
+
     /// Ends the threads, waiting at most this long for what is under way.
     pub(crate) fn dismiss(&self, patience: Duration) {
         let mut queue = self.shared.lock();
@@ -323,12 +333,20 @@ impl Shared {
         // Who has many clients goes first.
         give_way();
         let mut queue = self.lock();
+        let mut released = queue.releases;
         while !queue.ending {
             if let Some(job) = queue.jobs.pop_front() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let job = std::panic::AssertUnwindSafe(move || job(lane));
                 let _ = std::panic::catch_unwind(job);
+                queue = self.lock();
+                continue;
+            }
+            if released != queue.releases {
+                released = queue.releases;
+                drop(queue);
+                release::give_back();
                 queue = self.lock();
                 continue;
             }

@@ -41,6 +41,7 @@ mod output_limit;
 mod pause;
 mod pubsub;
 mod reception;
+mod release;
 mod saves;
 mod schedule;
 mod scripts;
@@ -61,5 +62,6 @@ mod valve;
 mod worker;
 
 pub use keyspace::heap::Counted;
+pub use release::give_back_by;
 pub use server::{APUS_VERSION, REDIS_VERSION};
 pub use start::{run, run_as_memcached};

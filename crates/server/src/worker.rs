@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub(crate) sweep: RefCell<Option<Sweep>>,
     /// What it knows of keys that may be evicted.
     pub(crate) evictor: RefCell<Evictor>,
+    /// The last time it was asked to give back memory, by number.
+    pub(crate) released: Cell<u32>,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
@@ -86,6 +88,7 @@ impl Worker {
             adopted: Cell::new(0),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
+            released: Cell::new(server.budget.releases()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
         };

@@ -14,6 +14,7 @@ pub(crate) use figures::Figures;
 
 use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
+use crate::release;
 
 pub(super) const MEMORY: ControlCommand = Command {
     spec: Spec {
@@ -96,9 +97,10 @@ const PURGE: ControlCommand = Command {
 };
 
 /// The arena has given back its empty pages already; those that are nearly empty are emptied in the
-/// background. What is mimalloc's stays with it until the thread that freed it allocates again.
+/// background. What is mimalloc's the threads give back in their next pause.
 fn purge(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     context.server.compaction.ask();
+    release::ask(context.server);
     reply.ok();
     Ok(Next::Done)
 }
