@@ -8,8 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod asides;
 pub mod check;
-pub mod client_flags;
 pub mod contents;
 pub mod dump;
 pub mod functions;

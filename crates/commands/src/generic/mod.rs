@@ -12,7 +12,6 @@ mod query;
 mod relocate;
 pub(crate) mod scan;
 mod sort;
-mod stick;
 #[cfg(test)]
 mod tests;
 pub(crate) mod ttl;
@@ -30,8 +29,6 @@ pub const COMMANDS: &[&DataCommand] = &[
     &query::TYPE,
     &query::TOUCH,
     &object::OBJECT,
-    &stick::STICK,
-    &stick::UNSTICK,
     &relocate::COPY,
     &relocate::MOVE,
     &relocate::RENAME,
@@ -64,7 +61,7 @@ const KEY_COST_NS: u64 = 150;
 const VISIT_COST_NS: u64 = 100;
 
 /// Refuses a list of keys that is too long for a worker.
-fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {
+pub fn charge_keys(tx: &Tx, keys: Args<'_>) -> Result<(), Refusal> {
     tx.charge(keys.len() as u64 * KEY_COST_NS)
 }
 
@@ -74,4 +71,4 @@ fn enter(tx: &mut Tx, partition: PartitionIndex) -> Result<(), Refusal> {
 }
 
 /// The tip lines of commands whose parts a proxy may send to several shards and sum up.
-const SHARDED_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];
+pub const SHARDED_SUM: &[&str] = &["request_policy:multi_shard", "response_policy:agg_sum"];

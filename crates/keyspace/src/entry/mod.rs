@@ -182,7 +182,8 @@ impl<'a> EntryRef<'a> {
         self.header().is_sticky()
     }
 
-    pub(crate) fn set_sticky(self, is_sticky: bool) {
+    /// Says whether the key is never evicted; no reader of values depends on it.
+    pub fn set_sticky(self, is_sticky: bool) {
         // SAFETY: as in `set_access_clock`.
         unsafe { self.block.update_header(|header| header.with_sticky(is_sticky)) };
     }
@@ -228,8 +229,9 @@ impl<'a> EntryRef<'a> {
         copy
     }
 
-    /// An exact copy, marks and all: what undo keeps.
-    pub(crate) fn pre_image(self) -> EntryBox {
+    /// An exact copy, marks and all: what undo and walks keep.
+    #[must_use]
+    pub fn pre_image(self) -> EntryBox {
         let image = self.duplicate(self.key(), self.deadline());
         image.borrow().set_marks(self.marks());
         image.borrow().set_sticky(self.is_sticky());

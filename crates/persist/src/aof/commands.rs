@@ -17,7 +17,7 @@ use structs::set::SetRef;
 use structs::sorted_set::SortedSetRef;
 use structs::stream::{EntryId, Group, Stream};
 
-use crate::client_flags;
+use crate::asides::Aside;
 use crate::rdb::Writer;
 use crate::rdb::value::ValueRef;
 
@@ -44,7 +44,7 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
         ValueRef::String(text) => {
             let flags = entry.notes().flags;
             if flags != 0 {
-                tell(out, &[b"ECHO", client_flags::write(flags).as_bytes()]);
+                tell(out, &[b"ECHO", &Aside::Flags(flags).word()]);
             }
             tell(out, &[b"SET", key, text.contiguous(&mut Vec::new())]);
         }
@@ -61,6 +61,9 @@ pub(crate) fn write_entry(out: &mut Writer, entry: EntryRef<'_>) {
     }
     if let Some(deadline) = entry.deadline() {
         tell(out, &[b"PEXPIREAT", key, deadline.to_string().as_bytes()]);
+    }
+    if entry.is_sticky() {
+        tell(out, &[b"ECHO", &Aside::Sticks(key, true).word()]);
     }
 }
 

@@ -7,7 +7,7 @@
 
 use commands::arguments::database;
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
-use persist::client_flags;
+use persist::asides::Aside;
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::heavy::{LOADER_LANE, wait_for};
@@ -47,9 +47,17 @@ impl Replayer {
     }
 
     fn run_one(&mut self, args: Args<'_>) -> Result<(), String> {
-        if let Some(flags) = noted_flags(args) {
-            self.flags = flags;
-            return Ok(());
+        match aside(args) {
+            Some(Aside::Flags(flags)) => {
+                self.flags = flags;
+                return Ok(());
+            }
+            Some(Aside::Sticks(key, is_sticky)) => {
+                self.unit.tx.set_sticky(key, is_sticky).expect("the world is granted");
+                self.unit.book_alone();
+                return Ok(());
+            }
+            None => {}
         }
         let flags = std::mem::take(&mut self.flags);
         let entry = self.server.table.resolve(args);
@@ -99,10 +107,10 @@ impl Replayer {
     }
 }
 
-/// The flags that a command notes of the string that the next one stores.
-fn noted_flags(args: Args<'_>) -> Option<u32> {
-    let is_note = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
-    is_note.then(|| client_flags::parse(&args[1])).flatten()
+/// What a command says that is none of Redis.
+fn aside(args: Args<'_>) -> Option<Aside<'_>> {
+    let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
+    is_echo.then(|| Aside::parse(args.get(1)?)).flatten()
 }
 
 fn text(bytes: &[u8]) -> String {

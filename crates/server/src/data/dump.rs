@@ -19,16 +19,13 @@ use persist::rdb::ValueType;
 use persist::rdb::value::Limits;
 use proto::{Args, Reply, Source};
 
-/// All commands of this file.
-pub(crate) const COMMANDS: &[&DataCommand] = &[&DUMP, &RESTORE, &RESTORE_ASKING];
-
 /// About what it takes to pack a byte, or to unpack one of a string, in nanoseconds.
 const BYTE_COST_NS: u64 = 3;
 
 /// About what it takes to put a packed byte into a container, in nanoseconds.
 const CONTAINED_BYTE_COST_NS: u64 = 12;
 
-const DUMP: DataCommand = Command {
+pub(super) const DUMP: DataCommand = Command {
     spec: Spec {
         name: "DUMP",
         since: "2.6.0",
@@ -91,7 +88,7 @@ impl Source for Packing {
     }
 }
 
-const RESTORE: DataCommand = Command {
+pub(super) const RESTORE: DataCommand = Command {
     spec: Spec {
         name: "RESTORE",
         since: "2.6.0",
@@ -104,7 +101,7 @@ const RESTORE: DataCommand = Command {
     run: restore,
 };
 
-const RESTORE_ASKING: DataCommand = Command {
+pub(super) const RESTORE_ASKING: DataCommand = Command {
     spec: Spec {
         name: "RESTORE-ASKING",
         since: "3.0.0",

@@ -3,5 +3,10 @@
 //! Invariant: they are declared and run like all others; only their place is here.
 
 mod dump;
+mod stick;
 
-pub(crate) use dump::COMMANDS;
+use commands::DataCommand;
+
+/// All commands of these files.
+pub(crate) const COMMANDS: &[&DataCommand] =
+    &[&dump::DUMP, &dump::RESTORE, &dump::RESTORE_ASKING, &stick::STICK, &stick::UNSTICK];

@@ -8,7 +8,7 @@ use base::number::format_i64;
 use base::time::UnixMillis;
 use commands::change;
 use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Text, Tx};
-use persist::client_flags;
+use persist::asides::Aside;
 use proto::Output;
 use proto::memcached::{
     Arithmetic, Deadline, Delete, Expiry, Failure, Item, Number, Operation, Request, Response,
@@ -438,7 +438,7 @@ impl Work<'_> {
     fn journal(&mut self, key: &[u8], value: &[u8], deadline: Option<UnixMillis>, flags: u32) {
         let effects = self.tx.effects_mut();
         if flags != 0 {
-            effects.instead(&[b"ECHO", client_flags::write(flags).as_bytes()]);
+            effects.instead(&[b"ECHO", &Aside::Flags(flags).word()]);
         }
         match deadline {
             Some(at) => {

@@ -41,7 +41,7 @@ impl WalkSink for Intake {
 
 /// The entry as it is now; a large value is shared.
 pub(super) fn copy(entry: EntryRef<'_>) -> EntryBox {
-    entry.duplicate(entry.key(), entry.deadline())
+    entry.pre_image()
 }
 
 impl Queue {

@@ -12,7 +12,7 @@ use keyspace::{EntryBox, Notes};
 
 use super::skim::{Skim, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
-use crate::client_flags;
+use crate::asides;
 use crate::rdb::string::{Decoded, read_string};
 use crate::rdb::value::{Limits, Value};
 use crate::rdb::{REDIS_NEWEST, Reader, VALKEY, ValueType, is_readable};
@@ -92,7 +92,27 @@ struct Place {
 struct Known {
     deadline: Option<UnixMillis>,
     access: Access,
+    aside: Noted,
+}
+
+/// What is noted of an entry that comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
     flags: u32,
+    is_sticky: bool,
+}
+
+impl Noted {
+    /// Takes a note in, if it is about the next entry.
+    fn take(&mut self, name: &[u8], text: &[u8]) -> bool {
+        let (is_flags, is_sticky) =
+            (*name == *asides::FLAGS.as_bytes(), *name == *asides::STICKY.as_bytes());
+        if is_flags {
+            self.flags = asides::parse_flags(text).unwrap_or(0);
+        }
+        self.is_sticky |= is_sticky;
+        is_flags || is_sticky
+    }
 }
 
 /// When or how often a key was used.
@@ -122,6 +142,8 @@ pub struct RawEntry<'a> {
     pub access: Access,
     /// What memcached's clients noted.
     pub flags: u32,
+    /// Whether it is never evicted.
+    pub is_sticky: bool,
     /// How the value is written.
     pub value_type: ValueType,
     /// The value as it is written.
@@ -159,7 +181,8 @@ impl Batch {
                 key: key.into_bytes(),
                 deadline: place.known.deadline,
                 access: place.known.access,
-                flags: place.known.flags,
+                flags: place.known.aside.flags,
+                is_sticky: place.known.aside.is_sticky,
                 value_type: place.value_type,
                 value: &self.bytes[place.value.clone()],
             })
@@ -175,7 +198,9 @@ impl RawEntry<'_> {
         match value {
             Ok(value) if reader.is_at_end() => {
                 let entry = value.into_entry(&self.key, self.deadline);
-                Ok(entry.with_notes(Notes::of_flags(self.flags)))
+                let entry = entry.with_notes(Notes::of_flags(self.flags));
+                entry.borrow().set_sticky(self.is_sticky);
+                Ok(entry)
             }
             _ => Err(FileError { offset: self.offset, damage: Damage::Value(self.value_type) }),
         }
@@ -201,7 +226,7 @@ struct Splitter<'f> {
     at: usize,
     places: Vec<Place>,
     /// What was noted of the next entry.
-    flags: u32,
+    noted: Noted,
     database: u64,
     sum: u64,
     /// By which version types of values are understood.
@@ -248,7 +273,7 @@ impl<'f> Splitter<'f> {
             window: Window::new(file),
             at: 0,
             places: Vec::new(),
-            flags: 0,
+            noted: Noted::default(),
             database: 0,
             sum: 0,
             dialect: 0,
@@ -283,9 +308,8 @@ impl<'f> Splitter<'f> {
                 match found {
                     Item::Note(name, text) => {
                         let (name, text) = (plain(name, here)?, plain(text, here)?);
-                        match *name == *client_flags::NAME.as_bytes() {
-                            true => self.flags = client_flags::parse_number(&text).unwrap_or(0),
-                            false => sink.note(&name, &text),
+                        if !self.noted.take(&name, &text) {
+                            sink.note(&name, &text);
                         }
                     }
                     Item::Database(database) => self.database = database,
@@ -295,7 +319,7 @@ impl<'f> Splitter<'f> {
                         added.map_err(|why| FileError::at(here, Damage::Refused(why)))?;
                     }
                     Item::Entry(mut place) => {
-                        place.known.flags = std::mem::take(&mut self.flags);
+                        place.known.aside = std::mem::take(&mut self.noted);
                         self.places.push(place);
                     }
                     Item::Slot => {}

@@ -29,6 +29,8 @@ struct Found {
     entries: Vec<Entry>,
     /// What memcached's clients noted, by key, where that is anything.
     flags: Vec<(Vec<u8>, u32)>,
+    /// Keys that are never evicted.
+    sticky: Vec<Vec<u8>>,
 }
 
 /// Database, key, deadline, last access and value.
@@ -55,6 +57,9 @@ impl Sink for Found {
             let entry = raw.decode(&limits)?;
             assert_eq!(entry.borrow().deadline(), *deadline);
             let key = raw.key.to_vec();
+            if entry.borrow().is_sticky() {
+                self.sticky.push(key.clone());
+            }
             match entry.borrow().notes().flags {
                 0 => {}
                 flags => self.flags.push((key.clone(), flags)),
@@ -149,6 +154,7 @@ fn small_found() -> Found {
             entry(0, "12", "", Some(4_102_444_800_000)),
         ],
         flags: Vec::new(),
+        sticky: Vec::new(),
     }
 }
 
@@ -167,17 +173,19 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn flags_come_back_with_the_entry_that_has_them() {
+fn what_redis_has_no_words_for_comes_back_with_its_entry() {
     let fill = |chunk: &mut ChunkWriter| {
         chunk.select(0);
         let value = NewText::from_client(b"value");
         let flagged = EntryBox::item(b"flagged", value, Some(9), Notes::of_flags(u32::MAX));
+        flagged.borrow().set_sticky(true);
         chunk.entry(flagged.borrow());
         chunk.entry(text("plain", "value", None).borrow());
         vec![chunk.finish()]
     };
     let found = read(&written(options(), fill).unwrap().0).unwrap();
     assert_eq!(found.flags, [(b"flagged".to_vec(), u32::MAX)]);
+    assert_eq!(found.sticky, [b"flagged".to_vec()]);
     assert_eq!(found.entries.len(), 2);
     assert_eq!(found.notes, small_found().notes, "what is about an entry is not about the file");
 }

@@ -12,7 +12,7 @@ use keyspace::{AccessClock, EntryRef};
 use super::{OLDEST, opcode};
 use crate::aof::manifest::BaseForm;
 use crate::aof::{check_line, commands};
-use crate::client_flags;
+use crate::asides;
 use crate::rdb::length::write_length;
 use crate::rdb::string::write_bytes;
 use crate::rdb::value::ValueRef;
@@ -126,12 +126,13 @@ impl ChunkWriter {
         if self.options.form == BaseForm::Commands {
             return commands::write_entry(out, entry);
         }
+        // First of all: who knows no such note forgets what it has read of the entry.
         let flags = entry.notes().flags;
         if flags != 0 {
-            // First of all: who knows no such note forgets what it has read of the entry.
-            out.push(opcode::NOTE);
-            write_bytes(out, client_flags::NAME.as_bytes());
-            write_bytes(out, flags.to_string().as_bytes());
+            write_note(out, asides::FLAGS, &flags.to_string());
+        }
+        if entry.is_sticky() {
+            write_note(out, asides::STICKY, "yes");
         }
         if let Some(deadline) = entry.deadline() {
             out.push(opcode::DEADLINE_MS);
@@ -231,9 +232,7 @@ impl FileWriter {
         write_all(&mut *writer.file, &head(version))?;
         let mut out = Writer::new(false);
         for (name, text) in notes {
-            out.push(opcode::NOTE);
-            write_bytes(&mut out, name.as_bytes());
-            write_bytes(&mut out, text.as_bytes());
+            write_note(&mut out, name, text);
         }
         writer.append(out.bytes())?;
         Ok(writer)
@@ -303,6 +302,13 @@ impl FileWriter {
         }
         Ok(())
     }
+}
+
+/// Tells something about the file, or about the entry behind it.
+fn write_note(out: &mut Writer, name: &str, text: &str) {
+    out.push(opcode::NOTE);
+    write_bytes(out, name.as_bytes());
+    write_bytes(out, text.as_bytes());
 }
 
 /// The version of Redis whose values who reads this version can read: those of Valkey parted with

@@ -1,14 +1,15 @@
 //! Keys that are never evicted: STICK (Dragonfly) and UNSTICK.
 //!
-//! Invariant: a key stays so whatever is stored there, until it is removed or UNSTICK says so.
+//! Invariants: a key stays so whatever is stored there, until it is removed or UNSTICK says so; the
+//! journal says it in words that Redis passes over.
 
+use commands::DataCommand;
+use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::generic::{SHARDED_SUM, charge_keys};
+use commands::keys::{Access, all_from};
 use keyspace::{Refusal, Tx};
+use persist::asides::Aside;
 use proto::{Args, Reply};
-
-use super::{SHARDED_SUM, charge_keys};
-use crate::DataCommand;
-use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::keys::{Access, all_from};
 
 const STICKING: Spec = Spec {
     since: "1.0.0",
@@ -52,9 +53,12 @@ fn stick(
 ) -> Result<(), Refusal> {
     let keys = args.skip(1);
     charge_keys(tx, keys)?;
-    let mut changed = 0;
+    let mut changed = 0_i64;
     for key in keys.iter() {
-        changed += i64::from(tx.set_sticky(key, is_sticky)?);
+        if tx.set_sticky(key, is_sticky)? {
+            changed += 1;
+            tx.effects_mut().instead(&[b"ECHO", &Aside::Sticks(key, is_sticky).word()]);
+        }
     }
     reply.integer(changed);
     Ok(())

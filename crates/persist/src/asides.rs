@@ -1,0 +1,79 @@
+//! What files say of a key that Redis has no words for: the flags that memcached's clients keep
+//! with a string, and that a key is never evicted.
+//!
+//! In a snapshot a note comes before the entry, among commands an ECHO: what reads notes and
+//! commands of Redis passes over both. Invariants: a note is about the entry behind it, flags
+//! among commands are about the SET right behind them, what is said of sticking names its key;
+//! whatever else such a note or word says is nothing.
+
+/// The name of the note of flags in a snapshot, and what their ECHO begins with.
+pub(crate) const FLAGS: &str = "memcached-flags";
+
+/// The name of the note in a snapshot before a key that is never evicted.
+pub(crate) const STICKY: &str = "apus-sticky";
+
+/// What the ECHOs begin with of a key that is not evicted, or may be again.
+const STICK: &str = "apus-stick";
+const UNSTICK: &str = "apus-unstick";
+
+/// What an ECHO says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside<'a> {
+    /// These are the flags of the string that the next command stores.
+    Flags(u32),
+    /// Whether a key is never evicted from now on.
+    Sticks(&'a [u8], bool),
+}
+
+impl<'a> Aside<'a> {
+    /// The word of the ECHO that says it.
+    #[must_use]
+    pub fn word(&self) -> Vec<u8> {
+        match *self {
+            Self::Flags(flags) => format!("{FLAGS}={flags}").into_bytes(),
+            Self::Sticks(key, true) => [STICK.as_bytes(), b"=", key].concat(),
+            Self::Sticks(key, false) => [UNSTICK.as_bytes(), b"=", key].concat(),
+        }
+    }
+
+    /// What such a word says, if it is one.
+    #[must_use]
+    pub fn parse(word: &'a [u8]) -> Option<Self> {
+        let at = word.iter().position(|byte| *byte == b'=')?;
+        let (name, what) = (str::from_utf8(&word[..at]).ok()?, &word[at + 1..]);
+        match name {
+            FLAGS => parse_flags(what).map(Self::Flags),
+            STICK => Some(Self::Sticks(what, true)),
+            UNSTICK => Some(Self::Sticks(what, false)),
+            _ => None,
+        }
+    }
+}
+
+/// The flags of a note's text.
+pub(crate) fn parse_flags(text: &[u8]) -> Option<u32> {
+    base::number::parse_i64(text).and_then(|flags| u32::try_from(flags).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Aside;
+
+    #[test]
+    fn words_come_back_and_nothing_else_is_one() {
+        let key = b"a=b\r\n\xff";
+        for aside in [
+            Aside::Flags(0),
+            Aside::Flags(u32::MAX),
+            Aside::Sticks(key, true),
+            Aside::Sticks(key, false),
+            Aside::Sticks(b"", true),
+        ] {
+            assert_eq!(Aside::parse(&aside.word()), Some(aside));
+        }
+        for word in ["", "memcached-flags", "memcached-flags=", "memcached-flags=-1", "hello=1"] {
+            assert_eq!(Aside::parse(word.as_bytes()), None);
+        }
+        assert_eq!(Aside::parse(b"memcached-flags=4294967296"), None);
+    }
+}
