@@ -9,6 +9,7 @@ mod binary;
 mod both;
 mod datagrams;
 mod files;
+mod full_disk;
 mod hostile;
 mod meta;
 mod text;

@@ -90,25 +90,37 @@ impl Serve {
             held.marks.pop_front();
         }
         if let Some(held) = self.held.take().filter(|held| !held.marks.is_empty()) {
-            let is_lost = |mark: &Mark| mark.tells_of_write && !mark.reply.is_empty();
-            let lost = held.marks.into_iter().filter(is_lost);
-            let mut line = Output::new();
-            let refusal = journal.refusal();
-            match &self.session.memcached {
-                Some(dialogue) => {
-                    self.worker.server.stats.error(refusal.line().unwrap_or_default());
-                    // A binary answer cannot be made here, and one that is left out is no answer.
-                    if !dialogue.write_failure(&refusal, &mut line) {
-                        self.session.close();
-                    }
-                }
-                None => {
-                    self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
-                }
-            }
-            output.replace(lost.map(|mark| mark.reply), line.front());
+            self.answer_lost(held.marks, output);
         }
         usize::MAX
+    }
+
+    /// Answers writes that will not be safe with the failure.
+    fn answer_lost(&mut self, marks: VecDeque<Mark>, output: &mut Output) {
+        let refusal = self.worker.server.journal.refusal();
+        let lost = marks.into_iter().filter(|mark| mark.tells_of_write).map(|mark| mark.reply);
+        let mut line = Output::new();
+        let Some(dialogue) = &self.session.memcached else {
+            self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
+            return output.replace(lost.filter(|reply| !reply.is_empty()), line.front());
+        };
+        self.worker.server.stats.error(refusal.line().unwrap_or_default());
+        let has_lines = dialogue.write_failure(&refusal, &mut line);
+        // A binary answer cannot be made here, and where silence means success nothing that comes
+        // behind may leave: such a client learns it by the end of the connection.
+        let (mut told, mut cut) = (Vec::new(), None);
+        for reply in lost {
+            if reply.is_empty() || !has_lines {
+                cut = Some(reply.start..output.appended());
+                break;
+            }
+            told.push(reply);
+        }
+        if cut.is_some() {
+            self.session.close();
+        }
+        let cut = cut.filter(|rest| !rest.is_empty());
+        output.replace(told.into_iter().chain(cut), line.front());
     }
 }
 
