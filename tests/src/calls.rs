@@ -2,10 +2,13 @@
 //! their arguments that may be options, and the protocol they were sent in.
 //!
 //! A note is a line `PROTOCOL COMMAND SECOND WORD` in the environment's `calls`, one file for each
-//! process. SECOND is the first argument, which may be a subcommand; `-` stands for none.
+//! process. SECOND is the first argument, which may be a subcommand; `-` stands for none. What is
+//! sent in memcached's protocols is noted likewise.
 //!
 //! Invariants: nothing that goes to an oracle is noted; a note is written once for each process,
 //! so the cost of a repeated command is its parsing and one hash.
+
+mod memcached;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
@@ -40,6 +43,12 @@ pub(crate) fn apus_listens(port: u16) {
 /// From now on another server listens on the port.
 pub(crate) fn oracle_listens(port: u16) {
     PORTS.lock().expect("no holder panics").remove(&port);
+}
+
+/// Notes what is sent to Apus in memcached's protocols.
+pub fn sent_to_memcached(bytes: &[u8]) {
+    let mut notes = NOTES.lock().expect("no holder panics");
+    memcached::notes(bytes).into_iter().for_each(|note| notes.add(note));
 }
 
 /// What is known of a connection.

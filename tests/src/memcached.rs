@@ -8,14 +8,15 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::environment;
 use crate::process::{PATIENCE, Process};
 use crate::server::{eventually, free_port};
+use crate::{calls, environment};
 
 /// The real memcached on a free port; it ends with this value.
 pub struct Memcached {
     process: Process,
     port: u16,
+    is_oracle: bool,
     _folder: TempDir,
 }
 
@@ -47,7 +48,7 @@ impl Memcached {
                 is_there || has_ended
             });
             if is_there {
-                return Self { process, port, _folder: folder };
+                return Self { process, port, is_oracle: first.is_empty(), _folder: folder };
             }
         }
         panic!("{} {first:?} {arguments:?} does not start", program.display());
@@ -65,13 +66,14 @@ impl Memcached {
 
     /// A new connection.
     pub fn connect(&self) -> Connection {
-        Connection::to(self.port)
+        Connection { is_oracle: self.is_oracle, ..Connection::to(self.port) }
     }
 }
 
 /// A connection that speaks one of the protocols.
 pub struct Connection {
     stream: TcpStream,
+    is_oracle: bool,
     unread: Vec<u8>,
     is_closed: bool,
 }
@@ -88,7 +90,7 @@ impl Connection {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
         stream.set_nodelay(true).expect("a TCP socket");
-        Self { stream, unread: Vec::new(), is_closed: false }
+        Self { stream, is_oracle: false, unread: Vec::new(), is_closed: false }
     }
 
     /// Whether the server has closed it.
@@ -98,6 +100,7 @@ impl Connection {
 
     /// Sends bytes and waits for nothing.
     pub fn send(&mut self, bytes: &[u8]) {
+        self.note(bytes);
         self.stream.write_all(bytes).expect("the server reads");
     }
 
@@ -120,6 +123,7 @@ impl Connection {
     /// The packets that these binary requests are answered with.
     pub fn packets(&mut self, requests: &[u8]) -> Vec<Packet> {
         let fence = Packet { opcode: 0x0a, opaque: OPAQUE, ..Packet::default() };
+        self.note(requests);
         // A server that has closed the connection may refuse what comes behind.
         let _ = self.stream.write_all(&[requests, &fence.request()].concat());
         let mut packets = Vec::new();
@@ -132,6 +136,12 @@ impl Connection {
             }
         }
         packets
+    }
+
+    fn note(&self, bytes: &[u8]) {
+        if !self.is_oracle {
+            calls::sent_to_memcached(bytes);
+        }
     }
 
     /// All that comes until the server closes the connection.

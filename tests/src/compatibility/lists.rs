@@ -17,6 +17,8 @@ pub(crate) struct Lists {
     pub(crate) options: Vec<Line>,
     /// States that no server can tell, by name.
     remarks: BTreeMap<String, Remark>,
+    /// Commands of memcached: protocol and name, words, remark.
+    pub(crate) memcached: Vec<Line>,
     /// Error texts that no oracle confirms: command, text, source.
     pub(crate) errors: Vec<Line>,
 }
@@ -39,6 +41,7 @@ impl Lists {
             rivals: read(&folder.join("rivals.txt")),
             options: read(&folder.join("options.txt")),
             remarks: remarks.collect(),
+            memcached: read(&folder.join("memcached.txt")),
             errors: read(&folder.join("unverified-errors.txt")),
         }
     }

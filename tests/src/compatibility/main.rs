@@ -9,6 +9,7 @@ mod catalogue;
 mod directives;
 mod inventory;
 mod lists;
+mod memcached;
 mod page;
 mod records;
 
@@ -28,6 +29,7 @@ fn main() {
     let ours = Inventory::of(&mut Server::start(&[]).client3());
     let catalogue = Catalogue::new(&ours, &known, &lists, &records);
     let directives = directives::all(&oracles);
-    let page = page::write(&catalogue, &directives, &lists);
+    let memcached = memcached::write(&lists.memcached, &records);
+    let page = page::write(&catalogue, &directives, &memcached, &lists);
     std::io::stdout().write_all(page.as_bytes()).expect("standard output can be written to");
 }

@@ -27,13 +27,19 @@ How to read it:
 ";
 
 /// Writes the page.
-pub(crate) fn write(catalogue: &Catalogue, directives: &[Directive], lists: &Lists) -> String {
+pub(crate) fn write(
+    catalogue: &Catalogue,
+    directives: &[Directive],
+    memcached: &str,
+    lists: &Lists,
+) -> String {
     let mut page = HEAD.to_owned();
     counts(&mut page, catalogue, directives);
     page.push_str("\n## Commands\n");
     for (group, entries) in &catalogue.groups {
         write_group(&mut page, group, entries);
     }
+    page.push_str(memcached);
     write_directives(&mut page, directives);
     page.push_str("\n## Error texts that no real server confirmed\n\n");
     page.push_str("None of the three has what these belong to, or it says something else.\n\n");

@@ -1,4 +1,4 @@
-//! What the tests sent to Apus, as `tests::calls` noted it.
+//! What the tests sent to Apus, as `tests::calls` noted it, in each of the protocols.
 
 use std::collections::HashSet;
 
@@ -63,6 +63,11 @@ impl Records {
             (true, false) => Called::Without('3'),
             (false, false) => Called::Never,
         }
+    }
+
+    /// Whether a command was sent in a protocol of memcached's, with a word of its line.
+    pub(crate) fn is_noted(&self, protocol: &str, command: &str, word: &str) -> bool {
+        self.notes.contains(&format!("{protocol} {command} - {word}"))
     }
 }
 
