@@ -47,7 +47,7 @@ fn options_do_what_they_say() {
 fn a_password_file_closes_the_door() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("users");
-    std::fs::write(&file, "me:secret\n").expect("a file");
+    std::fs::write(&file, "me:secret\nyou:other\n").expect("a file");
     let path = file.to_str().expect("a simple path");
     for arguments in [&["-Y", path][..], &["-S", "-Y", path]] {
         let server = Memcached::start_ours(arguments);
@@ -66,6 +66,8 @@ fn a_password_file_closes_the_door() {
         };
         assert_eq!(attempt(b"\0me\0wrong"), Some(0x20));
         assert_eq!(attempt(b"\0me\0secret"), Some(0));
+        assert_eq!(attempt(b"\0you\0secret"), Some(0x20));
+        assert_eq!(attempt(b"\0you\0other"), Some(0));
         assert!(!server.log().contains("secret"));
     }
     let (status, said) = Server::refuses(&["memcached", "-S"]);

@@ -221,6 +221,8 @@ impl Side {
         let (letter, token) = word.split_at(1);
         match (letter, token.parse::<i64>()) {
             ("c", Ok(cas)) => format!("c{}", self.mark(key, cas as u64)),
+            // Below nothing it counts on from the other end.
+            ("t", Ok(0 | 0x8000_0000..)) => "tpast".to_owned(),
             ("t", Ok(seconds)) if seconds > 0 => format!("t{}", (seconds + 500) / 1000),
             ("l", Ok(_)) => "l".to_owned(),
             // Memcached leaves blanks behind a number that has become shorter.
@@ -438,7 +440,7 @@ fn meta_request(draw: &mut Draw) -> Request {
     let key = draw.any_key();
     let line = match draw.below(16) {
         0..5 => {
-            let changes = draw.some(&["N100000", "T100000", "T0", "Tx"]);
+            let changes = draw.some(&["N100000", "N-1", "T100000", "T0", "T-1", "Tx"]);
             let recache = if draw.one_in(3) { draw.of(&[" R200000", " R30"]) } else { "" };
             let shown = draw.some(&["v", "f", "c", "t", "s", "k", "h", "l", "q", "Oabc", "v", "z"]);
             format!("mg {key}{changes}{recache}{shown}")
@@ -447,20 +449,22 @@ fn meta_request(draw: &mut Draw) -> Request {
             let modes = if key.starts_with('n') { "MS ME MR" } else { "MS ME MR MA MP Ma M" };
             let mut flags: Vec<&str> = modes.split(' ').collect();
             flags.extend([
-                "c", "k", "q", "Oabc", "F5", "F0", "T100000", "C{}", "C1", "I", "Fx", "z",
+                "c", "k", "q", "Oabc", "F5", "F0", "T100000", "T-1", "C{}", "C1", "I", "Fx", "z",
             ]);
             let value = draw.value(&key);
             let line = format!("ms {key} {}{}\r\n", value.len(), draw.some(&flags));
             return Request::Line([line.as_bytes(), &value, b"\r\n"].concat(), key);
         }
         9 | 10 => {
-            let flags = ["q", "k", "Oabc", "C{}", "C1", "I", "T100000", "z"];
+            let flags = ["q", "k", "Oabc", "C{}", "C1", "I", "T100000", "T-1", "z"];
             format!("md {key}{}", draw.some(&flags))
         }
         11..14 => {
             let key = draw.number_key();
-            let changes =
-                ["MI", "MD", "M+", "Mdecr", "Mx", "N0", "N100000", "J10", "D5", "Dx", "C{}", "C1"];
+            let changes = [
+                "MI", "MD", "M+", "Mdecr", "Mx", "N0", "N100000", "N-1", "J10", "D5", "Dx", "C{}",
+                "C1",
+            ];
             let (changes, shown) =
                 (draw.some(&changes), draw.some(&["q", "k", "Oabc", "t", "c", "v", "v", "z"]));
             let line = format!("ma {key}{changes}{shown}\r\n");

@@ -74,7 +74,7 @@ impl Ours {
             }
             let Some(best) = self.pool.pop() else { continue };
             let mut tx = self.begin(best.partition, now);
-            let is_gone = tx.evict(&best, self.rule);
+            let is_gone = tx.evict(&best, self.rule, |_, _, _| ());
             tx.conclude();
             if is_gone {
                 self.len -= 1;

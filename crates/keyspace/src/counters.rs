@@ -39,6 +39,8 @@ pub enum Count {
     Misses,
     /// Keys removed because their time was over.
     Expired,
+    /// Those of them that were strings which no memcached client had read.
+    ExpiredUnread,
     /// Keys removed because memory was short.
     Evicted,
     /// Members removed because their time was over.
@@ -53,7 +55,7 @@ pub enum Count {
     Kept,
 }
 
-const EVENTS: usize = 9;
+const EVENTS: usize = 10;
 
 impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {

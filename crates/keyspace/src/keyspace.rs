@@ -239,7 +239,8 @@ impl Keyspace {
     }
 
     /// A version that was never told.
-    pub(crate) fn next_version(&self) -> u64 {
+    #[must_use]
+    pub fn next_version(&self) -> u64 {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 

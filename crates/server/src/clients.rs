@@ -98,7 +98,7 @@ pub(crate) enum Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) ip: IpAddr,
-    port: u16,
+    pub(crate) port: u16,
 }
 
 impl From<SocketAddr> for Address {
@@ -192,6 +192,8 @@ pub(crate) mod client_flags {
     pub(crate) const BROADCAST: u32 = 1 << 11;
     /// Who was to be told of old copies instead of it is gone.
     pub(crate) const BROKEN_REDIRECT: u32 = 1 << 12;
+    /// It watches what happens to memcached's items.
+    pub(crate) const LOOKOUT: u32 = 1 << 13;
 }
 
 /// All clients of the process.

@@ -17,6 +17,8 @@ use crate::commit;
 use crate::compaction;
 use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
+use crate::memcached::events;
+use crate::memcached::watch::Class;
 use crate::worker::Worker;
 
 /// Candidates that are kept for the next time.
@@ -195,9 +197,16 @@ impl Evictor {
         let Some(mut tx) = last.map(|(_, tx)| tx).or_else(|| begin(worker, best.partition)) else {
             return Attempt::Missed;
         };
-        let is_gone = tx.evict(&best, rule);
-        commit::commit(worker.server, &worker.rounds, &mut tx, Args::default())
+        let (server, mut told) = (worker.server, None);
+        let is_gone = tx.evict(&best, rule, |entry, now, idle_s| {
+            told = events::note_evicted(worker, entry, now, idle_s);
+        });
+        commit::commit(server, &worker.rounds, &mut tx, Args::default())
             .expect("who heeds departures is told of them by the key's own partition");
+        drop(tx);
+        if let Some(what) = told {
+            server.memcached.lookout.tell(server, &worker.rounds, Class::Evictions, what);
+        }
         if is_gone { Attempt::Evicted } else { Attempt::Missed }
     }
 

@@ -20,9 +20,10 @@ use crate::clients::Peer;
 use crate::config::BindAddress;
 use crate::config::settings::{
     BIND, DATABASES, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT, MEMCACHED_UDP_PORT,
-    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, REQUIREPASS, TCP_BACKLOG,
+    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
     TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
 };
+use crate::gates;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::{self, Dialogue};
 use crate::server::Server;
@@ -400,7 +401,10 @@ pub(crate) fn welcome(
         turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });
         return;
     }
-    let has_password = !server.config.get(REQUIREPASS).is_empty();
+    let has_password = match tongue {
+        Tongue::Redis => gates::needs_password(server),
+        Tongue::Memcached => memcached::needs_login(server),
+    };
     if server.config.get(PROTECTED_MODE) && !has_password && !is_local {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         turn_away(&stream, if tongue == Tongue::Redis { PROTECTED } else { PROTECTED_ITEMS });
@@ -413,6 +417,9 @@ pub(crate) fn welcome(
     };
     let now = server.keyspace.clock().now_ms();
     let client = server.clients.register(ends.0, ends.1, descriptor, now);
+    if tongue == Tongue::Memcached {
+        memcached::watch::tell_arrival(server, &client);
+    }
     let mut session = Session::new(client, !has_password, is_local);
     if tongue == Tongue::Memcached {
         session.memcached = Some(Dialogue::new(server));

@@ -199,6 +199,7 @@ impl Server {
     /// Ends the books of a client whose session is over.
     pub(crate) fn session_ended(&self, id: ClientId) {
         if let Some(client) = self.clients.find(id) {
+            self.memcached.lookout.remove(&client);
             self.watchers.remove(&client);
         }
         self.clients.remove(id);

@@ -178,6 +178,7 @@ fn prepare(
     effects::apply_settings(server);
     let fail = |line| told(&server.log, line);
     let _inside = runtime.enter();
+    server.memcached.users.load(server).map_err(fail)?;
     signals::listen(server).map_err(|error| fail(plain(&error)))?;
     let listeners = Listeners::open(server).map_err(fail)?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));

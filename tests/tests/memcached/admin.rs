@@ -39,6 +39,44 @@ fn figures_follow_what_is_done() {
     assert_eq!(talk.figure("delete_hits"), "1");
 }
 
+/// Who reads reports of memcached's finds each name, but for those of what is set at its start and
+/// has no meaning here.
+#[test]
+fn reports_tell_what_memcached_tells() {
+    let theirs = tests::memcached::Memcached::start(&[]);
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    theirs.connect().line("set a 0 0 1\r\n1\r\n");
+    talk.ask("set a 0 0 1\r\n1\r\n", "STORED\r\n");
+    for report in ["stats", "stats items", "stats slabs", "stats sizes"] {
+        let names: Vec<String> = talk.report(report).into_iter().map(|(name, _)| name).collect();
+        let their_report = theirs.connect().line(&format!("{report}\r\n"));
+        let missing: Vec<&str> = their_report
+            .lines()
+            .filter_map(|line| line.strip_prefix("STAT ")?.split(' ').next())
+            .filter(|name| !names.iter().any(|own| own == name))
+            .collect();
+        assert!(missing.is_empty(), "{report} does not tell {missing:?}");
+    }
+}
+
+#[test]
+fn what_expires_is_counted_by_whether_it_was_read() {
+    let server = start(&["--enable-debug-command", "yes"]);
+    let mut talk = Talk::to(&server);
+    server.client().call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+    talk.ask("set unread 0 1 1\r\nx\r\nset read 0 0 1\r\nx\r\n", "STORED\r\nSTORED\r\n");
+    talk.ask("get read\r\ntouch read 1\r\n", "VALUE read 0 1\r\nx\r\nEND\r\nTOUCHED\r\n");
+    eventually("the later one has expired", || {
+        talk.send("get read\r\n");
+        talk.read_to("END") == "END\r\n"
+    });
+    talk.ask("get unread\r\n", "END\r\n");
+    assert_eq!(talk.figure("get_expired"), "2");
+    assert_eq!(talk.figure("reclaimed"), "2");
+    assert_eq!(talk.figure("expired_unfetched"), "1");
+}
+
 #[test]
 fn reports() {
     let server = start(&["--memcached-item-size-max", "2mb"]);

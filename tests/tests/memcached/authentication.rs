@@ -74,3 +74,56 @@ fn a_password_that_is_set_later_counts_for_who_comes_later() {
     early.is_in_step();
     Talk::to(&server).ask("get k\r\n", "CLIENT_ERROR unauthenticated\r\n");
 }
+
+#[test]
+fn users_of_a_file_come_in_and_it_is_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("users");
+    let write = |lines: &str| std::fs::write(&file, lines).expect("a file");
+    write("me:secret\nyou:with:colon\n");
+    let mut server = start(&["--memcached-auth-file", file.to_str().expect("a simple path")]);
+    let lets_in = |server: &tests::Server, credentials: &str| {
+        let mut talk = Talk::to(server);
+        talk.send(format!("set auth 0 0 {}\r\n{credentials}\r\n", credentials.len()));
+        match talk.read_to("").trim_end() {
+            "STORED" => true,
+            "CLIENT_ERROR authentication failure" => false,
+            other => panic!("{credentials}: {other}"),
+        }
+    };
+    Talk::to(&server).ask("get k\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    assert!(lets_in(&server, "me secret") && lets_in(&server, "you with:colon"));
+    // Without a password of its own the default user is nobody.
+    for wrong in ["me with:colon", "me", "default secret", "default ", " "] {
+        assert!(!lets_in(&server, wrong), "{wrong}");
+    }
+    let mut early = Talk::to(&server);
+    early.ask("set auth 0 0 9\r\nme secret\r\n", "STORED\r\n");
+    // A file that is not right changes nothing.
+    write("me:secret\nnonsense\n");
+    server.signal(rustix::process::Signal::HUP);
+    server.wait_for_log("the users stay as they are");
+    assert!(lets_in(&server, "you with:colon"));
+    write("me:other\nthey:new\n");
+    server.signal(rustix::process::Signal::HUP);
+    server.wait_for_log("were read again");
+    assert!(lets_in(&server, "me other") && lets_in(&server, "they new"));
+    assert!(!lets_in(&server, "me secret") && !lets_in(&server, "you with:colon"));
+    early.is_in_step();
+    let (status, said) = tests::Server::refuses(&["--memcached-auth-file", "/nowhere/at/all"]);
+    assert!(!status.success() && said.contains("cannot read '/nowhere/at/all'"), "{said}");
+}
+
+#[test]
+fn a_password_and_a_file_both_let_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("users");
+    std::fs::write(&file, "me:mine\n").expect("a file");
+    let file = file.to_str().expect("a simple path");
+    let server = start(&["--requirepass", "secret", "--memcached-auth-file", file]);
+    Talk::to(&server).ask("set a 0 0 14\r\ndefault secret\r\n", "STORED\r\n");
+    Talk::to(&server).ask("set a 0 0 7\r\nme mine\r\n", "STORED\r\n");
+    let refused = "CLIENT_ERROR authentication failure\r\n";
+    Talk::to(&server).ask("set a 0 0 12\r\ndefault mine\r\n", refused);
+    Talk::to(&server).ask("set a 0 0 9\r\nme secret\r\n", refused);
+}

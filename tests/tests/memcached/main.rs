@@ -13,6 +13,7 @@ mod full_disk;
 mod hostile;
 mod meta;
 mod text;
+mod watching;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -43,6 +44,7 @@ impl Talk {
     }
 
     fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        tests::calls::sent_to_memcached(bytes.as_ref());
         self.0.write_all(bytes.as_ref()).expect("the server reads");
     }
 

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 
+use base::time::UnixMillis;
 use smallvec::SmallVec;
 
 use super::Tx;
@@ -134,8 +135,14 @@ impl Tx {
         }
     }
 
-    /// Evicts a key of a held partition if it is still worth no more; whether it was.
-    pub fn evict(&mut self, candidate: &Candidate, rule: Rule) -> bool {
+    /// Evicts a key of a held partition if it is still worth no more; whether it was. `witness` is
+    /// shown what goes, with the time and for how many seconds it was not used.
+    pub fn evict(
+        &mut self,
+        candidate: &Candidate,
+        rule: Rule,
+        witness: impl FnOnce(EntryRef<'_>, UnixMillis, u32),
+    ) -> bool {
         let Candidate { rank, partition, database, key } = candidate;
         let (home, logical) = (self.physical, self.options.database);
         self.enter_physical(*database);
@@ -158,6 +165,8 @@ impl Tx {
                 let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
                 self.keyspace.history().note_evicted(location, uses, self.options.now);
             }
+            let idle_s = self.idle_seconds(entry.borrow()).unwrap_or(0);
+            witness(entry.borrow(), self.options.now, idle_s);
             self.discard(entry);
             self.counted.evicted.update(|evicted| evicted + 1);
             self.effects.note_evicted(self.options.database, key);

@@ -125,6 +125,7 @@ struct Counted {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
+    expired_unread: Cell<u64>,
     evicted: Cell<u64>,
     expired_members: Cell<u64>,
 }
@@ -318,12 +319,13 @@ impl Tx {
     /// Counts changes that are final, and with them the lookups that led to them.
     #[inline]
     pub fn book(&mut self, changes: u64) {
-        let Counted { hits, misses, expired, evicted, expired_members } =
+        let Counted { hits, misses, expired, expired_unread, evicted, expired_members } =
             std::mem::take(&mut self.counted);
         for (count, number) in [
             (Count::Hits, hits.get()),
             (Count::Misses, misses.get()),
             (Count::Expired, expired.get()),
+            (Count::ExpiredUnread, expired_unread.get()),
             (Count::Evicted, evicted.get()),
             (Count::ExpiredMembers, expired_members.get()),
             (Count::Changes, changes),

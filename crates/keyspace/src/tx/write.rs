@@ -269,10 +269,19 @@ impl Tx {
             return Ok(false);
         };
         let entry = door.remove(place);
+        if entry.borrow().kind() == Kind::String && !entry.borrow().was_read() {
+            self.counted.expired_unread.update(|unread| unread + 1);
+        }
         self.discard(entry);
         self.counted.expired.update(|expired| expired + 1);
         self.effects.note_expired(self.options.database, key);
         Ok(true)
+    }
+
+    /// How many keys it met whose time was over, of those it has not booked: some are still to go.
+    #[must_use]
+    pub fn expired(&self) -> u64 {
+        self.counted.expired.get() + self.stale.borrow().len() as u64
     }
 
     /// Frees an entry, elsewhere if it is big.

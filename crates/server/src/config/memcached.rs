@@ -2,14 +2,15 @@
 //!
 //! Invariants: every option of memcached 1.6 either does what it does there, or leaves one line
 //! that says why not; what would leave a server open that was to be closed is refused. Passwords
-//! stand in no process list: a daemon reads their file again.
+//! stand in no process list: the server reads their file itself.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use base::number::parse_u64;
+
+use crate::memcached::users;
 
 /// What a command line of memcached asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -256,7 +257,8 @@ impl Draft {
     fn bind(&mut self) {
         let addresses = std::mem::take(&mut self.addresses);
         if addresses.is_empty() {
-            let has_password = self.directives.iter().any(|(name, _)| *name == "requirepass");
+            let has_password =
+                self.directives.iter().any(|(name, _)| *name == "memcached-auth-file");
             if !has_password && self.unix_socket.is_none() {
                 let line = "memcached: clients of other machines are refused: name the addresses \
                             to listen on by -l, or a password by -Y";
@@ -268,7 +270,7 @@ impl Draft {
         self.set("protected-mode", b"no");
     }
 
-    /// `-Y FILE` and `-S`: there is one user, the first in the file.
+    /// `-Y FILE` and `-S`: who stands in the file may come in.
     fn authenticate(&mut self, password_file: Option<&Path>) -> Result<(), String> {
         let named = self.credentials.take();
         let file = match &named {
@@ -279,27 +281,9 @@ impl Draft {
                  variable MEMCACHED_SASL_PWDB",
             )?,
         };
-        let content = fs::read(file)
-            .map_err(|error| format!("memcached: cannot read '{}': {error}", file.display()))?;
-        let mut lines = content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let first = lines.next().unwrap_or_default();
-        let at = first.iter().position(|byte| *byte == b':');
-        let Some((user, password)) = at.map(|at| (&first[..at], &first[at + 1..])) else {
-            return Err(format!("memcached: '{}' has no line user:password", file.display()));
-        };
-        // What may follow the password, in the files of others, begins with another colon.
-        let password = password.split(|byte| matches!(byte, b':' | b'\r')).next();
-        let password = password.unwrap_or_default();
-        if user.is_empty() || password.is_empty() {
-            return Err(format!("memcached: '{}' has an empty user or password", file.display()));
-        }
-        if lines.next().is_some() {
-            let file = file.display();
-            self.notices.push(format!("memcached: only the first user in '{file}' is known"));
-        }
-        let (user, password) = (user.to_vec(), password.to_vec());
-        self.set("memcached-user", &user);
-        self.set("requirepass", &password);
+        // The server reads it again; here it is to say at once what is wrong.
+        users::read_file(file)?;
+        self.set("memcached-auth-file", file.as_os_str().as_bytes());
         Ok(())
     }
 }
@@ -516,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_user_of_a_file_is_the_user() {
+    fn users_stand_in_a_file_which_is_right() {
         let folder = tempfile::tempdir().expect("a folder");
         let read_file = |content: &str, by_option: bool| {
             let file = folder.path().join("users");
@@ -528,17 +512,16 @@ mod tests {
             read(&words, (!by_option).then_some(Path::new(&file)))
         };
         for by_option in [true, false] {
-            let invocation = read_file("me:secret:extra\nyou:other\n", by_option);
+            let invocation = read_file("me:secret\nyou:other\n", by_option);
             let Ok(Invocation::Serve { arguments, notices }) = invocation else {
                 panic!("{invocation:?}")
             };
-            let has = |name: &str, value: &str| {
-                arguments.windows(2).any(|pair| pair[0] == name && pair[1] == value)
-            };
-            assert!(has("--memcached-user", "me") && has("--requirepass", "secret"));
-            assert_eq!(notices.len(), 1, "{notices:?}");
+            let file = folder.path().join("users");
+            let named = |pair: &[OsString]| pair[0] == "--memcached-auth-file" && pair[1] == *file;
+            assert!(arguments.windows(2).any(named), "{arguments:?}");
+            assert!(notices.is_empty(), "{notices:?}");
         }
-        for content in ["", "nobody", ":secret", "me:", "me::x"] {
+        for content in ["", "nobody", ":secret", "me:", "me::"] {
             assert!(read_file(content, true).is_err(), "{content:?} leaves nothing open");
         }
     }

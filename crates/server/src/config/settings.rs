@@ -132,6 +132,7 @@ settings! {
     MAXMEMORY_EVICTION_TENACITY: u32 = "maxmemory-eviction-tenacity";
     MAXMEMORY_POLICY: MaxmemoryPolicy = "maxmemory-policy";
     MAXMEMORY_SAMPLES: u32 = "maxmemory-samples";
+    MEMCACHED_AUTH_FILE: Arc<[u8]> = "memcached-auth-file";
     MEMCACHED_DATABASE: u32 = "memcached-database";
     MEMCACHED_DUMP: bool = "memcached-dump";
     MEMCACHED_FLUSH: bool = "memcached-flush";

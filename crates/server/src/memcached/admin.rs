@@ -44,7 +44,8 @@ impl Turn<'_> {
                 [b"automove", b"0" | b"1" | b"2"] => Ok(()),
                 _ => Err(Failure::Unknown),
             },
-            Administration::Watch | Administration::ExternalStore => Err(Failure::Unknown),
+            Administration::Watch => return self.watch(&words),
+            Administration::ExternalStore => Err(Failure::Unknown),
             Administration::RefreshCertificates => {
                 return self.say(Response::Line(b"Error TLS not enabled"));
             }

@@ -1,5 +1,5 @@
 //! Who a memcached client is: SASL PLAIN in the binary protocol, and in text a first `set` whose
-//! value is a name and a password.
+//! value is a name and a password. It is the default user by another name, or one of a file.
 //!
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
@@ -7,7 +7,7 @@
 use proto::memcached::{Failure, Form, Operation, Response, StoreMode};
 
 use super::figures::Figure;
-use super::{MEMCACHED_VERSION, Turn};
+use super::{MEMCACHED_VERSION, Turn, users};
 use crate::config::settings::MEMCACHED_USER;
 use crate::control::connection::{DEFAULT_USER, verify};
 use crate::execute::Step;
@@ -21,7 +21,13 @@ const PLAIN: &[u8] = b"PLAIN";
 /// Whether the client need not say who it is, or has done so.
 #[inline]
 pub(crate) fn is_known(server: &Server, session: &Session) -> bool {
-    session.authenticated || !gates::needs_password(server)
+    session.authenticated || !needs_login(server)
+}
+
+/// Whether clients have to say who they are.
+#[cold]
+pub(crate) fn needs_login(server: &Server) -> bool {
+    gates::needs_password(server) || users::is_configured(server)
 }
 
 impl Turn<'_> {
@@ -63,7 +69,7 @@ impl Turn<'_> {
     pub(super) fn authenticate(&mut self) -> Step {
         let server = self.worker.server;
         let response = match self.request.operation {
-            _ if !gates::needs_password(server) => Response::Failed(Failure::Unknown),
+            _ if !needs_login(server) => Response::Failed(Failure::Unknown),
             Operation::ListMechanisms => Response::Mechanisms(PLAIN),
             Operation::Authenticate { mechanism: PLAIN, data, continued: false } => {
                 match self.log_in_by(data) {
@@ -89,8 +95,11 @@ impl Turn<'_> {
         let server = self.worker.server;
         self.count(Figure::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
-        let user = if is_ours { DEFAULT_USER } else { user };
-        let is_right = verify(server, user, password.trim_ascii_end()).is_ok();
+        let default = if is_ours { DEFAULT_USER } else { user };
+        let password = password.trim_ascii_end();
+        // Without a password the default user is nobody who could say who it is.
+        let is_right = server.memcached.users.admits(user, password)
+            || gates::needs_password(server) && verify(server, default, password).is_ok();
         if is_right {
             self.session.authenticate(true);
         } else {

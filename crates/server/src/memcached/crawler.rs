@@ -89,7 +89,7 @@ fn line(entry: EntryRef<'_>, tx: &Tx, form: Form) -> String {
 }
 
 /// A key as in an address: all but letters, digits and `-._~` by their numbers.
-fn percent_encoded(key: &[u8]) -> String {
+pub(super) fn percent_encoded(key: &[u8]) -> String {
     let mut text = String::with_capacity(key.len());
     for byte in key {
         match byte {

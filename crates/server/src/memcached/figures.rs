@@ -35,6 +35,7 @@ figures! {
     CmdMeta = "cmd_meta",
     GetHits = "get_hits",
     GetMisses = "get_misses",
+    GetExpired = "get_expired",
     DeleteMisses = "delete_misses",
     DeleteHits = "delete_hits",
     IncrMisses = "incr_misses",
@@ -50,6 +51,10 @@ figures! {
     StoreNoMemory = "store_no_memory",
     AuthCommands = "auth_cmds",
     AuthErrors = "auth_errors",
+    EvictedUnfetched = "evicted_unfetched",
+    EvictedNonzero = "evicted_nonzero",
+    LogWatcherSkipped = "log_watcher_skipped",
+    LogWatcherSent = "log_watcher_sent",
 }
 
 const COUNT: usize = Figure::ALL.len();
@@ -106,6 +111,11 @@ impl Figures {
             let index = *figure as usize;
             (*name, sums[index].wrapping_sub(before[index]))
         })
+    }
+
+    /// The one of this name.
+    pub(crate) fn of(&self, name: &str) -> u64 {
+        self.told().find(|(figure, _)| *figure == name).map_or(0, |(_, count)| count)
     }
 
     /// Begins again at zero.

@@ -15,8 +15,11 @@ use proto::memcached::{
     Retrieve, Store, StoreMode, Value, answer,
 };
 
+use super::deeds::keys_of;
+use super::events::{self, Events, size_of_item};
 use super::figures::{Figure, Tally};
 use super::shows_cas;
+use super::watch::Class;
 
 /// The outcome of a request on one key.
 type Done = Result<Response<'static>, Refusal>;
@@ -31,6 +34,7 @@ pub(super) struct Work<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) out: &'a mut Output,
     pub(super) tally: Tally,
+    pub(super) events: Events,
     /// No value may be larger.
     pub(super) size_max: usize,
 }
@@ -38,25 +42,63 @@ pub(super) struct Work<'a> {
 impl Work<'_> {
     /// Does what the request asks for and answers it.
     pub(super) fn run(&mut self) -> Result<(), Refusal> {
+        let operation = &self.request.operation;
+        if let Operation::Retrieve(retrieve) = operation {
+            return self.retrieve(retrieve);
+        }
         let mut buffer = [0; proto::memcached::KEY_LENGTH_MAX];
-        let response = match &self.request.operation {
-            Operation::Retrieve(retrieve) => return self.retrieve(retrieve),
-            Operation::Store(store) => self.store(store.key.bytes(&mut buffer), store)?,
-            Operation::Delete(delete) => self.delete(delete.key.bytes(&mut buffer), delete)?,
-            Operation::Arithmetic(change) => {
-                self.change_number(change.key.bytes(&mut buffer), change)?
-            }
-            Operation::Touch { key, expiry } => self.touch(key.bytes(&mut buffer), *expiry)?,
-            Operation::Inspect(key) => return self.inspect(key.bytes(&mut buffer)),
+        let key = keys_of(operation).next().expect("what is not read has one key");
+        let key = key.bytes(&mut buffer);
+        self.tell_fetch(key)?;
+        let response = match operation {
+            Operation::Store(store) => self.store(key, store)?,
+            Operation::Delete(delete) => self.delete(key, delete)?,
+            Operation::Arithmetic(change) => self.change_number(key, change)?,
+            Operation::Touch { expiry, .. } => self.touch(key, *expiry)?,
+            Operation::Inspect(_) => return self.inspect(key),
             Operation::Refuse(refusal) => {
-                if let Some(key) = refusal.removes {
-                    self.remove(key.bytes(&mut buffer))?;
-                }
+                self.remove(key)?;
                 Response::Failed(refusal.failure)
             }
             _ => unreachable!("nothing else is done to items"),
         };
+        if self.events.is_watched(Class::Mutations) {
+            self.tell_store(key, &response)?;
+        }
         self.answer(response);
+        Ok(())
+    }
+
+    /// Tells who watches that an item is looked up.
+    #[inline]
+    fn tell_fetch(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        if self.events.is_watched(Class::Fetchers) {
+            self.events.fetch(key, size_of_item(self.tx.peek(key)?));
+        }
+        Ok(())
+    }
+
+    /// Tells who watches that an item was stored, or was not.
+    #[cold]
+    fn tell_store(&mut self, key: &[u8], outcome: &Response<'_>) -> Result<(), Refusal> {
+        let (command, expiry, length) = match (&self.request.operation, outcome) {
+            (Operation::Store(store), _) => {
+                (events::name_of(store), store.expiry, store.value.len())
+            }
+            (Operation::Arithmetic(change), Response::Number(number)) if number.is_new => {
+                ("add", change.initial.map_or(Expiry::NEVER, |(_, expiry)| expiry), 0)
+            }
+            (Operation::Refuse(_), _) => ("set", Expiry::NEVER, 0),
+            _ => return Ok(()),
+        };
+        let ttl_s = match expiry.deadline(self.tx.now()) {
+            Deadline::Never => 0,
+            Deadline::Passed => -1,
+            Deadline::At(moment) => unix_seconds(moment - self.tx.now()),
+        };
+        let is_stored = matches!(outcome, Response::Stored { .. } | Response::Number(_));
+        let size = if is_stored { size_of_item(self.tx.peek(key)?) } else { None };
+        self.events.store(key, (command, ttl_s), outcome, size.unwrap_or(length));
         Ok(())
     }
 
@@ -74,6 +116,8 @@ impl Work<'_> {
     }
 
     fn retrieve_one(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
+        let expired = self.tx.expired();
+        self.tell_fetch(key)?;
         let now = self.tx.now();
         let moment = retrieve.touch.map(|expiry| expiry.deadline(now));
         let (shows_cas, mut idle_s) = (shows_cas(self.request), 0);
@@ -91,10 +135,15 @@ impl Work<'_> {
         let entry = self.tx.read(key)?;
         let Some((entry, text)) = entry.and_then(|entry| Some((entry, entry.text()?))) else {
             self.tally.add(Figure::GetMisses);
+            if self.tx.expired() > expired {
+                self.tally.add(Figure::GetExpired);
+            }
             return self.miss(key, retrieve);
         };
         self.tally.add(Figure::GetHits);
-        let (notes, ttl_s) = (entry.notes(), ttl_of(entry, now));
+        // What expires at once is told for the last time.
+        let is_last = moment == Some(Deadline::Passed);
+        let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
         let is_due = retrieve.recache.zip(ttl_s).is_some_and(|(least, left)| left < least);
         let won = retrieve.can_win && (notes.is_stale || is_due) && !notes.is_won;
         let mut digits = [0; 20];
@@ -115,8 +164,7 @@ impl Work<'_> {
         if won {
             self.tx.set_notes(key, Notes { is_won: true, ..notes })?;
         }
-        // What expires at once was told for the last time.
-        if moment == Some(Deadline::Passed) {
+        if is_last {
             change::remove(self.tx, key)?;
         }
         Ok(())
@@ -273,6 +321,10 @@ impl Work<'_> {
             return Ok(Response::Exists);
         }
         self.tally.add(Figure::DeleteHits);
+        if self.events.is_watched(Class::Deletions) {
+            let size = size_of_item(self.tx.peek(key)?).unwrap_or(0);
+            self.events.delete(key, self.request, size);
+        }
         if !delete.invalidates && !delete.empties {
             change::remove(self.tx, key)?;
             return Ok(Response::Deleted);
@@ -448,12 +500,14 @@ impl Work<'_> {
         }
     }
 
-    /// The CAS value of an item, if the answer shows it.
+    /// The CAS value of an item, if the answer shows it. One that has expired already when it is
+    /// stored has one all the same.
     fn cas_of(&mut self, key: &[u8]) -> Result<u64, Refusal> {
         if !shows_cas(self.request) {
             return Ok(0);
         }
-        Ok(self.tx.version(key)?.unwrap_or(0))
+        let version = self.tx.version(key)?;
+        Ok(version.unwrap_or_else(|| self.tx.keyspace().next_version()))
     }
 
     /// The CAS value to compare with; `None` if there is no item.
@@ -469,9 +523,10 @@ impl Work<'_> {
         self.cas_of(key)
     }
 
+    /// How long an item that was just stored is kept: not at all, or for ever, or so many seconds.
     fn ttl(&mut self, key: &[u8]) -> Result<Option<u64>, Refusal> {
         let now = self.tx.now();
-        Ok(self.tx.peek(key)?.and_then(|entry| ttl_of(entry, now)))
+        Ok(self.tx.peek(key)?.map_or(Some(0), |entry| ttl_of(entry, now)))
     }
 }
 

@@ -9,14 +9,17 @@ mod admin;
 mod auth;
 mod crawler;
 mod deeds;
+pub(crate) mod events;
 mod figures;
 mod flush;
 mod items;
 mod stats;
 pub(crate) mod udp;
+pub(crate) mod users;
+pub(crate) mod watch;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::memcached::{
@@ -36,10 +39,13 @@ use crate::session::{Parked, Session, Stage};
 use crate::table::Entry;
 use crate::worker::Worker;
 
-pub(crate) use auth::is_known;
+pub(crate) use auth::{is_known, needs_login};
 
 use deeds::{Deed, Deeds};
+use events::Events;
 use figures::{Figure, Figures, Tally};
+use users::Users;
+use watch::{Lookout, Watch};
 
 /// The version of memcached that we say we are, whose commands are complete here.
 pub(crate) const MEMCACHED_VERSION: &str = "1.6.18";
@@ -50,8 +56,12 @@ const CREDENTIALS_MAX: usize = 1024;
 /// What all memcached sessions share.
 #[derive(Default)]
 pub(crate) struct Memcached {
-    figures: Figures,
+    pub(crate) figures: Figures,
+    pub(crate) lookout: Lookout,
+    pub(crate) users: Users,
     deeds: OnceLock<Deeds>,
+    /// For how many seconds the key that was evicted last was not used.
+    evicted_idle_s: AtomicU32,
     /// When all items are to be forgotten, in Unix milliseconds; 0 for not at all.
     flush_at: AtomicI64,
 }
@@ -78,13 +88,17 @@ pub(crate) struct Dialogue {
     pub(crate) parser: Parser,
     /// Whether the input ends within a request, which is the next one.
     pub(crate) is_incomplete: bool,
+    /// Whether it ends since the client sent what cannot be.
+    pub(crate) is_broken: bool,
+    /// What it watches; then it asks nothing more.
+    pub(crate) watch: Option<Box<Watch>>,
 }
 
 impl Dialogue {
     /// At its beginning.
     pub(crate) fn new(server: &Server) -> Box<Self> {
         let parser = Parser::new(server.config.get(MEMCACHED_PROTOCOL).into());
-        Box::new(Self { parser, is_incomplete: false })
+        Box::new(Self { parser, is_incomplete: false, is_broken: false, watch: None })
     }
 
     /// Writes that something was not done after all; `false` if the client's protocol has no line
@@ -311,10 +325,12 @@ impl Turn<'_> {
         }
         let mark = self.out.mark();
         let (tally, size_max) = (Tally::default(), server.config.get(MEMCACHED_ITEM_SIZE_MAX));
+        let lookout = &server.memcached.lookout;
+        let events = Events::of(lookout.watched(), self.session.client.descriptor);
         let (tx_of, request) = (&mut tx, self.request);
-        let mut work = items::Work { tx: tx_of, request, out: self.out, tally, size_max };
+        let mut work = items::Work { tx: tx_of, request, out: self.out, tally, events, size_max };
         let result = work.run();
-        let tally = work.tally;
+        let (tally, events) = (work.tally, work.events);
         match commit(server, &worker.rounds, &mut tx, Args::default()) {
             Ok(seen) => self.session.see_by(entry, seen),
             Err(_) => {
@@ -325,6 +341,9 @@ impl Turn<'_> {
         }
         drop(tx);
         server.memcached.figures.book(worker.lane, &tally);
+        for (class, what) in events.into_lines() {
+            lookout.tell(server, &worker.rounds, class, what);
+        }
         if let Err(refusal) = result {
             self.out.truncate(mark);
             self.refuse(&refusal);

@@ -9,7 +9,7 @@ use keyspace::Count;
 use proto::memcached::{Failure, Response, Words};
 
 use super::items::unix_seconds;
-use super::{MEMCACHED_VERSION, Turn};
+use super::{MEMCACHED_VERSION, Turn, auth};
 use crate::clients::Peer;
 use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{
@@ -19,7 +19,6 @@ use crate::config::settings::{
 use crate::control::server::processor_seconds;
 use crate::counters::Totals;
 use crate::execute::Step;
-use crate::gates;
 
 impl Turn<'_> {
     /// Tells a report.
@@ -73,42 +72,29 @@ impl Turn<'_> {
         let rejected = server.stats.rejected_connections.load(Ordering::Relaxed);
         self.tell("rejected_connections", rejected);
         self.tell("connection_structures", server.clients.len());
-        self.tell("response_obj_oom", 0);
-        self.tell("read_buf_oom", 0);
-        self.tell("reserved_fds", 0);
         for (name, count) in server.memcached.figures.told() {
             self.tell(name, count);
         }
         let counters = server.keyspace.counters();
-        self.tell("get_expired", 0);
-        self.tell("get_flushed", 0);
         let totals = Totals::of(server.all_worker_counters());
         self.tell("bytes_read", totals.net_in);
         self.tell("bytes_written", totals.net_out);
         self.tell("limit_maxbytes", server.budget.limit());
         self.tell("accepting_conns", 1);
-        self.tell("listen_disabled_num", 0);
-        self.tell("time_in_listen_disabled_us", 0);
         self.tell("threads", server.crew.size());
-        self.tell("conn_yields", 0);
+        let lookout = &server.memcached.lookout;
+        self.tell("log_worker_written", lookout.lines());
+        self.tell("log_watchers", lookout.len());
         for name in NEVER {
             self.tell(name, 0);
         }
         let items = server.keyspace.len(self.session.database);
         self.tell("bytes", server.keyspace.memory() - server.keyspace.fixed_memory());
         self.tell("curr_items", items);
-        let stored = server.memcached.figures.told().find(|(name, _)| *name == "cmd_set");
-        self.tell("total_items", stored.map_or(0, |(_, count)| count));
-        self.tell("slab_global_page_pool", 0);
-        self.tell("expired_unfetched", 0);
-        self.tell("evicted_unfetched", 0);
-        self.tell("evicted_active", 0);
+        self.tell("total_items", server.memcached.figures.of("cmd_set"));
+        self.tell("expired_unfetched", counters.total(Count::ExpiredUnread));
         self.tell("evictions", counters.total(Count::Evicted));
         self.tell("reclaimed", counters.total(Count::Expired));
-        self.tell("crawler_reclaimed", 0);
-        self.tell("crawler_items_checked", 0);
-        self.tell("lrutail_reflocked", 0);
-        self.tell("lru_bumps_dropped", 0);
     }
 
     fn tell_settings(&mut self) {
@@ -132,19 +118,17 @@ impl Turn<'_> {
         self.tell("evictions", if evicts { "on" } else { "off" });
         self.tell("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
         self.tell("num_threads", server.crew.size());
-        self.tell("stat_key_prefix", ":");
-        self.tell("detail_enabled", "no");
-        self.tell("cas_enabled", "yes");
         self.tell("tcp_backlog", config.get(TCP_BACKLOG));
         self.tell("binding_protocol", "auto-negotiate");
-        self.tell("auth_enabled_sasl", yes(gates::needs_password(server)));
-        self.tell("auth_enabled_ascii", yes(gates::needs_password(server)));
+        self.tell("auth_enabled_sasl", yes(auth::needs_login(server)));
+        self.tell("auth_enabled_ascii", yes(auth::needs_login(server)));
         self.tell("item_size_max", config.get(MEMCACHED_ITEM_SIZE_MAX));
-        self.tell("maxconns_fast", "yes");
-        self.tell("lru_crawler", "yes");
         self.tell("flush_enabled", yes(config.get(MEMCACHED_FLUSH)));
         self.tell("dump_enabled", yes(config.get(MEMCACHED_DUMP)));
         self.tell("shutdown_command", yes(config.get(MEMCACHED_SHUTDOWN)));
+        for (name, value) in FIXED_SETTINGS {
+            self.tell(name, value);
+        }
     }
 
     fn tell_items(&mut self) {
@@ -158,11 +142,18 @@ impl Turn<'_> {
         self.tell("items:1:age", 0);
         self.tell("items:1:mem_requested", server.keyspace.memory());
         self.tell("items:1:evicted", counters.total(Count::Evicted));
-        for name in ["evicted_nonzero", "evicted_time", "outofmemory", "tailrepairs"] {
-            self.tell(&format!("items:1:{name}"), 0);
-        }
+        let idle_s = server.memcached.evicted_idle_s.load(Ordering::Relaxed);
+        self.tell("items:1:evicted_time", idle_s);
         self.tell("items:1:reclaimed", counters.total(Count::Expired));
-        for name in ["expired_unfetched", "evicted_unfetched", "crawler_reclaimed"] {
+        self.tell("items:1:expired_unfetched", counters.total(Count::ExpiredUnread));
+        for (name, figure) in [
+            ("evicted_nonzero", "evicted_nonzero"),
+            ("evicted_unfetched", "evicted_unfetched"),
+            ("outofmemory", "store_no_memory"),
+        ] {
+            self.tell(&format!("items:1:{name}"), server.memcached.figures.of(figure));
+        }
+        for name in NEVER_OF_ITEMS {
             self.tell(&format!("items:1:{name}"), 0);
         }
     }
@@ -173,12 +164,17 @@ impl Turn<'_> {
         let used = server.budget.used_exactly();
         let items = server.keyspace.len(self.session.database);
         if items > 0 {
-            let figures: Vec<(&str, u64)> = server.memcached.figures.told().collect();
+            // A chunk is as large as an item is on average.
+            let chunk = (server.keyspace.memory() / items.max(1)).max(1);
+            self.tell("1:chunk_size", chunk);
+            self.tell("1:chunks_per_page", ((1 << 20) / chunk).max(1));
             self.tell("1:total_pages", used.div_ceil(1 << 20));
+            self.tell("1:total_chunks", items);
             self.tell("1:used_chunks", items);
-            for name in ["get_hits", "cmd_set", "delete_hits", "incr_hits", "decr_hits"] {
-                let found = figures.iter().find(|(figure, _)| *figure == name);
-                self.tell(&format!("1:{name}"), found.map_or(0, |(_, count)| *count));
+            self.tell("1:free_chunks", 0);
+            self.tell("1:free_chunks_end", 0);
+            for name in FIGURES_OF_SLABS {
+                self.tell(&format!("1:{name}"), server.memcached.figures.of(name));
             }
         }
         self.tell("active_slabs", u8::from(items > 0));
@@ -205,8 +201,81 @@ impl Turn<'_> {
     }
 }
 
-/// What never happens here: there are no slabs to move and no background threads of memcached's.
+/// What is told of the class of slabs as it is of all.
+const FIGURES_OF_SLABS: [&str; 8] = [
+    "get_hits",
+    "cmd_set",
+    "delete_hits",
+    "incr_hits",
+    "decr_hits",
+    "cas_hits",
+    "cas_badval",
+    "touch_hits",
+];
+
+/// What cannot be set, as who reads settings knows it.
+const FIXED_SETTINGS: [(&str, &str); 12] = [
+    ("umask", "700"),
+    ("growth_factor", "1.25"),
+    ("chunk_size", "48"),
+    ("stat_key_prefix", ":"),
+    ("detail_enabled", "no"),
+    ("cas_enabled", "yes"),
+    ("maxconns_fast", "yes"),
+    ("slab_reassign", "no"),
+    ("slab_automove", "0"),
+    ("lru_crawler", "yes"),
+    ("lru_maintainer_thread", "no"),
+    ("idle_timeout", "0"),
+];
+
+/// What never happens to items: there are no lists by age to move them between.
+const NEVER_OF_ITEMS: &[&str] = &[
+    "number_hot",
+    "number_warm",
+    "number_cold",
+    "age_hot",
+    "age_warm",
+    "tailrepairs",
+    "evicted_active",
+    "crawler_reclaimed",
+    "crawler_items_checked",
+    "lrutail_reflocked",
+    "moves_to_cold",
+    "moves_to_warm",
+    "moves_within_lru",
+    "direct_reclaims",
+    "hits_to_hot",
+    "hits_to_warm",
+    "hits_to_cold",
+    "hits_to_temp",
+];
+
+/// What never happens here: there are no slabs to move and no background threads of memcached's, a
+/// flush leaves nothing behind to be found later, and no pool of buffers can run out.
 const NEVER: &[&str] = &[
+    "get_flushed",
+    "response_obj_oom",
+    "response_obj_count",
+    "response_obj_bytes",
+    "read_buf_count",
+    "read_buf_bytes",
+    "read_buf_bytes_free",
+    "read_buf_oom",
+    "reserved_fds",
+    "listen_disabled_num",
+    "time_in_listen_disabled_us",
+    "conn_yields",
+    "slab_global_page_pool",
+    "evicted_active",
+    "crawler_reclaimed",
+    "crawler_items_checked",
+    "lrutail_reflocked",
+    "moves_to_cold",
+    "moves_to_warm",
+    "moves_within_lru",
+    "direct_reclaims",
+    "lru_bumps_dropped",
     "hash_power_level",
     "hash_bytes",
     "hash_is_expanding",
@@ -223,10 +292,6 @@ const NEVER: &[&str] = &[
     "lru_maintainer_juggles",
     "malloc_fails",
     "log_worker_dropped",
-    "log_worker_written",
-    "log_watcher_skipped",
-    "log_watcher_sent",
-    "log_watchers",
     "unexpected_napi_ids",
     "round_robin_fallback",
 ];

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use keyspace::Location;
 use proto::Output;
-use proto::memcached::{Limits, Parser, Progress, Request};
+use proto::memcached::{Limits, Operation, Parser, Progress, Request};
 use smallvec::SmallVec;
 
 use super::Serve;
@@ -42,6 +42,10 @@ impl Serve {
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
     pub(super) fn run_memcached(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
+        if self.dialogue().watch.is_some() {
+            // Who watches asks nothing more, as in memcached.
+            return (data.len(), End::Drained);
+        }
         // What was incomplete may be complete now, and may have to wait for something else.
         self.dialogue().is_incomplete = false;
         let mut output = self.output();
@@ -89,9 +93,17 @@ impl<'a> Batch<'a> {
                 return Some(End::Waits);
             }
             self.executed = ahead.end;
-            serve.dialogue().parser = ahead.parser;
+            let dialogue = serve.dialogue();
+            dialogue.parser = ahead.parser;
+            if dialogue.watch.is_some() {
+                self.executed = self.data.len();
+                return Some(End::Drained);
+            }
             match step {
-                Step::Close => return Some(End::Closing),
+                Step::Close => {
+                    dialogue.is_broken = !matches!(ahead.request.operation, Operation::Quit);
+                    return Some(End::Closing);
+                }
                 Step::Wait(stage) => {
                     serve.stage = stage;
                     return Some(End::Waits);
@@ -104,6 +116,7 @@ impl<'a> Batch<'a> {
             let dialogue = serve.dialogue();
             dialogue.parser = parser;
             dialogue.is_incomplete = self.executed < self.data.len();
+            dialogue.is_broken = matches!(behind, Some(End::Closing));
         }
         behind
     }

@@ -35,6 +35,7 @@ pub(crate) use window::Window;
 use crate::audience::relocate;
 use crate::clients::{Signal, client_flags};
 use crate::mailbox::IN_TRANSIT;
+use crate::memcached::watch;
 use crate::output_limit;
 use crate::worker::Worker;
 
@@ -183,8 +184,17 @@ impl Serve {
         self.take_outcome();
         let mut output = self.output();
         let begun = output.appended();
-        let mut reply = proto::Reply::new(&mut output, self.session.resp);
-        self.session.pass(self.worker.server, &deliveries, &mut reply);
+        let (server, lane) = (self.worker.server, self.worker.lane);
+        match self.session.memcached.as_mut().and_then(|dialogue| dialogue.watch.as_mut()) {
+            Some(watch) => {
+                watch.write((&server.memcached.figures, lane), &deliveries, &mut output);
+                self.session.see(server.journal.end());
+            }
+            None => {
+                let mut reply = proto::Reply::new(&mut output, self.session.resp);
+                self.session.pass(server, &deliveries, &mut reply);
+            }
+        }
         self.hold(&output, begun);
         self.keep_output(output);
     }
@@ -243,6 +253,7 @@ impl Future for Serve {
         }
         if let Poll::Ready(Exit::Closed) = &driven {
             this.session.end_transaction(this.worker.server);
+            watch::tell_departure(this.worker.server, &this.session);
         }
         driven.map(|exit| this.worker.session_over(this.session.client.id, exit))
     }

@@ -189,7 +189,9 @@ impl Session {
     /// All audiences that it belongs to.
     pub(crate) fn audiences<'a>(&'a self, server: &'a Server) -> Vec<&'a Audience> {
         let subscribed = self.subscriptions.iter().flat_map(|all| all.audiences());
-        subscribed.chain(server.watchers.audience_of(&self.client)).collect()
+        let watch = self.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
+        let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));
+        subscribed.chain(server.watchers.audience_of(&self.client)).chain(watched).collect()
     }
 
     /// Ends all subscriptions; messages under way are dropped.

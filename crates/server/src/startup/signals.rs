@@ -1,7 +1,7 @@
-//! Signals: an end that is asked for, and hang-ups that are ignored.
+//! Signals: an end that is asked for, and hang-ups.
 //!
-//! Invariant: SIGINT or SIGTERM ask for an orderly end; a SIGINT while that is being prepared ends
-//! at once.
+//! Invariants: SIGINT or SIGTERM ask for an orderly end; a SIGINT while that is being prepared ends
+//! at once; SIGHUP ends nothing, as in Redis, and has the users of memcached's clients read again.
 
 use std::io;
 
@@ -33,8 +33,11 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
             end(server, "SIGINT", server.config.get(SHUTDOWN_ON_SIGINT));
         }
     });
-    // Somebody hears it, so it does not end the process.
-    tokio::spawn(async move { while hang_up.recv().await.is_some() {} });
+    tokio::spawn(async move {
+        while hang_up.recv().await.is_some() {
+            server.heavy.spawn(|_| server.memcached.users.reload(server));
+        }
+    });
     Ok(())
 }
 

@@ -134,11 +134,11 @@ fn a_key_that_was_used_meanwhile_stays() {
     let victim = look(&tx, IDLE, 3, 1).pop().unwrap();
     assert_eq!(victim.rank, 60);
     tx.read(b"first").unwrap();
-    assert!(!tx.evict(&victim, IDLE));
+    assert!(!tx.evict(&victim, IDLE, |_, _, _| ()));
     assert!(get(&tx, b"first").is_some());
     let victim = look(&tx, IDLE, 3, 1).pop().unwrap();
-    assert!(tx.evict(&victim, IDLE));
-    assert!(!tx.evict(&victim, IDLE), "it is gone");
+    assert!(tx.evict(&victim, IDLE, |_, _, _| ()));
+    assert!(!tx.evict(&victim, IDLE, |_, _, _| ()), "it is gone");
     assert!(get(&tx, b"first").is_none());
     tx.conclude();
     drop(tx);

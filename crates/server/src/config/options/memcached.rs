@@ -68,6 +68,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "memcached-auth-file",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "A file of lines user:password, as whom clients of memcached may come in; read again \
+              at SIGHUP.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "memcached-flush",
         default: "yes",
         doc: "Whether clients of memcached may forget all items with flush_all.",

@@ -186,7 +186,7 @@ pub(crate) fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<()
 
 /// Whether two texts are the same. Digests are compared, all of them to the end, so the time it
 /// takes depends on the length of what the client sent and on nothing else it could learn from.
-fn same_digest(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn same_digest(left: &[u8], right: &[u8]) -> bool {
     let (left, right) = (Sha256::digest(left), Sha256::digest(right));
     left.iter().zip(&right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
 }

@@ -1,0 +1,288 @@
+//! `watch`: what happens to items and connections, a line each, for those who watch.
+//!
+//! Invariants: a class that nobody watches costs a load, and nothing is put in words for it; who
+//! watches is told nothing else and asks nothing more; of one that does not read no more than
+//! `BACKLOG` bytes are kept, and it is told how many lines it missed.
+
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use proto::memcached::{Failure, Response};
+use proto::{Output, Reply, Resp};
+
+use super::Turn;
+use super::figures::{Figure, Figures};
+use crate::audience::Audience;
+use crate::clients::{Client, Delivery, Peer, client_flags};
+use crate::execute::Step;
+use crate::mailbox::{Mailboxes, Rounds};
+use crate::server::Server;
+use crate::session::Session;
+
+/// What may be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// An item is looked up, for whatever purpose.
+    Fetchers,
+    /// An item is stored, or is not.
+    Mutations,
+    /// A key is evicted.
+    Evictions,
+    /// A client comes or goes.
+    Connections,
+    /// An item is deleted.
+    Deletions,
+}
+
+const CLASSES: [(Class, &[u8]); 5] = [
+    (Class::Fetchers, b"fetchers"),
+    (Class::Mutations, b"mutations"),
+    (Class::Evictions, b"evictions"),
+    (Class::Connections, b"connevents"),
+    (Class::Deletions, b"deletions"),
+];
+
+/// Classes of memcached's of which nothing ever happens here: there is no proxy.
+const SILENT: [&[u8]; 5] = [b"proxyreqs", b"proxyevents", b"proxyuser", b"sysevents", b"rawcmds"];
+
+/// No more may watch at a time, as in memcached.
+const WATCHERS_MAX: usize = 20;
+
+/// Unsent bytes beyond which a watcher misses what comes.
+const BACKLOG: usize = 256 << 10;
+
+/// To others a watcher is as one that called MONITOR: it waits and is told.
+const WATCHING: u32 = client_flags::LOOKOUT | client_flags::MONITOR;
+
+const TOO_MANY: &[u8] = b"WATCHER_TOO_MANY log watcher limit reached";
+
+/// Some classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Classes(u8);
+
+impl Classes {
+    /// Those that a client names; those who fetch if it names none.
+    fn of(words: &[&[u8]]) -> Option<Self> {
+        let mut classes = Self::default();
+        for word in words {
+            match CLASSES.iter().find(|(_, name)| name == word) {
+                Some((class, _)) => classes.0 |= 1 << *class as u8,
+                None if SILENT.contains(word) => {}
+                None => return None,
+            }
+        }
+        Some(if words.is_empty() { Self(1 << Class::Fetchers as u8) } else { classes })
+    }
+
+    /// Whether this is one of them.
+    #[inline]
+    pub(super) fn has(self, class: Class) -> bool {
+        self.0 & 1 << class as u8 != 0
+    }
+}
+
+/// All who watch.
+#[derive(Default)]
+pub(crate) struct Lookout {
+    audiences: [Audience; CLASSES.len()],
+    watchers: AtomicUsize,
+    /// The number of the last line.
+    last: AtomicU64,
+}
+
+impl Lookout {
+    /// Whether anybody watches this.
+    #[inline]
+    pub(crate) fn is_watched(&self, class: Class) -> bool {
+        !self.audiences[class as usize].is_empty()
+    }
+
+    /// What anybody watches.
+    #[inline]
+    pub(super) fn watched(&self) -> Classes {
+        if self.len() == 0 {
+            return Classes::default();
+        }
+        let watched = CLASSES.iter().filter(|(class, _)| self.is_watched(*class));
+        Classes(watched.fold(0, |classes, (class, _)| classes | 1 << *class as u8))
+    }
+
+    /// How many watch.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.watchers.load(Ordering::Relaxed)
+    }
+
+    /// Tells all who watch a class what happened; the caller rings.
+    #[cold]
+    pub(crate) fn tell(&self, server: &Server, rounds: &Rounds, class: Class, what: impl Display) {
+        let now = server.keyspace.clock().now_us();
+        let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
+        let line: Arc<[u8]> = line.into_bytes().into();
+        self.audiences[class as usize].publish(&server.mailboxes, rounds, &line);
+    }
+
+    /// How many lines there were.
+    pub(super) fn lines(&self) -> u64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    /// The audiences of some classes.
+    fn audiences(&self, classes: Classes) -> impl Iterator<Item = &Audience> {
+        let of_class = move |(class, _): &(Class, &[u8])| {
+            classes.has(*class).then(|| &self.audiences[*class as usize])
+        };
+        CLASSES.iter().filter_map(of_class)
+    }
+
+    /// Forgets a watcher that is gone.
+    pub(crate) fn remove(&self, client: &Client) {
+        if client.has_flag(client_flags::LOOKOUT) {
+            self.audiences.iter().for_each(|audience| audience.leave(client, || ()));
+            client.set_flag(WATCHING, false);
+            self.watchers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Has a client watch from now on; `false` if too many do.
+    fn join(&self, mailboxes: &Mailboxes, client: &Arc<Client>, classes: Classes) -> bool {
+        let more = |watchers| (watchers < WATCHERS_MAX).then_some(watchers + 1);
+        let joined = self.watchers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if joined {
+            client.set_flag(WATCHING, true);
+            for audience in self.audiences(classes) {
+                audience.join(mailboxes, client.lane(), client);
+            }
+        }
+        joined
+    }
+}
+
+/// What a session remembers that watches.
+#[derive(Default)]
+pub(crate) struct Watch {
+    classes: Classes,
+    /// Lines that it was not told, of which it knows nothing yet.
+    skipped: u64,
+}
+
+impl Watch {
+    /// All audiences that it belongs to.
+    pub(crate) fn audiences<'l>(&self, lookout: &'l Lookout) -> impl Iterator<Item = &'l Audience> {
+        lookout.audiences(self.classes)
+    }
+
+    /// Writes lines for which there is room.
+    pub(crate) fn write(
+        &mut self,
+        (figures, lane): (&Figures, usize),
+        deliveries: &[Delivery],
+        out: &mut Output,
+    ) {
+        let lines = deliveries.iter().filter_map(|delivery| match delivery {
+            Delivery::Messages(lines) => Some(&**lines),
+            Delivery::Notices(_) => None,
+        });
+        for line in lines.flatten() {
+            if out.len() + line.len() > BACKLOG {
+                self.skipped += 1;
+                figures.count(lane, Figure::LogWatcherSkipped);
+                continue;
+            }
+            let mut reply = Reply::new(out, Resp::Two);
+            if self.skipped > 0 {
+                reply.raw(format!("skipped={}\n", std::mem::take(&mut self.skipped)).as_bytes());
+            }
+            reply.message(line);
+            figures.count(lane, Figure::LogWatcherSent);
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// `watch [class ...]`.
+    pub(super) fn watch(&mut self, words: &[&[u8]]) -> Step {
+        let Some(classes) = Classes::of(words) else { return self.fail(Failure::Unknown) };
+        let server = self.worker.server;
+        let client = &self.session.client;
+        if !server.memcached.lookout.join(&server.mailboxes, client, classes) {
+            return self.say(Response::Line(TOO_MANY));
+        }
+        let dialogue = self.session.memcached.as_mut().expect("it speaks memcached's protocols");
+        dialogue.watch = Some(Box::new(Watch { classes, skipped: 0 }));
+        self.say(Response::Ok)
+    }
+}
+
+/// Tells that a client came.
+pub(crate) fn tell_arrival(server: &Server, client: &Client) {
+    tell_of(server, client, "conn_new", "");
+}
+
+/// Tells that a session's client is gone.
+pub(crate) fn tell_departure(server: &Server, session: &Session) {
+    if let Some(dialogue) = &session.memcached {
+        let reason = if dialogue.is_broken { " reason=error" } else { " reason=normal" };
+        tell_of(server, &session.client, "conn_close", reason);
+    }
+}
+
+/// Tells at once: the turn in which a client is met or lost may be over.
+fn tell_of(server: &Server, client: &Client, kind: &str, reason: &str) {
+    let lookout = &server.memcached.lookout;
+    if lookout.is_watched(Class::Connections) {
+        let (rounds, cfd) = (Rounds::default(), client.descriptor);
+        let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
+        lookout.tell(server, &rounds, Class::Connections, what);
+        server.mailboxes.ring(&rounds);
+    }
+}
+
+/// Where a client is.
+fn end_of(client: &Client) -> String {
+    match client.peer {
+        Peer::Tcp(peer) => format!("rip={} rport={} transport=tcp", peer.ip, peer.port),
+        Peer::Unix => "rip=unix rport=0 transport=local".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BACKLOG, Class, Classes, Watch};
+    use crate::clients::Delivery;
+    use crate::memcached::figures::Figures;
+    use proto::Output;
+
+    #[test]
+    fn classes_are_named() {
+        let of = |words: &[&str]| {
+            Classes::of(&words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>())
+        };
+        assert!(of(&[]).is_some_and(|it| it.has(Class::Fetchers) && !it.has(Class::Mutations)));
+        let two = of(&["mutations", "evictions"]).unwrap();
+        assert!(two.has(Class::Mutations) && two.has(Class::Evictions));
+        assert!(!two.has(Class::Fetchers));
+        assert_eq!(of(&["proxyreqs"]), Some(Classes::default()));
+        assert_eq!(of(&["fetchers", "nonsense"]), None);
+    }
+
+    #[test]
+    fn who_does_not_read_is_told_what_it_missed() {
+        let (figures, mut watch, mut out) = (Figures::default(), Watch::default(), Output::new());
+        let line: std::sync::Arc<[u8]> = vec![b'x'; BACKLOG / 2].into();
+        let delivery = |count: usize| [Delivery::Messages(vec![line.clone(); count].into())];
+        watch.write((&figures, 0), &delivery(5), &mut out);
+        assert_eq!(out.len(), BACKLOG);
+        let mut out = Output::new();
+        watch.write((&figures, 0), &delivery(1), &mut out);
+        assert!(out.front().starts_with(b"skipped=3\n"), "{}", out.front().escape_ascii());
+        let mut out = Output::new();
+        watch.write((&figures, 0), &delivery(1), &mut out);
+        assert_eq!(out.len(), line.len());
+        let told = |name: &str| figures.told().find(|(it, _)| *it == name).map(|(_, count)| count);
+        assert_eq!((told("log_watcher_sent"), told("log_watcher_skipped")), (Some(4), Some(3)));
+    }
+}
