@@ -1,14 +1,20 @@
-//! Check lines: annotations that tell length and CRC-64 of the bytes that follow.
+//! Check lines: annotations that tell length and CRC-64 of the bytes that follow; and cut lines,
+//! which tell the same of those before them, back to the check line of a batch that was cut off.
 //!
 //! ```text
 //!  #CHECK:117:0123456789abcdef
+//!  #CUT:97:0123456789abcdef
 //! ```
 //!
 //! Other servers pass over annotations, in manifests as among commands.
 
+use std::io;
+
 use base::crc::crc64;
 
-/// What bytes are to be, by the line before them.
+use crate::storage::{File, read_full};
+
+/// What bytes are to be, by a line before or behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Check {
     /// How many bytes.
@@ -17,8 +23,29 @@ pub(super) struct Check {
 }
 
 const MARK: &str = "#CHECK:";
+const CUT_MARK: &str = "#CUT:";
+
+/// Bytes that are read at once.
+const STEP: usize = if cfg!(test) { 50 } else { 16 << 10 };
 
 impl Check {
+    /// That of a part of a file, which is at its beginning.
+    pub(super) fn of_part(file: &mut dyn File, begin: u64, end: u64) -> io::Result<Self> {
+        let mut buffer = [0; STEP];
+        let (mut at, mut sum) = (0, 0);
+        while at < end {
+            let most = usize::try_from(end - at).map_or(STEP, |left| left.min(STEP));
+            let count = read_full(file, &mut buffer[..most])?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let before = usize::try_from(begin.saturating_sub(at)).unwrap_or(usize::MAX);
+            sum = crc64(sum, &buffer[before.min(count)..count]);
+            at += count as u64;
+        }
+        Ok(Self { len: end - begin, sum })
+    }
+
     /// That of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self { len: bytes.len() as u64, sum: crc64(0, bytes) }
@@ -29,16 +56,36 @@ impl Check {
         line.starts_with(MARK.as_bytes())
     }
 
-    /// The check in such a line, which is without its end.
+    /// Whether a line is meant to be a cut line.
+    pub(super) fn is_cut_meant(line: &[u8]) -> bool {
+        line.starts_with(CUT_MARK.as_bytes())
+    }
+
+    /// The check in a check line, which is without its end.
     pub(super) fn parse(line: &[u8]) -> Option<Self> {
-        let (len, sum) = str::from_utf8(line).ok()?.strip_prefix(MARK)?.split_once(':')?;
+        Self::parse_behind(MARK, line)
+    }
+
+    /// The check in a cut line, which is without its end.
+    pub(super) fn parse_cut(line: &[u8]) -> Option<Self> {
+        Self::parse_behind(CUT_MARK, line)
+    }
+
+    fn parse_behind(mark: &str, line: &[u8]) -> Option<Self> {
+        let (len, sum) = str::from_utf8(line).ok()?.strip_prefix(mark)?.split_once(':')?;
         Some(Self { len: len.parse().ok()?, sum: u64::from_str_radix(sum, 16).ok()? })
     }
 
-    /// The line, without its end.
+    /// The check line, without its end.
     pub(super) fn line(self) -> String {
         let Self { len, sum } = self;
         format!("{MARK}{len}:{sum:016x}")
+    }
+
+    /// The cut line, with its end.
+    pub(super) fn cut_line(self) -> Vec<u8> {
+        let Self { len, sum } = self;
+        format!("{CUT_MARK}{len}:{sum:016x}\r\n").into_bytes()
     }
 
     /// Whether these are the bytes.

@@ -8,10 +8,12 @@ mod check;
 pub(crate) mod commands;
 pub mod manifest;
 mod mark;
+mod place;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use check::check_line;
 pub use mark::{SyncMark, is_synced_beyond};
+pub use place::Place;
 pub use read::{AofDamage, AofError, Unit, UnitReader};

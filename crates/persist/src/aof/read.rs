@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Invariants: a transaction comes whole or not at all; whatever ends too early or is no command is
-//! an error that names the end of the last whole unit; memory grows with the bytes that come.
+//! an error that names the end of the last whole unit; a file that is cut off there is sound and
+//! has the same units; memory grows with the bytes that come.
 
 use std::fmt;
 use std::io;
@@ -16,6 +17,7 @@ use proto::OwnedArgs;
 
 use super::check::Check;
 use super::mark::SyncMark;
+use super::place::Place;
 use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
@@ -83,7 +85,9 @@ pub struct UnitReader<'f> {
     /// Whether nothing comes after the window.
     is_last: bool,
     /// Where the last whole unit ends.
-    whole: u64,
+    whole: Place,
+    /// Where the batch begins that was met last, and where it ends by its check line.
+    batch: Option<(u64, u64)>,
     time: Option<i64>,
     number: Option<u64>,
 }
@@ -100,6 +104,7 @@ enum Item<'a> {
     Command(Vec<&'a [u8]>),
     Time(i64),
     Check(Check),
+    Cut(Check),
     Mark(SyncMark),
     /// What says nothing to us.
     Annotation,
@@ -115,12 +120,13 @@ impl<'f> UnitReader<'f> {
     /// beyond it.
     pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
         let window = Window::at(file, offset, read);
-        Self { window, at: 0, is_last: false, whole: offset, time: None, number: None }
+        let whole = Place { offset, batch: None };
+        Self { window, at: 0, is_last: false, whole, batch: None, time: None, number: None }
     }
 
     /// Where the last whole unit ends.
     #[must_use]
-    pub fn offset(&self) -> u64 {
+    pub fn place(&self) -> Place {
         self.whole
     }
 
@@ -132,7 +138,7 @@ impl<'f> UnitReader<'f> {
 
     /// The next unit; `None` at the end of the file.
     pub fn next_unit(&mut self) -> Result<Option<Unit>, AofError> {
-        let mut unit = Unit { offset: self.whole, ..Unit::default() };
+        let mut unit = Unit { offset: self.whole.offset, ..Unit::default() };
         let mut is_transaction = false;
         loop {
             let Some(args) = self.next_command()? else {
@@ -140,7 +146,7 @@ impl<'f> UnitReader<'f> {
                     return Err(self.error(AofDamage::Torn));
                 }
                 // Annotations at the end belong to no unit, and are whole.
-                self.whole = self.here();
+                self.whole = self.place_here();
                 return Ok(None);
             };
             let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
@@ -155,8 +161,8 @@ impl<'f> UnitReader<'f> {
                 break;
             }
         }
-        self.whole = self.here();
-        unit.end = self.whole;
+        self.whole = self.place_here();
+        unit.end = self.whole.offset;
         unit.time = self.time;
         Ok(Some(unit))
     }
@@ -167,7 +173,7 @@ impl<'f> UnitReader<'f> {
             let mut cursor = Cursor { bytes: &self.window.bytes, at: self.at };
             let found = match cursor.item() {
                 Ok(Item::Check(check)) => {
-                    cursor.verify(check, self.is_last).map(|()| Item::Annotation)
+                    cursor.verify(check, self.is_last).map(|()| Item::Check(check))
                 }
                 other => other,
             };
@@ -178,7 +184,12 @@ impl<'f> UnitReader<'f> {
                         Item::Command(args) => return Ok(Some(args.into_iter().collect())),
                         Item::Time(time) => self.time = Some(time),
                         Item::Mark(mark) => self.number = self.number.or(Some(mark.file)),
-                        Item::Check(_) | Item::Annotation => {}
+                        Item::Check(check) => {
+                            let begin = self.here();
+                            self.batch = Some((begin, begin.saturating_add(check.len)));
+                        }
+                        Item::Cut(_) => self.batch = None,
+                        Item::Annotation => {}
                     }
                 }
                 Err(Halt::Malformed(why)) => {
@@ -202,12 +213,18 @@ impl<'f> UnitReader<'f> {
         self.window.offset + self.at as u64
     }
 
+    fn place_here(&self) -> Place {
+        let offset = self.here();
+        let batch = self.batch.filter(|(_, end)| offset < *end).map(|(begin, _)| begin);
+        Place { offset, batch }
+    }
+
     fn malformed(&self, at: u64, why: &'static str) -> AofError {
         self.error(AofDamage::Malformed { at, why })
     }
 
     fn error(&self, damage: AofDamage) -> AofError {
-        AofError { offset: self.whole, damage }
+        AofError { offset: self.whole.offset, damage }
     }
 }
 
@@ -228,6 +245,10 @@ impl<'a> Cursor<'a> {
                     let check = Check::parse(line).ok_or(Halt::Malformed("a bad check line"))?;
                     return Ok(Item::Check(check));
                 }
+                if Check::is_cut_meant(line) {
+                    let left = Check::parse_cut(line).ok_or(Halt::Malformed("a bad cut line"))?;
+                    return Ok(Item::Cut(left));
+                }
                 if let Some(mark) = SyncMark::parse(line) {
                     return Ok(Item::Mark(mark));
                 }
@@ -238,29 +259,30 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether the batch that begins here is as its check line says. One that was cut off, by the
-    /// end of the file or by what was written where it was cut, is as sound as it can be read.
+    /// Whether the batch that begins here is as its check line says, or was cut off: by the end of
+    /// the file, by us, or by another server. No verdict changes where a file is cut off behind a
+    /// unit that it admits.
     fn verify(&self, check: Check, is_last: bool) -> Result<(), Halt> {
         let here = &self.bytes[self.at..];
-        let Some((batch, after)) =
-            usize::try_from(check.len).ok().and_then(|len| here.split_at_checked(len))
-        else {
-            let missing = check.len - here.len() as u64;
-            return if is_last { Ok(()) } else { Err(Halt::More(missing)) };
-        };
-        if check.admits(batch) {
+        let len = usize::try_from(check.len).unwrap_or(usize::MAX);
+        if here.get(..len).is_some_and(|batch| check.admits(batch)) {
             return Ok(());
         }
-        if after.is_empty() && !is_last {
-            return Err(Halt::More(1));
+        // A cut line may begin within the batch and end behind it.
+        let missing = check.len.saturating_add(LINE_MAX as u64).saturating_sub(here.len() as u64);
+        if missing > 0 && !is_last {
+            return Err(Halt::More(missing));
         }
-        // Another of our batches begins within, or this one does not end where it should.
-        let is_torn = holds_check(batch) || !matches!(after.first(), None | Some(b'#'));
-        if is_torn {
-            Ok(())
-        } else {
-            Err(Halt::Malformed("the batch is not as its check line says"))
-        }
+        let is_short = here.len() < len;
+        let is_sound = match Ending::of(here, len) {
+            Ending::Cut { at, left } => left.admits(&here[..at]),
+            Ending::Another => true,
+            // The one behind ours begins with an annotation; who leaves none is another server.
+            Ending::Beyond => is_short || !matches!(here.get(len), None | Some(b'#')),
+            Ending::Unclear => is_short,
+        };
+        let damaged = Halt::Malformed("the batch is not as its check line says");
+        if is_sound { Ok(()) } else { Err(damaged) }
     }
 
     fn command(&mut self) -> Result<Vec<&'a [u8]>, Halt> {
@@ -309,14 +331,32 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Whether a check line stands among whole items.
-fn holds_check(bytes: &[u8]) -> bool {
-    let mut cursor = Cursor { bytes, at: 0 };
-    loop {
-        match cursor.item() {
-            Ok(Item::Check(_)) => return true,
-            Ok(_) => {}
-            Err(_) => return false,
+/// How a batch ends that is not as its check line says.
+enum Ending {
+    /// A cut line stands behind whole items, and says what they are.
+    Cut { at: usize, left: Check },
+    /// Another batch begins within, behind whole items.
+    Another,
+    /// An item begins within and does not end there.
+    Beyond,
+    /// Something within is no item, or all of it are whole items.
+    Unclear,
+}
+
+impl Ending {
+    /// That of a batch of this length at the beginning of some bytes.
+    fn of(bytes: &[u8], len: usize) -> Self {
+        let mut cursor = Cursor { bytes, at: 0 };
+        while cursor.at < len {
+            let at = cursor.at;
+            match cursor.item() {
+                Ok(Item::Cut(left)) => return Self::Cut { at, left },
+                Ok(Item::Check(_)) => return Self::Another,
+                Ok(_) => {}
+                Err(Halt::More(_)) => return Self::Beyond,
+                Err(Halt::Malformed(_)) => return Self::Unclear,
+            }
         }
+        if cursor.at == len { Self::Unclear } else { Self::Beyond }
     }
 }

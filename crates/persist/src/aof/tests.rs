@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::{AofDamage, AofError, UnitReader, check_line};
+use super::{AofDamage, AofError, Place, UnitReader, check_line};
 use crate::storage::simulated::Disk;
-use crate::storage::{How, Storage};
+use crate::storage::{How, Storage, read_whole};
 
 /// Commands of each unit, with the time.
 type Units = Vec<(Vec<Vec<String>>, Option<i64>)>;
@@ -15,18 +15,36 @@ fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
+/// What a file was found to be.
+struct Found {
+    units: Units,
+    /// Where each of them ended.
+    ends: Vec<u64>,
+    place: Place,
+    error: Option<AofError>,
+}
+
 /// The units before an end or an error, and where each ended.
 fn read(bytes: &[u8]) -> (Units, Vec<u64>, Option<AofError>) {
+    let Found { units, ends, error, .. } = find(&disk(bytes));
+    (units, ends, error)
+}
+
+fn disk(bytes: &[u8]) -> Disk {
     let disk = Disk::new();
     disk.put(Path::new("aof"), bytes);
+    disk
+}
+
+fn find(disk: &Disk) -> Found {
     let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
     let (mut units, mut ends) = (Units::new(), Vec::new());
-    loop {
+    let error = loop {
         let unit = match reader.next_unit() {
             Ok(Some(unit)) => unit,
-            Ok(None) => return (units, ends, None),
-            Err(error) => return (units, ends, Some(error)),
+            Ok(None) => break None,
+            Err(error) => break Some(error),
         };
         let words = |args: &proto::OwnedArgs| {
             let args = args.as_args();
@@ -35,7 +53,34 @@ fn read(bytes: &[u8]) -> (Units, Vec<u64>, Option<AofError>) {
         assert_eq!(unit.offset, ends.last().copied().unwrap_or(0));
         units.push((unit.commands.iter().map(words).collect(), unit.time));
         ends.push(unit.end);
+    };
+    Found { units, ends, place: reader.place(), error }
+}
+
+/// What is left of a journal that is cut off where its last whole unit ends. What was whole is read
+/// again, by itself as with another batch behind it.
+fn cut(bytes: &[u8]) -> Vec<u8> {
+    let disk = disk(bytes);
+    let Found { units: whole, place, error, .. } = find(&disk);
+    if let Some(error) = error {
+        assert_eq!(error.offset, place.offset());
     }
+    assert_eq!(units(&bytes[..place.offset() as usize]), whole);
+    let length = place.cut(&disk, Path::new("aof")).unwrap();
+    let left = read_whole(&disk, Path::new("aof")).unwrap();
+    assert_eq!(left.len() as u64, length);
+    assert_eq!(units(&left), whole);
+    let found = units(&[&left[..], &later()].concat());
+    assert_eq!(found.split_last().unwrap(), (&(unit(&[&["SET", "later", "1"]]), None), &whole[..]));
+    left
+}
+
+/// Another batch, longer than those of the journal.
+fn later() -> Vec<u8> {
+    let command = command(&["SET", "later", "1"]);
+    let padding = format!("#{}\r\n", "x".repeat(500));
+    let batch = [&command[..], padding.as_bytes()].concat();
+    [check_line(&batch), batch].concat()
 }
 
 fn units(bytes: &[u8]) -> Units {
@@ -142,13 +187,63 @@ fn what_is_appended_to_a_torn_batch_is_read() {
 #[test]
 fn no_byte_can_change() {
     let bytes = journal();
+    expect_no_byte_can_change(&bytes);
+    let (_, ends, _) = read(&bytes);
+    // Within the second batch; what is left of it is as well guarded as a whole one.
+    let torn = cut(&bytes[..ends[1] as usize + 7]);
+    expect_no_byte_can_change(&torn);
+    expect_no_byte_can_change(&[torn, later()].concat());
+}
+
+/// Whatever bit of a journal is turned around: its units are read as they were, or the place of
+/// the damage is told, and a journal that is cut off there is sound.
+fn expect_no_byte_can_change(bytes: &[u8]) {
+    let whole = units(bytes);
     for (place, bit) in (0..bytes.len()).flat_map(|place| (0..8).map(move |bit| (place, bit))) {
-        let mut flipped = bytes.clone();
+        let mut flipped = bytes.to_vec();
         flipped[place] ^= 1 << bit;
         let (found, _, error) = read(&flipped);
-        let is_prefix = journal_units().starts_with(&found);
-        assert!(is_prefix, "bit {bit} of byte {place}: {found:?}");
-        assert!(error.is_some() || found.len() == 3, "bit {bit} of byte {place} loses units");
+        assert!(whole.starts_with(&found), "bit {bit} of byte {place}: {found:?}");
+        let is_told = error.is_some() || found.len() == whole.len();
+        assert!(is_told, "bit {bit} of byte {place} loses units");
+        cut(&flipped);
+    }
+}
+
+#[test]
+fn a_journal_that_is_cut_off_is_sound_whatever_was_written_behind() {
+    let bytes = journal();
+    let foreign = command(&["SET", "foreign", "2"]);
+    for len in 0..=bytes.len() {
+        cut(&bytes[..len]);
+        // Another server cuts off what is no command, and writes on without check lines.
+        let (_, ends, _) = read(&bytes[..len]);
+        let whole = &bytes[..ends.last().copied().unwrap_or(0) as usize];
+        for count in 0..20 {
+            let mixed = [whole, &foreign.repeat(count)].concat();
+            cut(&mixed);
+            cut(&[&mixed[..], &later()].concat());
+            cut(&[&mixed[..], b"no command\r\n"].concat());
+            cut(&mixed[..mixed.len() - mixed.len().min(3)]);
+        }
+    }
+}
+
+#[test]
+fn damage_to_what_is_left_of_a_batch_is_told_with_its_place() {
+    let bytes = journal();
+    let (_, ends, _) = read(&bytes);
+    let left = cut(&bytes[..ends[1] as usize + 7]);
+    // In the first transaction of the second batch.
+    let place = ends[1] as usize - 20;
+    for behind in [Vec::new(), later()] {
+        let mut damaged = [&left[..], &behind].concat();
+        damaged[place] ^= 1;
+        let (found, _, error) = read(&damaged);
+        assert_eq!(found, journal_units()[..1]);
+        let AofError { offset, damage } = error.unwrap();
+        assert_eq!(offset, ends[0]);
+        assert!(matches!(damage, AofDamage::Malformed { .. }), "{damage:?}");
     }
 }
 

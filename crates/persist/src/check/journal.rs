@@ -1,6 +1,6 @@
 //! Looking through a journal, and making its end right.
 //!
-//! Invariant: a file is cut off only where a whole unit ends, and synced after it.
+//! Invariant: a file is cut off only where a whole unit ends, and is sound then.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -60,19 +60,21 @@ fn check_file(
         false => (0, Vec::new()),
     };
     let mut units = UnitReader::behind(&mut *file, offset, rest);
-    let (sound, error) = loop {
+    let (place, error) = loop {
+        let place = units.place();
         match units.next_unit() {
             Ok(Some(unit)) => {
                 let until = repair.and_then(|repair| repair.until);
                 if until.is_some_and(|until| unit.time.is_some_and(|time| time > until)) {
-                    break (unit.offset, None);
+                    break (place, None);
                 }
             }
-            Ok(None) => break (size, None),
-            Err(error) => break (error.offset, Some(error)),
+            Ok(None) => break (units.place(), None),
+            Err(error) => break (place, Some(error)),
         }
     };
     drop(units);
+    let sound = place.offset();
     writeln!(out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
     let fixes = repair.is_some_and(|repair| repair.fixes);
     match error {
@@ -87,9 +89,8 @@ fn check_file(
         _ => {}
     }
     if sound < size {
-        let mut file = storage.open(path, How::Append)?;
-        file.truncate(sound)?;
-        file.sync()?;
+        drop(file);
+        place.cut(storage, path)?;
         writeln!(out, "Successfully truncated AOF {name} from {size} to {sound} bytes")?;
     } else {
         writeln!(out, "AOF {name} is valid")?;

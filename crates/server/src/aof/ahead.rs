@@ -8,7 +8,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use persist::aof::{AofError, Unit, UnitReader};
+use persist::aof::{AofError, Place, Unit, UnitReader};
 
 /// About how many bytes of the file are handed over at once.
 const PIECE: u64 = 256 << 10;
@@ -20,6 +20,8 @@ const AHEAD: usize = 4;
 pub(super) struct Read {
     /// Why it was not read to its end.
     pub(super) end: Result<(), AofError>,
+    /// Where the last whole unit ends.
+    pub(super) place: Place,
     /// What its sync marks are known by, as far as it was read.
     pub(super) number: Option<u64>,
 }
@@ -50,7 +52,7 @@ pub(super) fn run_each(
 }
 
 fn read(mut reader: UnitReader<'_>, pieces: &SyncSender<Vec<Unit>>) -> Read {
-    let (mut piece, mut begin) = (Vec::new(), reader.offset());
+    let (mut piece, mut begin) = (Vec::new(), reader.place().offset());
     let end = loop {
         match reader.next_unit() {
             Ok(Some(unit)) => {
@@ -71,7 +73,7 @@ fn read(mut reader: UnitReader<'_>, pieces: &SyncSender<Vec<Unit>>) -> Read {
     };
     // As above.
     let _ = pieces.send(piece);
-    Read { end, number: reader.number() }
+    Read { end, place: reader.place(), number: reader.number() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use persist::aof::manifest::Part;
-use persist::aof::{AofDamage, AofError, UnitReader, is_synced_beyond};
+use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
 use persist::rdb::file::{FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
@@ -205,16 +205,17 @@ impl Source<'_> {
             count += 1;
             Ok(())
         });
-        let Read { end, number } = read.map_err(|stopped| match stopped {
+        let Read { end, place, number } = read.map_err(|stopped| match stopped {
             Stopped::Refused(why) => self.refuse(&why),
             Stopped::Alone(error) => self.refuse(&plain(&error)),
         })?;
         match end {
-            Ok(()) => Ok(Replayed { bytes: length, number }),
-            Err(error) => {
-                self.mend(&error, length, number)?;
-                Ok(Replayed { bytes: error.offset, number })
+            // What is appended then would seem to be of the batch that was cut off.
+            Ok(()) if self.may_mend && place.is_within_batch() => {
+                Ok(Replayed { bytes: self.cut(place)?, number })
             }
+            Ok(()) => Ok(Replayed { bytes: length, number }),
+            Err(error) => Ok(Replayed { bytes: self.mend(&error, place, length, number)?, number }),
         }
     }
 
@@ -223,8 +224,14 @@ impl Source<'_> {
         file.map_err(|error| self.refuse(&plain(&error)))
     }
 
-    /// Cuts a damaged end off, if that is allowed.
-    fn mend(&self, error: &AofError, length: u64, number: Option<u64>) -> Result<(), String> {
+    /// Cuts a damaged end off, if that is allowed; how long the file is then.
+    fn mend(
+        &self,
+        error: &AofError,
+        place: Place,
+        length: u64,
+        number: Option<u64>,
+    ) -> Result<u64, String> {
         let config = &self.server.config;
         let is_allowed = match error.damage {
             AofDamage::Torn => config.get(AOF_LOAD_TRUNCATED),
@@ -240,11 +247,14 @@ impl Source<'_> {
         let (log, path) = (&self.server.log, self.path.display());
         log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
         log_warning!(log, "Truncating the AOF {path} at offset {}", error.offset);
-        let file = self.server.storage.open(self.path, How::Append);
-        let cut = file.and_then(|mut file| file.truncate(error.offset));
-        cut.map_err(|error| self.refuse(&plain(&error)))?;
+        let length = self.cut(place)?;
         log_warning!(log, "AOF {path} loaded anyway because aof-load-truncated is enabled");
-        Ok(())
+        Ok(length)
+    }
+
+    fn cut(&self, place: Place) -> Result<u64, String> {
+        let cut = place.cut(&*self.server.storage, self.path);
+        cut.map_err(|error| self.refuse(&plain(&error)))
     }
 
     /// Whether a power loss may have left what is there, so that nobody relied on it.
