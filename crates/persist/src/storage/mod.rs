@@ -43,7 +43,7 @@ pub trait Storage: Send + Sync {
     /// The names in a directory, in no order.
     fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
 
-    /// Makes a directory; that there is one already is no error.
+    /// Makes a directory that outlives a crash; that there is one already is no error.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
 
     /// Makes what happened to the names in a directory outlive a crash.
@@ -150,7 +150,11 @@ impl Storage for Disk {
     fn make_directory(&self, path: &Path) -> io::Result<()> {
         match fs::create_dir(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-            result => result,
+            Err(error) => Err(error),
+            Ok(()) => match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => self.sync_directory(parent),
+                _ => self.sync_directory(Path::new(".")),
+            },
         }
     }
 

@@ -1,7 +1,8 @@
 //! The log in another directory: after CONFIG SET dir its next base begins it anew there, as in
 //! Redis.
 //!
-//! Invariant: what lies in the old directory stays as it is.
+//! Invariants: what lies in the old directory stays as it is; once the new one may name a log, no
+//! write is acknowledged that is not in it.
 
 use std::io;
 
@@ -24,10 +25,14 @@ impl Writer {
         let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
         let mut from = storage.open(&increment, How::Read)?;
         copy(&mut *from, &mut *files.begin(Beginning::Apart)?, self.length)?;
-        files.install(&base.path, base.form, Beginning::Apart)?;
-        let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
-        self.file = Some(storage.open(&last, How::Append)?);
-        self.files = files;
+        let installed = files.install(&base.path, base.form, Beginning::Apart);
+        let opened = installed.and_then(|()| {
+            let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
+            storage.open(&last, How::Append)
+        });
+        // Whether it is named there nobody knows after an error: then only the next base helps.
+        let file = opened.inspect_err(|error| self.lose(error))?;
+        (self.file, self.files) = (Some(file), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
         if beginning == Beginning::Apart {
             // It had no name that would be looked for.

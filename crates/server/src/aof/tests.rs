@@ -40,18 +40,23 @@ const FAULTS: [Fault; 6] = [
 type Trace = fn(&'static Server) -> Vec<usize>;
 
 /// All of them.
-const TRACES: [(&str, Trace); 4] = [
+const TRACES: [(&str, Trace); 5] = [
     ("a rewrite", run),
+    ("a move", move_away),
     ("off and on again", switch_off_and_on),
     ("everysec", sync_now_and_then),
     ("the end", write_and_close),
 ];
 
+/// Where the log lies, and where one that moved does.
+const HERE: &[u8] = b"appendonlydir";
+const ELSEWHERE: &[u8] = b"elsewhere";
+
 /// Servers that are tried at once: mostly each waits until it tries to write again.
 const AT_ONCE: usize = 48;
 
 /// An empty disk with the working directory on it.
-fn new_disk() -> Disk {
+pub(crate) fn new_disk() -> Disk {
     let disk = Disk::new();
     let here = std::env::current_dir().unwrap();
     for directory in here.ancestors().collect::<Vec<_>>().into_iter().rev() {
@@ -61,8 +66,14 @@ fn new_disk() -> Disk {
 }
 
 /// A server whose log goes on with what is on the disk, or why it does not start.
-fn start(disk: &Disk) -> Result<&'static Server, String> {
+pub(crate) fn start(disk: &Disk) -> Result<&'static Server, String> {
+    start_in(disk, HERE)
+}
+
+/// The same with the log in another directory.
+fn start_in(disk: &Disk, directory: &[u8]) -> Result<&'static Server, String> {
     let server = test_server_on(Box::new(disk.clone()));
+    server.config.put(b"appenddirname", directory);
     let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
     let _ = server.config.set_many(&pairs, true).unwrap();
     find(server)?.load(server)?;
@@ -117,7 +128,7 @@ fn has(server: &'static Server, number: usize) -> bool {
     on_key(server, &key, |tx| tx.exists(&key).unwrap())
 }
 
-fn await_end(what: &str, is_over: impl Fn() -> bool) {
+pub(crate) fn await_end(what: &str, is_over: impl Fn() -> bool) {
     let began = base::time::Clock::system();
     let limit = began.monotonic_us() + PATIENCE.as_micros() as i64;
     while !is_over() {
@@ -159,6 +170,19 @@ fn switch_off_and_on(server: &'static Server) -> Vec<usize> {
     acknowledged
 }
 
+/// A run of writes, in the middle of which the log moves to another directory, as it does with the
+/// next base after CONFIG SET dir.
+fn move_away(server: &'static Server) -> Vec<usize> {
+    let mut acknowledged: Vec<_> =
+        (0..WRITES / 2).filter(|number| write(server, *number)).collect();
+    server.config.put(b"appenddirname", ELSEWHERE);
+    super::begin_rewrite(server);
+    acknowledged.extend((WRITES / 2..WRITES).filter(|number| write(server, *number)));
+    let rewrite = &server.aof.rewrite;
+    await_end("a move", || !rewrite.told(0).is_underway || server.journal.has_failed());
+    acknowledged
+}
+
 /// Writes with `everysec`, and takes for acknowledged what WAITAOF would say is on disk.
 fn sync_now_and_then(server: &'static Server) -> Vec<usize> {
     let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
@@ -184,7 +208,8 @@ fn write_and_close(server: &'static Server) -> Vec<usize> {
     acknowledged
 }
 
-/// After a crash, what was acknowledged is there.
+/// After a crash, what was acknowledged is there: in the directory of the log, or all of it where
+/// that has moved to, if anything is there.
 fn check_after_crash(
     (server, disk): (&'static Server, &Disk),
     seed: u64,
@@ -196,14 +221,24 @@ fn check_after_crash(
     disk.crash(seed);
     end(server);
     disk.heal();
-    let server = start(disk).unwrap_or_else(|why| panic!("{what}: it does not start: {why}"));
+    let start = |directory| {
+        let started = start_in(disk, directory);
+        started.unwrap_or_else(|why| panic!("{what}: it does not start: {why}"))
+    };
+    let moved = start(ELSEWHERE);
+    let has_moved = (0..=WRITES).any(|number| has(moved, number));
+    let server = if has_moved { moved } else { start(HERE) };
     for number in acknowledged {
-        assert!(has(server, *number), "{what}: {number} was acknowledged and is lost");
+        let where_to = if has_moved { "where it moved to" } else { "where it was" };
+        assert!(has(server, *number), "{what}: {number} was acknowledged and is not {where_to}");
     }
-    end(server);
+    end(moved);
+    if !has_moved {
+        end(server);
+    }
 }
 
-fn end(server: &'static Server) {
+pub(crate) fn end(server: &'static Server) {
     switch_off(server);
     await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
     server.heavy.dismiss(PATIENCE);

@@ -463,7 +463,7 @@ impl Writer {
     }
 
     /// Nothing that was written can be relied on any more.
-    fn lose(&mut self, error: &io::Error) {
+    pub(super) fn lose(&mut self, error: &io::Error) {
         self.state = State::Lost;
         self.cut = None;
         self.unwritten.clear();

@@ -168,6 +168,16 @@ impl Config {
         Ok(change)
     }
 
+    /// Sets an option that no client may change.
+    #[cfg(test)]
+    pub(crate) fn put(&self, name: &[u8], text: &[u8]) {
+        let index = find(name).expect("there is such an option");
+        let current = self.load(index);
+        let standing = Standing { value: &current, by_earlier_line: false };
+        let value = ALL[index].kind.parse_one(text, standing);
+        self.store(index, &value.expect("the option takes that"));
+    }
+
     /// Takes a change back because the effect of `name` failed, and says so to the client.
     pub fn undo(&self, change: Change, name: &str, why: impl Into<Fault>) -> SetError {
         for (index, before) in change.before.into_iter().rev() {

@@ -56,7 +56,8 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "rdb-del-sync-files",
         default: "no",
-        doc: "Deletes snapshots of full syncs where nothing is persisted.",
+        doc: "Without effect: it is about files of full syncs, and there is no replication yet. \
+              Other snapshots it deletes in no server.",
         ..NOT_YET
     },
     ConfigOption {
