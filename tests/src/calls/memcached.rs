@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn requests_are_told_from_data() {
         let text =
-            b"set a 0 0 8 noreply\r\nget b\r\n\r\n\r\nstats items\r\nms k 2 T0 q\r\nmn\r\n\r\n";
+            b"set a 0 0 9 noreply\r\nget b\r\n\r\n\r\nstats items\r\nms k 2 T0 q\r\nmn\r\n\r\n";
         let expected = [
             "T set - -",
             "T set - a",
