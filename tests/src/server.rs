@@ -161,10 +161,19 @@ impl Server {
 
     /// How much memory it occupies, in bytes.
     pub fn resident(&self) -> u64 {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most memory that it occupied since it was started.
+    pub fn peak(&self) -> u64 {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> u64 {
         let file = format!("/proc/{}/status", self.pid());
         let status =
             std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
         let kilobytes =
             line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
         let kilobytes: u64 = kilobytes.expect("the kernel tells how much a process occupies");

@@ -31,35 +31,82 @@ const IMPATIENCE: usize = 64;
 
 /// Restores `length` bytes; `None` if the packed bytes give more, fewer, or are no LZF.
 #[must_use]
-pub fn decompress(mut packed: &[u8], length: usize) -> Option<Vec<u8>> {
+pub fn decompress(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     // What the packed bytes can give at most, and no more than a little of that on trust.
     let trusted = length.min(packed.len().saturating_mul(YIELD_MAX)).min(TRUSTED_MAX);
-    let mut out: Vec<u8> = Vec::with_capacity(trusted);
-    while let Some((&control, rest)) = packed.split_first() {
-        let (high, low) = (usize::from(control >> 5), usize::from(control & 0x1f));
-        let room = length - out.len();
-        if high == 0 {
-            let (literals, rest) = rest.split_at_checked(low + 1)?;
-            out.try_reserve(check(literals.len(), room)?).ok()?;
-            out.extend_from_slice(literals);
-            packed = rest;
-        } else {
-            let (extra, rest) = if high < 7 {
-                (0, rest)
-            } else {
-                let (&extra, rest) = rest.split_first()?;
-                (usize::from(extra), rest)
-            };
-            let (&offset, rest) = rest.split_first()?;
-            let distance = (low << 8 | usize::from(offset)) + 1;
-            let from = out.len().checked_sub(distance)?;
-            let count = check(high + 2 + extra, room)?;
-            out.try_reserve(count).ok()?;
-            repeat(&mut out, from, count);
-            packed = rest;
-        }
+    let mut unpacker = Unpacker { out: Vec::with_capacity(trusted), room: length };
+    let taken = unpacker.feed(packed)?;
+    (taken == packed.len() && unpacker.room == 0).then_some(unpacker.out)
+}
+
+/// Unpacks bytes as they come.
+#[derive(Debug)]
+pub(crate) struct Unpacker {
+    /// What came out and was not taken away.
+    out: Vec<u8>,
+    /// How many bytes are to come out.
+    room: usize,
+}
+
+impl Unpacker {
+    /// Of so many bytes.
+    pub(crate) fn new(length: usize) -> Self {
+        Self { out: Vec::new(), room: length }
     }
-    (out.len() == length).then_some(out)
+
+    /// Whether all came out.
+    pub(crate) fn is_done(&self) -> bool {
+        self.room == 0
+    }
+
+    /// Takes what is whole of packed bytes, and tells how many that were; `None` if they are no LZF
+    /// or give too much. As often as it is told, what came out is to be taken away.
+    pub(crate) fn feed(&mut self, packed: &[u8]) -> Option<usize> {
+        let mut rest = packed;
+        while let Some(behind) = self.step(rest)? {
+            rest = behind;
+        }
+        Some(packed.len() - rest.len())
+    }
+
+    /// What came out, but for the last bytes, which copies may reach back to; all of it at the end.
+    pub(crate) fn take_out(&mut self, mut put: impl FnMut(&[u8])) {
+        let keep = if self.is_done() { 0 } else { DISTANCE_MAX };
+        let count = self.out.len().saturating_sub(keep);
+        put(&self.out[..count]);
+        self.out.drain(..count);
+    }
+
+    /// Unpacks a run or a copy; what follows it, or nothing if it is not whole.
+    fn step<'a>(&mut self, packed: &'a [u8]) -> Option<Option<&'a [u8]>> {
+        let Some((&control, rest)) = packed.split_first() else { return Some(None) };
+        let (high, low) = (usize::from(control >> 5), usize::from(control & 0x1f));
+        if high == 0 {
+            let count = self.check(low + 1)?;
+            let Some((literals, rest)) = rest.split_at_checked(count) else { return Some(None) };
+            self.out.try_reserve(count).ok()?;
+            self.out.extend_from_slice(literals);
+            self.room -= count;
+            return Some(Some(rest));
+        }
+        let (extra, offset, rest) = match (high, rest) {
+            (7, [extra, offset, rest @ ..]) => (usize::from(*extra), *offset, rest),
+            (0..7, [offset, rest @ ..]) => (0, *offset, rest),
+            _ => return Some(None),
+        };
+        let distance = (low << 8 | usize::from(offset)) + 1;
+        let from = self.out.len().checked_sub(distance)?;
+        let count = self.check(high + 2 + extra)?;
+        self.out.try_reserve(count).ok()?;
+        repeat(&mut self.out, from, count);
+        self.room -= count;
+        Some(Some(rest))
+    }
+
+    /// A count that has to fit the room.
+    fn check(&self, count: usize) -> Option<usize> {
+        (count <= self.room).then_some(count)
+    }
 }
 
 /// Packs one string after the other.
@@ -99,11 +146,6 @@ impl Packer {
         push_literals(&mut self.out, &bytes[literals_from..]);
         (self.out.len() <= limit).then_some(&self.out)
     }
-}
-
-/// A count that has to fit the room.
-fn check(count: usize, room: usize) -> Option<usize> {
-    (count <= room).then_some(count)
 }
 
 /// Appends `count` bytes of the output's own, which may run into those just appended.
@@ -193,7 +235,7 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_oneof};
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{Packer, decompress};
+    use super::{Packer, Unpacker, decompress};
 
     fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
         Packer::default().pack(bytes).map(<[u8]>::to_vec)
@@ -251,6 +293,26 @@ mod tests {
                 prop_assert!(packed.len() + 4 <= bytes.len());
                 prop_assert_eq!(decompress(&packed, bytes.len()), Some(bytes));
             }
+        }
+
+        #[test]
+        fn what_comes_in_pieces_is_unpacked_as_it_is_at_once(
+            bytes in repetitive(),
+            steps in prop::collection::vec(1..50_usize, 1..20)
+        ) {
+            let Some(packed) = compress(&bytes) else { return Ok(()) };
+            let (mut unpacker, mut out) = (Unpacker::new(bytes.len()), Vec::new());
+            let (mut at, mut end) = (0, 0);
+            for step in steps.iter().cycle() {
+                end = packed.len().min(end + step);
+                at += unpacker.feed(&packed[at..end]).unwrap();
+                unpacker.take_out(|piece| out.extend_from_slice(piece));
+                if end == packed.len() {
+                    break;
+                }
+            }
+            prop_assert!(unpacker.is_done() && at == packed.len());
+            prop_assert_eq!(out, bytes);
         }
 
         #[test]

@@ -9,7 +9,7 @@ use base::time::{Clock, UnixMillis};
 use keyspace::ContainerSettings;
 
 use super::Flaw;
-use crate::rdb::file::{Batch, End, FileError, Rules, Sink, read_file};
+use crate::rdb::file::{Batch, End, FileError, Gatherer, Made, Rules, Sink, read_file};
 use crate::rdb::value::Limits;
 use crate::storage::{File, How, Storage};
 
@@ -70,10 +70,33 @@ impl Sink for Census<'_> {
         for raw in batch.entries() {
             let raw = raw?;
             raw.decode(&self.limits)?;
-            self.keys += 1;
-            self.volatile += u64::from(raw.deadline.is_some());
-            self.expired += u64::from(raw.deadline.is_some_and(|deadline| deadline < self.now));
+            self.count(raw.deadline);
         }
         Ok(())
+    }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        Some(self)
+    }
+}
+
+impl Gatherer for Census<'_> {
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn advance(&mut self, _: u64) {}
+
+    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+        self.count(made.entry.borrow().deadline());
+        Ok(())
+    }
+}
+
+impl Census<'_> {
+    fn count(&mut self, deadline: Option<UnixMillis>) {
+        self.keys += 1;
+        self.volatile += u64::from(deadline.is_some());
+        self.expired += u64::from(deadline.is_some_and(|deadline| deadline < self.now));
     }
 }

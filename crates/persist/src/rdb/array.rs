@@ -35,19 +35,47 @@ pub fn write(out: &mut Writer, array: ArrayRef<'_>) {
 
 /// Reads an array.
 pub fn read(reader: &mut Reader<'_>) -> Result<Array, Malformed> {
-    let [count, next, ring] = [read_length(reader)?, read_length(reader)?, read_length(reader)?];
-    let mut array = Array::default();
-    let mut expected: u64 = 0;
-    for _ in 0..count {
-        let index = expected.checked_add(read_length(reader)?).ok_or(Malformed)?;
+    let mut elements = Elements::begin(reader)?;
+    while elements.left > 0 {
+        elements.read_next(reader)?;
+    }
+    elements.finish()
+}
+
+/// An array whose elements are being read.
+pub(super) struct Elements {
+    array: Array,
+    next: u64,
+    ring: u64,
+    /// The lowest index that comes next.
+    expected: u64,
+    /// How many are to come.
+    pub(super) left: u64,
+}
+
+impl Elements {
+    /// Reads what comes before the elements.
+    pub(super) fn begin(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let [left, next, ring] = [read_length(reader)?, read_length(reader)?, read_length(reader)?];
+        Ok(Self { array: Array::default(), next, ring, expected: 0, left })
+    }
+
+    /// Reads an element.
+    pub(super) fn read_next(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        let index = self.expected.checked_add(read_length(reader)?).ok_or(Malformed)?;
         if index > INDEX_MAX {
             return Err(Malformed);
         }
-        array.set(index, read_string(reader)?.as_member());
-        expected = index + 1;
+        self.array.set(index, read_string(reader)?.as_member());
+        (self.expected, self.left) = (index + 1, self.left - 1);
+        Ok(())
     }
-    array.set_state(next, ring);
-    if count == 0 { Err(Malformed) } else { Ok(array) }
+
+    /// The array with all its elements.
+    pub(super) fn finish(mut self) -> Result<Array, Malformed> {
+        self.array.set_state(self.next, self.ring);
+        if self.expected == 0 { Err(Malformed) } else { Ok(self.array) }
+    }
 }
 
 #[cfg(test)]

@@ -155,27 +155,45 @@ fn read_fields(
     reader: &mut Reader<'_>,
     limits: &HashLimits,
 ) -> Result<Hash, Malformed> {
-    let earliest = match value_type {
-        ValueType::HashTimed => u64::from_le_bytes(reader.array()?),
-        // What comes before a field is the deadline itself.
-        _ => 1,
-    };
+    let earliest = read_earliest(value_type, reader)?;
     let count = read_length(reader)?;
     let mut fields = Collector::new(count, limits);
     for _ in 0..count {
-        let mut deadline = match value_type {
-            ValueType::HashTimed | ValueType::HashTimedCandidate => {
-                deadline_at(read_length(reader)?, earliest)?
-            }
-            _ => None,
-        };
-        let (field, value) = (read_string(reader)?, read_string(reader)?);
-        if value_type == ValueType::HashTimedValkey {
-            deadline = read_deadline(reader)?;
-        }
-        fields.push(field.as_member(), value.as_member(), deadline)?;
+        read_field(value_type, earliest, reader, &mut fields)?;
     }
     fields.finish()
+}
+
+/// Reads what deadlines are counted from.
+pub(super) fn read_earliest(
+    value_type: ValueType,
+    reader: &mut Reader<'_>,
+) -> Result<u64, Malformed> {
+    match value_type {
+        ValueType::HashTimed => reader.array().map(u64::from_le_bytes),
+        // What comes before a field is the deadline itself.
+        _ => Ok(1),
+    }
+}
+
+/// Reads the next field.
+pub(super) fn read_field(
+    value_type: ValueType,
+    earliest: u64,
+    reader: &mut Reader<'_>,
+    fields: &mut Collector,
+) -> Result<(), Malformed> {
+    let mut deadline = match value_type {
+        ValueType::HashTimed | ValueType::HashTimedCandidate => {
+            deadline_at(read_length(reader)?, earliest)?
+        }
+        _ => None,
+    };
+    let (field, value) = (read_string(reader)?, read_string(reader)?);
+    if value_type == ValueType::HashTimedValkey {
+        deadline = read_deadline(reader)?;
+    }
+    fields.push(field.as_member(), value.as_member(), deadline)
 }
 
 /// The deadline at a distance from the millisecond before the earliest; 0 is none.
@@ -186,8 +204,8 @@ fn deadline_at(distance: u64, earliest: u64) -> Result<Option<UnixMillis>, Malfo
 }
 
 /// Fields that become a hash.
-struct Collector<'l> {
-    limits: &'l HashLimits,
+pub(super) struct Collector {
+    limits: HashLimits,
     form: Form,
     count: u64,
 }
@@ -197,14 +215,14 @@ enum Form {
     Large(Builder<Valued>),
 }
 
-impl<'l> Collector<'l> {
+impl Collector {
     /// Ready for as many fields as are claimed.
-    fn new(claimed: u64, limits: &'l HashLimits) -> Self {
+    pub(super) fn new(claimed: u64, limits: &HashLimits) -> Self {
         let form = match claimed <= limits.entries {
             true => Form::Small(Hash::default()),
             false => Form::Large(Builder::new()),
         };
-        Self { limits, form, count: 0 }
+        Self { limits: *limits, form, count: 0 }
     }
 
     fn push(
@@ -217,7 +235,7 @@ impl<'l> Collector<'l> {
         match &mut self.form {
             Form::Small(hash) => {
                 let lifetime = deadline.map_or(Lifetime::Endless, Lifetime::Until);
-                let is_new = hash.set(field, value, lifetime, self.limits);
+                let is_new = hash.set(field, value, lifetime, &self.limits);
                 is_new.then_some(()).ok_or(Malformed)
             }
             Form::Large(builder) => {
@@ -227,7 +245,7 @@ impl<'l> Collector<'l> {
         }
     }
 
-    fn finish(self) -> Result<Hash, Malformed> {
+    pub(super) fn finish(self) -> Result<Hash, Malformed> {
         let hash = match self.form {
             Form::Small(hash) => hash,
             Form::Large(builder) => Hash::Large(LargeHash::new(builder.finish())),

@@ -101,17 +101,28 @@ pub fn read(
     let mut list = List::default();
     let count = if value_type == ValueType::ListZiplist { 1 } else { read_length(reader)? };
     for _ in 0..count {
-        match value_type {
-            ValueType::List => append(&mut list, [read_string(reader)?.as_member()], limits),
-            ValueType::ListZiplist | ValueType::ListZiplists => {
-                let bytes = read_string(reader)?.into_bytes();
-                let ziplist = Ziplist::validate(&bytes)?;
-                append(&mut list, ziplist.elements().map(Text::from), limits);
-            }
-            _ => read_node(reader, &mut list, limits)?,
-        }
+        read_part(value_type, reader, &mut list, limits)?;
     }
     if list.borrow().is_empty() { Err(Malformed) } else { Ok(list) }
+}
+
+/// Reads what comes next of a list: a node or an element.
+pub(super) fn read_part(
+    value_type: ValueType,
+    reader: &mut Reader<'_>,
+    list: &mut List,
+    limits: &ListLimits,
+) -> Result<(), Malformed> {
+    match value_type {
+        ValueType::List => append(list, [read_string(reader)?.as_member()], limits),
+        ValueType::ListZiplist | ValueType::ListZiplists => {
+            let bytes = read_string(reader)?.into_bytes();
+            let ziplist = Ziplist::validate(&bytes)?;
+            append(list, ziplist.elements().map(Text::from), limits);
+        }
+        _ => read_node(reader, list, limits)?,
+    }
+    Ok(())
 }
 
 fn read_node(

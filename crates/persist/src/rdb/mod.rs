@@ -28,6 +28,7 @@ mod zipmap;
 use std::ops::RangeInclusive;
 
 use base::UnixMillis;
+use keyspace::Kind;
 
 pub use writer::Writer;
 
@@ -185,6 +186,35 @@ impl ValueType {
     #[must_use]
     pub fn version(self) -> u16 {
         self.row().1
+    }
+
+    /// What the value is.
+    fn kind(self) -> Kind {
+        match self {
+            Self::String => Kind::String,
+            Self::List | Self::ListZiplist | Self::ListZiplists | Self::ListNodes => Kind::List,
+            Self::Set | Self::SetIntset | Self::SetListpack | Self::SetTimed => Kind::Set,
+            Self::SortedSetText
+            | Self::SortedSet
+            | Self::SortedSetZiplist
+            | Self::SortedSetListpack
+            | Self::SortedSetTimed => Kind::SortedSet,
+            Self::Hash
+            | Self::HashZipmap
+            | Self::HashZiplist
+            | Self::HashListpack
+            | Self::HashTimed
+            | Self::HashListpackTimed
+            | Self::HashTimedCandidate
+            | Self::HashListpackTimedCandidate
+            | Self::HashTimedValkey => Kind::Hash,
+            Self::StreamRedis5
+            | Self::StreamRedis70
+            | Self::StreamRedis72
+            | Self::StreamRedis86
+            | Self::StreamRedis88 => Kind::Stream,
+            Self::Array => Kind::Array,
+        }
     }
 
     fn row(self) -> &'static (u8, u16, Self) {

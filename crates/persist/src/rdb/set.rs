@@ -87,8 +87,9 @@ fn read_members(
     if count == 0 {
         return Err(Malformed);
     }
-    let is_timed = value_type == ValueType::SetTimed;
-    if !is_timed && count <= limits.intset_entries.max(limits.listpack_entries) {
+    if value_type != ValueType::SetTimed
+        && count <= limits.intset_entries.max(limits.listpack_entries)
+    {
         let mut set = Set::default();
         for _ in 0..count {
             if !set.insert(read_string(reader)?.as_member(), limits) {
@@ -99,11 +100,27 @@ fn read_members(
     }
     let mut members = Builder::new();
     for _ in 0..count {
-        let member = read_string(reader)?;
-        let deadline = if is_timed { read_deadline(reader)? } else { None };
-        let (member, value) = (member.as_member(), Text::Bytes(&[]));
-        members.push(MemberRef { member, value, deadline });
+        read_member(value_type, reader, &mut members)?;
     }
+    of_members(members, count)
+}
+
+/// Reads the next member of a large set.
+pub(super) fn read_member(
+    value_type: ValueType,
+    reader: &mut Reader<'_>,
+    members: &mut Builder<()>,
+) -> Result<(), Malformed> {
+    let member = read_string(reader)?;
+    let is_timed = value_type == ValueType::SetTimed;
+    let deadline = if is_timed { read_deadline(reader)? } else { None };
+    let (member, value) = (member.as_member(), Text::Bytes(&[]));
+    members.push(MemberRef { member, value, deadline });
+    Ok(())
+}
+
+/// The set of members, so many of them.
+pub(super) fn of_members(members: Builder<()>, count: u64) -> Result<Set, Malformed> {
     let members = members.finish();
     if members.len() == count { Ok(Set::Large(LargeSet::new(members))) } else { Err(Malformed) }
 }

@@ -126,6 +126,24 @@ fn read_text_score(reader: &mut Reader<'_>) -> Result<f64, Malformed> {
     }
 }
 
+/// Reads the next item into a sorted set that is large from the start.
+pub(super) fn read_into(
+    value_type: ValueType,
+    reader: &mut Reader<'_>,
+    set: &mut SortedSet,
+    limits: &SortedSetLimits,
+) -> Result<(), Malformed> {
+    let item = read_item(value_type, reader)?;
+    let member = item.member.as_member();
+    if set.insert(member, item.score, limits).is_some() {
+        return Err(Malformed);
+    }
+    if item.deadline.is_some() {
+        set.set_deadline(&member.to_vec(), item.deadline);
+    }
+    Ok(())
+}
+
 fn build(mut items: Vec<Item<'_>>, limits: &SortedSetLimits) -> Result<SortedSet, Malformed> {
     let members = items.iter().map(|item| item.member.as_element());
     if items.is_empty() || !packed::all_different(&members) {

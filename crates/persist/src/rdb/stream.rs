@@ -151,8 +151,46 @@ fn write_idempotence(out: &mut Writer, stream: &Stream) {
 
 /// Reads a stream that was written in this way.
 pub fn read(value_type: ValueType, reader: &mut Reader<'_>) -> Result<Stream, Malformed> {
+    let mut nodes = Nodes::default();
+    for _ in 0..read_length(reader)? {
+        nodes.read_next(reader)?;
+    }
+    read_rest(value_type, reader, nodes)
+}
+
+/// Nodes that were read, in their order.
+#[derive(Default)]
+pub(super) struct Nodes {
+    nodes: Vec<Node>,
+    live: u64,
+    last: EntryId,
+}
+
+impl Nodes {
+    /// Reads a node.
+    pub(super) fn read_next(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
+        let master = read_string(reader)?.into_bytes();
+        let master = id_of(master.as_ref().try_into().map_err(|_| Malformed)?);
+        let bytes = read_string(reader)?.into_bytes().into_owned();
+        let node = Node::checked(master, bytes).map_err(|_| Malformed)?;
+        if node.first_id() <= self.last {
+            return Err(Malformed);
+        }
+        self.live += node.live() as u64;
+        self.last = node.last_id();
+        self.nodes.push(node);
+        Ok(())
+    }
+}
+
+/// Reads what follows the nodes of a stream.
+pub(super) fn read_rest(
+    value_type: ValueType,
+    reader: &mut Reader<'_>,
+    nodes: Nodes,
+) -> Result<Stream, Malformed> {
     let age = Age::of(value_type);
-    let mut stream = read_entries(reader, age)?;
+    let mut stream = read_counters(reader, nodes, age)?;
     for _ in 0..read_length(reader)? {
         let name = read_string(reader)?.into_bytes();
         let group = read_group(reader, &stream, age)?;
@@ -166,22 +204,8 @@ pub fn read(value_type: ValueType, reader: &mut Reader<'_>) -> Result<Stream, Ma
     Ok(stream)
 }
 
-/// Reads nodes and counters.
-fn read_entries(reader: &mut Reader<'_>, age: Age) -> Result<Stream, Malformed> {
-    let (mut nodes, mut live, mut last) = (Vec::new(), 0, EntryId::MIN);
-    for _ in 0..read_length(reader)? {
-        let master = read_string(reader)?.into_bytes();
-        let master = id_of(master.as_ref().try_into().map_err(|_| Malformed)?);
-        let bytes = read_string(reader)?.into_bytes().into_owned();
-        let node = Node::checked(master, bytes).map_err(|_| Malformed)?;
-        let first = node.first_id();
-        if first <= last {
-            return Err(Malformed);
-        }
-        live += node.live() as u64;
-        last = node.last_id();
-        nodes.push(node);
-    }
+fn read_counters(reader: &mut Reader<'_>, nodes: Nodes, age: Age) -> Result<Stream, Malformed> {
+    let Nodes { nodes, live, last } = nodes;
     let len = read_length(reader)?;
     let last_id = read_id(reader)?;
     let mut counters = Counters { last_id, max_deleted_id: EntryId::MIN, entries_added: len };

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use base::UnixMillis;
 use keyspace::{ContainerSettings, EntryBox, EntryRef, Kind, NewText, Text};
 use structs::array::{Array, ArrayRef};
+use structs::blob::Blob;
 use structs::hash::{Hash, HashLimits, HashRef};
 use structs::list::{List, ListLimits, ListRef};
 use structs::object::{Container, NewStored};
@@ -103,10 +104,10 @@ impl<'a> ValueRef<'a> {
 /// How far containers that are read stay small.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    list: ListLimits,
-    set: SetLimits,
-    sorted_set: SortedSetLimits,
-    hash: HashLimits,
+    pub(super) list: ListLimits,
+    pub(super) set: SetLimits,
+    pub(super) sorted_set: SortedSetLimits,
+    pub(super) hash: HashLimits,
 }
 
 impl From<&ContainerSettings> for Limits {
@@ -134,6 +135,8 @@ impl From<&ContainerSettings> for Limits {
 pub enum Value<'a> {
     /// A string.
     String(Decoded<'a>),
+    /// A string that was made in pieces.
+    Large(Blob),
     /// A container of this type.
     Container(Kind, NewStored),
 }
@@ -145,39 +148,22 @@ impl<'a> Value<'a> {
         reader: &mut Reader<'a>,
         limits: &Limits,
     ) -> Result<Self, Malformed> {
-        match value_type {
-            ValueType::String => Ok(Self::String(read_string(reader)?)),
-            ValueType::List
-            | ValueType::ListZiplist
-            | ValueType::ListZiplists
-            | ValueType::ListNodes => stored(list::read(value_type, reader, &limits.list)?),
-            ValueType::Set
-            | ValueType::SetIntset
-            | ValueType::SetListpack
-            | ValueType::SetTimed => stored(set::read(value_type, reader, &limits.set)?),
-            ValueType::SortedSetText
-            | ValueType::SortedSet
-            | ValueType::SortedSetZiplist
-            | ValueType::SortedSetListpack
-            | ValueType::SortedSetTimed => {
-                stored(sorted_set::read(value_type, reader, &limits.sorted_set)?)
+        match value_type.kind() {
+            Kind::String => Ok(Self::String(read_string(reader)?)),
+            Kind::List => Self::of_container(list::read(value_type, reader, &limits.list)?),
+            Kind::Set => Self::of_container(set::read(value_type, reader, &limits.set)?),
+            Kind::SortedSet => {
+                Self::of_container(sorted_set::read(value_type, reader, &limits.sorted_set)?)
             }
-            ValueType::Hash
-            | ValueType::HashZipmap
-            | ValueType::HashZiplist
-            | ValueType::HashListpack
-            | ValueType::HashTimed
-            | ValueType::HashListpackTimed
-            | ValueType::HashTimedCandidate
-            | ValueType::HashListpackTimedCandidate
-            | ValueType::HashTimedValkey => stored(hash::read(value_type, reader, &limits.hash)?),
-            ValueType::StreamRedis5
-            | ValueType::StreamRedis70
-            | ValueType::StreamRedis72
-            | ValueType::StreamRedis86
-            | ValueType::StreamRedis88 => stored(stream::read(value_type, reader)?),
-            ValueType::Array => stored(array::read(reader)?),
+            Kind::Hash => Self::of_container(hash::read(value_type, reader, &limits.hash)?),
+            Kind::Stream => Self::of_container(stream::read(value_type, reader)?),
+            Kind::Array => Self::of_container(array::read(reader)?),
         }
+    }
+
+    /// The value that a container is.
+    pub(super) fn of_container<C: Container>(container: C) -> Result<Self, Malformed> {
+        container.store().map(|stored| Value::Container(C::KIND, stored)).ok_or(Malformed)
     }
 
     /// The value under a key.
@@ -190,11 +176,8 @@ impl<'a> Value<'a> {
             Self::String(Decoded::Bytes(bytes)) => {
                 EntryBox::text(key, NewText::from_client(&bytes), deadline)
             }
+            Self::Large(blob) => EntryBox::text(key, NewText::Large(blob), deadline),
             Self::Container(kind, stored) => EntryBox::container(key, kind, stored, deadline),
         }
     }
-}
-
-fn stored<C: Container>(container: C) -> Result<Value<'static>, Malformed> {
-    container.store().map(|stored| Value::Container(C::KIND, stored)).ok_or(Malformed)
 }

@@ -1,5 +1,5 @@
-//! Reading ahead: while commands of a log are run again, those behind them are read, checked and
-//! taken apart by another thread.
+//! Reading ahead: while commands of a log are run again, those behind them are read, checked, taken
+//! apart and sorted by another thread.
 //!
 //! Invariants: units come in the order of the file; a few pieces of it are in memory at most, or
 //! one unit where that is larger.
@@ -8,10 +8,12 @@ use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use persist::aof::{AofError, Place, Unit, UnitReader};
+use persist::aof::{AofError, Place, UnitReader};
+
+use super::sort::{Sorter, Stretch};
 
 /// About how many bytes of the file are handed over at once.
-const PIECE: u64 = 256 << 10;
+const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
 /// Pieces that wait to be run.
 const AHEAD: usize = 4;
@@ -34,35 +36,41 @@ pub(super) enum Stopped {
     Alone(io::Error),
 }
 
-/// Has all units of a file run, in their order. What cannot be read comes behind them.
+/// A part of the file, and where it ends.
+type Piece = (Vec<Stretch>, u64);
+
+/// Has all of a file run, in its order. What cannot be read comes behind it. `run` is told where
+/// in the file the stretches end.
 pub(super) fn run_each(
     reader: UnitReader<'_>,
-    mut run: impl FnMut(Unit) -> Result<(), String>,
+    sorter: Sorter,
+    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), String>,
 ) -> Result<Read, Stopped> {
     thread::scope(|scope| {
-        let (sender, receiver): (_, Receiver<Vec<Unit>>) = sync_channel(AHEAD);
+        let (sender, receiver): (_, Receiver<Piece>) = sync_channel(AHEAD);
         let builder = thread::Builder::new().name("aof-reader".to_owned());
-        let reading = builder.spawn_scoped(scope, move || read(reader, &sender));
+        let reading = builder.spawn_scoped(scope, move || read(reader, sorter, &sender));
         let reading = reading.map_err(Stopped::Alone)?;
         // Dropped where it returns, so that the other thread does not wait for ever.
-        let mut units = receiver.into_iter().flatten();
-        units.try_for_each(&mut run).map_err(Stopped::Refused)?;
+        let mut pieces = receiver.into_iter();
+        let ran = pieces.try_for_each(|(stretches, end)| run(stretches, end));
+        ran.map_err(Stopped::Refused)?;
         Ok(reading.join().expect("who reads a log does not panic"))
     })
 }
 
-fn read(mut reader: UnitReader<'_>, pieces: &SyncSender<Vec<Unit>>) -> Read {
-    let (mut piece, mut begin) = (Vec::new(), reader.place().offset());
+fn read(mut reader: UnitReader<'_>, mut sorter: Sorter, pieces: &SyncSender<Piece>) -> Read {
+    let mut begin = reader.place().offset();
     let end = loop {
         match reader.next_unit() {
             Ok(Some(unit)) => {
                 let end = unit.end;
-                piece.push(unit);
+                sorter.add(unit);
                 if end - begin < PIECE {
                     continue;
                 }
                 begin = end;
-                if pieces.send(std::mem::take(&mut piece)).is_err() {
+                if pieces.send((sorter.take(), end)).is_err() {
                     // Nobody runs them any more, and says why.
                     break Ok(());
                 }
@@ -72,7 +80,7 @@ fn read(mut reader: UnitReader<'_>, pieces: &SyncSender<Vec<Unit>>) -> Read {
         }
     };
     // As above.
-    let _ = pieces.send(piece);
+    let _ = pieces.send((sorter.take(), reader.place().offset()));
     Read { end, place: reader.place(), number: reader.number() }
 }
 
@@ -84,7 +92,8 @@ mod tests {
     use persist::storage::simulated::Disk;
     use persist::storage::{How, Storage};
 
-    use super::{PIECE, Stopped, run_each};
+    use super::{PIECE, Sorter, Stopped, Stretch, run_each};
+    use crate::start::test_server;
 
     /// A file of this many commands, several pieces of them, and a torn one.
     fn disk(count: usize) -> Disk {
@@ -101,14 +110,21 @@ mod tests {
 
     #[test]
     fn units_come_in_their_order_and_the_damage_behind_them() {
-        const COUNT: usize = 80_000;
+        const COUNT: usize = 2_000;
         let disk = disk(COUNT);
         let mut file = disk.open(Path::new("log"), How::Read).unwrap();
-        let mut next = 0;
-        let read = run_each(UnitReader::new(&mut *file), |unit| {
-            let args = unit.commands[0].as_args();
-            assert_eq!(&args[1], format!("{next:09}").as_bytes());
-            next += 1;
+        let (mut next, mut last) = (0, 0);
+        let reader = UnitReader::new(&mut *file);
+        let read = run_each(reader, Sorter::new(test_server(), 1), |stretches, end| {
+            for stretch in stretches {
+                let Stretch::Together(tasks) = stretch else { panic!("one thread runs it") };
+                for task in tasks {
+                    let args = task.unit.commands[0].as_args();
+                    assert_eq!(&args[1], format!("{next:09}").as_bytes());
+                    assert!(last < task.unit.end && task.unit.end <= end);
+                    (next, last) = (next + 1, task.unit.end);
+                }
+            }
             Ok(())
         });
         let Ok(read) = read else { panic!("it is run to its end") };
@@ -118,10 +134,11 @@ mod tests {
 
     #[test]
     fn who_cannot_go_on_waits_for_nobody() {
-        let disk = disk(80_000);
+        let disk = disk(2_000);
         let mut file = disk.open(Path::new("log"), How::Read).unwrap();
         let mut count = 0;
-        let stopped = run_each(UnitReader::new(&mut *file), |_| {
+        let reader = UnitReader::new(&mut *file);
+        let stopped = run_each(reader, Sorter::new(test_server(), 1), |_, _| {
             count += 1;
             if count < 3 { Ok(()) } else { Err("enough".to_owned()) }
         });

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use keyspace::Acquisition;
 use persist::aof::manifest::Part;
 use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
 use persist::rdb::file::{FileWriter, Options};
@@ -15,12 +16,14 @@ use persist::storage::{File, How, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
 use super::files::{Beginning, Files, make_directory, new_base_path};
-use super::replay::Replayer;
+use super::runner::Runner;
+use super::sort::Sorter;
 use super::writer::Last;
 use super::{base_form, resume};
 use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use crate::effects::apply_settings;
-use crate::loading::{Twice, snapshot};
+use crate::heavy::wait_for;
+use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::server::Server;
@@ -28,9 +31,6 @@ use crate::server::Server;
 /// How snapshots begin.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 const MAGIC_LEN: usize = 6;
-
-/// After so many units it is told how far loading has come.
-const REPORT_EACH: u64 = 256;
 
 /// What is there to be loaded.
 pub(crate) struct Stock {
@@ -105,7 +105,8 @@ impl Stock {
         }
         server.aof.figures.set_sizes(total, total);
         // Nobody changes anything before the log is attached.
-        let world = Replayer::begin(server);
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
         resume(server, files, last)?;
         drop(world);
         apply_settings(server);
@@ -194,21 +195,15 @@ impl Source<'_> {
 
     /// Runs the commands of the file again.
     fn run(&self, reader: UnitReader<'_>, length: u64) -> Result<Replayed, String> {
-        let mut replayer = Replayer::begin(self.server);
-        let mut count = 0_u64;
-        let read = run_each(reader, |unit| {
-            let ran = replayer.run(&unit.commands);
-            ran.map_err(|why| format!("at offset {}: {why}", unit.offset))?;
-            if count.is_multiple_of(REPORT_EACH) {
-                self.server.loading.advance_to(self.server, self.before + unit.end);
-            }
-            count += 1;
-            Ok(())
-        });
+        let shares = loading::threads(self.server);
+        let mut runner = Runner::new(self.server, shares, self.before);
+        let sorter = Sorter::new(self.server, shares);
+        let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
         let Read { end, place, number } = read.map_err(|stopped| match stopped {
             Stopped::Refused(why) => self.refuse(&why),
             Stopped::Alone(error) => self.refuse(&plain(&error)),
         })?;
+        runner.finish().map_err(|why| self.refuse(&why))?;
         match end {
             // What is appended then would seem to be of the batch that was cut off.
             Ok(()) if self.may_mend && place.is_within_batch() => {

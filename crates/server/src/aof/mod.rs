@@ -4,11 +4,12 @@
 //! journal how far it is safe (`writer`). The files are Redis' own: a base, increments and a
 //! manifest that names them (`files`). A base is a snapshot; it is taken while all goes on, and
 //! what comes after its cut goes to a new increment (`rewrite`). At the start all of it is run
-//! again (`replay`).
+//! again (`replay`), by several threads where its order allows that (`sort`, `apart`).
 //!
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
 mod ahead;
+mod apart;
 mod figures;
 mod files;
 mod load;
@@ -17,6 +18,8 @@ mod queue;
 mod relocate;
 mod replay;
 mod rewrite;
+mod runner;
+mod sort;
 mod writer;
 
 #[cfg(test)]

@@ -1,15 +1,18 @@
 //! The append-only file is run again: its commands go through the handlers that ran them first,
-//! with the world to themselves and nobody to tell.
+//! with nobody to tell.
 //!
 //! Invariants: what is run stands in a whole unit of the file; keys and members whose time is over
 //! stay until the file says that they go, since what comes next was run when they were there: the
 //! settings must say that expiry is suspended.
 
+use base::UnixMillis;
 use commands::arguments::database;
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::asides::Aside;
-use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use proto::{Args, Output, Reply, Resp};
 
+use super::sort::Task;
+use crate::execute::Known;
 use crate::heavy::{LOADER_LANE, wait_for};
 use crate::log::log_warning;
 use crate::scripts;
@@ -27,49 +30,64 @@ pub(super) struct Replayer {
 }
 
 impl Replayer {
-    /// Waits until it has the world. It begins in the first database, as each file does.
-    pub(super) fn begin(server: &'static Server) -> Self {
-        let keyspace = server.keyspace;
-        let mut world = Acquisition::of_world(keyspace);
+    /// Waits until it has the world. All it runs is run at this time.
+    pub(super) fn begin(server: &'static Server, now: UnixMillis) -> Self {
+        let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
-        let internal = TxOptions::internal(LOADER_LANE, keyspace.clock().now_ms());
-        let options = TxOptions { sees_expired: true, heavy: true, ..internal };
-        let unit = Unit::begin(server, Tx::begin(world, options), None);
-        Self { server, unit, out: Output::new(), flags: 0 }
+        Self::with(server, Tx::begin(world, options(LOADER_LANE, now)), Output::new())
     }
 
-    /// Runs the commands of a unit. The error says why the file cannot be one of ours or theirs.
-    pub(super) fn run(&mut self, commands: &[OwnedArgs]) -> Result<(), String> {
-        for command in commands {
-            self.run_one(command.as_args())?;
+    /// On a transaction that has all that its commands touch. The output is used again.
+    pub(super) fn with(server: &'static Server, tx: Tx, out: Output) -> Self {
+        Self { server, unit: Unit::begin(server, tx, None), out, flags: 0 }
+    }
+
+    /// The output, when it has run all it should.
+    pub(super) fn into_output(self) -> Output {
+        self.out
+    }
+
+    /// Runs the commands of a unit. The error says where and why the file cannot be one of ours or
+    /// theirs.
+    pub(super) fn run(&mut self, task: &Task) -> Result<(), String> {
+        self.unit.tx.switch_database(task.footing.database);
+        self.flags = task.footing.flags;
+        let mut known = task.known;
+        for command in &task.unit.commands {
+            let ran = self.run_one(command.as_args(), known.take());
+            ran.map_err(|why| format!("at offset {}: {why}", task.unit.offset))?;
         }
         Ok(())
     }
 
-    fn run_one(&mut self, args: Args<'_>) -> Result<(), String> {
+    fn run_one(&mut self, args: Args<'_>, known: Option<Known>) -> Result<(), String> {
         match aside(args) {
             Some(Aside::Flags(flags)) => {
                 self.flags = flags;
                 return Ok(());
             }
             Some(Aside::Sticks(key, is_sticky)) => {
-                self.unit.tx.set_sticky(key, is_sticky).expect("the world is granted");
+                self.unit.tx.set_sticky(key, is_sticky).expect("its key is granted");
                 self.unit.book_alone();
                 return Ok(());
             }
             None => {}
         }
         let flags = std::mem::take(&mut self.flags);
-        let entry = self.server.table.resolve(args);
-        let entry = entry.map_err(|_| format!("Unknown command '{}'", text(&args[0])))?;
+        let known = known.map_or_else(|| Known::of(self.server, args), Ok);
+        let known = known.map_err(|_| format!("Unknown command '{}'", text(&args[0])))?;
+        let Known { entry, location } = known;
         if !entry.spec.arity.admits(args.len()) {
             return Err(format!("Wrong number of arguments for '{}'", entry.full_name));
+        }
+        if let Some(location) = location {
+            self.unit.tx.hint(&args[1], location);
         }
         if let Err(refusal) = self.dispatch(entry, args) {
             self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
         } else if flags != 0 && entry.spec.name == "SET" {
             let noted = self.unit.tx.set_notes(&args[1], Notes::of_flags(flags));
-            noted.expect("the world is granted");
+            noted.expect("the key is granted, as it was just set");
         }
         self.unit.book_alone();
         self.out.finish();
@@ -107,8 +125,13 @@ impl Replayer {
     }
 }
 
+/// How transactions are begun that run a log.
+pub(super) fn options(lane: usize, now: UnixMillis) -> TxOptions {
+    TxOptions { sees_expired: true, heavy: true, ..TxOptions::internal(lane, now) }
+}
+
 /// What a command says that is none of Redis.
-fn aside(args: Args<'_>) -> Option<Aside<'_>> {
+pub(super) fn aside(args: Args<'_>) -> Option<Aside<'_>> {
     let is_echo = args.len() == 2 && args[0].eq_ignore_ascii_case(b"ECHO");
     is_echo.then(|| Aside::parse(args.get(1)?)).flatten()
 }

@@ -1,6 +1,7 @@
 //! The log on a disk that fails, tears and forgets: what was acknowledged is there again.
 
 mod backups;
+mod replay;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

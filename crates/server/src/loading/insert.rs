@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use keyspace::{AccessClock, EntryBox, Keyspace, Location, Tx, TxOptions};
-use persist::rdb::file::{Access, Batch, Damage, FileError, RawEntry};
+use persist::rdb::file::{Access, Batch, Damage, FileError, Made};
 use persist::rdb::value::Limits;
 
 use crate::server::Server;
@@ -74,12 +74,13 @@ impl Ground {
         let clock = AccessClock::new(keyspace.settings(), now);
         for raw in batch.entries() {
             let raw = raw?;
-            let is_over = |deadline: UnixMillis| deadline < now;
-            if raw.deadline.is_some_and(is_over) && !keyspace.settings().suspends_expiry() {
-                self.counts.expired += 1;
+            if self.is_over(raw.deadline, now) {
                 continue;
             }
-            let loaded = self.make(&raw, &clock)?;
+            let entry = raw.decode(&self.limits)?;
+            let made =
+                Made { offset: raw.offset, database: raw.database, access: raw.access, entry };
+            let loaded = self.locate(made, &clock)?;
             self.group.push(loaded);
             if self.group.len() == GROUP {
                 self.settle(now)?;
@@ -88,31 +89,49 @@ impl Ground {
         self.settle(now)
     }
 
-    /// Makes the entry that is written.
-    fn make(&self, raw: &RawEntry<'_>, clock: &AccessClock) -> Result<Loaded, FileError> {
+    /// Places an entry.
+    pub(super) fn place_made(&mut self, made: Made) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
-        let database = usize::try_from(raw.database).ok();
-        let database = database.filter(|database| *database < keyspace.database_count());
-        let unknown = || FileError::at(raw.offset, Damage::Database(raw.database));
-        let database = database.ok_or_else(unknown)?;
-        let mut entry = raw.decode(&self.limits)?;
-        entry.set_access_clock(match raw.access {
+        let now = keyspace.clock().now_ms();
+        if self.is_over(made.entry.borrow().deadline(), now) {
+            return Ok(());
+        }
+        let loaded = self.locate(made, &AccessClock::new(keyspace.settings(), now))?;
+        self.group.push(loaded);
+        self.settle(now)
+    }
+
+    /// Whether an entry is not there any more, which is counted.
+    fn is_over(&mut self, deadline: Option<UnixMillis>, now: UnixMillis) -> bool {
+        let is_over = deadline.is_some_and(|deadline| deadline < now)
+            && !self.server.keyspace.settings().suspends_expiry();
+        self.counts.expired += u64::from(is_over);
+        is_over
+    }
+
+    /// Finds out where an entry belongs.
+    fn locate(&self, made: Made, clock: &AccessClock) -> Result<Loaded, FileError> {
+        let keyspace = self.server.keyspace;
+        let Made { offset, database, access, mut entry } = made;
+        let unknown = || FileError::at(offset, Damage::Database(database));
+        let database = usize::try_from(database).map_err(|_| unknown())?;
+        if database >= keyspace.database_count() {
+            return Err(unknown());
+        }
+        entry.set_access_clock(match access {
             Access::Frequency(frequency) if clock.by_frequency() => clock.with_frequency(frequency),
             Access::Idle(seconds) if !clock.by_frequency() => clock.with_idle_seconds(seconds),
             _ => clock.fresh(),
         });
         let location = keyspace.locate(entry.borrow().key());
-        Ok(Loaded { entry, location, database, offset: raw.offset })
+        Ok(Loaded { entry, location, database, offset })
     }
 
     /// Puts the entries at hand in their places.
     fn settle(&mut self, now: UnixMillis) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let Some(first) = self.group.first() else { return Ok(()) };
-        while !keyspace.enter(self.lane) {
-            std::thread::sleep(PAUSE);
-        }
-        let _inside = Inside { keyspace, lane: self.lane };
+        let _inside = Inside::come(keyspace, self.lane);
         let locations: Vec<Location> = self.group.iter().map(|loaded| loaded.location).collect();
         // Where the database changes within a group, some of this is in vain.
         keyspace.prefetch(self.lane, &locations, first.database);
@@ -140,9 +159,19 @@ impl Ground {
 }
 
 /// A stay inside a turnstile.
-struct Inside {
+pub(crate) struct Inside {
     keyspace: &'static Keyspace,
     lane: usize,
+}
+
+impl Inside {
+    /// Waits until the world is nobody's, and goes in.
+    pub(crate) fn come(keyspace: &'static Keyspace, lane: usize) -> Self {
+        while !keyspace.enter(lane) {
+            std::thread::sleep(PAUSE);
+        }
+        Self { keyspace, lane }
+    }
 }
 
 impl Drop for Inside {

@@ -22,7 +22,7 @@ use keyspace::Refusal;
 use persist::storage::{File, How};
 use tokio::sync::oneshot;
 
-pub(crate) use insert::Twice;
+pub(crate) use insert::{Inside, Twice};
 
 use crate::aof;
 use crate::config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
@@ -37,6 +37,14 @@ pub(crate) const LOADING: Refusal =
 
 /// Between two lines in the log, in microseconds.
 const REPORT_US: i64 = 5_000_000;
+
+/// The most threads that load side by side.
+const THREADS_MAX: usize = 8;
+
+/// How many threads load side by side, beside the one that reads.
+pub(crate) fn threads(server: &Server) -> usize {
+    server.cores.count().clamp(1, THREADS_MAX)
+}
 
 /// Whether data are loaded, and how far that is.
 #[derive(Default)]

@@ -7,10 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use persist::rdb::file::{Batch, Damage, End, FileError, Rules, Sink, read_file};
+use persist::rdb::file::{Batch, Damage, End, FileError, Gatherer, Made, Rules, Sink, read_file};
+use persist::rdb::value::Limits;
 use persist::storage::File;
 
 use super::insert::{Counts, Ground, Twice};
+use super::threads;
 use crate::config::RdbVersionCheck;
 use crate::config::settings::{
     KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM,
@@ -18,10 +20,7 @@ use crate::config::settings::{
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 
-/// The most threads that place entries.
-const THREADS_MAX: usize = 8;
-
-/// Batches that wait for a thread; more would only take memory.
+/// Batches, or large entries, that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 4;
 
 /// The longest nap on behalf of `key-load-delay`, after which somebody may have called it off.
@@ -79,8 +78,35 @@ impl Sink for Splitting<'_> {
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
         delay(self.server, batch.len() as u64);
         self.server.loading.advance_to(self.server, batch.end());
-        self.crew.hand_over(batch)
+        let end = batch.end();
+        self.crew.hand_over(Load::Batch(batch), end)
     }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        Some(self)
+    }
+}
+
+impl Gatherer for Splitting<'_> {
+    fn limits(&self) -> Limits {
+        Limits::from(&self.server.keyspace.settings().containers)
+    }
+
+    fn advance(&mut self, offset: u64) {
+        self.server.loading.advance_to(self.server, offset);
+    }
+
+    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+        delay(self.server, 1);
+        let offset = made.offset;
+        self.crew.hand_over(Load::Made(made), offset)
+    }
+}
+
+/// What is placed at once.
+enum Load {
+    Batch(Batch),
+    Made(Made),
 }
 
 /// Logs what a file says about itself.
@@ -136,7 +162,7 @@ fn delay(server: &Server, keys: u64) {
 
 /// Threads that place entries.
 struct Crew {
-    batches: SyncSender<Batch>,
+    loads: SyncSender<Load>,
     reports: Receiver<Result<Counts, FileError>>,
     hired: usize,
     has_failed: Arc<AtomicBool>,
@@ -144,8 +170,8 @@ struct Crew {
 
 impl Crew {
     fn hire(server: &'static Server, twice: Twice) -> Self {
-        let hired = server.cores.count().clamp(1, THREADS_MAX);
-        let (batches, queue) = sync_channel(QUEUE_LEN);
+        let hired = threads(server);
+        let (loads, queue) = sync_channel(QUEUE_LEN);
         let (reporter, reports) = channel();
         let (queue, has_failed) = (Arc::new(Mutex::new(queue)), Arc::new(AtomicBool::new(false)));
         for _ in 0..hired {
@@ -160,22 +186,22 @@ impl Crew {
                 let _ = reporter.send(report);
             });
         }
-        Self { batches, reports, hired, has_failed }
+        Self { loads, reports, hired, has_failed }
     }
 
-    fn hand_over(&self, batch: Batch) -> Result<(), FileError> {
-        let end = batch.end();
+    /// Has something placed that ends, or begins, there in the file.
+    fn hand_over(&self, load: Load, offset: u64) -> Result<(), FileError> {
         let has_failed = self.has_failed.load(Ordering::Relaxed);
-        if has_failed || self.batches.send(batch).is_err() {
-            return Err(FileError::at(end, Damage::Refused(STOPPED.to_owned())));
+        if has_failed || self.loads.send(load).is_err() {
+            return Err(FileError::at(offset, Damage::Refused(STOPPED.to_owned())));
         }
         Ok(())
     }
 
     /// Waits until all is placed; the first thing that went wrong.
     fn dismiss(self) -> Result<Counts, FileError> {
-        let Self { batches, reports, hired, .. } = self;
-        drop(batches);
+        let Self { loads, reports, hired, .. } = self;
+        drop(loads);
         let mut counts = Counts::default();
         for _ in 0..hired {
             let report = reports.recv();
@@ -191,12 +217,15 @@ impl Crew {
 /// What is said where a thread ended that should not have; the log says why it did.
 const STOPPED: &str = "a thread that loads has ended";
 
-/// Places the entries of all batches that come.
-fn place_all(mut ground: Ground, queue: &Mutex<Receiver<Batch>>) -> Result<Counts, FileError> {
-    // The queue is let go before the batch is worked on.
+/// Places all that comes.
+fn place_all(mut ground: Ground, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
+    // The queue is let go before what came is worked on.
     let next = || queue.lock().ok()?.recv().ok();
-    while let Some(batch) = next() {
-        ground.place(&batch)?;
+    while let Some(load) = next() {
+        match load {
+            Load::Batch(batch) => ground.place(&batch)?,
+            Load::Made(made) => ground.place_made(made)?,
+        }
     }
     Ok(ground.counts())
 }

@@ -12,6 +12,7 @@
 //! was written or an error that names the place.
 
 mod damage;
+mod gather;
 mod read;
 mod skim;
 #[cfg(test)]
@@ -19,7 +20,7 @@ mod tests;
 mod write;
 
 pub use damage::{Damage, FileError};
-pub use read::{Access, Batch, End, RawEntry, Rules, Sink, read_file};
+pub use read::{Access, Batch, End, Gatherer, Made, RawEntry, Rules, Sink, read_file};
 pub use write::{Chunk, ChunkWriter, FileWriter, Options, Written};
 
 pub(crate) use opcode::LIBRARY;

@@ -1,4 +1,5 @@
-//! Reading a file: one thread splits it into entries, any others make values of them.
+//! Reading a file: one thread splits it into entries, any others make values of them. Those that
+//! are too large to be handed over it makes itself.
 //!
 //! Invariants: memory grows with the bytes that come, not with what they claim; the checksum covers
 //! exactly the bytes from the head to the last item, and what follows it in the file is given back.
@@ -10,12 +11,13 @@ use base::UnixMillis;
 use base::crc::crc64;
 use keyspace::{EntryBox, Notes};
 
+use super::gather::Gathering;
 use super::skim::{Skim, Stop};
 use super::{Damage, FileError, HEAD_LEN, opcode};
 use crate::asides;
 use crate::rdb::string::{Decoded, read_string};
 use crate::rdb::value::{Limits, Value};
-use crate::rdb::{REDIS_NEWEST, Reader, VALKEY, ValueType, is_readable};
+use crate::rdb::{Malformed, REDIS_NEWEST, Reader, VALKEY, ValueType, is_readable};
 use crate::storage::{File, Window};
 
 /// From this version on a file ends with a checksum.
@@ -23,6 +25,9 @@ const FIRST_WITH_SUM: u16 = 5;
 
 /// A value as a module writes it.
 const MODULE_TYPE: u8 = 7;
+
+/// An entry that is not whole in so many bytes is made while it is read.
+const LARGE: usize = if cfg!(test) { 60 } else { 4 << 20 };
 
 /// What a file may hold.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +57,36 @@ pub trait Sink {
 
     /// Entries; why no more are wanted.
     fn batch(&mut self, batch: Batch) -> Result<(), FileError>;
+
+    /// Who takes entries that are made while they are read. Without, they come in batches, however
+    /// large they are.
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        None
+    }
+}
+
+/// Takes entries that are made while they are read, as they are too large for a batch.
+pub trait Gatherer {
+    /// How far containers stay small.
+    fn limits(&self) -> Limits;
+
+    /// The file was read up to there.
+    fn advance(&mut self, offset: u64);
+
+    /// An entry; why no more are wanted.
+    fn entry(&mut self, made: Made) -> Result<(), FileError>;
+}
+
+/// An entry that was made while it was read.
+pub struct Made {
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The database, by the number that clients select.
+    pub database: u64,
+    /// When it was used.
+    pub access: Access,
+    /// The entry.
+    pub entry: EntryBox,
 }
 
 /// What was read to its end.
@@ -333,6 +368,9 @@ impl<'f> Splitter<'f> {
             }
             Err(Halt::More(count)) => {
                 self.give_away(sink)?;
+                if self.window.bytes.len() >= LARGE && self.gather(sink)? {
+                    return Ok(true);
+                }
                 if !self.fill(count)? {
                     return Err(FileError::at(here, Damage::Truncated));
                 }
@@ -347,12 +385,65 @@ impl<'f> Splitter<'f> {
         if self.at == 0 {
             return Ok(());
         }
-        let (offset, bytes) = self.window.take(std::mem::take(&mut self.at));
+        let count = std::mem::take(&mut self.at);
+        let (offset, bytes) = self.pass(count);
+        let places = std::mem::take(&mut self.places);
+        if places.is_empty() { Ok(()) } else { sink.batch(Batch { bytes, offset, places }) }
+    }
+
+    /// Sums so many bytes and takes them out of the window.
+    fn pass(&mut self, count: usize) -> (u64, Vec<u8>) {
+        let (offset, bytes) = self.window.take(count);
         if !self.rules.ignores_sum {
             self.sum = crc64(self.sum, &bytes);
         }
-        let places = std::mem::take(&mut self.places);
-        if places.is_empty() { Ok(()) } else { sink.batch(Batch { bytes, offset, places }) }
+        (offset, bytes)
+    }
+
+    /// Makes the entry at the beginning of the window while it is read, if it is one for that;
+    /// whether it was.
+    fn gather(&mut self, sink: &mut dyn Sink) -> Result<bool, FileError> {
+        let Some(gatherer) = sink.gatherer() else { return Ok(false) };
+        let here = self.window.offset;
+        let mut skim = Skim::new(&self.window.bytes);
+        // Whatever is wrong with it is told where it is read as any other.
+        let Ok(Begun::Entry(place)) = begin_item(&mut skim, self.database, self.dialect) else {
+            return Ok(false);
+        };
+        let begun = Gathering::begin(place.value_type, &mut skim, &gatherer.limits());
+        let Ok(Some(mut gathering)) = begun else { return Ok(false) };
+        let begin = skim.at;
+        let key = plain(&self.window.bytes[place.key], here)?.into_owned();
+        self.pass(begin);
+        let flawed = || FileError::at(here, Damage::Value(place.value_type));
+        let rest_len = loop {
+            let mut missing = 0;
+            if !gathering.is_done() {
+                let fed = gathering.feed(&self.window.bytes).map_err(|Malformed| flawed())?;
+                self.pass(fed.taken);
+                gatherer.advance(self.window.offset);
+                missing = fed.missing;
+            }
+            if gathering.is_done() {
+                match gathering.rest_len(&self.window.bytes) {
+                    Ok(length) => break length,
+                    Err(Stop::More(count)) => missing = count,
+                    Err(Stop::Malformed) => return Err(flawed()),
+                }
+            }
+            if !self.fill(missing)? {
+                return Err(FileError::at(here, Damage::Truncated));
+            }
+        };
+        let value = gathering.finish(&self.window.bytes[..rest_len]);
+        let entry = value.map_err(|Malformed| flawed())?.into_entry(&key, place.known.deadline);
+        let Noted { flags, is_sticky } = std::mem::take(&mut self.noted);
+        let entry = entry.with_notes(Notes::of_flags(flags));
+        entry.borrow().set_sticky(is_sticky);
+        self.pass(rest_len);
+        let (database, access) = (place.database, place.known.access);
+        gatherer.entry(Made { offset: here, database, access, entry })?;
+        Ok(true)
     }
 
     /// Checks what follows the last item.
@@ -392,6 +483,16 @@ fn parse_head(head: &[u8; HEAD_LEN]) -> Option<(u16, bool)> {
     Some((version.parse().ok()?, is_valkey))
 }
 
+/// What an item turned out to be.
+enum Begun {
+    /// An entry, whose value comes next.
+    Entry(Place),
+    /// What a module wrote under a key.
+    Module,
+    /// What this opcode says.
+    Lone(u8),
+}
+
 /// Passes over an item.
 fn item<'a>(
     skim: &mut Skim<'a>,
@@ -399,6 +500,19 @@ fn item<'a>(
     dialect: u16,
     rules: Rules,
 ) -> Result<Item<'a>, Halt> {
+    match begin_item(skim, database, dialect)? {
+        Begun::Entry(mut place) => {
+            skim.value(place.value_type)?;
+            place.value.end = skim.at;
+            Ok(Item::Entry(place))
+        }
+        Begun::Module => module(skim, rules),
+        Begun::Lone(byte) => lone_item(byte, skim, rules),
+    }
+}
+
+/// Passes over the beginning of an item: what says what it is, and the key of an entry.
+fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun, Halt> {
     let start = skim.at;
     let mut known = Known::default();
     loop {
@@ -413,21 +527,19 @@ fn item<'a>(
             opcode::FREQUENCY => known.access = Access::Frequency(skim.byte()?),
             MODULE_TYPE => {
                 skim.text()?;
-                return module(skim, rules);
+                return Ok(Begun::Module);
             }
             _ => {
                 if let Some(value_type) = ValueType::from_byte(byte, dialect) {
                     let key_start = skim.at;
                     skim.text()?;
-                    let key = key_start..skim.at;
-                    skim.value(value_type)?;
-                    let value = key.end..skim.at;
+                    let (key, value) = (key_start..skim.at, skim.at..skim.at);
                     let place = Place { start, key, value, database, value_type, known };
-                    return Ok(Item::Entry(place));
+                    return Ok(Begun::Entry(place));
                 }
                 // What is known of a key stands before a key.
                 let is_lone = skim.at == start + 1;
-                return if is_lone { lone_item(byte, skim, rules) } else { Err(MALFORMED) };
+                return if is_lone { Ok(Begun::Lone(byte)) } else { Err(MALFORMED) };
             }
         }
     }

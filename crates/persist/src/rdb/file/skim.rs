@@ -106,6 +106,31 @@ fn layout(value_type: ValueType) -> &'static [Part] {
     }
 }
 
+/// A layout with a part that is there many times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    head: &'static [Part],
+    /// Lengths behind the one that tells how many elements there are.
+    lengths: u64,
+    element: &'static [Part],
+    rest: &'static [Part],
+}
+
+impl Shape {
+    /// That of a type of value, if it is such a one.
+    pub(super) fn of(value_type: ValueType) -> Option<Self> {
+        let parts = layout(value_type);
+        parts.iter().enumerate().find_map(|(index, part)| {
+            let (head, rest) = (&parts[..index], &parts[index + 1..]);
+            match *part {
+                Many(element) => Some(Self { head, lengths: 0, element, rest }),
+                ManyAfter(lengths, element) => Some(Self { head, lengths, element, rest }),
+                _ => None,
+            }
+        })
+    }
+}
+
 /// The most bytes that a length takes.
 const LENGTH_BYTES_MAX: usize = 9;
 
@@ -159,7 +184,8 @@ impl<'a> Skim<'a> {
         }
     }
 
-    fn length_or_encoding(&mut self) -> Result<Length, Stop> {
+    /// Passes over a length, or the number of an encoding.
+    pub(super) fn length_or_encoding(&mut self) -> Result<Length, Stop> {
         let rest = &self.bytes[self.at..];
         let mut reader = Reader::new(rest);
         let length = read_length_or_encoding(&mut reader).map_err(|_| {
@@ -191,6 +217,24 @@ impl<'a> Skim<'a> {
     /// Passes over a value of this type.
     pub(super) fn value(&mut self, value_type: ValueType) -> Result<(), Stop> {
         self.parts(layout(value_type))
+    }
+
+    /// Passes over what stands before the elements, and gives it.
+    pub(super) fn head(&mut self, shape: &Shape) -> Result<&'a [u8], Stop> {
+        let start = self.at;
+        self.parts(shape.head)?;
+        self.part(Lengths(1 + shape.lengths))?;
+        Ok(&self.bytes[start..self.at])
+    }
+
+    /// Passes over an element.
+    pub(super) fn element(&mut self, shape: &Shape) -> Result<(), Stop> {
+        self.parts(shape.element)
+    }
+
+    /// Passes over what stands behind the elements.
+    pub(super) fn rest(&mut self, shape: &Shape) -> Result<(), Stop> {
+        self.parts(shape.rest)
     }
 
     fn parts(&mut self, parts: &[Part]) -> Result<(), Stop> {

@@ -8,11 +8,13 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 
 use super::{
-    Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Options, RawEntry, Rules, Sink,
-    Written, read_file,
+    Access, Batch, ChunkWriter, Damage, End, FileError, FileWriter, Gatherer, Made, Options,
+    RawEntry, Rules, Sink, Written, read_file,
 };
 use crate::aof::manifest::BaseForm;
-use crate::dump::restore;
+use crate::dump::{restore, seal};
+use crate::rdb::Writer;
+use crate::rdb::length::write_length;
 use crate::rdb::tests::{Contents, PAYLOADS, contents_of, from_hex, types_of_old};
 use crate::rdb::value::Limits;
 use crate::storage::simulated::Disk;
@@ -31,6 +33,9 @@ struct Found {
     flags: Vec<(Vec<u8>, u32)>,
     /// Keys that are never evicted.
     sticky: Vec<Vec<u8>>,
+    /// Whether large entries are made while they are read, and how many were.
+    gathers: bool,
+    gathered: usize,
 }
 
 /// Database, key, deadline, last access and value.
@@ -55,28 +60,67 @@ impl Sink for Found {
         for raw in batch.entries() {
             let raw @ RawEntry { database, deadline, access, .. } = &raw?;
             let entry = raw.decode(&limits)?;
-            assert_eq!(entry.borrow().deadline(), *deadline);
-            let key = raw.key.to_vec();
-            if entry.borrow().is_sticky() {
-                self.sticky.push(key.clone());
-            }
-            match entry.borrow().notes().flags {
-                0 => {}
-                flags => self.flags.push((key.clone(), flags)),
-            }
-            self.entries.push((*database, key, *deadline, *access, contents_of(&entry)));
+            assert_eq!((entry.borrow().deadline(), entry.borrow().key()), (*deadline, &*raw.key));
+            self.add(*database, *access, &entry);
         }
+        Ok(())
+    }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        if self.gathers { Some(self) } else { None }
+    }
+}
+
+impl Gatherer for Found {
+    fn limits(&self) -> Limits {
+        Limits::from(&ContainerSettings::default())
+    }
+
+    fn advance(&mut self, _: u64) {}
+
+    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+        self.gathered += 1;
+        self.add(made.database, made.access, &made.entry);
         Ok(())
     }
 }
 
-fn read_with(bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
+impl Found {
+    fn add(&mut self, database: u64, access: Access, entry: &EntryBox) {
+        let (key, deadline) = (entry.borrow().key().to_vec(), entry.borrow().deadline());
+        if entry.borrow().is_sticky() {
+            self.sticky.push(key.clone());
+        }
+        match entry.borrow().notes().flags {
+            0 => {}
+            flags => self.flags.push((key.clone(), flags)),
+        }
+        self.entries.push((database, key, deadline, access, contents_of(entry)));
+    }
+}
+
+fn read_by(found: Found, bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
     let disk = Disk::new();
     disk.put(Path::new(PATH), bytes);
     let mut file = disk.open(Path::new(PATH), How::Read).unwrap();
-    let mut found = Found::default();
+    let mut found = found;
     let end = read_file(&mut *file, rules, &mut found)?;
     Ok((found, end))
+}
+
+/// Reads a file in both ways: they refuse the same, and find the same.
+fn read_with(bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
+    let gathering = Found { gathers: true, ..Found::default() };
+    let (whole, gathered) =
+        (read_by(Found::default(), bytes, rules), read_by(gathering, bytes, rules));
+    match (&whole, gathered) {
+        (Ok((whole, _)), Ok((gathered, _))) => {
+            let plain = Found { gathers: false, gathered: 0, ..gathered };
+            assert_eq!(*whole, plain);
+        }
+        (whole, gathered) => assert_eq!(whole.is_ok(), gathered.is_ok()),
+    }
+    whole
 }
 
 fn read(bytes: &[u8]) -> Result<Found, FileError> {
@@ -153,8 +197,7 @@ fn small_found() -> Found {
             entry(7, "a", &"long".repeat(100), None),
             entry(0, "12", "", Some(4_102_444_800_000)),
         ],
-        flags: Vec::new(),
-        sticky: Vec::new(),
+        ..Found::default()
     }
 }
 
@@ -407,5 +450,84 @@ proptest! {
         if let Err(error) = read(&bytes) {
             prop_assert!(error.offset <= bytes.len() as u64, "{error}");
         }
+    }
+}
+
+/// Entries whose values are far too large for one piece, of each type that has such.
+fn large_entries() -> Vec<EntryBox> {
+    let limits = Limits::from(&ContainerSettings::default());
+    let texts: Vec<Vec<u8>> =
+        (0..2000_u32).map(|number| format!("{number:x}-element").into_bytes()).collect();
+    let payload = |byte: u8, parts: &[&[u8]]| {
+        let mut out = Writer::new(false);
+        out.push(byte);
+        write_length(&mut out, texts.len() as u64);
+        for text in &texts {
+            out.extend(&[text.len() as u8]);
+            out.extend(text);
+            parts.iter().for_each(|part| out.extend(part));
+        }
+        seal(out.into_bytes(), 9)
+    };
+    let score = 1.5_f64.to_le_bytes();
+    let payloads =
+        [payload(1, &[]), payload(2, &[]), payload(5, &[&score]), payload(4, &[b"\x01v"])];
+    let containers = payloads.iter().enumerate().map(|(index, payload)| {
+        restore(payload, format!("container:{index}").as_bytes(), Some(1 << 42), &limits).unwrap()
+    });
+    let noise: Vec<u8> =
+        (0..100_000_u32).map(|n| (n.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+    let strings = [noise, b"over and over again. ".repeat(9_000)];
+    let strings = strings.iter().enumerate().map(|(index, text)| {
+        let noted = Notes::of_flags(77);
+        EntryBox::text(format!("s:{index}").as_bytes(), NewText::from_client(text), None)
+            .with_notes(noted)
+    });
+    containers.chain(strings).collect()
+}
+
+#[test]
+fn large_values_are_made_while_they_are_read() {
+    for compresses in [false, true] {
+        let entries = large_entries();
+        let written = written(Options { compresses, ..options() }, |chunk| {
+            chunk.select(3);
+            entries.iter().for_each(|entry| chunk.entry(entry.borrow()));
+            vec![chunk.finish()]
+        });
+        let (bytes, _) = written.unwrap();
+        let gathering = Found { gathers: true, ..Found::default() };
+        let (found, _) = read_by(gathering, &bytes, Rules::default()).unwrap();
+        assert_eq!(found.gathered, entries.len());
+        let (whole, _) = read_with(&bytes, Rules::default()).unwrap();
+        assert_eq!(whole.entries.len(), entries.len());
+        // Cut off anywhere, it is refused.
+        for end in (0..bytes.len()).step_by(997) {
+            assert!(read(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        let mut random = base::random::Random::from_seed(u64::from(compresses));
+        for _ in 0..200 {
+            let mut changed = bytes.clone();
+            let at = 9 + random.below(bytes.len() as u64 - 9 - 8) as usize;
+            changed[at] ^= 1 << random.below(8);
+            // Whatever it is now, both ways agree about it.
+            let rules = Rules { ignores_sum: true, ..Rules::default() };
+            let _ = read_with(&changed, rules);
+        }
+    }
+}
+
+#[test]
+fn a_claimed_length_takes_no_memory() {
+    let claims: [&[u8]; 4] = [
+        // A string of four exabytes, plain and compressed, a list and a hash of as many elements.
+        b"\x00\x01k\x81\x40\0\0\0\0\0\0\0",
+        b"\x00\x01k\xc3\x81\x40\0\0\0\0\0\0\0\x81\x40\0\0\0\0\0\0\0",
+        b"\x01\x01k\x81\x40\0\0\0\0\0\0\0",
+        b"\x04\x01k\x81\x40\0\0\0\0\0\0\0",
+    ];
+    for claim in claims {
+        let bytes = [b"REDIS0010", claim, &b"\x01a".repeat(500)].concat();
+        assert!(read(&bytes).is_err(), "{claim:?}");
     }
 }

@@ -1,0 +1,120 @@
+//! Threads that run stretches of a log side by side, each the units of one share.
+//!
+//! Invariants: the units of a share are run in the order in which they were handed over; whoever
+//! waits for the crew sees all that it did.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use base::UnixMillis;
+use keyspace::{Acquisition, Location, Tx};
+use proto::Output;
+
+use super::replay::{Replayer, options};
+use super::sort::Task;
+use crate::execute::Known;
+use crate::loading::Inside;
+use crate::server::Server;
+
+/// Stretches that wait for a thread; more would only take memory.
+const QUEUE_LEN: usize = 2;
+
+/// Units whose keys are fetched from memory together.
+const GROUP: usize = 16;
+
+/// What is said where a thread ended that should not have; the log says why it did.
+const STOPPED: &str = "a thread that loads has ended";
+
+/// One thread for each share.
+pub(super) struct Crew {
+    members: Vec<Member>,
+}
+
+/// Who runs a share.
+struct Member {
+    tasks: SyncSender<Vec<Task>>,
+    done: Receiver<Result<(), String>>,
+    /// Stretches that were handed over and are not known to be done.
+    underway: usize,
+}
+
+impl Crew {
+    /// For so many shares. All they run is run at this time.
+    pub(super) fn hire(server: &'static Server, shares: usize, now: UnixMillis) -> Self {
+        let hire = |_| {
+            let (tasks, queue) = sync_channel(QUEUE_LEN);
+            let (reporter, done) = channel();
+            server
+                .heavy
+                .spawn(move |lane| run_all(&Share { server, lane, now }, &queue, &reporter));
+            Member { tasks, done, underway: 0 }
+        };
+        Self { members: (0..shares).map(hire).collect() }
+    }
+
+    /// Has a stretch run, behind those that were handed over before.
+    pub(super) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), String> {
+        for (member, tasks) in self.members.iter_mut().zip(shares) {
+            member.tasks.send(tasks).map_err(|_| STOPPED.to_owned())?;
+            member.underway += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until all is done.
+    pub(super) fn wait(&mut self) -> Result<(), String> {
+        for member in &mut self.members {
+            while member.underway > 0 {
+                member.done.recv().unwrap_or_else(|_| Err(STOPPED.to_owned()))?;
+                member.underway -= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn run_all(share: &Share, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), String>>) {
+    let mut out = Output::new();
+    for tasks in queue {
+        let result = share.run(&tasks, &mut out);
+        // Who does not listen any more has failed itself.
+        if reporter.send(result).is_err() {
+            return;
+        }
+    }
+}
+
+/// Where a thread runs the units of a share.
+struct Share {
+    server: &'static Server,
+    lane: usize,
+    now: UnixMillis,
+}
+
+impl Share {
+    fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), String> {
+        let keyspace = self.server.keyspace;
+        for group in tasks.chunks(GROUP) {
+            let _inside = Inside::come(keyspace, self.lane);
+            let locate = |task: &Task| task.known.and_then(|Known { location, .. }| location);
+            let locations: Vec<Location> = group.iter().filter_map(locate).collect();
+            // Where the database changes within a group, some of this is in vain.
+            keyspace.prefetch(self.lane, &locations, group[0].footing.database);
+            group.iter().try_for_each(|task| self.run_one(task, out))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a unit under the locks of its keys, which are of this share: only those who look after
+    /// partitions have one of them for a moment.
+    fn run_one(&self, task: &Task, out: &mut Output) -> Result<(), String> {
+        let mut grant = Acquisition::of_partitions(self.server.keyspace, task.partitions.clone());
+        while !grant.attempt() {
+            std::thread::yield_now();
+        }
+        let tx = Tx::begin(grant, options(self.lane, self.now));
+        let mut replayer = Replayer::with(self.server, tx, std::mem::take(out));
+        let result = replayer.run(task);
+        *out = replayer.into_output();
+        result
+    }
+}

@@ -1,0 +1,71 @@
+//! Runs the stretches of a log: some with the world, and others by a crew, under the locks of their
+//! keys.
+//!
+//! Invariant: a stretch that is to be run together begins when all before it is done, and ends
+//! before the next one begins; so whatever the number of threads, all is as if one had run it.
+
+use base::UnixMillis;
+
+use super::apart::Crew;
+use super::replay::Replayer;
+use super::sort::{Stretch, Task};
+use crate::server::Server;
+
+/// After so many units it is told how far loading has come.
+const REPORT_EACH: usize = 256;
+
+/// Runs a file.
+pub(super) struct Runner {
+    server: &'static Server,
+    /// At which time all is run.
+    now: UnixMillis,
+    shares: usize,
+    /// The bytes of the files before it.
+    before: u64,
+    /// Has the world, between stretches that are run together.
+    replayer: Option<Replayer>,
+    crew: Option<Crew>,
+}
+
+impl Runner {
+    pub(super) fn new(server: &'static Server, shares: usize, before: u64) -> Self {
+        let now = server.keyspace.clock().now_ms();
+        Self { server, now, shares, before, replayer: None, crew: None }
+    }
+
+    /// Runs the next stretches, which end there in the file. The error says why the file cannot be
+    /// one of ours or theirs.
+    pub(super) fn run(&mut self, stretches: Vec<Stretch>, end: u64) -> Result<(), String> {
+        for stretch in stretches {
+            match stretch {
+                Stretch::Together(tasks) => self.run_together(&tasks)?,
+                Stretch::Apart(shares) => self.run_apart(shares)?,
+            }
+        }
+        self.server.loading.advance_to(self.server, self.before + end);
+        Ok(())
+    }
+
+    /// Waits until all is done.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        self.crew.as_mut().map_or(Ok(()), Crew::wait)
+    }
+
+    fn run_together(&mut self, tasks: &[Task]) -> Result<(), String> {
+        self.crew.as_mut().map_or(Ok(()), Crew::wait)?;
+        let begin = || Replayer::begin(self.server, self.now);
+        let replayer = self.replayer.get_or_insert_with(begin);
+        for tasks in tasks.chunks(REPORT_EACH) {
+            tasks.iter().try_for_each(|task| replayer.run(task))?;
+            let end = tasks.last().map_or(0, |task| task.unit.end);
+            self.server.loading.advance_to(self.server, self.before + end);
+        }
+        Ok(())
+    }
+
+    fn run_apart(&mut self, shares: Vec<Vec<Task>>) -> Result<(), String> {
+        self.replayer = None;
+        let hire = || Crew::hire(self.server, self.shares, self.now);
+        self.crew.get_or_insert_with(hire).hand_over(shares)
+    }
+}

@@ -1,0 +1,194 @@
+//! What of a log may be run by several threads.
+//!
+//! Each key belongs to a share, by its partition. A unit whose keys all belong to one share, and
+//! that touches nothing else, depends on units of that share only. Stretches of such units are run
+//! apart, each share in its order; all other units are run together with what is around them.
+//!
+//! Invariant: two units that may touch the same data are in one share of one stretch, in the order
+//! of the file, or in stretches that follow each other.
+
+use commands::arguments::database;
+use commands::{Flags, Plan};
+use keyspace::PartitionSet;
+use persist::aof::Unit;
+use persist::asides::Aside;
+use proto::Args;
+
+use super::replay::aside;
+use crate::execute::Known;
+use crate::server::Server;
+use crate::table::Run;
+
+/// Fewer units than this are not worth waking anybody for.
+const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
+
+/// Units that follow each other in the file.
+pub(super) enum Stretch {
+    /// To be run in this order, with nothing beside them.
+    Together(Vec<Task>),
+    /// To be run share by share.
+    Apart(Vec<Vec<Task>>),
+}
+
+/// A unit to be run.
+pub(super) struct Task {
+    pub(super) unit: Unit,
+    pub(super) footing: Footing,
+    /// What was found out about the first command.
+    pub(super) known: Option<Known>,
+    /// Where all its keys lie, if it may be run apart.
+    pub(super) partitions: PartitionSet,
+}
+
+/// What earlier units leave behind for the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Footing {
+    /// The logical database.
+    pub(super) database: usize,
+    /// What memcached's clients noted of the next string.
+    pub(super) flags: u32,
+}
+
+/// Makes stretches of units.
+pub(super) struct Sorter {
+    server: &'static Server,
+    shares: usize,
+    footing: Footing,
+    done: Vec<Stretch>,
+    together: Vec<Task>,
+    /// The latest ones, which may be run apart, each with its share.
+    apart: Vec<(usize, Task)>,
+}
+
+/// What a command touches.
+enum Reach {
+    /// Nothing but what the next command stands on.
+    Footing,
+    /// Keys of one share.
+    Share(usize),
+    Anything,
+}
+
+impl Sorter {
+    /// For so many shares.
+    pub(super) fn new(server: &'static Server, shares: usize) -> Self {
+        let (done, together, apart) = (Vec::new(), Vec::new(), Vec::new());
+        Self { server, shares, footing: Footing::default(), done, together, apart }
+    }
+
+    /// Adds the next unit.
+    pub(super) fn add(&mut self, unit: Unit) {
+        let footing = self.footing;
+        let first = unit.commands.first().map(|command| command.as_args());
+        let known = first.and_then(|args| Known::of(self.server, args).ok());
+        let mut partitions = PartitionSet::new();
+        let mut reach = Reach::Footing;
+        for (index, command) in unit.commands.iter().enumerate() {
+            let args = command.as_args();
+            let known = if index == 0 { known } else { Known::of(self.server, args).ok() };
+            reach = match (reach, self.look(args, known, &mut partitions)) {
+                (reach, Reach::Footing) => reach,
+                (Reach::Footing, reach) => reach,
+                (Reach::Share(one), Reach::Share(other)) if one == other => Reach::Share(one),
+                _ => Reach::Anything,
+            };
+        }
+        let task = Task { unit, footing, known, partitions };
+        match reach {
+            Reach::Footing => {}
+            Reach::Share(share) if self.shares > 1 => self.apart.push((share, task)),
+            Reach::Share(_) | Reach::Anything => {
+                self.settle();
+                self.together.push(task);
+            }
+        }
+    }
+
+    /// What was made of the units so far.
+    pub(super) fn take(&mut self) -> Vec<Stretch> {
+        self.settle();
+        self.end_together();
+        std::mem::take(&mut self.done)
+    }
+
+    /// Decides on the latest units.
+    fn settle(&mut self) {
+        if self.apart.len() < APART_MIN {
+            self.together.extend(self.apart.drain(..).map(|(_, task)| task));
+            return;
+        }
+        self.end_together();
+        let mut shares: Vec<Vec<Task>> = (0..self.shares).map(|_| Vec::new()).collect();
+        self.apart.drain(..).for_each(|(share, task)| shares[share].push(task));
+        self.done.push(Stretch::Apart(shares));
+    }
+
+    fn end_together(&mut self) {
+        if !self.together.is_empty() {
+            self.done.push(Stretch::Together(std::mem::take(&mut self.together)));
+        }
+    }
+
+    /// Looks what a command touches, and what it leaves for the next one.
+    fn look(
+        &mut self,
+        args: Args<'_>,
+        known: Option<Known>,
+        partitions: &mut PartitionSet,
+    ) -> Reach {
+        match aside(args) {
+            Some(Aside::Flags(flags)) => {
+                self.footing.flags = flags;
+                return Reach::Footing;
+            }
+            Some(Aside::Sticks(key, _)) => {
+                let partition = self.server.keyspace.locate(key).partition;
+                partitions.push(partition);
+                return Reach::Share(usize::from(partition) % self.shares);
+            }
+            None => {}
+        }
+        self.footing.flags = 0;
+        // What is no command is refused where it is run.
+        let Some(Known { entry, location }) = known else { return Reach::Anything };
+        let (spec, keyspace) = (entry.spec, self.server.keyspace);
+        if !spec.arity.admits(args.len()) {
+            return Reach::Anything;
+        }
+        if matches!(entry.run, Run::Control(_)) && spec.name == "SELECT" {
+            let Ok(database) = database(&args[1], keyspace.database_count()) else {
+                return Reach::Anything;
+            };
+            self.footing.database = database;
+            return Reach::Footing;
+        }
+        let goes_on = [Flags::TOUCHES_ARBITRARY_KEYS, Flags::BLOCKING, Flags::USES_FIELDSET];
+        let is_bound = matches!(entry.run, Run::Data(_))
+            && spec.plan == Plan::Keys
+            && !goes_on.into_iter().any(|flag| spec.flags.has(flag));
+        if !is_bound {
+            return Reach::Anything;
+        }
+        let before = partitions.len();
+        match location {
+            Some(location) => partitions.push(location.partition),
+            None => {
+                let visited = spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| {
+                        partitions.push(keyspace.locate(&args[index]).partition);
+                    })
+                });
+                // Key counts that lie are refused where the command is run.
+                if visited.is_err() {
+                    return Reach::Anything;
+                }
+            }
+        }
+        let share_of = |partition: &u16| usize::from(*partition) % self.shares;
+        let mut shares = partitions[before..].iter().map(share_of);
+        match shares.next() {
+            Some(first) if shares.all(|share| share == first) => Reach::Share(first),
+            _ => Reach::Anything,
+        }
+    }
+}
