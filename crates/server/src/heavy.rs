@@ -46,7 +46,8 @@ const NICENESS: i32 = 10;
 /// The first lane of the heavy-work threads.
 const FIRST_LANE: usize = MAX_WORKERS;
 
-/// The lane of the thread that loads the data at the start.
+/// The lane of the thread that loads the data at the start. Those behind it are for threads that
+/// help it.
 pub(crate) const LOADER_LANE: usize = FIRST_LANE + MAX_THREADS;
 
 /// A closure that runs on a heavy-work thread with that thread's lane.

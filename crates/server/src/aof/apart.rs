@@ -3,7 +3,9 @@
 //! Invariants: the units of a share are run in the order in which they were handed over; whoever
 //! waits for the crew sees all that it did.
 
+use std::io;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::Builder;
 
 use base::UnixMillis;
 use keyspace::{Acquisition, Location, Tx};
@@ -12,7 +14,9 @@ use proto::Output;
 use super::replay::{Replayer, options};
 use super::sort::Task;
 use crate::execute::Known;
+use crate::heavy::LOADER_LANE;
 use crate::loading::Inside;
+use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 
 /// Stretches that wait for a thread; more would only take memory.
@@ -38,17 +42,23 @@ struct Member {
 }
 
 impl Crew {
-    /// For so many shares. All they run is run at this time.
-    pub(super) fn hire(server: &'static Server, shares: usize, now: UnixMillis) -> Self {
-        let hire = |_| {
+    /// For so many shares. All they run is run at this time. They are no heavy-work threads, which
+    /// let all others go first: clients wait for what is loaded.
+    pub(super) fn hire(
+        server: &'static Server,
+        shares: usize,
+        now: UnixMillis,
+    ) -> io::Result<Self> {
+        let hire = |index| {
             let (tasks, queue) = sync_channel(QUEUE_LEN);
             let (reporter, done) = channel();
-            server
-                .heavy
-                .spawn(move |lane| run_all(&Share { server, lane, now }, &queue, &reporter));
-            Member { tasks, done, underway: 0 }
+            let share = Share { server, lane: LOADER_LANE + 1 + index, now };
+            let thread = Builder::new().name(format!("aof-share-{index}")).stack_size(STACK_BYTES);
+            thread.spawn(move || run_all(&share, &queue, &reporter))?;
+            Ok(Member { tasks, done, underway: 0 })
         };
-        Self { members: (0..shares).map(hire).collect() }
+        let members: io::Result<_> = (0..shares).map(hire).collect();
+        Ok(Self { members: members? })
     }
 
     /// Has a stretch run, behind those that were handed over before.

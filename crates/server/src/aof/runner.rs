@@ -9,6 +9,7 @@ use base::UnixMillis;
 use super::apart::Crew;
 use super::replay::Replayer;
 use super::sort::{Stretch, Task};
+use crate::reception::plain;
 use crate::server::Server;
 
 /// After so many units it is told how far loading has come.
@@ -65,7 +66,10 @@ impl Runner {
 
     fn run_apart(&mut self, shares: Vec<Vec<Task>>) -> Result<(), String> {
         self.replayer = None;
-        let hire = || Crew::hire(self.server, self.shares, self.now);
-        self.crew.get_or_insert_with(hire).hand_over(shares)
+        let crew = match self.crew.take() {
+            Some(crew) => crew,
+            None => Crew::hire(self.server, self.shares, self.now).map_err(|it| plain(&it))?,
+        };
+        self.crew.insert(crew).hand_over(shares)
     }
 }
