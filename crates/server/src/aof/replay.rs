@@ -80,7 +80,7 @@ impl Replayer {
         if !entry.spec.arity.admits(args.len()) {
             return Err(format!("Wrong number of arguments for '{}'", entry.full_name));
         }
-        if let Some(location) = location {
+        if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
         }
         if let Err(refusal) = self.dispatch(entry, args) {
