@@ -30,8 +30,8 @@ const KEYS: u64 = 24;
 
 const DATABASES: u64 = 3;
 
-/// An entry: database, key, value, deadline and what memcached's clients noted.
-type Item = (usize, Vec<u8>, Vec<u8>, Option<UnixMillis>, u32);
+/// An entry: database, key, value, deadline, what memcached's clients noted, and whether it stays.
+type Item = (usize, Vec<u8>, Vec<u8>, Option<UnixMillis>, (u32, bool));
 
 /// What is left of a log: why it was refused, where it could not be read on, and the data.
 #[derive(Debug, PartialEq)]
@@ -51,7 +51,8 @@ fn data_of(server: &'static Server) -> Vec<Item> {
                 tx.visit_keys([key.as_slice()]);
                 if let Some(entry) = tx.peek(key).unwrap() {
                     let (value, flags) = (dump(entry, false), entry.notes().flags);
-                    items.push((database, key.clone(), value, entry.deadline(), flags));
+                    let noted = (flags, entry.is_sticky());
+                    items.push((database, key.clone(), value, entry.deadline(), noted));
                 }
             }
         });
@@ -119,6 +120,8 @@ fn command(random: &mut Random) -> String {
         _ => match number {
             0 => "FLUSHDB".to_owned(),
             1 => "SELECT nowhere".to_owned(),
+            2..30 => format!("ECHO apus-stick={one}"),
+            30..40 => format!("ECHO apus-unstick={one}"),
             _ => format!("SETRANGE {one} {number} z"),
         },
     }
