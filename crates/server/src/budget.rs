@@ -67,7 +67,7 @@ struct Looks {
     at_startup: Option<usize>,
     latest: [usize; LOOKS],
     next: usize,
-    /// Looks until it can be seen what the latest release left, and what that was.
+    /// Looks until it can be seen what the latest release left, and the least there was since.
     until_released: usize,
     left: usize,
 }
@@ -186,15 +186,16 @@ impl Looks {
     /// Whether so much lies idle that workers should give back what they hold: not if they just
     /// did, or if that did not help.
     fn wants_release(&mut self, overhead: usize) -> bool {
+        self.left = self.left.min(overhead);
         if self.until_released > 0 {
             self.until_released -= 1;
-            self.left = overhead;
             return false;
         }
-        self.left = self.left.min(overhead);
         let is_wanted = overhead > self.left + self.left / 8 + RELEASED_FROM;
         if is_wanted {
             self.until_released = LOOKS_PER_RELEASE;
+            // What comes beyond this is new, even if it comes before the release can be judged.
+            self.left = overhead;
         }
         is_wanted
     }
@@ -272,5 +273,8 @@ mod tests {
         // This time it did.
         assert!(!(0..LOOKS_PER_RELEASE).any(|_| looks.wants_release(RELEASED_FROM)));
         assert!(looks.wants_release(10 * RELEASED_FROM));
+        // What came right after it is asked for as soon as may be.
+        let later = (0..=LOOKS_PER_RELEASE).filter(|_| looks.wants_release(30 * RELEASED_FROM));
+        assert_eq!(later.count(), 1);
     }
 }
