@@ -1,14 +1,16 @@
 //! The snapshot file: when it is written, what became of it, and what follows from that.
 //!
 //! Invariants: at most one save is under way; what is told of saves is of one moment; changes that
-//! a save does not hold stay counted as unsaved.
+//! a save does not hold stay counted as unsaved; while the file is to follow a FLUSHALL, no reply
+//! that tells of a write leaves.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::Waker;
 
 use base::time::Clock;
 use keyspace::{Acquisition, Count};
@@ -32,6 +34,9 @@ pub(crate) struct Saves {
     state: Mutex<State>,
     /// A save is over.
     over: Condvar,
+    /// Whether the file still holds what a FLUSHALL removed, and is about to follow; changed under
+    /// the mutex.
+    is_behind: AtomicBool,
 }
 
 struct State {
@@ -39,6 +44,8 @@ struct State {
     is_scheduled: bool,
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
+    /// Sessions whose replies wait for the file to follow a FLUSHALL.
+    waiting: Vec<Waker>,
     figures: Figures,
     /// The changes that the latest save holds.
     saved_changes: u64,
@@ -119,13 +126,15 @@ impl Saves {
             running: None,
             is_scheduled: false,
             is_outdated: false,
+            waiting: Vec::new(),
             figures,
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
             tried_at_us: 0,
             minute: clock.now_ms() / MINUTE_MS,
         };
-        Self { state: Mutex::new(state), over: Condvar::new() }
+        let (state, is_behind) = (Mutex::new(state), AtomicBool::new(false));
+        Self { state, over: Condvar::new(), is_behind }
     }
 
     /// Begins a save; who listens learns how it goes.
@@ -172,7 +181,8 @@ impl Saves {
     }
 
     /// A client has everything removed, with the world stopped: where saves are made by themselves
-    /// the file follows at once, so that a start does not bring it back.
+    /// the file follows at once, and replies that tell of a write wait for it, so that a start
+    /// does not bring back what somebody was told is gone.
     pub(crate) fn note_flush(&self, server: &'static Server) {
         if server.loading.is_on() {
             return;
@@ -180,6 +190,7 @@ impl Saves {
         let follows = !server.config.get(SAVE).is_empty();
         let mut state = self.state();
         state.is_outdated = follows && state.running.is_some();
+        self.is_behind.store(follows, Ordering::Relaxed);
         match &state.running {
             Some(running) if running.manner == Manner::Background => running.snapshot.cancel(),
             Some(_) => {}
@@ -191,6 +202,22 @@ impl Saves {
                 }
             }
         }
+    }
+
+    /// Whether replies that tell of a write wait for the file: one load.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+
+    /// Queues a session until the file has followed the last FLUSHALL; `false` if it has.
+    pub(crate) fn wait_for_file(&self, waker: &Waker) -> bool {
+        let mut state = self.state();
+        let is_behind = self.is_behind();
+        if is_behind && !state.waiting.iter().any(|other| other.will_wake(waker)) {
+            state.waiting.push(waker.clone());
+        }
+        is_behind
     }
 
     /// Whether a save is under way.
@@ -332,7 +359,11 @@ impl Saves {
         }
         server.ailments.set(SNAPSHOT_FAILED, !state.figures.is_well);
         let is_outdated = std::mem::take(&mut state.is_outdated) && manner != Manner::Final;
+        self.is_behind.fetch_and(is_outdated, Ordering::Relaxed);
+        // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
+        let ready = if is_outdated { Vec::new() } else { std::mem::take(&mut state.waiting) };
         drop(state);
+        ready.into_iter().for_each(Waker::wake);
         if is_outdated {
             // Somebody may have been faster, which does as well.
             let _ = self.begin(server, Manner::Awaited, None);

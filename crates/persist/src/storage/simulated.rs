@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::random::Random;
@@ -21,6 +21,18 @@ use super::{File, How, Storage};
 #[derive(Clone, Default)]
 pub struct Disk {
     state: Arc<Mutex<State>>,
+    goes_on: Arc<Condvar>,
+}
+
+/// A disk that does nothing: calls wait until this is dropped.
+#[must_use]
+pub struct Halt(Disk);
+
+impl Drop for Halt {
+    fn drop(&mut self) {
+        self.0.state().is_halted = false;
+        self.0.goes_on.notify_all();
+    }
 }
 
 /// What goes wrong.
@@ -60,6 +72,7 @@ struct State {
     calls: u64,
     fault: Option<Planned>,
     crashes: u64,
+    is_halted: bool,
 }
 
 /// A fault to come.
@@ -181,6 +194,12 @@ impl Disk {
         self.state().fault = None;
     }
 
+    /// Has all calls wait from now on.
+    pub fn halt(&self) -> Halt {
+        self.state().is_halted = true;
+        Halt(self.clone())
+    }
+
     /// Loses what a crash loses. Files that are open fail from now on.
     pub fn crash(&self, seed: u64) {
         let mut random = Random::from_seed(seed);
@@ -226,7 +245,8 @@ impl Disk {
     }
 
     fn count(&self) -> (MutexGuard<'_, State>, Option<Fault>) {
-        let mut state = self.state();
+        let waited = self.goes_on.wait_while(self.state(), |state| state.is_halted);
+        let mut state = waited.expect("no critical section here panics");
         let call = state.calls;
         state.calls += 1;
         let is_due = |planned: &Planned| {

@@ -2,7 +2,8 @@
 //!
 //! A reply, of a read too, leaves once the journal is safe up to the last write it saw; so no
 //! client ever sees what a crash could undo. Execution goes on meanwhile. While the journal's
-//! reader has failed, reads leave, and writes that are not safe are answered with the failure.
+//! reader has failed, reads leave, and writes that are not safe are answered with the failure. What
+//! tells of a write also waits while the snapshot file is to follow a FLUSHALL.
 //!
 //! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
 
@@ -32,6 +33,8 @@ struct Mark {
     lsn: Lsn,
     /// Whether that reply says that something was written.
     tells_of_write: bool,
+    /// Whether it waits for the snapshot file, too.
+    awaits_file: bool,
 }
 
 impl Held {
@@ -47,8 +50,11 @@ impl Serve {
     #[inline]
     pub(super) fn hold(&mut self, output: &Output, begun: u64) {
         let (lsn, tells_of_write) = self.session.take_seen();
-        if !self.worker.server.journal.is_durable(lsn) {
-            self.hold_until(output, Mark { reply: begun..output.appended(), lsn, tells_of_write });
+        let server = self.worker.server;
+        let awaits_file = tells_of_write && server.saves.is_behind();
+        if awaits_file || !server.journal.is_durable(lsn) {
+            let reply = begun..output.appended();
+            self.hold_until(output, Mark { reply, lsn, tells_of_write, awaits_file });
         }
     }
 
@@ -71,9 +77,12 @@ impl Serve {
 
     #[cold]
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
-        let journal = &self.worker.server.journal;
+        let (journal, saves) = (&self.worker.server.journal, &self.worker.server.saves);
         let Some(held) = &mut self.held else { return usize::MAX };
-        while let Some(&Mark { ref reply, lsn, .. }) = held.marks.front() {
+        while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.front() {
+            if awaits_file && saves.wait_for_file(cx.waker()) {
+                return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+            }
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
                 if held.queued == Some(lsn) && !journal.has_failed()
@@ -125,92 +134,4 @@ impl Serve {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{Read, Write};
-    use std::os::unix::net::UnixStream;
-    use std::sync::atomic::Ordering;
-    use std::time::Duration;
-
-    use keyspace::Lsn;
-
-    use crate::clients::Peer;
-    use crate::journal::{JournalReader, Reliance};
-    use crate::server::Server;
-    use crate::session::{Moving, RawStream, Session};
-
-    struct Deaf;
-
-    impl JournalReader for Deaf {
-        fn record(&mut self, _: Lsn, _: &[u8]) {}
-    }
-
-    fn connect(server: &'static Server) -> UnixStream {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        theirs.set_nonblocking(true).unwrap();
-        ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-        let session = Session::new(client, true, true);
-        let moving = Moving::fresh(RawStream::Unix(theirs), session);
-        server.crew.hand_over(server, Box::new(moving));
-        ours
-    }
-
-    fn receive(stream: &mut UnixStream, length: usize) -> String {
-        let mut bytes = vec![0; length];
-        stream.read_exact(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
-    }
-
-    /// Whether nothing comes for a while.
-    fn is_silent(stream: &mut UnixStream) -> bool {
-        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        let result = stream.read(&mut [0]);
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        result.is_err()
-    }
-
-    #[test]
-    fn replies_leave_in_order_once_the_journal_is_safe() {
-        let server = crate::start::test_server();
-        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-        server.journal.attach(Box::new(Deaf), Reliance::Disk);
-        server.crew.resize(server, 1).unwrap();
-        let (mut writer, mut reader) = (connect(server), connect(server));
-        writer.write_all(b"SET k v\r\n").unwrap();
-        assert!(is_silent(&mut writer), "the write is not safe yet");
-        let written = server.journal.end();
-        assert_ne!(written, 0, "the command ran all the same");
-        writer.write_all(b"PING\r\n").unwrap();
-        assert!(is_silent(&mut writer), "what comes later does not overtake");
-        reader.write_all(b"GET k\r\n").unwrap();
-        assert!(is_silent(&mut reader), "a read that saw the write waits for it too");
-        server.journal.acknowledge(written);
-        assert_eq!(receive(&mut writer, 12), "+OK\r\n+PONG\r\n");
-        assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
-        reader.write_all(b"GET k\r\n").unwrap();
-        assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
-        server.crew.dismiss();
-    }
-    #[test]
-    fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
-        let server = crate::start::test_server();
-        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
-        server.journal.attach(Box::new(Deaf), Reliance::System);
-        server.crew.resize(server, 1).unwrap();
-        let (mut writer, mut reader) = (connect(server), connect(server));
-        writer.write_all(b"SET k v\r\n").unwrap();
-        assert_eq!(receive(&mut writer, 5), "+OK\r\n");
-        // As a worker does that finds the oldest record unwritten for long.
-        server.journal.look(i64::MAX - 1);
-        writer.write_all(b"SET k w\r\n").unwrap();
-        assert!(is_silent(&mut writer), "nobody is told of what a kill takes");
-        reader.write_all(b"GET k\r\n").unwrap();
-        assert!(is_silent(&mut reader), "nor shown it");
-        reader.write_all(b"PING\r\n").unwrap();
-        let now_us = server.keyspace.clock().monotonic_us();
-        server.journal.note_written(server.journal.end(), now_us);
-        assert_eq!(receive(&mut writer, 5), "+OK\r\n");
-        assert_eq!(receive(&mut reader, 14), "$1\r\nw\r\n+PONG\r\n");
-        server.crew.dismiss();
-    }
-}
+mod tests;
