@@ -5,6 +5,7 @@
 //! entries in it.
 
 use base::time::UnixMillis;
+use smallvec::SmallVec;
 use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::prefetch;
@@ -15,6 +16,9 @@ use super::{EntryBox, EntryRef, NewText, block_start, is_volatile};
 /// Cache lines of an entry that are fetched ahead: header, key and a value of some 200 bytes. At
 /// 256-byte values four lines instead of one save 0.14 us per pipelined GET.
 const PREFETCHED_LINES: usize = 4;
+
+/// Entries that a walk takes together and a little more, as their home bucket is taken whole.
+const TOGETHER: usize = 32;
 
 /// Entries by their place in hash space.
 #[derive(Default)]
@@ -133,6 +137,26 @@ impl EntryTable {
                 visit(view(address));
             }
         })
+    }
+
+    /// As `walk` or, if only those count, as `walk_volatile`, for a few entries: all of them are on
+    /// their way from memory before the first is looked at.
+    pub(crate) fn walk_together(
+        &self,
+        from: u64,
+        at_least: usize,
+        only_volatile: bool,
+        visit: impl FnMut(EntryRef<'_>),
+    ) -> Option<u64> {
+        let mut found: SmallVec<[Address; TOGETHER]> = SmallVec::new();
+        let next = self.0.walk(from, at_least, |address| {
+            if !only_volatile || is_volatile(address) {
+                prefetch::line(block_start(address));
+                found.push(address);
+            }
+        });
+        found.into_iter().map(view).for_each(visit);
+        next
     }
 
     /// Moves entries and segments out of pages of the arena that are being emptied, from a position

@@ -103,10 +103,7 @@ impl Tx {
                 let (mut from, mut passed, mut has_wrapped) = (random, 0, false);
                 while seen.get() < count && passed < limit && !(has_wrapped && from > random) {
                     passed += count;
-                    let next = match rule.only_volatile {
-                        true => table.walk_volatile(from, count, &mut look),
-                        false => table.walk(from, count, &mut look),
-                    };
+                    let next = table.walk_together(from, count, rule.only_volatile, &mut look);
                     // Behind the last place comes the first.
                     if next.is_none() && has_wrapped {
                         break;
