@@ -1,7 +1,7 @@
 //! Memory for the blocks of entries, tightly packed: a slab arena up to 68 KB, the global allocator
 //! above.
 //!
-//! General allocators round 24 bytes up to 32 and 640 to 768; the classes here are finer
+//! General allocators round 24 bytes up to 32 and 1,048 to 1,280; the classes here are finer
 //! (`classes.rs`). A page holds blocks of one class and begins with its head, found from a block by
 //! masking its address. Pages belong to shards; a thread takes small blocks from its own shard and
 //! gives a block back to whichever shard the block's page belongs to, so threads seldom meet at a
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 pub use self::classes::class_size;
-use self::classes::{SLAB_LIMIT, SMALL_LIMIT, WORD, class_index, page_size};
+use self::classes::{CACHE_LINE, SLAB_LIMIT, SMALL_LIMIT, WORD, class_index, page_size};
 use self::slabs::{Page, SLACK, Slabs};
 
 mod classes;
@@ -28,8 +28,6 @@ mod pages;
 mod slabs;
 #[cfg(test)]
 mod tests;
-
-const CACHE_LINE: usize = 64;
 
 const SHARDS: usize = 16;
 
@@ -57,7 +55,7 @@ static ARENA: [Shard; SHARDS] =
     [const { Shard { slabs: Mutex::new(Slabs::new()), large: AtomicUsize::new(0) } }; SHARDS];
 
 /// Room for `size` bytes, uninitialised: aligned to 8 bytes, and to 64 if `size` is a multiple of
-/// that.
+/// that and a class of its own.
 #[inline]
 #[must_use]
 pub fn allocate(size: usize) -> NonNull<u8> {

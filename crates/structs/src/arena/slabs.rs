@@ -17,12 +17,9 @@
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use super::classes::{CLASSES, page_kind, page_size, size_of_class};
+use super::classes::{CLASSES, FIRST_BLOCK, blocks_of, page_kind, page_size, size_of_class};
 use super::pages;
 use crate::heap;
-
-/// Where the first block of a page begins: behind the head, on a cache line.
-pub(super) const FIRST_BLOCK: usize = 64;
 
 const _: () = assert!(size_of::<Page>() <= FIRST_BLOCK);
 
@@ -387,7 +384,7 @@ unsafe fn classify(page: *mut Page) -> usize {
     // SAFETY: by the caller's promise.
     unsafe {
         let size = size_of_class(usize::from((*page).class));
-        let blocks = (page_size(size) - FIRST_BLOCK) / size;
+        let blocks = blocks_of(size);
         let degree = ((*page).used as usize * DEGREES / blocks).min(DEGREES - 1);
         // The least numbers of blocks that are of this degree, and of the next.
         let least = |degree: usize| (degree * blocks).div_ceil(DEGREES) as u32;

@@ -10,10 +10,9 @@ use std::sync::mpsc;
 use base::random::Random;
 
 use super::classes::{
-    CLASSES, SLAB_LIMIT, SMALL_LIMIT, class_index, class_size, page_size, size_of_class,
+    CACHE_LINE, CLASSES, SLAB_LIMIT, blocks_of, class_index, class_size, page_size, size_of_class,
 };
-use super::slabs::FIRST_BLOCK;
-use super::{CACHE_LINE, Marking, allocate, free, relocate, statistics, unmark};
+use super::{Marking, allocate, free, relocate, statistics, unmark};
 
 struct Held(NonNull<u8>, usize, u8);
 
@@ -53,30 +52,34 @@ impl Held {
 }
 
 #[test]
-fn classes_hold_their_size_and_waste_at_most_an_eighth() {
-    for size in 8..100_000 {
-        let class = class_size(size);
+fn a_class_holds_its_sizes_and_costs_none_of_them_a_block_of_the_page() {
+    for size in 1..100_000_usize {
+        let (class, words) = (class_size(size), size.next_multiple_of(8));
         assert!(class >= size && class.is_multiple_of(8), "{size} -> {class}");
-        assert!(size <= 128 || (class - size) * 8 < size, "{size} -> {class}");
         assert_eq!(class_size(class), class);
+        assert!(size > 512 || class == words, "{size} -> {class}");
+        assert!(size <= SLAB_LIMIT || (class - size) * 16 < size, "{size} -> {class}");
+        if size <= SLAB_LIMIT {
+            assert_eq!(page_size(class), page_size(size));
+            assert_eq!(blocks_of(class), blocks_of(words), "{size} -> {class}");
+            assert!(blocks_of(class) >= 7, "{size} -> {class}");
+        }
     }
 }
 
 #[test]
 fn classes_are_numbered_without_gaps() {
     let mut last = None;
-    for size in 8..=SLAB_LIMIT {
-        let index = class_index(class_size(size));
-        assert_eq!(size_of_class(index), class_size(size));
+    for size in 1..=SLAB_LIMIT {
+        let index = class_index(size);
+        assert_eq!(
+            (index, size_of_class(index)),
+            (class_index(class_size(size)), class_size(size))
+        );
         assert!(last.is_none_or(|last| index == last || index == last + 1), "{size}");
         last = Some(index);
     }
     assert_eq!(last, Some(CLASSES - 1));
-    for size in (8..=SLAB_LIMIT).map(class_size) {
-        let page = page_size(size) - FIRST_BLOCK;
-        assert!(page / size >= 7, "{size}");
-        assert!(size > SMALL_LIMIT || page % size * 10 < page, "of a page {size} loses much");
-    }
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn pages_of(held: &[Held]) -> usize {
 #[test]
 fn what_random_removals_left_sparse_is_packed_again() {
     for (size, count) in [(333, 20_000), (3300, 3000), (9000, 1500), (60_000, 700)] {
-        let per_page = (page_size(class_size(size)) - FIRST_BLOCK) / class_size(size);
+        let per_page = blocks_of(class_size(size));
         let mut random = Random::from_seed(size as u64);
         let mut held: Vec<_> = (0..count).map(|index| Held::new(size, index as u8)).collect();
         for _ in 0..count - count / 10 {
@@ -156,7 +159,7 @@ fn what_random_removals_left_sparse_is_packed_again() {
 #[test]
 fn pages_fill_up_and_go_back() {
     const SIZE: usize = 3000;
-    let per_page = (page_size(class_size(SIZE)) - FIRST_BLOCK) / class_size(SIZE);
+    let per_page = blocks_of(class_size(SIZE));
     let blocks: Vec<_> = (0..per_page * 20).map(|index| Held::new(SIZE, index as u8)).collect();
     let mut pages = HashMap::<usize, usize>::new();
     for block in &blocks {
@@ -170,8 +173,9 @@ fn pages_fill_up_and_go_back() {
 }
 
 #[test]
-fn whole_cache_lines_lie_on_cache_lines() {
-    for size in (1..1200).map(|lines| lines * CACHE_LINE) {
+fn whole_cache_lines_lie_on_cache_lines_in_classes_of_their_own() {
+    for size in (1..1200).map(|lines| lines * CACHE_LINE).filter(|size| class_size(*size) == *size)
+    {
         let blocks = [0, 1, 2].map(|pattern| Held::new(size, pattern));
         assert!(blocks.iter().all(|block| block.0.as_ptr().addr().is_multiple_of(CACHE_LINE)));
         blocks.into_iter().for_each(Held::check_and_free);

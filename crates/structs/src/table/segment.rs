@@ -50,8 +50,8 @@ impl Segment {
         let thin = u32::try_from(count).expect("2^32 buckets would be 256 GB");
         let buckets = arena::allocate(count * size_of::<Bucket>()).cast::<Bucket>();
         for index in 0..count {
-            // SAFETY: the allocation has room for `count` buckets, and whole cache lines, which
-            // buckets are, lie on cache lines.
+            // SAFETY: the allocation has room for `count` buckets, and lies on a cache line, as
+            // each number of them that `size_class` gives is a class of the arena.
             unsafe { buckets.add(index).write(Bucket::FREE) };
         }
         Segment { buckets, count: thin, len: 0 }
@@ -325,8 +325,8 @@ fn buckets_for(len: usize) -> usize {
     if len <= WORDS { size_class(len.min(1)) } else { size_class(len.div_ceil(6)) }
 }
 
-/// The next number of buckets for which allocators have a size class of its own, so that none of
-/// their memory is slack: four steps per doubling.
+/// The next number of buckets for which the arena has a class of its own, so that none of their
+/// memory is slack and all lie on cache lines: four steps per doubling.
 pub(super) fn size_class(buckets: usize) -> usize {
     if buckets <= 8 { buckets } else { buckets.next_multiple_of(1 << (buckets.ilog2() - 2)) }
 }

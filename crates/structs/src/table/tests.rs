@@ -4,7 +4,9 @@ use std::cell::Cell;
 
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-use super::{Address, Place, Table};
+use super::segment::size_class;
+use super::{Address, Bucket, Place, Table};
+use crate::arena::class_size;
 
 thread_local! {
     static MOVES: Cell<usize> = const { Cell::new(0) };
@@ -390,5 +392,12 @@ fn what_is_relocated_is_found_at_its_new_address() {
             assert!(found.is_some(), "{number} of {len}");
         }
         assert_eq!(table.len() as u64, len);
+    }
+}
+
+#[test]
+fn segments_are_classes_of_the_arena_and_so_lie_on_cache_lines() {
+    for size in (1..5000).map(|buckets| size_class(buckets) * size_of::<Bucket>()) {
+        assert_eq!(class_size(size), size);
     }
 }
