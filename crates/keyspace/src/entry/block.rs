@@ -65,15 +65,11 @@ impl Block {
             if let Some(deadline) = deadline {
                 block.at(WORD).cast::<i64>().write(deadline);
             }
-            if header.has_notes() {
-                block.at(notes_offset(header)).cast::<u64>().write(0);
-            }
-            if header.has_version() {
-                block.at(version_offset(header)).cast::<u64>().write(0);
-            }
             if header.is_wide() {
                 block.write_wide_lens(header, key.len(), value_len);
             }
+            let item = block.at(item_offset(header)).as_ptr();
+            std::ptr::write_bytes(item, 0, header.item_room().len());
             let to = block.at(key_offset).as_ptr();
             std::ptr::copy_nonoverlapping(key.as_ptr(), to, key.len());
             std::ptr::write_bytes(to.add(key.len()), 0, value_len);
@@ -213,27 +209,27 @@ impl Block {
         }
     }
 
-    /// The word of notes, if there is room for one.
+    /// What memcached's clients keep; as long as the header says.
     ///
     /// # Safety
-    /// The block must be live.
-    pub(super) unsafe fn notes(self) -> Option<NonNull<u64>> {
-        // SAFETY: the flag says that such a word lies there.
+    /// The block must be live and this part of it unchanged for `'a`.
+    pub(super) unsafe fn item<'a>(self) -> &'a [u8] {
+        // SAFETY: the header says that so many initialised bytes lie there.
         unsafe {
             let header = self.header();
-            header.has_notes().then(|| self.at(notes_offset(header)).cast())
+            let start = self.at(item_offset(header)).as_ptr();
+            std::slice::from_raw_parts(start, header.item_room().len())
         }
     }
 
-    /// The word of the version, if there is room for one.
-    ///
     /// # Safety
-    /// The block must be live.
-    pub(super) unsafe fn version(self) -> Option<NonNull<u64>> {
-        // SAFETY: as in `notes`.
+    /// The block must be live and this part of it borrowed by no one else for `'a`.
+    pub(super) unsafe fn item_mut<'a>(self) -> &'a mut [u8] {
+        // SAFETY: as in `item`, exclusively.
         unsafe {
             let header = self.header();
-            header.has_version().then(|| self.at(version_offset(header)).cast())
+            let start = self.at(item_offset(header)).as_ptr();
+            std::slice::from_raw_parts_mut(start, header.item_room().len())
         }
     }
 
@@ -326,22 +322,18 @@ impl Block {
     }
 }
 
-fn notes_offset(header: Header) -> usize {
-    WORD + if header.has_deadline() { WORD } else { 0 }
-}
-
-fn version_offset(header: Header) -> usize {
-    notes_offset(header) + if header.has_notes() { WORD } else { 0 }
-}
-
 fn wide_offset(header: Header) -> usize {
-    version_offset(header) + if header.has_version() { WORD } else { 0 }
+    WORD + if header.has_deadline() { WORD } else { 0 }
 }
 
 fn object_offset(header: Header) -> usize {
     wide_offset(header) + if header.is_wide() { WORD } else { 0 }
 }
 
-fn key_offset(header: Header) -> usize {
+fn item_offset(header: Header) -> usize {
     object_offset(header) + if header.encoding() == Encoding::Object { OBJECT_SIZE } else { 0 }
+}
+
+fn key_offset(header: Header) -> usize {
+    item_offset(header) + header.item_room().len()
 }

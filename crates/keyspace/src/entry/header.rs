@@ -4,7 +4,7 @@
 //! bit  0..4   kind        4..7   encoding   7  READ: a memcached client has read it
 //!      8      DEADLINE: an i64 follows      9  WIDE: two u32 lengths follow
 //!      10..13 snapshot marks, one per walk  13 STICKY: never evicted
-//!      14     NOTES: a word of notes follows   15  VERSION: a u64 follows
+//!      14..16 ITEM: room for what memcached clients keep, see `item.rs`
 //!      16..40 access clock (24 bits)
 //!      40..52 key length   52..64 value length   (both unused with WIDE)
 //! ```
@@ -13,6 +13,8 @@
 
 use structs::object::Kind;
 use structs::packing::Packing;
+
+use super::item::ItemRoom;
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +42,8 @@ const WIDE: u64 = 1 << 9;
 const MARKS_SHIFT: u32 = 10;
 const MARKS_MASK: u64 = 0b111 << MARKS_SHIFT;
 const STICKY: u64 = 1 << 13;
-const NOTES: u64 = 1 << 14;
-const VERSION: u64 = 1 << 15;
+const ITEM_SHIFT: u32 = 14;
+const ITEM_MASK: u64 = 0b11 << ITEM_SHIFT;
 const CLOCK_SHIFT: u32 = 16;
 const CLOCK_MASK: u64 = 0xff_ffff << CLOCK_SHIFT;
 const KEY_SHIFT: u32 = 40;
@@ -164,20 +166,13 @@ impl Header {
         Self(if is_sticky { self.0 | STICKY } else { self.0 & !STICKY })
     }
 
-    pub(super) fn has_notes(self) -> bool {
-        self.0 & NOTES != 0
+    #[inline]
+    pub(super) fn item_room(self) -> ItemRoom {
+        ItemRoom::ALL[((self.0 & ITEM_MASK) >> ITEM_SHIFT) as usize]
     }
 
-    pub(super) fn with_notes(self) -> Self {
-        Self(self.0 | NOTES)
-    }
-
-    pub(super) fn has_version(self) -> bool {
-        self.0 & VERSION != 0
-    }
-
-    pub(super) fn with_version(self) -> Self {
-        Self(self.0 | VERSION)
+    pub(super) fn with_item_room(self, room: ItemRoom) -> Self {
+        Self(self.0 & !ITEM_MASK | (room as u64) << ITEM_SHIFT)
     }
 
     pub(super) fn was_read(self) -> bool {
@@ -188,9 +183,9 @@ impl Header {
         Self(if was_read { self.0 | READ } else { self.0 & !READ })
     }
 
-    /// With what `other` says about an item: room for the same words, and whether it was read.
+    /// With what `other` says about an item: the same room, and whether it was read.
     pub(super) fn as_item(self, other: Self) -> Self {
-        const ITEM: u64 = NOTES | VERSION | READ;
+        const ITEM: u64 = ITEM_MASK | READ;
         Self(self.0 & !ITEM | other.0 & ITEM)
     }
 
@@ -251,7 +246,7 @@ pub(super) fn read_integer(bytes: &[u8]) -> i64 {
 mod tests {
     use structs::object::Kind;
 
-    use super::{Encoding, Header};
+    use super::{Encoding, Header, ItemRoom};
 
     #[test]
     fn fields_do_not_overlap() {
@@ -260,7 +255,7 @@ mod tests {
             .with_access_clock(0xff_fffe)
             .with_marks(0b101)
             .with_sticky(true)
-            .with_notes()
+            .with_item_room(ItemRoom::Told)
             .with_read(true)
             .with_deadline();
         assert_eq!(header.narrow_key_len(), 4095);
@@ -270,11 +265,14 @@ mod tests {
         assert!(header.is_sticky() && !header.with_sticky(false).is_sticky());
         assert_eq!(header.with_sticky(false).marks(), 0b101);
         assert!(header.has_deadline() && !header.is_wide());
-        assert!(header.has_notes() && !header.has_version() && header.was_read());
-        assert!(header.with_version().has_version() && !header.with_read(false).was_read());
+        assert!(header.was_read() && !header.with_read(false).was_read());
+        for room in ItemRoom::ALL {
+            assert_eq!(header.with_item_room(room).item_room(), room);
+        }
         assert_eq!(header.encoding(), Encoding::Raw);
         let item = Header::new(Kind::String, Encoding::Object).as_item(header);
-        assert!(item.has_notes() && item.was_read() && !item.has_deadline());
+        assert!(item.was_read() && !item.has_deadline());
+        assert_eq!(item.item_room(), ItemRoom::Told);
         assert_eq!(header.with_encoding(Encoding::Object).encoding(), Encoding::Object);
         assert_eq!(header.with_marks(0).access_clock(), 0xff_fffe);
         assert_eq!(header.kind(), Kind::Array);

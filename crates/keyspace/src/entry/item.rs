@@ -1,10 +1,19 @@
 //! What memcached's clients keep about a string beside its value: 32 bits of their own, and a
 //! version to compare.
 //!
-//! Neither costs anything where it is not used: a string has a word for notes only if they say
-//! something, and a word for its version only once somebody has asked for it. Invariant: a version
-//! that was told belongs to this value alone; whatever changes the value takes the version away,
-//! and who asks next is told a new one.
+//! Neither costs anything where it is not used: a string has room for notes only if they say
+//! something, and for a version only once somebody has asked for it.
+//!
+//! ```text
+//! room    bytes   flags                  marks    version
+//! None    0       0                      -        -
+//! Brief   2       14 bits                2 bits   -
+//! Told    8       6 bits                 2 bits   56 bits, beyond what the server itself tells
+//! Full    13      32 bits                a byte   64 bits
+//! ```
+//!
+//! Invariant: a version that was told belongs to this value alone; whatever changes the value takes
+//! the version away, and who asks next is told a new one.
 
 use base::time::UnixMillis;
 use structs::object::Kind;
@@ -23,8 +32,25 @@ pub struct Notes {
     pub is_won: bool,
 }
 
-const STALE: u64 = 1 << 32;
-const WON: u64 = 1 << 33;
+/// What there is room for in an entry, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemRoom {
+    /// Nothing.
+    None,
+    /// Flags of 14 bits.
+    Brief,
+    /// Flags of 6 bits and a version of 56.
+    Told,
+    /// Everything.
+    Full,
+}
+
+/// The word of [`ItemRoom::Brief`], and the upper byte of that of [`ItemRoom::Told`], end with the
+/// marks.
+const STALE: u8 = 1 << 6;
+const WON: u8 = 1 << 7;
+const FLAGS_OF_BYTE: u8 = STALE - 1;
+const VERSION_BITS: u32 = 56;
 
 impl Notes {
     /// Those that say nothing but the client's flags.
@@ -33,14 +59,76 @@ impl Notes {
         Self { flags, ..Self::default() }
     }
 
-    fn to_word(self) -> u64 {
-        u64::from(self.flags)
-            | if self.is_stale { STALE } else { 0 }
-            | if self.is_won { WON } else { 0 }
+    fn marks(self) -> u8 {
+        (if self.is_stale { STALE } else { 0 }) | if self.is_won { WON } else { 0 }
     }
 
-    fn from_word(word: u64) -> Self {
-        Self { flags: word as u32, is_stale: word & STALE != 0, is_won: word & WON != 0 }
+    fn new(flags: u32, marks: u8) -> Self {
+        Self { flags, is_stale: marks & STALE != 0, is_won: marks & WON != 0 }
+    }
+}
+
+impl ItemRoom {
+    /// Every room, by number.
+    pub(super) const ALL: [Self; 4] = [Self::None, Self::Brief, Self::Told, Self::Full];
+
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        [0, 2, 8, 13][self as usize]
+    }
+
+    /// The least that holds both.
+    fn of(notes: Notes, version: u64) -> Self {
+        let all = Self::ALL.into_iter();
+        let mut holding = all.filter(|room| room.holds(notes, version));
+        holding.next().expect("there is one for everything")
+    }
+
+    fn holds(self, notes: Notes, version: u64) -> bool {
+        match self {
+            Self::None => notes == Notes::default() && version == 0,
+            Self::Brief => notes.flags >> 14 == 0 && version == 0,
+            Self::Told => notes.flags >> 6 == 0 && version >> VERSION_BITS == 0,
+            Self::Full => true,
+        }
+    }
+
+    fn read(self, bytes: &[u8]) -> (Notes, u64) {
+        match *bytes {
+            [low, high] => {
+                let flags = u16::from_le_bytes([low, high & FLAGS_OF_BYTE]);
+                (Notes::new(u32::from(flags), high), 0)
+            }
+            [a, b, c, d, e, f, g, high] => {
+                let version = u64::from_le_bytes([a, b, c, d, e, f, g, 0]);
+                (Notes::new(u32::from(high & FLAGS_OF_BYTE), high), version)
+            }
+            [a, b, c, d, marks, ref version @ ..] => {
+                let version = version.try_into().expect("the longest room ends with eight bytes");
+                let notes = Notes::new(u32::from_le_bytes([a, b, c, d]), marks);
+                (notes, u64::from_le_bytes(version))
+            }
+            _ => (Notes::default(), 0),
+        }
+    }
+
+    /// Writes what there is room for.
+    fn write(self, bytes: &mut [u8], notes: Notes, version: u64) {
+        let marks = notes.marks();
+        let flags = notes.flags.to_le_bytes();
+        match self {
+            Self::None => {}
+            Self::Brief => bytes.copy_from_slice(&[flags[0], flags[1] | marks]),
+            Self::Told => {
+                bytes.copy_from_slice(&version.to_le_bytes());
+                bytes[7] = flags[0] | marks;
+            }
+            Self::Full => {
+                bytes[..4].copy_from_slice(&flags);
+                bytes[4] = marks;
+                bytes[5..].copy_from_slice(&version.to_le_bytes());
+            }
+        }
     }
 }
 
@@ -49,22 +137,31 @@ impl EntryRef<'_> {
     #[must_use]
     #[inline]
     pub fn notes(self) -> Notes {
-        // SAFETY: the block lives for the lifetime of the borrow; words are read by value only.
-        unsafe { self.block.notes().map_or(Notes::default(), |word| Notes::from_word(word.read())) }
+        self.item().0
     }
 
-    /// Whether something can be noted in the block as it is.
+    /// Whether a new value with these notes can go into the block as far as they are concerned.
     #[inline]
-    pub(crate) fn has_notes_room(self) -> bool {
-        self.header().has_notes()
+    pub(crate) fn has_room_for(self, notes: Notes) -> bool {
+        self.header().item_room().holds(notes, 0)
     }
 
     /// The version, if one was told since the value last changed.
     #[must_use]
     #[inline]
     pub fn version(self) -> Option<u64> {
-        // SAFETY: as in `notes`.
-        unsafe { self.block.version().map(|word| word.read()).filter(|version| *version != 0) }
+        Some(self.item().1).filter(|version| *version != 0)
+    }
+
+    /// Notes and version, which is 0 if none was told.
+    #[inline]
+    fn item(self) -> (Notes, u64) {
+        let room = self.header().item_room();
+        if room == ItemRoom::None {
+            return (Notes::default(), 0);
+        }
+        // SAFETY: the block lives for the lifetime of the borrow; the bytes are read at once.
+        room.read(unsafe { self.block.item() })
     }
 
     /// Whether a memcached client has read the value since it was stored.
@@ -81,40 +178,52 @@ impl EntryRef<'_> {
         }
     }
 
-    /// Notes something in place of what was noted; `false` if there is no room and it would take
-    /// some.
+    /// Notes something in place of what was noted; `false`, and nothing done, if there is no room.
     pub(crate) fn set_notes(self, notes: Notes) -> bool {
-        // SAFETY: as in `notes`; whoever changes an entry has its table for itself.
-        unsafe {
-            let word = self.block.notes();
-            word.inspect(|word| word.write(notes.to_word()));
-            word.is_some() || notes == Notes::default()
-        }
+        self.set_item(notes, self.item().1)
     }
 
-    /// Sets the version, where 0 is that of a value nobody was told one of; `false` if there is no
-    /// room for one.
+    /// Sets the version, where 0 is that of a value nobody was told one of; `false`, and nothing
+    /// done, if there is no room.
+    #[inline]
     pub(crate) fn set_version(self, version: u64) -> bool {
-        // SAFETY: as in `set_notes`.
-        unsafe { self.block.version().inspect(|word| word.write(version)).is_some() }
+        self.set_item(self.item().0, version)
     }
 
-    /// Takes over notes and version, as far as there is room for them.
-    pub(super) fn take_item_words(self, other: EntryRef<'_>) {
-        self.set_notes(other.notes());
-        self.set_version(other.version().unwrap_or(0));
+    #[inline]
+    fn set_item(self, notes: Notes, version: u64) -> bool {
+        let room = self.header().item_room();
+        let is_held = room.holds(notes, version);
+        if is_held && room != ItemRoom::None {
+            // SAFETY: whoever changes an entry has its table for itself.
+            room.write(unsafe { self.block.item_mut() }, notes, version);
+        }
+        is_held
     }
 
-    /// The same entry in a block with room for a version.
-    pub(crate) fn with_version_room(self) -> EntryBox {
+    /// Takes over notes and version into a block that has room for them.
+    pub(super) fn take_item(self, other: EntryRef<'_>) {
+        let (notes, version) = other.item();
+        let is_held = self.set_item(notes, version);
+        debug_assert!(is_held, "a copy has the room that the entry had, or more");
+    }
+
+    /// The same entry with these notes, in a block with room for them.
+    pub(crate) fn with_notes(self, notes: Notes) -> EntryBox {
+        self.with_item(notes, self.item().1)
+    }
+
+    /// The same entry with this version, in a block with room for it.
+    pub(crate) fn with_version(self, version: u64) -> EntryBox {
+        self.with_item(self.item().0, version)
+    }
+
+    fn with_item(self, notes: Notes, version: u64) -> EntryBox {
         let header = Header::new(self.kind(), self.encoding()).as_item(self.header());
-        self.copied(header.with_version(), self.key(), self.deadline())
-    }
-
-    /// The same entry in a block with room for notes.
-    pub(crate) fn with_notes_room(self) -> EntryBox {
-        let header = Header::new(self.kind(), self.encoding()).as_item(self.header());
-        self.copied(header.with_notes(), self.key(), self.deadline())
+        let header = header.with_item_room(ItemRoom::of(notes, version));
+        let copy = self.copied(header, self.key(), self.deadline());
+        copy.borrow().set_item(notes, version);
+        copy
     }
 }
 
@@ -128,8 +237,7 @@ impl EntryBox {
         notes: Notes,
     ) -> Self {
         let header = Header::new(Kind::String, value.encoding());
-        let has_notes = notes != Notes::default();
-        let header = if has_notes { header.with_notes() } else { header };
+        let header = header.with_item_room(ItemRoom::of(notes, 0));
         let entry = Self::text_with(header, key, value, deadline);
         entry.borrow().set_notes(notes);
         entry
@@ -141,15 +249,13 @@ impl EntryBox {
         if notes == Notes::default() || self.borrow().kind() != Kind::String {
             return self;
         }
-        let noted = self.borrow().with_notes_room();
-        noted.borrow().set_notes(notes);
-        noted
+        self.borrow().with_notes(notes)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EntryBox, NewText, Notes};
+    use super::{EntryBox, ItemRoom, NewText, Notes};
 
     const NOTES: Notes = Notes { flags: u32::MAX, is_stale: true, is_won: false };
 
@@ -161,9 +267,7 @@ mod tests {
             for deadline in [None, Some(99)] {
                 let entry = EntryBox::item(b"key", text(), deadline, NOTES);
                 assert_eq!(entry.borrow().version(), None);
-                assert!(!entry.borrow().set_version(7), "there is no room yet");
-                let entry = entry.borrow().with_version_room();
-                assert!(entry.borrow().set_version(7));
+                assert!(entry.borrow().set_version(7), "with such flags there is room for all");
                 entry.borrow().set_read(true);
                 let copy = entry.borrow().pre_image().renamed(b"other").with_deadline(Some(5));
                 let copy = copy.borrow();
@@ -172,6 +276,42 @@ mod tests {
                 assert!(copy.was_read() && copy.text().unwrap().equals(&value));
             }
         }
+    }
+
+    #[test]
+    fn every_room_keeps_what_it_holds_and_the_least_is_taken() {
+        let flags = [0, 1, 63, 64, (1 << 14) - 1, 1 << 14, u32::MAX];
+        let versions = [0, 1, (1 << 56) - 1, 1 << 56, u64::MAX];
+        for (flags, marks, version) in flags.into_iter().flat_map(|flags| {
+            (0..4).flat_map(move |marks| versions.map(move |version| (flags, marks, version)))
+        }) {
+            let notes = Notes { flags, is_stale: marks & 1 != 0, is_won: marks & 2 != 0 };
+            let least = ItemRoom::of(notes, version);
+            for room in ItemRoom::ALL.into_iter().filter(|room| room.holds(notes, version)) {
+                assert!(room.len() >= least.len());
+                let mut bytes = vec![0xa5; room.len()];
+                room.write(&mut bytes, notes, version);
+                assert_eq!(room.read(&bytes), (notes, version), "{room:?}");
+            }
+        }
+        let len = |flags, version| ItemRoom::of(Notes::of_flags(flags), version).len();
+        assert_eq!([len(0, 0), len(1, 0), len(512, 0), len(1 << 14, 0)], [0, 2, 2, 13]);
+        assert_eq!([len(0, 9), len(63, 9), len(64, 9), len(0, 1 << 56)], [8, 8, 13, 13]);
+    }
+
+    #[test]
+    fn a_room_that_becomes_too_small_makes_way_for_another() {
+        let entry = EntryBox::item(b"k", NewText::from_client(b"v"), None, Notes::of_flags(5));
+        assert!(entry.borrow().set_notes(Notes::of_flags(6)));
+        assert!(!entry.borrow().set_notes(NOTES));
+        let told = entry.borrow().with_version(7);
+        assert!(!told.borrow().set_notes(Notes::of_flags(64)), "the version takes the room");
+        let full = told.borrow().with_notes(Notes::of_flags(64));
+        assert_eq!((full.borrow().notes().flags, full.borrow().version()), (64, Some(7)));
+        assert!(full.borrow().set_version(u64::MAX) && full.borrow().set_notes(NOTES));
+        assert_eq!((full.borrow().notes(), full.borrow().version()), (NOTES, Some(u64::MAX)));
+        assert!(told.borrow().set_version(0) && told.borrow().has_room_for(Notes::of_flags(63)));
+        assert!(!told.borrow().has_room_for(Notes::of_flags(64)));
     }
 
     #[test]
@@ -192,8 +332,9 @@ mod tests {
     fn whatever_changes_the_value_takes_the_version_away() {
         let versioned = |value: &[u8]| {
             let entry = EntryBox::text(b"k", NewText::from_client(value), None);
-            let entry = entry.borrow().with_version_room();
-            assert!(entry.borrow().set_version(9));
+            assert!(!entry.borrow().set_version(9), "there is no room yet");
+            let entry = entry.borrow().with_version(9);
+            assert_eq!(entry.borrow().version(), Some(9));
             entry
         };
         let entry = versioned(b"hello");

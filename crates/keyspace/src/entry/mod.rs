@@ -3,10 +3,9 @@
 //! ```text
 //! offset 0   header   u64    see `header.rs`: kind, encoding, flags, access clock, marks, lengths
 //!        8   deadline i64    only with the flag DEADLINE: Unix time in milliseconds
-//!        +8  notes    u64    only with the flag NOTES: what memcached clients keep, see `item.rs`
-//!        +8  version  u64    only with the flag VERSION: what memcached clients compare
 //!        +8  lengths  2xu32  only with the flag WIDE: key and value lengths beyond 12 bits
 //!        +   object   16..32 only with an object encoding: the container's handle, moved in place
+//!        +   item     0..13  what memcached clients keep, in one of the forms of `item.rs`
 //!        +   key bytes, then the value's bytes (inline encodings)
 //! ```
 //!
@@ -225,7 +224,7 @@ impl<'a> EntryRef<'a> {
             }
         };
         copy.set_access_clock(self.access_clock());
-        copy.borrow().take_item_words(self);
+        copy.borrow().take_item(self);
         copy
     }
 

@@ -104,8 +104,7 @@ impl Door<'_> {
         self.before_change(place);
         let entry = self.entry(place);
         if !entry.set_notes(notes) {
-            let noted = entry.with_notes_room();
-            noted.borrow().set_notes(notes);
+            let noted = entry.with_notes(notes);
             self.replace(place, noted);
         }
     }
@@ -113,10 +112,9 @@ impl Door<'_> {
     /// Sets a version, which is no change to anybody but those who compare it; 0 takes it away.
     pub(super) fn set_version(&mut self, place: Place, version: u64) {
         let entry = self.entry(place);
-        if !entry.set_version(version) && version != 0 {
-            let roomy = entry.with_version_room();
-            roomy.borrow().set_version(version);
-            self.replace(place, roomy);
+        if !entry.set_version(version) {
+            let told = entry.with_version(version);
+            self.replace(place, told);
         }
     }
 

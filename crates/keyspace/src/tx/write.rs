@@ -89,8 +89,8 @@ impl Tx {
         let clock = access.accessed(old.access_clock());
         let deadline = lifetime.applied_to(old.deadline());
         let (was_read, stays) = (old.was_read() && notes.is_none(), old.notes());
-        let (has_room, notes) = (old.has_notes_room(), notes.unwrap_or(stays));
-        if (has_room || notes == Notes::default()) && door.overwrite_text(place, &value, deadline) {
+        let notes = notes.unwrap_or(stays);
+        if old.has_room_for(notes) && door.overwrite_text(place, &value, deadline) {
             // Not before: undo and walks keep the entry as it was.
             let entry = door.entry(place);
             entry.set_access_clock(clock);
