@@ -106,14 +106,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "active-defrag-ignore-bytes",
         kind: unsigned_memory(1, i64::MAX),
-        default: "4mb",
+        default: "1mb",
         doc: "Wasted bytes below which nothing is defragmented.",
         ..WORKS
     },
     ConfigOption {
         name: "active-defrag-threshold-lower",
         kind: integer(0, 1000),
-        default: "10",
+        default: "4",
         doc: "Percent of waste at which defragmentation begins.",
         ..WORKS
     },

@@ -197,7 +197,8 @@ fn all_directives_of_the_others_are_known() {
 const OWN_DEFAULTS: &[(&str, &str)] = &[
     // compaction.md: what is worth moving is known from within, and costs what it saves.
     ("activedefrag", "yes"),
-    ("active-defrag-ignore-bytes", "4194304"),
+    ("active-defrag-ignore-bytes", "1048576"),
+    ("active-defrag-threshold-lower", "4"),
 ];
 
 #[test]
