@@ -45,6 +45,7 @@ mod release;
 mod saves;
 mod schedule;
 mod scripts;
+mod second_turn;
 mod secrets;
 mod server;
 mod session;

@@ -26,11 +26,15 @@ use crate::counters::WorkerCounters;
 use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::mailbox::{Letter, Rounds, hand_out_next};
+use crate::second_turn::SecondTurns;
 use crate::server::Server;
 use crate::session::{Exit, Moving, Serve, Window};
 
 /// The read buffer that a worker's sessions share.
 const INPUT_SIZE: usize = 64 * 1024;
+
+/// As many as sessions with replies that wait for those of others, on most turns.
+const SPARE_OUTPUTS: usize = 64;
 
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
@@ -59,6 +63,9 @@ pub(crate) struct Worker {
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
+    /// When the present batch began, on the monotonic clock.
+    batch_began_us: Cell<i64>,
+    pub(crate) second_turns: SecondTurns,
 }
 
 /// What a worker is told.
@@ -91,6 +98,8 @@ impl Worker {
             released: Cell::new(server.budget.releases()),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
+            batch_began_us: Cell::new(0),
+            second_turns: SecondTurns::default(),
         };
         worker.start_batch();
         worker
@@ -102,6 +111,7 @@ impl Worker {
     pub(crate) fn start_batch(&self) {
         let clock = self.server.keyspace.clock();
         self.ticked_us.set(clock.monotonic_us());
+        self.batch_began_us.set(self.ticked_us.get());
         self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
         self.server.journal.look(self.ticked_us.get());
     }
@@ -117,6 +127,12 @@ impl Worker {
     #[inline]
     pub(crate) fn ticked_us(&self) -> i64 {
         self.ticked_us.get()
+    }
+
+    /// Whether the replies of the present batch are to wait for a second turn of their session.
+    #[inline]
+    pub(crate) fn has_replies_wait(&self) -> bool {
+        self.second_turns.await_one(self.batch_began_us.get(), self.ticked_us())
     }
 
     /// Wall-clock time when the clock was last read.
@@ -185,7 +201,7 @@ impl Worker {
         output.clear();
         output.release_if_large();
         let mut spare = self.outputs.borrow_mut();
-        if spare.len() < 4 {
+        if spare.len() < SPARE_OUTPUTS {
             spare.push(output);
         }
     }

@@ -166,6 +166,11 @@ impl Serve {
         );
         self.mind_memory();
         match end {
+            End::Drained if self.output.is_some() && self.worker.has_replies_wait() => {
+                self.awaits_turn = true;
+                cx.waker().wake_by_ref();
+                Turn::Wait
+            }
             End::Drained | End::Waits => Turn::Again,
             End::Closing => {
                 self.session.close();

@@ -58,6 +58,8 @@ pub(crate) struct Serve {
     /// Which of them must wait for the journal.
     held: Option<Box<Held>>,
     is_new: bool,
+    /// Whether the replies of its last batch wait for its next turn.
+    awaits_turn: bool,
 }
 
 /// How a session ended.
@@ -99,8 +101,19 @@ impl Serve {
         }
         let stream = Stream::attach(stream)?;
         let stage = stage.unpacked();
-        let is_new = true;
-        Ok(Self { worker, stream, stage, session, input, executed, parser, output, held, is_new })
+        Ok(Self {
+            worker,
+            stream,
+            stage,
+            session,
+            input,
+            executed,
+            parser,
+            output,
+            held,
+            is_new: true,
+            awaits_turn: false,
+        })
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
@@ -239,6 +252,9 @@ impl Future for Serve {
             // A task's waker stays the same for life, so naming it once is enough.
             this.session.client.set_waker(cx.waker());
             this.is_new = false;
+        }
+        if std::mem::take(&mut this.awaits_turn) {
+            this.worker.second_turns.has_come();
         }
         let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
         this.worker.end_turn();

@@ -1,0 +1,58 @@
+//! When the replies of a batch leave: in a second turn of its session, behind all sessions that
+//! are ready.
+//!
+//! A client with several connections that sleeps is woken once for many replies then, and to wake
+//! it costs the server as much as some requests.
+//!
+//! Invariant: no batch waits behind sessions whose first turns came later than `WAIT_US` after the
+//! first of those who wait.
+
+use std::cell::Cell;
+
+/// A batch that takes longer writes at once: to wake the client is little beside it.
+const BATCH_US: i64 = 50;
+/// Where the first has waited for so long, others do not join.
+const WAIT_US: i64 = 500;
+
+/// What a worker knows of the second turns of its sessions.
+#[derive(Default)]
+pub(crate) struct SecondTurns {
+    /// Since when the first of those who wait does.
+    since_us: Cell<Option<i64>>,
+}
+
+impl SecondTurns {
+    /// Whether the replies of a batch that began and ended then are to wait.
+    #[inline]
+    pub(crate) fn await_one(&self, began_us: i64, now_us: i64) -> bool {
+        if now_us - began_us > BATCH_US {
+            return false;
+        }
+        let since_us = self.since_us.get().unwrap_or(now_us);
+        self.since_us.set(Some(since_us));
+        now_us - since_us <= WAIT_US
+    }
+
+    /// The turn of a session that waited has come.
+    #[inline]
+    pub(crate) fn has_come(&self) {
+        self.since_us.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BATCH_US, SecondTurns, WAIT_US};
+
+    #[test]
+    fn replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
+        let turns = SecondTurns::default();
+        assert!(!turns.await_one(0, BATCH_US + 1), "a long batch");
+        assert!(turns.await_one(1000, 1000 + BATCH_US), "the first");
+        let last = 1000 + BATCH_US + WAIT_US;
+        assert!(turns.await_one(last, last));
+        assert!(!turns.await_one(last + 1, last + 1), "the first waits for too long");
+        turns.has_come();
+        assert!(turns.await_one(last + 2, last + 2));
+    }
+}
