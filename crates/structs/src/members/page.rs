@@ -16,10 +16,13 @@
 //! two; an edit moves half a page of bytes.
 
 mod edit;
+mod fingerprint;
 
 use std::marker::PhantomData;
 
 use base::UnixMillis;
+
+use fingerprint::BLOCK;
 
 use super::beside::Beside;
 use super::item::{Item, Part};
@@ -34,9 +37,6 @@ const WITHIN_MAX: usize = 1024;
 
 /// Bytes of an item's fingerprint and distance.
 const ENTRY: usize = 3;
-
-/// Fingerprints that are looked at together.
-const BLOCK: usize = 32;
 
 /// What stands for no deadline.
 const NEVER: UnixMillis = UnixMillis::MAX;
@@ -101,15 +101,17 @@ impl<P: Payload> Page<P> {
     #[inline]
     fn find_candidate(&self, hash: u64, mut holds: impl FnMut(usize) -> bool) -> Option<usize> {
         let (blocks, rest) = self.fingerprints().as_chunks::<BLOCK>();
+        for (number, block) in blocks.iter().enumerate() {
+            let matches = fingerprint::matches(block, hash as u8);
+            if let Some(index) = find_among(number * BLOCK, matches, &mut holds) {
+                return Some(index);
+            }
+        }
         // The last block is filled up with what no search for this hash finds.
         let mut last = [!(hash as u8); BLOCK];
         last[..rest.len()].copy_from_slice(rest);
-        let mut all = blocks.iter().chain([&last]).enumerate();
-        all.find_map(|(number, block)| {
-            // Written so that the compiler compares sixteen bytes at once.
-            let any = block.iter().fold(0, |any, byte| any | u8::from(*byte == hash as u8));
-            if any == 0 { None } else { find_among(number * BLOCK, block, hash, &mut holds) }
-        })
+        let matches = fingerprint::matches(&last, hash as u8);
+        find_among(blocks.len() * BLOCK, matches, &mut holds)
     }
 
     /// When a member expires.
@@ -393,35 +395,21 @@ impl<P: Payload> Page<P> {
     }
 }
 
-/// Where the first element is that satisfies a condition among those with these fingerprints, of
-/// which the first is that of `start`.
+/// The first that satisfies a condition of the members from `start` on that these bits name.
 #[inline]
 fn find_among(
     start: usize,
-    fingerprints: &[u8; BLOCK],
-    hash: u64,
+    mut matches: u32,
     holds: &mut impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    for (number, word) in fingerprints.as_chunks::<8>().0.iter().enumerate() {
-        let mut equal = equal_bytes(u64::from_le_bytes(*word), hash as u8);
-        while equal != 0 {
-            let index = start + number * 8 + equal.trailing_zeros() as usize / 8;
-            if holds(index) {
-                return Some(index);
-            }
-            equal &= equal - 1;
+    while matches != 0 {
+        let index = start + matches.trailing_zeros() as usize;
+        if holds(index) {
+            return Some(index);
         }
+        matches &= matches - 1;
     }
     None
-}
-
-/// The top bit of each byte of a word that is this one.
-#[inline]
-fn equal_bytes(word: u64, byte: u8) -> u64 {
-    const LOW: u64 = u64::from_le_bytes([0x7F; 8]);
-    let differs = word ^ u64::from_le_bytes([byte; 8]);
-    // Of a byte that is not zero, either the top bit is set or adding carries into it.
-    !(((differs & LOW) + LOW) | differs | LOW)
 }
 
 /// Which of member and value lie beside the page: the longer one, and the other if it is long too.
