@@ -4,6 +4,7 @@
 //!
 //! `APUS_KILLS=10000` asks for so many kills, of a fresh seed.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use base::random::Random;
@@ -40,8 +41,13 @@ fn random() -> Random {
     Random::from_seed(seed)
 }
 
+/// How often it is killed while its log moves.
+const KILLS_MOVING: u64 = 12;
+
 fn start(policy: &str) -> Server {
     Server::start(&[
+        "--enable-protected-configs",
+        "yes",
         "--worker-threads",
         "2",
         "--appendonly",
@@ -171,6 +177,57 @@ fn with_everysec_what_the_system_has_survives_kill_9() {
         check_sums(&mut client, &writers);
     }
     println!("what was lost had been acknowledged {longest:?} before at most, within {most:?}");
+}
+
+/// `CONFIG SET dir` has the next base put elsewhere, and the log behind it. Until the manifest is
+/// there all that was acknowledged is in the old directory, from then on in the new one.
+#[test]
+fn what_was_acknowledged_survives_kill_9_while_the_log_moves() {
+    let mut random = random();
+    let mut server = start("always");
+    let mut writers = writers();
+    let mut moves = 0;
+    for kill in 0..asked().unwrap_or(KILLS_MOVING) {
+        let elsewhere = server.folder().join("elsewhere").join("appendonlydir");
+        let old = server.folder().join("appendonlydir");
+        std::fs::create_dir_all(elsewhere.parent().expect("it has one")).expect("it can be made");
+        // In every other life the move is over for sure.
+        let is_awaited = kill % 2 == 0;
+        let lifetime = Duration::from_micros(random.below(60_000));
+        let (port, mut client) = (server.port(), server.client());
+        let told = write_all(port, &writers, u64::MAX / 2, || {
+            let path = elsewhere.parent().and_then(Path::to_str).expect("a simple name");
+            client.call(&["CONFIG", "SET", "dir", path]);
+            // One may be under way, whose base stays where it was begun.
+            eventually("a base is begun", || {
+                let reply = client.call(&["BGREWRITEAOF"]);
+                !matches!(reply, Value::Error(_))
+            });
+            if is_awaited {
+                eventually("the log has moved", || has_manifest(&elsewhere));
+            }
+            std::thread::sleep(lifetime);
+            server.kill();
+        });
+        let has_moved = has_manifest(&elsewhere);
+        assert!(has_moved || !is_awaited);
+        if has_moved {
+            moves += 1;
+            std::fs::remove_dir_all(&old).expect("it was there");
+            std::fs::rename(&elsewhere, &old).expect("both are on one disk");
+        }
+        std::fs::remove_dir_all(server.folder().join("elsewhere")).expect("it was there");
+        server.restart();
+        let mut client = server.client();
+        writers.iter_mut().zip(&told).for_each(|(writer, told)| writer.recover(&mut client, told));
+        check_sums(&mut client, &writers);
+    }
+    println!("{moves} of the lives ended in the new directory");
+}
+
+/// Whether a start finds a log in this directory.
+fn has_manifest(directory: &Path) -> bool {
+    directory.join("appendonly.aof.manifest").exists()
 }
 
 /// Has all write until they sent so many steps each or are stopped.
