@@ -136,6 +136,14 @@ impl OwnedArgs {
     pub fn memory(&self) -> usize {
         self.bytes.len() + std::mem::size_of_val::<[Span]>(&self.spans)
     }
+
+    /// Arguments that lie in these bytes, whatever stands between them: nothing is copied. `None`
+    /// if one lies beyond 4 GiB.
+    pub fn within(bytes: Vec<u8>, ranges: &[Range<usize>]) -> Option<OwnedArgs> {
+        assert!(ranges.iter().all(|range| range.end <= bytes.len()), "they lie in the bytes");
+        let spans: Option<_> = ranges.iter().map(|range| Span::new(range.clone())).collect();
+        Some(OwnedArgs { bytes: bytes.into(), spans: spans? })
+    }
 }
 
 impl From<Args<'_>> for OwnedArgs {

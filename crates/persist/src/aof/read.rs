@@ -7,10 +7,12 @@
 //!
 //! Invariants: a transaction comes whole or not at all; whatever ends too early or is no command is
 //! an error that names the end of the last whole unit; a file that is cut off there is sound and
-//! has the same units; memory grows with the bytes that come.
+//! has the same units; memory grows with the bytes that come; a large command is in
+//! memory once, with half as much of what comes behind it.
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 use base::number::parse_i64;
 use proto::OwnedArgs;
@@ -22,6 +24,12 @@ use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
 const LINE_MAX: usize = 1024;
+
+/// The longest command: positions in one have 32 bits.
+const COMMAND_MAX: u64 = if cfg!(test) { 4096 } else { u32::MAX as u64 };
+
+/// From this length on a command that is most of what was read is not copied.
+const LARGE: usize = if cfg!(test) { 64 } else { 64 << 10 };
 
 /// What is done at once: a command, or a transaction without the words around it.
 #[derive(Debug, Default)]
@@ -100,8 +108,9 @@ enum Halt {
 }
 
 /// What stands at a place in a journal.
-enum Item<'a> {
-    Command(Vec<&'a [u8]>),
+enum Item {
+    /// Where its arguments lie.
+    Command(Vec<Range<usize>>),
     Time(i64),
     Check(Check),
     Cut(Check),
@@ -179,9 +188,9 @@ impl<'f> UnitReader<'f> {
             };
             match found {
                 Ok(item) => {
-                    self.at = cursor.at;
+                    let begin = std::mem::replace(&mut self.at, cursor.at);
                     match item {
-                        Item::Command(args) => return Ok(Some(args.into_iter().collect())),
+                        Item::Command(args) => return Ok(Some(self.own(begin, args))),
                         Item::Time(time) => self.time = Some(time),
                         Item::Mark(mark) => self.number = self.number.or(Some(mark.file)),
                         Item::Check(check) => {
@@ -197,7 +206,7 @@ impl<'f> UnitReader<'f> {
                     return Err(self.malformed(at, why));
                 }
                 Err(Halt::More(count)) if !self.is_last => {
-                    self.window.take(std::mem::take(&mut self.at));
+                    self.window.skip(std::mem::take(&mut self.at));
                     let result = self.window.fill(count);
                     let has_more = result.map_err(|error| self.error(AofDamage::Unread(error)))?;
                     self.is_last = !has_more;
@@ -206,6 +215,21 @@ impl<'f> UnitReader<'f> {
                 Err(Halt::More(_)) => return Err(self.error(AofDamage::Torn)),
             }
         }
+    }
+
+    /// The command that was just passed over; its arguments are where these say.
+    fn own(&mut self, begin: usize, mut args: Vec<Range<usize>>) -> OwnedArgs {
+        let len = self.at - begin;
+        if len < LARGE || len < self.window.bytes.len() / 2 {
+            return args.into_iter().map(|arg| &self.window.bytes[arg]).collect();
+        }
+        self.window.skip(begin);
+        for arg in &mut args {
+            *arg = arg.start - begin..arg.end - begin;
+        }
+        self.at = 0;
+        let (_, bytes) = self.window.take(len);
+        OwnedArgs::within(bytes, &args).expect("a command is not longer than it may be")
     }
 
     /// How far the file was passed over.
@@ -235,7 +259,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn item(&mut self) -> Result<Item<'a>, Halt> {
+    fn item(&mut self) -> Result<Item, Halt> {
         match self.bytes.get(self.at) {
             None => Err(Halt::More(1)),
             Some(b'*') => self.command().map(Item::Command),
@@ -285,16 +309,23 @@ impl<'a> Cursor<'a> {
         if is_sound { Ok(()) } else { Err(damaged) }
     }
 
-    fn command(&mut self) -> Result<Vec<&'a [u8]>, Halt> {
+    fn command(&mut self) -> Result<Vec<Range<usize>>, Halt> {
+        let begin = self.at;
         let count = self.number(b'*')?;
         let mut args = Vec::new();
         for _ in 0..count {
+            let line = self.at;
             let len = self.number(b'$')?;
-            let arg = self.take(len)?;
+            if ((self.at - begin) as u64).saturating_add(len) > COMMAND_MAX {
+                self.at = line;
+                return Err(Halt::Malformed("a command is longer than 4 GiB"));
+            }
+            let start = self.at;
+            self.take(len)?;
+            args.push(start..self.at);
             if self.take(2)? != b"\r\n" {
                 return Err(Halt::Malformed("an argument does not end in CR LF"));
             }
-            args.push(arg);
         }
         if args.is_empty() { Err(Halt::Malformed("a command without a name")) } else { Ok(args) }
     }

@@ -96,6 +96,40 @@ fn unit(commands: &[&[&str]]) -> Vec<Vec<String>> {
     commands.iter().map(words).collect()
 }
 
+/// Some are copied out of what was read, some take it with them.
+#[test]
+fn commands_of_all_lengths_are_read_one_behind_the_other() {
+    for long in 0..400 {
+        let lengths = [long, 3, 1000 - long, long / 2, 1, 2 * long];
+        let commands = lengths.map(|length| vec!["SET".to_owned(), "x".repeat(length)]);
+        let bytes = commands.iter().map(|words| command(&[&words[0], &words[1]]));
+        let bytes: Vec<u8> = bytes.collect::<Vec<_>>().concat();
+        let expected: Units = commands.map(|words| (vec![words], None)).to_vec();
+        assert_eq!(units(&bytes), expected);
+        assert_eq!(units(&[check_line(&bytes), bytes].concat()), expected);
+    }
+}
+
+/// What is longer than any command may be is not read to its end.
+#[test]
+fn a_command_that_is_too_long_is_refused_where_it_becomes_so() {
+    let begin = command(&["SET", "key", "value"]);
+    let half = "x".repeat(2100);
+    let parts = [format!("*3\r\n$3\r\nSET\r\n$2100\r\n{half}\r\n"), "$2100\r\n".to_owned()];
+    let one = ["*2\r\n$3\r\nGET\r\n".to_owned(), format!("${}\r\n", u64::MAX / 4)];
+    for [before, length] in [parts, one] {
+        let file = [&begin[..], before.as_bytes(), length.as_bytes()].concat();
+        let (units, _, error) = read(&file);
+        assert_eq!(units.len(), 1);
+        let error = error.unwrap();
+        let at = begin.len() + before.len();
+        assert_eq!(error.offset, begin.len() as u64);
+        let is_told = matches!(error.damage, AofDamage::Malformed { at: told, why }
+            if told == at as u64 && why.contains("4 GiB"));
+        assert!(is_told, "{error}");
+    }
+}
+
 /// Two batches: a command; a transaction and another command.
 fn journal() -> Vec<u8> {
     let one = command(&["SET", "key", "value"]);
@@ -272,7 +306,7 @@ fn what_is_no_journal_is_refused_with_the_place() {
     }
     let endless = [b"#".as_slice(), &[b'x'; 2000]].concat();
     assert!(matches!(read(&endless).2.unwrap().damage, AofDamage::Malformed { .. }));
-    let claimed = b"*9223372036854775807\r\n$1\r\na\r\n$9223372036854775807\r\n";
+    let claimed = b"*9223372036854775807\r\n$1\r\na\r\n$4000\r\n";
     assert!(matches!(read(claimed).2.unwrap().damage, AofDamage::Torn));
 }
 

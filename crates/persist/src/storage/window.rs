@@ -42,12 +42,21 @@ impl<'f> Window<'f> {
         (offset, std::mem::replace(&mut self.bytes, rest))
     }
 
-    /// Reads a block, or more where more is needed, but at most as much again as there is; whether
-    /// anything came.
+    /// Forgets the first bytes.
+    pub(crate) fn skip(&mut self, count: usize) {
+        self.bytes.drain(..count);
+        self.offset += count as u64;
+    }
+
+    /// Reads a block, or more where more is needed or much is there already, but at most as much
+    /// again as there is; whether anything came.
     pub(crate) fn fill(&mut self, needed: u64) -> io::Result<bool> {
         let filled = self.bytes.len();
         let needed = usize::try_from(needed).unwrap_or(usize::MAX);
-        let step = needed.min(filled).max(BLOCK);
+        // What is needed next may be little and not the last: who looks at all of it again each
+        // time must not do so often.
+        let step = needed.max(filled / 2).min(filled).max(BLOCK);
+        self.bytes.reserve_exact(step);
         self.bytes.resize(filled + step, 0);
         let result = read_full(self.file, &mut self.bytes[filled..]);
         self.bytes.truncate(filled + result.as_ref().map_or(0, |count| *count));

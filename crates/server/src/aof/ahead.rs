@@ -2,10 +2,11 @@
 //! apart and sorted by another thread.
 //!
 //! Invariants: units come in the order of the file; a few pieces of it are in memory at most, or
-//! one unit where that is larger.
+//! two units where they are larger: one that is run, and one that is read.
 
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use persist::aof::{AofError, Place, UnitReader};
@@ -15,8 +16,8 @@ use super::sort::{Sorter, Stretch};
 /// About how many bytes of the file are handed over at once.
 const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
-/// Pieces that wait to be run.
-const AHEAD: usize = 4;
+/// So many bytes wait to be run, or one piece that is larger.
+const AHEAD: u64 = 4 * PIECE;
 
 /// What a file was found to be.
 pub(super) struct Read {
@@ -36,8 +37,58 @@ pub(super) enum Stopped {
     Alone(io::Error),
 }
 
-/// A part of the file, and where it ends.
-type Piece = (Vec<Stretch>, u64);
+/// A part of the file.
+struct Piece {
+    stretches: Vec<Stretch>,
+    /// Where it ends.
+    end: u64,
+    bytes: u64,
+}
+
+/// What was handed over and is not run.
+#[derive(Default)]
+struct Underway {
+    amount: Mutex<Amount>,
+    less: Condvar,
+}
+
+#[derive(Default)]
+struct Amount {
+    bytes: u64,
+    /// Nothing is run any more.
+    is_over: bool,
+}
+
+impl Underway {
+    /// Waits until so many bytes more may wait; `false` if nobody will run them.
+    fn grow(&self, bytes: u64) -> bool {
+        let is_full = |amount: &mut Amount| {
+            !amount.is_over && amount.bytes > 0 && amount.bytes + bytes > AHEAD
+        };
+        let mut amount = self.less.wait_while(self.lock(), is_full).expect("nobody panics in it");
+        amount.bytes += bytes;
+        !amount.is_over
+    }
+
+    fn shrink(&self, bytes: u64) {
+        self.lock().bytes -= bytes;
+        self.less.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Amount> {
+        self.amount.lock().expect("nobody panics in it")
+    }
+}
+
+/// Ends it when dropped, however that comes about.
+struct Running<'a>(&'a Underway);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.less.notify_one();
+    }
+}
 
 /// Has all of a file run, in its order. What cannot be read comes behind it. `run` is told where
 /// in the file the stretches end.
@@ -46,20 +97,28 @@ pub(super) fn run_each(
     sorter: Sorter,
     mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), String>,
 ) -> Result<Read, Stopped> {
+    let underway = Underway::default();
     thread::scope(|scope| {
-        let (sender, receiver): (_, Receiver<Piece>) = sync_channel(AHEAD);
-        let builder = thread::Builder::new().name("aof-reader".to_owned());
-        let reading = builder.spawn_scoped(scope, move || read(reader, sorter, &sender));
+        let (sender, receiver): (_, Receiver<Piece>) = channel();
+        let (builder, underway) = (thread::Builder::new().name("aof-reader".to_owned()), &underway);
+        let running = Running(underway);
+        let reading = builder.spawn_scoped(scope, move || read(reader, sorter, &sender, underway));
         let reading = reading.map_err(Stopped::Alone)?;
-        // Dropped where it returns, so that the other thread does not wait for ever.
-        let mut pieces = receiver.into_iter();
-        let ran = pieces.try_for_each(|(stretches, end)| run(stretches, end));
-        ran.map_err(Stopped::Refused)?;
+        for Piece { stretches, end, bytes } in receiver {
+            run(stretches, end).map_err(Stopped::Refused)?;
+            underway.shrink(bytes);
+        }
+        drop(running);
         Ok(reading.join().expect("who reads a log does not panic"))
     })
 }
 
-fn read(mut reader: UnitReader<'_>, mut sorter: Sorter, pieces: &SyncSender<Piece>) -> Read {
+fn read(
+    mut reader: UnitReader<'_>,
+    mut sorter: Sorter,
+    pieces: &Sender<Piece>,
+    underway: &Underway,
+) -> Read {
     let mut begin = reader.place().offset();
     let end = loop {
         match reader.next_unit() {
@@ -69,8 +128,9 @@ fn read(mut reader: UnitReader<'_>, mut sorter: Sorter, pieces: &SyncSender<Piec
                 if end - begin < PIECE {
                     continue;
                 }
-                begin = end;
-                if pieces.send((sorter.take(), end)).is_err() {
+                let bytes = end - std::mem::replace(&mut begin, end);
+                let piece = Piece { stretches: sorter.take(), end, bytes };
+                if !underway.grow(bytes) || pieces.send(piece).is_err() {
                     // Nobody runs them any more, and says why.
                     break Ok(());
                 }
@@ -79,8 +139,9 @@ fn read(mut reader: UnitReader<'_>, mut sorter: Sorter, pieces: &SyncSender<Piec
             Err(error) => break Err(error),
         }
     };
-    // As above.
-    let _ = pieces.send((sorter.take(), reader.place().offset()));
+    // As above. What is left is less than a piece.
+    let last = Piece { stretches: sorter.take(), end: reader.place().offset(), bytes: 0 };
+    let _ = pieces.send(last);
     Read { end, place: reader.place(), number: reader.number() }
 }
 
@@ -92,7 +153,8 @@ mod tests {
     use persist::storage::simulated::Disk;
     use persist::storage::{How, Storage};
 
-    use super::{PIECE, Sorter, Stopped, Stretch, run_each};
+    use super::thread;
+    use super::{AHEAD, PIECE, Running, Sorter, Stopped, Stretch, Underway, run_each};
     use crate::start::test_server;
 
     /// A file of this many commands, several pieces of them, and a torn one.
@@ -130,6 +192,22 @@ mod tests {
         let Ok(read) = read else { panic!("it is run to its end") };
         assert_eq!(next, COUNT);
         assert!(read.end.is_err());
+    }
+
+    #[test]
+    fn a_large_piece_waits_alone() {
+        let underway = Underway::default();
+        assert!(underway.grow(AHEAD - 1) && underway.grow(1));
+        thread::scope(|scope| {
+            let large = scope.spawn(|| underway.grow(10 * AHEAD));
+            underway.shrink(1);
+            assert!(!large.is_finished(), "there is another");
+            underway.shrink(AHEAD - 1);
+            assert!(large.join().unwrap());
+            let next = scope.spawn(|| underway.grow(1));
+            drop(Running(&underway));
+            assert!(!next.join().unwrap(), "nobody will run it");
+        });
     }
 
     #[test]

@@ -22,6 +22,9 @@ use crate::table::Run;
 /// Fewer units than this are not worth waking anybody for.
 const APART_MIN: usize = if cfg!(test) { 4 } else { 512 };
 
+/// A unit of more bytes is run before others are read.
+const LARGE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+
 /// Units that follow each other in the file.
 pub(super) enum Stretch {
     /// To be run in this order, with nothing beside them.
@@ -93,10 +96,13 @@ impl Sorter {
                 _ => Reach::Anything,
             };
         }
+        let is_large = unit.end - unit.offset > LARGE;
         let task = Task { unit, footing, known, partitions };
         match reach {
             Reach::Footing => {}
-            Reach::Share(share) if self.shares > 1 => self.apart.push((share, task)),
+            Reach::Share(share) if self.shares > 1 && !is_large => {
+                self.apart.push((share, task));
+            }
             Reach::Share(_) | Reach::Anything => {
                 self.settle();
                 self.together.push(task);
