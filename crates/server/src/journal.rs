@@ -10,6 +10,8 @@
 //! `commit` appends under their locks; what was said to be safe stays safe; while the reader has
 //! failed no reply waits, and none of a write that is not safe says that it was done.
 
+use std::cell::Cell;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
@@ -19,10 +21,16 @@ use keyspace::{Effects, Lsn, Propagation, Refusal};
 use proto::Args;
 use proto::args::encode_command;
 
+use crate::gathering;
+
 /// Takes records in order. Called with locks held: it may copy and queue, never wait.
 pub(crate) trait JournalReader: Send {
-    /// The record that ends at `lsn`.
-    fn record(&mut self, lsn: Lsn, bytes: &[u8]);
+    /// The record that ends at `lsn`. Where `may_wait` says so, the reader may leave it until
+    /// [`rest`](Self::rest) is called, and returns whether it does.
+    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
+
+    /// Whoever appended what waits has no more for now.
+    fn rest(&mut self);
 }
 
 /// The sequence of records.
@@ -264,13 +272,22 @@ impl Journal {
         tail.lsn += record.len() as u64;
         let lsn = tail.lsn;
         if let Some(reader) = &mut tail.reader {
-            reader.record(lsn, record);
+            if reader.record(lsn, record, gathering::is_open()) {
+                gathering::join();
+            }
             if self.late_at_us.load(Ordering::Relaxed) == NEVER {
                 let late_at_us = self.clock.monotonic_us() + LATE_US;
                 self.late_at_us.store(late_at_us, Ordering::Relaxed);
             }
         }
         lsn
+    }
+
+    /// Has the reader take what was left for this moment.
+    pub(crate) fn rest(&self) {
+        if let Some(reader) = &mut self.tail().reader {
+            reader.rest();
+        }
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -296,11 +313,39 @@ pub(crate) struct Deed<'a> {
     pub(crate) args: Args<'a>,
 }
 
+/// A larger buffer is not kept for the next record.
+const KEPT_CAPACITY: usize = 64 << 10;
+
+thread_local! {
+    /// Where the thread's next record is made, which its processor's cache still has.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// A transaction's record.
+pub(crate) struct Record(Vec<u8>);
+
+impl Deref for Record {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if self.0.capacity() <= KEPT_CAPACITY {
+            self.0.clear();
+            SPARE.set(std::mem::take(&mut self.0));
+        }
+    }
+}
+
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
 /// follows sees all of them or none.
-pub(crate) fn record(deeds: &[Deed<'_>]) -> Vec<u8> {
-    let mut writer = Writer { bytes: Vec::new(), database: 0 };
+pub(crate) fn record(deeds: &[Deed<'_>]) -> Record {
+    let mut writer = Writer { bytes: SPARE.take(), database: 0 };
     let is_group = deeds.iter().map(Deed::commands).sum::<usize>() > 1;
     if is_group {
         writer.command(0, [b"MULTI".as_slice()].into_iter());
@@ -310,7 +355,7 @@ pub(crate) fn record(deeds: &[Deed<'_>]) -> Vec<u8> {
     if is_group {
         writer.command(0, [b"EXEC".as_slice()].into_iter());
     }
-    writer.bytes
+    Record(writer.bytes)
 }
 
 impl Deed<'_> {
@@ -391,11 +436,14 @@ mod tests {
     struct Copy(Arc<Mutex<Vec<u8>>>);
 
     impl JournalReader for Copy {
-        fn record(&mut self, lsn: u64, bytes: &[u8]) {
+        fn record(&mut self, lsn: u64, bytes: &[u8], _: bool) -> bool {
             let mut copy = self.0.lock().unwrap();
             copy.extend_from_slice(bytes);
             assert_eq!(lsn, copy.len() as u64, "an LSN is the offset behind its record");
+            false
         }
+
+        fn rest(&mut self) {}
     }
 
     struct Rig {

@@ -28,6 +28,7 @@ mod evict;
 mod execute;
 mod expiry;
 mod gates;
+mod gathering;
 mod heavy;
 mod journal;
 mod latency;

@@ -25,6 +25,7 @@ use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
 use crate::evict::Evictor;
 use crate::expiry::Sweep;
+use crate::gathering::{self, Gathering};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::second_turn::SecondTurns;
 use crate::server::Server;
@@ -60,6 +61,8 @@ pub(crate) struct Worker {
     pub(crate) evictor: RefCell<Evictor>,
     /// The last time it was asked to give back memory, by number.
     pub(crate) released: Cell<u32>,
+    /// What its sessions wrote and the log is to make safe at once.
+    pub(crate) gathering: Gathering,
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
@@ -96,6 +99,7 @@ impl Worker {
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
             released: Cell::new(server.budget.releases()),
+            gathering: Gathering::default(),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
             batch_began_us: Cell::new(0),
@@ -169,6 +173,7 @@ impl Worker {
     #[inline]
     pub(crate) fn end_turn(&self) {
         self.go_out();
+        self.gathering.note_turn(&self.server.journal, self.ticked_us());
         self.server.mailboxes.ring(&self.rounds);
     }
 
@@ -223,12 +228,13 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
+    tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
             Message::Bind => bind(&worker),
             Message::Retire => break,
-            Message::End => return,
+            Message::End => return worker.gathering.close(&worker.server.journal),
         }
     }
     expiry.abort();
@@ -237,6 +243,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     mail.abort();
     worker.hand_out_letters();
     worker.server.mailboxes.close(worker.lane);
+    worker.gathering.close(&worker.server.journal);
 }
 
 /// After letters to so many clients the sessions have the worker again.

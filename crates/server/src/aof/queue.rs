@@ -1,7 +1,8 @@
 //! Records on their way from `commit` to the writer of the append-only file.
 //!
 //! Invariants: what is put in comes out in that order, orders between the records where they were
-//! given; the queue always accepts, and shuts the valve when it holds more than `ROOM`.
+//! given; the queue always accepts, and shuts the valve when it holds more than `ROOM`; the writer
+//! has nothing to wait for where no record waits for `rest`.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -50,6 +51,8 @@ struct Inner {
     wait: Wait,
     /// Whether replies wait for what is here.
     is_urgent: bool,
+    /// Whether any of the records that are here does not wait for `rest`.
+    is_due: bool,
 }
 
 /// What the writer did last: who was answered by that comes again soon, and one sync for them and
@@ -75,8 +78,9 @@ enum Wait {
 }
 
 impl Inner {
-    fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.orders.is_empty()
+    /// Whether the writer has something to do.
+    fn has_work(&self) -> bool {
+        !self.orders.is_empty() || self.records > 0 && (self.is_due || self.bytes.len() > LARGE)
     }
 }
 
@@ -93,8 +97,12 @@ pub(super) struct Work {
 pub(super) struct Inlet(pub(super) Arc<Queue>);
 
 impl JournalReader for Inlet {
-    fn record(&mut self, lsn: Lsn, bytes: &[u8]) {
-        self.0.put(lsn, bytes);
+    fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
+        self.0.put(lsn, bytes, may_wait)
+    }
+
+    fn rest(&mut self) {
+        self.0.rest();
     }
 }
 
@@ -104,7 +112,8 @@ impl Queue {
         Arc::new(Self { inner: Mutex::new(inner), arrived: Condvar::new(), valve })
     }
 
-    fn put(&self, lsn: Lsn, bytes: &[u8]) {
+    /// Whether the record waits for `rest`.
+    fn put(&self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
         let mut inner = self.lock();
         inner.bytes.extend_from_slice(bytes);
         inner.records += 1;
@@ -112,12 +121,27 @@ impl Queue {
         if inner.bytes.len() > ROOM {
             self.valve.shut();
         }
-        let rouses = match inner.wait {
+        let waits = may_wait && inner.is_urgent;
+        inner.is_due |= !waits;
+        self.rouse(inner);
+        waits
+    }
+
+    /// Who left records waiting has no more for now.
+    fn rest(&self) {
+        let mut inner = self.lock();
+        inner.is_due = inner.records > 0;
+        self.rouse(inner);
+    }
+
+    /// Wakes the writer if it waits for no more than there is.
+    fn rouse(&self, mut inner: MutexGuard<'_, Inner>) {
+        let is_enough = match inner.wait {
             Wait::Nothing => false,
-            Wait::Anything => true,
+            Wait::Anything => inner.has_work(),
             Wait::More => inner.bytes.len() > LARGE || inner.records >= inner.company,
         };
-        if rouses {
+        if is_enough {
             inner.wait = Wait::Nothing;
             drop(inner);
             self.arrived.notify_one();
@@ -136,7 +160,10 @@ impl Queue {
 
     /// Whether replies wait for what comes, so that it must not linger.
     pub(super) fn set_urgent(&self, is_urgent: bool) {
-        self.lock().is_urgent = is_urgent;
+        let mut inner = self.lock();
+        inner.is_urgent = is_urgent;
+        // Nobody looks whether they still may wait.
+        inner.is_due = inner.records > 0;
     }
 
     /// How many bytes wait, here or with the writer.
@@ -151,7 +178,7 @@ impl Queue {
         let mut inner = self.lock();
         inner.taken = last.left;
         let company = inner.records + last.records;
-        while inner.is_empty() {
+        while !inner.has_work() {
             inner = self.pause(inner, Wait::Anything, patience);
             if patience.is_some() {
                 break;
@@ -170,6 +197,7 @@ impl Queue {
         if spare.capacity() > KEPT_CAPACITY {
             spare = Vec::new();
         }
+        inner.is_due = false;
         let orders = std::mem::take(&mut inner.orders);
         let (bytes, end) = (std::mem::replace(&mut inner.bytes, spare), inner.end);
         inner.taken += bytes.len();
@@ -213,12 +241,12 @@ mod tests {
     #[test]
     fn orders_stand_between_the_records_where_they_were_given() {
         let (queue, _) = queue();
-        queue.put(103, b"abc");
+        queue.put(103, b"abc", false);
         queue.order(|lsn| {
             assert_eq!(lsn, 103);
             Order::Heed
         });
-        queue.put(105, b"de");
+        queue.put(105, b"de", false);
         let work = queue.take(None, Vec::new(), Last::default());
         assert_eq!((&work.bytes[..], work.end), (&b"abcde"[..], 105));
         assert!(matches!(work.orders[..], [(3, Order::Heed)]));
@@ -235,28 +263,55 @@ mod tests {
         let (queue, _) = queue();
         queue.set_urgent(true);
         let last = Last { records: 2, took: Duration::from_secs(1000), left: 0 };
-        queue.put(1, b"a");
+        queue.put(1, b"a", false);
         std::thread::scope(|scope| {
             let taking = scope.spawn(|| queue.take(None, Vec::new(), last));
             while queue.lock().wait != Wait::More {
                 std::thread::yield_now();
             }
-            queue.put(2, b"b");
-            queue.put(3, b"c");
+            queue.put(2, b"b", false);
+            queue.put(3, b"c", false);
             let work = taking.join().unwrap();
             assert_eq!((&work.bytes[..], work.records), (&b"abc"[..], 3));
         });
-        queue.put(4, b"d");
+        queue.put(4, b"d", false);
         let last = Last { took: Duration::ZERO, ..last };
         assert_eq!(queue.take(None, Vec::new(), last).records, 1, "a quick disk is not waited for");
     }
 
     #[test]
+    fn records_wait_for_those_of_the_same_gathering_where_replies_wait_for_them() {
+        let (queue, _) = queue();
+        assert!(!queue.put(1, b"a", true), "no reply waits");
+        queue.take(None, Vec::new(), Last::default());
+        queue.set_urgent(true);
+        assert!(queue.put(2, b"b", true));
+        std::thread::scope(|scope| {
+            let taking = scope.spawn(|| queue.take(None, Vec::new(), Last::default()));
+            while queue.lock().wait != Wait::Anything {
+                std::thread::yield_now();
+            }
+            assert!(queue.put(3, b"c", true));
+            assert!(queue.lock().wait == Wait::Anything, "it still waits");
+            queue.rest();
+            assert_eq!(taking.join().unwrap().records, 2);
+        });
+        assert!(queue.put(4, b"d", true));
+        assert!(!queue.put(5, b"e", false), "whoever has no gathering waits for none");
+        assert_eq!(queue.take(None, Vec::new(), Last::default()).records, 2);
+        assert!(queue.put(6, b"f", true));
+        queue.set_urgent(false);
+        assert_eq!(queue.take(None, Vec::new(), Last::default()).records, 1);
+        queue.rest();
+        assert!(!queue.lock().has_work(), "there is nothing to be seen to");
+    }
+
+    #[test]
     fn the_valve_shuts_when_the_queue_is_full() {
         let (queue, valve) = queue();
-        queue.put(1, &vec![b'x'; ROOM]);
+        queue.put(1, &vec![b'x'; ROOM], false);
         assert!(!valve.is_shut());
-        queue.put(2, b"x");
+        queue.put(2, b"x", false);
         assert!(valve.is_shut());
     }
 }

@@ -166,7 +166,12 @@ impl Serve {
         );
         self.mind_memory();
         match end {
-            End::Drained if self.output.is_some() && self.worker.has_replies_wait() => {
+            // What is held leaves behind others anyway.
+            End::Drained
+                if self.output.is_some()
+                    && self.held.is_none()
+                    && self.worker.has_replies_wait() =>
+            {
                 self.awaits_turn = true;
                 cx.waker().wake_by_ref();
                 Turn::Wait

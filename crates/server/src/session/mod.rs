@@ -34,6 +34,7 @@ pub(crate) use window::Window;
 
 use crate::audience::relocate;
 use crate::clients::{Signal, client_flags};
+use crate::gathering::Gathering;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
 use crate::output_limit;
@@ -256,6 +257,7 @@ impl Future for Serve {
         if std::mem::take(&mut this.awaits_turn) {
             this.worker.second_turns.has_come();
         }
+        Gathering::open();
         let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
         this.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {

@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use keyspace::Lsn;
 use persist::storage::simulated::{Disk, Fault};
@@ -18,7 +19,51 @@ use crate::start::test_server_on;
 struct Deaf;
 
 impl JournalReader for Deaf {
-    fn record(&mut self, _: Lsn, _: &[u8]) {}
+    fn record(&mut self, _: Lsn, _: &[u8], _: bool) -> bool {
+        false
+    }
+
+    fn rest(&mut self) {}
+}
+
+/// Leaves all records for the end of the gathering: how many it left, and how many are done.
+#[derive(Clone, Default)]
+struct Patient(Arc<Mutex<[u64; 2]>>);
+
+impl JournalReader for Patient {
+    fn record(&mut self, _: Lsn, _: &[u8], may_wait: bool) -> bool {
+        self.0.lock().unwrap()[0] += 1;
+        may_wait
+    }
+
+    fn rest(&mut self) {
+        let mut counts = self.0.lock().unwrap();
+        counts[1] = counts[0];
+    }
+}
+
+#[test]
+fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
+    let server = crate::start::test_server();
+    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
+    let patient = Patient::default();
+    server.journal.attach(Box::new(patient.clone()), Reliance::Disk);
+    server.crew.resize(server, 1).unwrap();
+    let mut writers: Vec<UnixStream> = (0..3).map(|_| connect(server)).collect();
+    for round in 1..=5 {
+        for writer in &mut writers {
+            writer.write_all(b"SET k v\r\nSET l w\r\n").unwrap();
+        }
+        let began = Instant::now();
+        while *patient.0.lock().unwrap() != [6 * round; 2] {
+            let counts = *patient.0.lock().unwrap();
+            assert!(began.elapsed() < Duration::from_secs(60), "{counts:?} of {}", 6 * round);
+            std::thread::yield_now();
+        }
+    }
+    server.journal.append(b"by a thread that has no turns");
+    assert_eq!(*patient.0.lock().unwrap(), [31, 30]);
+    assert!(!crate::gathering::is_open());
 }
 
 fn connect(server: &'static Server) -> UnixStream {

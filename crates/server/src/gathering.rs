@@ -1,0 +1,111 @@
+//! What a worker's sessions write before the worker has nothing left to do is made safe at once.
+//!
+//! Where each reply waits for a sync, a sync that begins with the first record that comes serves
+//! few, and all others wait for the next one. So records that are appended in a session's turn may
+//! wait until no session that is ready writes any more, or the first has waited for `LONGEST_US`.
+//!
+//! Invariant: whoever joins is followed by a `rest`, of the same thread.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use crate::journal::Journal;
+use crate::worker::Worker;
+
+/// While a worker is never idle, a gathering takes no longer than about so many microseconds.
+const LONGEST_US: i64 = 1_000;
+
+thread_local! {
+    /// Whether this thread is in a session's turn.
+    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+    /// How many records it ever left waiting.
+    static JOINED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether what this thread appends may wait.
+#[inline]
+pub(crate) fn is_open() -> bool {
+    IS_OPEN.get()
+}
+
+/// A record of this thread waits.
+#[inline]
+pub(crate) fn join() {
+    JOINED.set(JOINED.get() + 1);
+}
+
+/// The gathering of a worker.
+#[derive(Default)]
+pub(crate) struct Gathering {
+    /// How many records had been left when the last one was over.
+    closed: Cell<u64>,
+    /// Since when the present one goes on.
+    since_us: Cell<Option<i64>>,
+    /// The task that ends it.
+    closer: Cell<Option<Waker>>,
+}
+
+impl Gathering {
+    /// A session's turn begins.
+    #[inline]
+    pub(crate) fn open() {
+        IS_OPEN.set(true);
+    }
+
+    /// A session's turn is over, at this time.
+    #[inline]
+    pub(crate) fn note_turn(&self, journal: &Journal, now_us: i64) {
+        IS_OPEN.set(false);
+        if JOINED.get() != self.closed.get() {
+            self.go_on(journal, now_us);
+        }
+    }
+
+    #[cold]
+    fn go_on(&self, journal: &Journal, now_us: i64) {
+        let Some(since_us) = self.since_us.get() else {
+            self.since_us.set(Some(now_us));
+            if let Some(closer) = self.closer.take() {
+                closer.wake();
+            }
+            return;
+        };
+        if now_us - since_us > LONGEST_US {
+            self.close(journal);
+        }
+    }
+
+    /// Whoever waits is seen to.
+    pub(crate) fn close(&self, journal: &Journal) {
+        self.since_us.set(None);
+        if self.closed.replace(JOINED.get()) != JOINED.get() {
+            journal.rest();
+        }
+    }
+}
+
+/// Ends the worker's gatherings when nobody writes any more, for ever.
+pub(crate) async fn run(worker: Rc<Worker>) {
+    let gathering = &worker.gathering;
+    loop {
+        poll_fn(|cx| {
+            if gathering.since_us.get().is_some() {
+                return Poll::Ready(());
+            }
+            gathering.closer.set(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+        loop {
+            let joined = JOINED.get();
+            // All who are ready have their turn, and then sockets are looked at.
+            tokio::task::yield_now().await;
+            if joined == JOINED.get() {
+                break;
+            }
+        }
+        gathering.close(&worker.server.journal);
+    }
+}
