@@ -2,13 +2,14 @@
 //!
 //! A pass marks pages of the arena whose blocks others have room for, then goes over all partitions
 //! and moves the entries and tables that lie there. Workers do it in turns between their commands,
-//! for a share of their time that grows with the waste; and who needs room for a command does some
+//! for a share of their time that grows with the waste, and while no client asks anything for the
+//! largest one; and who needs room for a command does some
 //! of it before anything is evicted, as what is evicted leaves pages half empty, too.
 //!
 //! Invariant: one worker at a time is at it; a step holds at most one partition, for a few
 //! microseconds, and changes no data.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use crate::config::settings::{
     ACTIVE_DEFRAG_IGNORE_BYTES, ACTIVE_DEFRAG_THRESHOLD_LOWER, ACTIVE_DEFRAG_THRESHOLD_UPPER,
     ACTIVEDEFRAG,
 };
+use crate::counters::Totals;
 use crate::server::Server;
 use crate::spell::Spell;
 use crate::worker::Worker;
@@ -52,6 +54,8 @@ pub(crate) struct Compaction {
     /// When a pass was last not worth it, and how much waste there was then.
     vain_us: AtomicI64,
     vain_slack: AtomicUsize,
+    /// What all workers had read from their clients at the last look.
+    reads: AtomicU64,
     /// There is work for it.
     pub(crate) spell: Spell,
 }
@@ -82,6 +86,11 @@ impl Compaction {
             || now_us - self.vain_us.load(Ordering::Relaxed) >= REST_US
     }
 
+    /// Whether no client has asked anything since the last look, by how often workers have read.
+    fn is_quiet(&self, reads: u64) -> bool {
+        self.reads.swap(reads, Ordering::Relaxed) == reads
+    }
+
     fn note_vain(&self, slack: usize, now_us: i64) {
         self.vain_slack.store(slack, Ordering::Relaxed);
         self.vain_us.store(now_us, Ordering::Relaxed);
@@ -101,7 +110,10 @@ impl Compaction {
 pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
     let (server, began) = (worker.server, worker.ticked_us());
     let compaction = &server.compaction;
-    let effort = effort_of(server, began);
+    let effort = match effort_of(server, began) {
+        effort if effort > 0 && is_quiet(server) => most(server),
+        effort => effort,
+    };
     compaction.effort.store(effort, Ordering::Relaxed);
     compaction.spell.note(effort > 0, began);
     if effort == 0 {
@@ -129,11 +141,19 @@ pub(crate) fn relieve(worker: &Worker) -> bool {
         && compaction.turn().is_some_and(|mut pass| advance(worker, &mut pass))
 }
 
-/// What share of the workers' time compaction gets, in percent.
+fn is_quiet(server: &Server) -> bool {
+    server.compaction.is_quiet(Totals::of(server.all_worker_counters()).reads)
+}
+
+/// The largest share of the workers' time, in percent.
+fn most(server: &Server) -> u32 {
+    server.config.get(ACTIVE_DEFRAG_CYCLE_MAX).max(server.config.get(ACTIVE_DEFRAG_CYCLE_MIN))
+}
+
+/// What share of the workers' time compaction gets beside clients, in percent.
 fn effort_of(server: &Server, now_us: i64) -> u32 {
     let (config, compaction) = (&server.config, &server.compaction);
-    let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), config.get(ACTIVE_DEFRAG_CYCLE_MAX));
-    let most = most.max(least);
+    let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), most(server));
     if compaction.is_asked.load(Ordering::Relaxed) {
         return most;
     }
@@ -227,6 +247,13 @@ mod tests {
         let of = |percent| between(percent, (10, 100), (1, 25));
         assert_eq!((of(10), of(55), of(100), of(5000)), (1, 13, 25, 25));
         assert_eq!(between(10, (10, 11), (7, 7)), 7);
+    }
+
+    #[test]
+    fn it_is_quiet_while_nothing_is_read() {
+        let compaction = Compaction::default();
+        let looks = [7, 7, 7, 8, 8].map(|reads| compaction.is_quiet(reads));
+        assert_eq!(looks, [false, true, true, false, true]);
     }
 
     #[test]
