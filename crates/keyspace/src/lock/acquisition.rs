@@ -22,6 +22,9 @@ use crate::world::WorldTicket;
 /// Rounds after which a transaction keeps what it has and queues for the rest.
 const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 
+/// So many partitions are looked through sooner than halved.
+const FEW: usize = 8;
+
 /// The partitions of a transaction, sorted and distinct.
 pub type PartitionSet = SmallVec<[PartitionIndex; 8]>;
 
@@ -195,7 +198,10 @@ impl Acquisition {
         match &self.wanted {
             Wanted::Partitions(partitions) => {
                 let held = &partitions[..self.held];
-                held.first() == Some(&partition) || held.binary_search(&partition).is_ok()
+                match held.len() <= FEW {
+                    true => held.contains(&partition),
+                    false => held.binary_search(&partition).is_ok(),
+                }
             }
             Wanted::World => self.is_complete(),
         }

@@ -10,9 +10,12 @@ use structs::prefetch::{Seek, seek_together};
 
 use super::effects::EventClass;
 use super::{NamedKey, Tx};
-use crate::entry::{EntryRef, EntryTable, Text};
+use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
 use crate::refusal::Refusal;
+
+/// Keys whose buckets are waited for together.
+const TOGETHER: usize = 16;
 
 impl Tx {
     /// The entry of a key, as a reading command sees it: counted as a hit or a miss, and its
@@ -60,16 +63,21 @@ impl Tx {
 
     /// As [`Keyspace::prefetch`](crate::Keyspace::prefetch), for keys that are granted.
     pub fn prefetch(&self, locations: &[Location]) {
-        let each = |look: fn(&EntryTable, u64)| {
-            for &Location { partition, position } in locations {
+        for some in locations.chunks(TOGETHER) {
+            let mut tables = [None; TOGETHER];
+            for (table, &Location { partition, position }) in tables.iter_mut().zip(some) {
                 let content = self.grant.content(partition);
-                if let Some(table) = content.and_then(|content| content.table(self.physical)) {
-                    look(table, position);
+                *table = content.and_then(|content| content.table(self.physical));
+                if let Some(table) = table {
+                    table.prefetch(position);
                 }
             }
-        };
-        each(EntryTable::prefetch);
-        each(EntryTable::prefetch_entry);
+            for (table, location) in tables.iter().zip(some) {
+                if let Some(table) = table {
+                    table.prefetch_entry(location.position);
+                }
+            }
+        }
     }
 
     /// Has the members that several requests for one key name on their way from memory, where they
