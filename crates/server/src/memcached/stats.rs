@@ -85,7 +85,7 @@ impl Turn<'_> {
         let lookout = &server.memcached.lookout;
         self.tell("log_worker_written", lookout.lines());
         self.tell("log_watchers", lookout.len());
-        for name in NEVER {
+        for name in NEVER_OF_BOTH.iter().chain(NEVER) {
             self.tell(name, 0);
         }
         let items = server.keyspace.len(self.session.database);
@@ -153,7 +153,7 @@ impl Turn<'_> {
         ] {
             self.tell(&format!("items:1:{name}"), server.memcached.figures.of(figure));
         }
-        for name in NEVER_OF_ITEMS {
+        for name in NEVER_OF_BOTH.iter().chain(NEVER_OF_ITEMS) {
             self.tell(&format!("items:1:{name}"), 0);
         }
     }
@@ -229,14 +229,8 @@ const FIXED_SETTINGS: [(&str, &str); 12] = [
     ("idle_timeout", "0"),
 ];
 
-/// What never happens to items: there are no lists by age to move them between.
-const NEVER_OF_ITEMS: &[&str] = &[
-    "number_hot",
-    "number_warm",
-    "number_cold",
-    "age_hot",
-    "age_warm",
-    "tailrepairs",
+/// What both reports say never happens to items: there are no lists by age to move them between.
+const NEVER_OF_BOTH: &[&str] = &[
     "evicted_active",
     "crawler_reclaimed",
     "crawler_items_checked",
@@ -245,6 +239,16 @@ const NEVER_OF_ITEMS: &[&str] = &[
     "moves_to_warm",
     "moves_within_lru",
     "direct_reclaims",
+];
+
+/// The rest of what never happens to items.
+const NEVER_OF_ITEMS: &[&str] = &[
+    "number_hot",
+    "number_warm",
+    "number_cold",
+    "age_hot",
+    "age_warm",
+    "tailrepairs",
     "hits_to_hot",
     "hits_to_warm",
     "hits_to_cold",
@@ -267,14 +271,6 @@ const NEVER: &[&str] = &[
     "time_in_listen_disabled_us",
     "conn_yields",
     "slab_global_page_pool",
-    "evicted_active",
-    "crawler_reclaimed",
-    "crawler_items_checked",
-    "lrutail_reflocked",
-    "moves_to_cold",
-    "moves_to_warm",
-    "moves_within_lru",
-    "direct_reclaims",
     "lru_bumps_dropped",
     "hash_power_level",
     "hash_bytes",
