@@ -123,45 +123,58 @@ fn number(server: &Running, words: &[&str]) -> Result<f64, String> {
     number.ok_or_else(|| format!("{}: {line}", words.join(" ")))
 }
 
+/// How the SETs come whose cost is measured: how they are called, pipelined by how many, and how
+/// many of them there are.
+const MANNERS: [(&str, u32, u64); 2] =
+    [("pipelined by 16", 16, 1_000_000), ("one at a time", 1, 200_000)];
+
 pub(super) fn cost(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     /// Bytes that the budget leaves to some hundred thousand keys.
     const BUDGET: &str = "100mb";
     const UNIT: &str = "server CPU us";
     let names = ["evicting", "without a budget"].map(str::to_owned).to_vec();
     let generator = bench.generator(bench.cores.generator());
-    let requests = bench.plan.scaled(1_000_000);
+    let first_ones = bench.plan.scaled(1_000_000);
     let mut figures = Vec::new();
     for policy in [COMMON, "allkeys-lfu", "allkeys-apus"] {
-        let mut figure = Figure::new(format!("SET of a new key, {policy}"), UNIT, names.len());
-        bench.rounds(2, |round, index| {
-            let budget = [BUDGET, "0"][index];
-            let flags = ["--maxmemory", budget, "--maxmemory-policy", policy];
-            let core = bench.cores.server();
-            let server = bench.ours().start(&core, Workers::Exactly(1), &flags)?;
-            let first = |from: u64| format!("{} --key-maximum {}", from, from + requests - 1);
-            let words = |from: u64| {
-                format!(
-                    "-t 1 -c 20 --pipeline 16 --ratio 1:0 --key-pattern P:P -n allkeys -d 256 \
-                     --hide-histogram --key-minimum {}",
-                    first(from)
-                )
-            };
-            // The first of them fill the budget, and without one as many tables.
-            generator.run(server.port, &words(10_000_000))?;
-            let report = generator.run(server.port, &words(20_000_000))?;
-            let load = report.load()?;
-            figure.values[index].push(load.server_us);
-            finding.keep(round, &names[index], policy, &report, &load.warnings);
-            Ok(())
-        })?;
-        let what = format!("server CPU per SET that evicts, {policy}, times one that does not");
-        finding.goals.push(Goal::new(what, Bound::AtMost(1.25), figure.ratio(1)));
-        figures.push(figure);
+        for (manner, pipeline, requests) in MANNERS {
+            let requests = bench.plan.scaled(requests);
+            let name = format!("SET of a new key, {policy}, {manner}");
+            let mut figure = Figure::new(name, UNIT, names.len());
+            bench.rounds(2, |round, index| {
+                let budget = [BUDGET, "0"][index];
+                let flags = ["--maxmemory", budget, "--maxmemory-policy", policy];
+                let core = bench.cores.server();
+                let server = bench.ours().start(&core, Workers::Exactly(1), &flags)?;
+                // The first of them fill the budget, and without one as many tables.
+                generator.run(server.port, &sets(10_000_000, first_ones, 16))?;
+                let report = generator.run(server.port, &sets(20_000_000, requests, pipeline))?;
+                let load = report.load()?;
+                figure.values[index].push(load.server_us);
+                let what = format!("{policy}, {manner}");
+                finding.keep(round, &names[index], &what, &report, &load.warnings);
+                Ok(())
+            })?;
+            let what = format!(
+                "server CPU per SET that evicts, {policy}, {manner}, times one that does not"
+            );
+            finding.goals.push(Goal::new(what, Bound::AtMost(1.25), figure.ratio(1)));
+            figures.push(figure);
+        }
     }
     finding.tables.push(Table { names, figures });
     finding.method = format!(
-        "{requests} SETs of new keys with values of 256 bytes after as many others, 20 connections \
-         pipelined by 16, one worker: with `maxmemory` {BUDGET} each of them evicts one."
+        "SETs of new keys with values of 256 bytes after {first_ones} others, 20 connections, one \
+         worker: with `maxmemory` {BUDGET} each of them evicts one."
     );
     Ok(())
+}
+
+/// So many SETs of new keys, from this one on.
+fn sets(first: u64, count: u64, pipeline: u32) -> String {
+    format!(
+        "-t 1 -c 20 --pipeline {pipeline} --ratio 1:0 --key-pattern P:P -n allkeys -d 256 \
+         --hide-histogram --key-minimum {first} --key-maximum {}",
+        first + count - 1
+    )
 }
