@@ -100,6 +100,19 @@ fn without_memory_the_replies_are_those_of_redis() {
     }
 }
 
+#[test]
+fn while_the_world_stands_still_a_write_is_refused_if_no_key_can_go() {
+    const REFUSED: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+    let server = Server::start(&["--enable-debug-command", "yes", "--busy-reply-threshold", "20"]);
+    let (mut stopper, mut client) = (server.client(), server.client());
+    stopper.send(&["DEBUG", "STOP-WORLD", "3"]);
+    let is_busy = |reply| matches!(reply, Value::Error(line) if line.starts_with(b"BUSY"));
+    eventually("the world stands still", || is_busy(client.call(&["GET", "a"])));
+    // Whether any key can go under another policy is not known yet.
+    check(&mut client, "> CONFIG SET maxmemory 1 maxmemory-policy allkeys-lru\nOK");
+    assert_eq!(client.call(&["SET", "a", "1"]), Value::Error(REFUSED.into()));
+}
+
 fn info(client: &mut Client, name: &str) -> i64 {
     let reply = client.call(&["INFO", "all"]);
     let text = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();

@@ -284,8 +284,16 @@ impl Door<'_> {
         self.count_deadlines(before, after);
     }
 
+    /// Counts deadlines that came and went. Most entries have none, and this is where a new entry
+    /// would be waited for: it is still on its way to memory.
     #[inline]
     fn count_deadlines(&self, old: Deadlines, new: Deadlines) {
+        if old != Deadlines::default() || new != Deadlines::default() {
+            self.count_some_deadlines(old, new);
+        }
+    }
+
+    fn count_some_deadlines(&self, old: Deadlines, new: Deadlines) {
         let by =
             |old: Option<_>, new: Option<_>| i64::from(new.is_some()) - i64::from(old.is_some());
         let (own, members) = (by(old.own, new.own), by(old.members, new.members));
