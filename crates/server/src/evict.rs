@@ -87,10 +87,13 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     let deadline = began.saturating_add(patience);
     let mut evictor = worker.evictor.borrow_mut();
     evictor.turn_to(rule);
-    let (mut keys, mut is_any_gone) = (0, false);
+    let (mut keys, mut is_any_gone, mut is_over) = (0, false, false);
     while server.budget.is_exceeded(more) {
         // While the world stands still nobody allocates much.
-        if !worker.come_in() {
+        if is_over || !worker.come_in() {
+            // However short the time was, a write is refused where no key can go.
+            let is_any = is_any_gone || rule.is_some_and(|rule| evictor.sees_any(worker, rule));
+            server.budget.note_exhausted(!is_any);
             break;
         }
         // What is evicted leaves pages half empty: where much lies idle that would be in vain.
@@ -114,12 +117,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         keys += 1;
         if is_relieved || keys % KEYS_PER_TICK == 0 {
             worker.tick();
-            if worker.ticked_us() >= deadline {
-                // However short the time was, a write is refused where no key can go.
-                let is_any = is_any_gone || rule.is_some_and(|rule| evictor.sees_any(worker, rule));
-                server.budget.note_exhausted(!is_any);
-                break;
-            }
+            is_over = worker.ticked_us() >= deadline;
         }
     }
     worker.tick();
