@@ -11,13 +11,19 @@ use std::sync::atomic::Ordering;
 
 use base::random::Random;
 use keyspace::{
-    AccessPolicy, Acquisition, Candidate, Keyspace, Lifetime, NewText, Options, Order, PARTITIONS,
+    AccessPolicy, Acquisition, Keyspace, Lifetime, Look, Need, NewText, Options, Order, PARTITIONS,
     PartitionIndex, PartitionSet, Rule, Tx, TxOptions,
 };
 
 const REQUESTS: usize = 400_000;
 const SAMPLES: usize = 5;
+
+/// Candidates that the model of Redis keeps.
 const POOL: usize = 16;
+
+/// What goes in one round, and in how many partitions it is looked for, as in the server.
+const KEYS: usize = 12;
+const LOOKS: usize = 32;
 
 /// A cache of so many keys.
 trait Cache {
@@ -31,7 +37,6 @@ struct Ours {
     rule: Rule,
     size: usize,
     len: usize,
-    pool: Vec<Candidate>,
     random: Random,
 }
 
@@ -43,68 +48,43 @@ impl Ours {
         keyspace.settings().lfu_decay_time.store(1, Ordering::Relaxed);
         keyspace.note_keys(size as u32);
         let rule = Rule { order, only_volatile: false };
-        let (pool, random) = (Vec::new(), Random::from_seed(7));
-        Self { keyspace, rule, size, len: 0, pool, random }
+        Self { keyspace, rule, size, len: 0, random: Random::from_seed(7) }
     }
 
-    fn begin(&self, partition: PartitionIndex, now: i64) -> Tx {
-        let wanted = PartitionSet::from_slice(&[partition]);
-        let mut acquisition = Acquisition::of_partitions(self.keyspace, wanted);
+    fn begin(&self, partitions: PartitionSet, now: i64) -> Tx {
+        let mut acquisition = Acquisition::of_partitions(self.keyspace, partitions);
         assert!(acquisition.attempt(), "nobody else is here");
         Tx::begin(acquisition, TxOptions { touches: true, ..TxOptions::internal(0, now) })
     }
 
     fn evict(&mut self, now: i64) {
         let samples = if self.rule.order == Order::Worth { 2 * SAMPLES } else { SAMPLES };
-        loop {
-            let mut seen = 0;
-            while seen < samples {
-                let partition = self.random.below(PARTITIONS as u64) as PartitionIndex;
-                // As likely as it has keys: at most eight here.
-                let keys = self.keyspace.population(partition) as u64;
-                if self.random.below(8) >= keys {
-                    continue;
-                }
-                let (tx, random) = (self.begin(partition, now), self.random.next_u64());
-                let pool = &mut self.pool;
-                let left = samples - seen;
-                seen += tx.look_for_victims(partition, self.rule, random, left, |rank, make| {
-                    keep(pool, rank, make);
-                });
-            }
-            let Some(best) = self.pool.pop() else { continue };
-            let mut tx = self.begin(best.partition, now);
-            let is_gone = tx.evict(&best, self.rule, |_, _, _| ());
-            tx.conclude();
-            if is_gone {
-                self.len -= 1;
-                return;
+        let count = (samples * KEYS).div_ceil((self.size / PARTITIONS).max(1)).min(LOOKS);
+        let mut looks = Vec::new();
+        while looks.len() < count {
+            let partition = self.random.below(PARTITIONS as u64) as PartitionIndex;
+            // As likely as it has keys: at most eight here.
+            let keys = self.keyspace.population(partition) as u64;
+            if self.random.below(8) < keys {
+                let random = self.random.next_u64();
+                looks.push(Look { partition, random, count: (samples * KEYS).div_ceil(count) });
             }
         }
+        looks.sort_unstable_by_key(|look| look.partition);
+        looks.dedup_by_key(|look| look.partition);
+        let partitions = looks.iter().map(|look| look.partition).collect();
+        let mut tx = self.begin(partitions, now);
+        let need = Need { bytes: usize::MAX, keys: KEYS, samples };
+        self.len -= tx.evict(&looks, self.rule, need, |_, _, _| ()).keys;
+        tx.conclude();
     }
-}
-
-/// Keeps the best candidates, the best one last.
-fn keep(pool: &mut Vec<Candidate>, rank: u64, make: &mut dyn FnMut() -> Candidate) {
-    let is_full = pool.len() >= POOL;
-    if is_full && pool[0].rank >= rank {
-        return;
-    }
-    let candidate = make();
-    if pool.iter().any(|known| known.is_same(&candidate)) {
-        return;
-    }
-    if is_full {
-        pool.remove(0);
-    }
-    pool.insert(pool.partition_point(|known| known.rank <= rank), candidate);
 }
 
 impl Cache for Ours {
     fn ask(&mut self, key: u64, now: i64) -> bool {
         let key = key.to_be_bytes();
-        let partition = self.keyspace.locate(&key).partition;
-        let found = self.begin(partition, now).read(&key).expect("it is granted").is_some();
+        let partition = PartitionSet::from_slice(&[self.keyspace.locate(&key).partition]);
+        let found = self.begin(partition.clone(), now).read(&key).expect("it is granted").is_some();
         if found {
             return true;
         }

@@ -91,6 +91,12 @@ impl AccessClock {
         self.policy == AccessPolicy::Frequency
     }
 
+    /// Whether a key that comes may be one that was evicted lately.
+    #[inline]
+    pub(crate) fn by_worth(&self) -> bool {
+        self.policy == AccessPolicy::Worth
+    }
+
     /// Whether reading a key is an access.
     #[inline]
     pub(crate) fn notes_reads(&self) -> bool {

@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU16, AtomicU32, Ordering};
 
 use base::time::UnixMillis;
+use structs::prefetch;
 
 use self::fading::Fading;
 pub(crate) use self::fading::{Sample, USES_PER_COUNT};
@@ -57,6 +58,9 @@ const SIZE_BOUNDS: (u64, u64) = (SIZE_ONE / 4, 4 * SIZE_ONE);
 const LUCK_LEAST: u64 = 48;
 const LUCK_MEAN: u64 = 64;
 const LUCK_MOST: u64 = 80;
+
+/// An odd number whose bits look random: 2^64 by the golden ratio.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The highest count of uses.
 const USES_MAX: u32 = WEIGHTS.len() as u32 - 1;
@@ -121,10 +125,19 @@ impl Yardstick {
     pub(crate) fn rank(self, uses: u32, age_ms: u64, bytes: usize, key: &[u8]) -> u64 {
         let haste = if uses == 0 { self.haste } else { 16 };
         let luck = if uses < 2 { luck_of(key) } else { LUCK_MEAN };
-        let square = SIZE_ONE * SIZE_ONE;
-        let size = (square * bytes as u64).checked_div(self.mean_bytes).unwrap_or(square);
-        let size = size.isqrt().clamp(SIZE_BOUNDS.0, SIZE_BOUNDS.1);
-        (age_ms + RESOLUTION_MS) * WEIGHTS[uses as usize] * haste * size * luck
+        let (age, weight) = (age_ms + RESOLUTION_MS, WEIGHTS[uses as usize]);
+        age * weight * haste * self.size_of(bytes) * luck
+    }
+
+    /// How much a key's size counts.
+    #[inline]
+    fn size_of(self, bytes: usize) -> u64 {
+        if self.mean_bytes == 0 {
+            return SIZE_ONE;
+        }
+        // In floating point, which divides and finds roots in a few nanoseconds.
+        let root = (bytes as f64 / self.mean_bytes as f64).sqrt();
+        ((SIZE_ONE as f64 * root) as u64).clamp(SIZE_BOUNDS.0, SIZE_BOUNDS.1)
     }
 }
 
@@ -161,6 +174,15 @@ impl History {
     /// Notes how many keys there are.
     pub(crate) fn note_keys(&self, keys: u32) {
         self.keys.store(keys.max(1), Ordering::Relaxed);
+    }
+
+    /// Has a key's ghost on its way from memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, location: Location) {
+        if let Some(ghosts) = self.ghosts.get() {
+            let (place, _) = ghost_of(location, ghosts.len());
+            prefetch::value(&ghosts[place]);
+        }
     }
 
     /// Remembers a key that was evicted.
@@ -223,16 +245,21 @@ impl History {
 /// A key's share of luck, by the last bytes of its name.
 #[inline]
 fn luck_of(key: &[u8]) -> u64 {
-    let mixed = key.iter().rev().take(8).fold(0_u64, |mixed, byte| {
-        (mixed ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
-    });
-    LUCK_LEAST + (mixed >> 32) % (LUCK_MOST - LUCK_LEAST + 1)
+    let last = match key.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => key.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    let mixed = last.wrapping_mul(MIX);
+    // Once more, as names that differ in their last byte only differ in few bits above.
+    let mixed = (mixed ^ mixed >> 32).wrapping_mul(MIX) >> 32;
+    LUCK_LEAST + ((mixed * (LUCK_MOST - LUCK_LEAST + 1)) >> 32)
 }
 
 /// Where a key's ghost is, and what it looks like: never 0, which is none.
 fn ghost_of(location: Location, count: usize) -> (usize, u16) {
     let bits = location.position.rotate_left(14) ^ u64::from(location.partition);
-    let place = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % count;
+    debug_assert!(count.is_power_of_two(), "so no division is needed");
+    let place = (bits.wrapping_mul(MIX) >> 32) as usize & (count - 1);
     let mark = (location.position >> 24) as u16 & !PROVEN;
     (place, if mark == 0 { !PROVEN } else { mark })
 }

@@ -118,9 +118,19 @@ impl Budget {
     /// Whether `more` bytes would exceed the limit.
     #[inline]
     pub(crate) fn is_exceeded(&self, more: usize) -> bool {
+        self.missing(more) > 0
+    }
+
+    /// By how much `more` bytes would exceed the limit.
+    #[inline]
+    pub(crate) fn missing(&self, more: usize) -> usize {
         let limit = self.limit();
+        if limit == 0 {
+            return 0;
+        }
         // What is on its way to be freed need not be made room for.
-        limit != 0 && (self.used() + more) as u64 > limit + garbage_bytes() as u64
+        let room = limit + garbage_bytes() as u64;
+        ((self.used() + more) as u64).saturating_sub(room) as usize
     }
 
     /// Notes whether anything can be evicted.

@@ -1,17 +1,20 @@
 //! Eviction: a worker that finds too much memory in use makes room before its next command.
 //!
 //! Partitions are chosen by how many keys they hold, so each key is as likely to be looked at as
-//! any other, wherever it lies. The best candidates of the latest looks are kept in a pool, the
-//! best of which goes.
+//! any other, wherever it lies. As many keys as it takes go in one round, so that to wait for
+//! memory, to lock, and to commit is done once for all of them; of all that a round has looked at
+//! those go that are worth least.
 //!
-//! Invariant: it runs with no lock held, takes one partition at a time, and what it removes leaves
+//! Invariant: it runs with no lock held, takes only locks that are free, and what it removes leaves
 //! by `commit`.
 
 use base::random::Random;
 use keyspace::{
-    Acquisition, Candidate, Keyspace, Order, PARTITIONS, PartitionIndex, Rule, Tx, TxOptions,
+    Evicted, Keyspace, Look, Need, Order, PARTITIONS, PartitionIndex, PartitionSet, Rule, Tx,
+    TxOptions, heap,
 };
 use proto::Args;
+use smallvec::SmallVec;
 
 use crate::commit;
 use crate::compaction;
@@ -21,16 +24,19 @@ use crate::memcached::events;
 use crate::memcached::watch::Class;
 use crate::worker::Worker;
 
-/// Candidates that are kept for the next time.
-const POOL: usize = 16;
+/// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
+const KEYS: usize = 16;
 
-/// Partitions looked at for one key; and how many without a key that may be evicted say that there
-/// is none.
-const LOOKS: usize = 16;
-const LOOKS_FOR_ANY: usize = 64;
+/// Partitions that are looked at in one round at most, and keys in each of them: neighbours are
+/// fetched from memory together, and other partitions have other locks.
+const LOOKS: usize = 32;
+const KEYS_PER_LOOK: usize = 16;
 
-/// Between two looks at the clock.
-const KEYS_PER_TICK: usize = 8;
+/// The least of a round is the best of a choice for so many keys.
+const CHOICE: usize = 2;
+
+/// Rounds without a key that may be evicted which say that there is none.
+const BARREN_ROUNDS: usize = 12;
 
 /// After so long the partitions' weights are taken anew, in microseconds.
 const WEIGHTS_US: i64 = 1_000_000;
@@ -38,10 +44,10 @@ const WEIGHTS_US: i64 = 1_000_000;
 /// What a worker knows of keys that may go.
 pub(crate) struct Evictor {
     rule: Option<Rule>,
-    /// The best one last.
-    pool: Vec<Candidate>,
     weights: Weights,
     random: Random,
+    /// What a key and its value take, by those that went last.
+    mean_bytes: usize,
 }
 
 /// How many keys that may be evicted lie in the partitions up to each.
@@ -51,10 +57,10 @@ struct Weights {
     made_us: i64,
 }
 
-/// What came of the attempt to evict a key.
+/// What came of the attempt to evict some keys.
 enum Attempt {
     Evicted,
-    /// Its partition is busy, or the key was used meanwhile.
+    /// The partitions are busy.
     Missed,
     /// There is none that may be.
     Nothing,
@@ -87,7 +93,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     let deadline = began.saturating_add(patience);
     let mut evictor = worker.evictor.borrow_mut();
     evictor.turn_to(rule);
-    let (mut keys, mut is_any_gone, mut is_over) = (0, false, false);
+    let (mut is_any_gone, mut is_over) = (false, false);
     while server.budget.is_exceeded(more) {
         // While the world stands still nobody allocates much.
         if is_over || !worker.come_in() {
@@ -100,7 +106,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         let is_relieved = compaction::relieve(worker);
         let attempt = match rule {
             _ if is_relieved => Attempt::Missed,
-            Some(rule) => evictor.evict_one(worker, rule),
+            Some(rule) => evictor.evict(worker, rule, server.budget.missing(more)),
             None => Attempt::Nothing,
         };
         match attempt {
@@ -114,11 +120,8 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
                 break;
             }
         }
-        keys += 1;
-        if is_relieved || keys % KEYS_PER_TICK == 0 {
-            worker.tick();
-            is_over = worker.ticked_us() >= deadline;
-        }
+        worker.tick();
+        is_over = worker.ticked_us() >= deadline;
     }
     worker.tick();
     let micros = u64::try_from(worker.ticked_us() - began).unwrap_or(0);
@@ -159,9 +162,9 @@ impl Evictor {
     pub(crate) fn new() -> Self {
         Self {
             rule: None,
-            pool: Vec::new(),
             weights: Weights::default(),
             random: Random::from_entropy(),
+            mean_bytes: heap::STEP,
         }
     }
 
@@ -169,7 +172,6 @@ impl Evictor {
     fn turn_to(&mut self, rule: Option<Rule>) {
         if self.rule != rule {
             self.rule = rule;
-            self.pool.clear();
             self.weights = Weights::default();
         }
     }
@@ -178,76 +180,87 @@ impl Evictor {
     fn sees_any(&mut self, worker: &Worker, rule: Rule) -> bool {
         self.weights = Weights::default();
         self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
-        self.weights.sums.last().is_some_and(|keys| *keys != 0)
+        self.weights.all() > 0
     }
 
-    /// Looks at some keys, and evicts the best candidate there is.
-    fn evict_one(&mut self, worker: &Worker, rule: Rule) -> Attempt {
-        let keyspace = worker.server.keyspace;
-        let is_fresh = self.weights.refresh(keyspace, rule, worker.ticked_us());
-        let last = self.look_around(worker, rule);
-        let Some(best) = self.pool.pop() else {
-            // Keys may have come since the weights were taken.
-            self.weights = Weights::default();
-            return if is_fresh { Attempt::Nothing } else { Attempt::Missed };
-        };
-        let last = last.filter(|(partition, _)| *partition == best.partition);
-        let Some(mut tx) = last.map(|(_, tx)| tx).or_else(|| begin(worker, best.partition)) else {
-            return Attempt::Missed;
-        };
-        let (server, mut told) = (worker.server, None);
-        let is_gone = tx.evict(&best, rule, |entry, now, idle_s| {
-            told = events::note_evicted(worker, entry, now, idle_s);
-        });
-        commit::commit(server, &worker.rounds, &mut tx, Args::default())
-            .expect("who heeds departures is told of them by the key's own partition");
-        drop(tx);
-        if let Some(what) = told {
-            server.memcached.lookout.tell(server, &worker.rounds, Class::Evictions, what);
-        }
-        if is_gone { Attempt::Evicted } else { Attempt::Missed }
-    }
-
-    /// Looks at so many keys as the configuration says, in as many partitions as that takes; the
-    /// last of them is still held.
-    fn look_around(&mut self, worker: &Worker, rule: Rule) -> Option<(PartitionIndex, Tx)> {
-        // Worth is told from more samples than one reading of the clock is.
-        let samples = worker.server.config.get(MAXMEMORY_SAMPLES) as usize;
-        let wanted = if rule.order == Order::Worth { 2 * samples } else { samples };
-        let (mut seen, mut last) = (0, None);
-        for look in 0..LOOKS_FOR_ANY {
-            let has_some = seen > 0 || !self.pool.is_empty();
-            if seen >= wanted || has_some && look >= LOOKS {
+    /// Evicts keys until so many bytes are free, as many as one round may.
+    fn evict(&mut self, worker: &Worker, rule: Rule, missing: usize) -> Attempt {
+        let server = worker.server;
+        let is_fresh = self.weights.refresh(server.keyspace, rule, worker.ticked_us());
+        let samples = samples(rule, server.config.get(MAXMEMORY_SAMPLES));
+        // Threads tell of what they freed in steps.
+        let bytes = missing + heap::STEP;
+        let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
+        let need = Need { bytes, keys: KEYS, samples };
+        let (mut evicted, mut is_any_busy) = (Evicted::default(), false);
+        for _ in 0..BARREN_ROUNDS {
+            let looks = self.choose(samples * keys.max(CHOICE));
+            let is_busy;
+            (evicted, is_busy) = evict_round(worker, &looks, rule, need);
+            is_any_busy |= is_busy;
+            if evicted.seen > 0 || looks.is_empty() {
                 break;
             }
-            last = None;
-            let Some(partition) = self.weights.choose(&mut self.random) else { break };
-            let Some(tx) = begin(worker, partition) else { continue };
-            seen += self.look(&tx, partition, rule, wanted - seen);
-            last = Some((partition, tx));
         }
-        last
+        if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
+            self.mean_bytes = mean.max(1);
+            return Attempt::Evicted;
+        }
+        // Keys may have come since the weights were taken.
+        self.weights = Weights::default();
+        if is_fresh && !is_any_busy { Attempt::Nothing } else { Attempt::Missed }
     }
 
-    /// Has the pool get to know keys of a partition; how many it looked at.
-    fn look(&mut self, tx: &Tx, partition: PartitionIndex, rule: Rule, count: usize) -> usize {
-        let (pool, random) = (&mut self.pool, self.random.next_u64());
-        tx.look_for_victims(partition, rule, random, count, |rank, candidate| {
-            let is_full = pool.len() >= POOL;
-            if is_full && pool[0].rank >= rank {
-                return;
-            }
-            let candidate = candidate();
-            if pool.iter().any(|known| known.is_same(&candidate)) {
-                return;
-            }
-            if is_full {
-                pool.remove(0);
-            }
-            let place = pool.partition_point(|known| known.rank <= rank);
-            pool.insert(place, candidate);
-        })
+    /// Where to look at about so many keys; in rising order, each partition once.
+    fn choose(&mut self, keys: usize) -> SmallVec<[Look; LOOKS]> {
+        let in_each = (self.weights.all() / PARTITIONS).clamp(1, KEYS_PER_LOOK);
+        let count = keys.div_ceil(in_each).min(LOOKS);
+        let (weights, random) = (&self.weights, &mut self.random);
+        let mut looks: SmallVec<[Look; LOOKS]> = (0..count)
+            .filter_map(|_| {
+                let partition = weights.choose(random)?;
+                Some(Look { partition, random: random.next_u64(), count: keys.div_ceil(count) })
+            })
+            .collect();
+        looks.sort_unstable_by_key(|look| look.partition);
+        // What was drawn twice is looked at for twice as many.
+        looks.dedup_by(|next, look| {
+            let is_same = next.partition == look.partition;
+            look.count += if is_same { next.count } else { 0 };
+            is_same
+        });
+        looks
     }
+}
+
+/// One of how many keys goes. Worth is told from more samples than one reading of the clock is; at
+/// random one is as good as another.
+fn samples(rule: Rule, configured: u32) -> usize {
+    match rule.order {
+        Order::Random => 1,
+        Order::Worth => 2 * configured as usize,
+        Order::Idle | Order::Frequency | Order::Deadline => configured as usize,
+    }
+}
+
+/// Looks, and evicts what is worth least there; with it, whether it was busy somewhere.
+fn evict_round(worker: &Worker, looks: &[Look], rule: Rule, need: Need) -> (Evicted, bool) {
+    let server = worker.server;
+    let partitions: PartitionSet = looks.iter().map(|look| look.partition).collect();
+    let acquisition = server.keyspace.acquire_free(partitions);
+    let is_any_busy = acquisition.partition_count() < looks.len();
+    let mut tx = Tx::begin(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
+    let mut told = Vec::new();
+    let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
+        told.extend(events::note_evicted(worker, entry, now, idle_s));
+    });
+    commit::commit(server, &worker.rounds, &mut tx, Args::default())
+        .expect("who heeds departures is told of them by the key's own partition");
+    drop(tx);
+    for what in told {
+        server.memcached.lookout.tell(server, &worker.rounds, Class::Evictions, what);
+    }
+    (evicted, is_any_busy)
 }
 
 impl Weights {
@@ -272,27 +285,27 @@ impl Weights {
         true
     }
 
+    /// All keys.
+    fn all(&self) -> usize {
+        self.sums.last().map_or(0, |sum| *sum as usize)
+    }
+
     /// A partition, by the share of all keys that lies there.
     fn choose(&self, random: &mut Random) -> Option<PartitionIndex> {
-        let all = *self.sums.last()?;
+        let all = self.all();
         if all == 0 {
             return None;
         }
-        let key = random.below(u64::from(all)) as u32;
+        let key = random.below(all as u64) as u32;
         Some(self.sums.partition_point(|sum| *sum <= key) as PartitionIndex)
     }
-}
-
-fn begin(worker: &Worker, partition: PartitionIndex) -> Option<Tx> {
-    let acquisition: Acquisition = worker.server.keyspace.try_acquire(partition)?;
-    Some(Tx::begin(acquisition, TxOptions::internal(worker.lane, worker.now_ms())))
 }
 
 #[cfg(test)]
 mod tests {
     use base::random::Random;
 
-    use super::{PARTITIONS, Weights, patience_us};
+    use super::{Evictor, PARTITIONS, Weights, patience_us};
 
     fn weights(keys_of: impl Fn(usize) -> u32) -> Weights {
         let mut sum = 0;
@@ -331,6 +344,21 @@ mod tests {
         assert!((0..1000).all(|_| only.choose(&mut random) == Some(77)));
         assert_eq!(weights(|_| 0).choose(&mut random), None);
         assert_eq!(Weights::default().choose(&mut random), None);
+    }
+
+    #[test]
+    fn what_is_drawn_twice_is_looked_at_for_twice_as_many() {
+        let mut evictor = Evictor::new();
+        evictor.weights = weights(|index| if index == 9 { 1_000_000 } else { 0 });
+        let looks = evictor.choose(80);
+        assert_eq!(looks.len(), 1);
+        assert_eq!((looks[0].partition, looks[0].count), (9, 80));
+        evictor.weights = weights(|_| 20);
+        let looks = evictor.choose(80);
+        assert_eq!(looks.iter().map(|look| look.count).sum::<usize>(), 80);
+        assert!(looks.is_sorted_by(|look, next| look.partition < next.partition));
+        evictor.weights = weights(|_| 0);
+        assert!(evictor.choose(80).is_empty());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use std::sync::{Mutex, MutexGuard};
 pub use self::classes::class_size;
 use self::classes::{CACHE_LINE, SLAB_LIMIT, SMALL_LIMIT, WORD, class_index, page_size};
 use self::slabs::{Page, SLACK, Slabs};
+use crate::prefetch;
 
 mod classes;
 mod pages;
@@ -92,6 +93,16 @@ pub unsafe fn free(memory: NonNull<u8>, size: usize) {
     debug_assert_eq!(class, class_index(size), "a block is freed with its size");
     // SAFETY: the shard is the page's, and the block is the caller's to give.
     unsafe { ARENA[number].lock().give(page, memory, size) };
+}
+
+/// Asks the processor for the head of the page that a block of this size lies in, which `free` will
+/// read and change.
+#[inline]
+pub fn prefetch_page(memory: NonNull<u8>, size: usize) {
+    let size = class_size(size.max(WORD));
+    if size <= SLAB_LIMIT {
+        prefetch::line(page_of(memory, size).as_ptr().cast());
+    }
 }
 
 /// Moves a block if it lies in a page that is being emptied: where it is then. Its content goes

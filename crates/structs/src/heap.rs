@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// What may be missing from the sum, or be too much in it, for each thread: 4 KB.
-pub(crate) const STEP: usize = 4096;
+pub const STEP: usize = 4096;
 
 const SLOTS: usize = 64;
 

@@ -93,6 +93,11 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// Asks the processor for what removing the entry will touch beside it.
+    pub(crate) fn prefetch_home(self) {
+        self.block.prefetch_home();
+    }
+
     /// When the key expires, if it does.
     #[must_use]
     pub fn deadline(self) -> Option<UnixMillis> {

@@ -141,22 +141,42 @@ impl EntryTable {
 
     /// As `walk` or, if only those count, as `walk_volatile`, for a few entries: all of them are on
     /// their way from memory before the first is looked at.
-    pub(crate) fn walk_together(
+    pub(crate) fn walk_together<'a>(
+        &'a self,
+        from: u64,
+        at_least: usize,
+        only_volatile: bool,
+        visit: impl FnMut(EntryRef<'a>),
+    ) -> Option<u64> {
+        let mut found: SmallVec<[Address; TOGETHER]> = SmallVec::new();
+        let next = self.fetch(from, at_least, only_volatile, |address| found.push(address));
+        found.into_iter().map(view).for_each(visit);
+        next
+    }
+
+    /// Has the entries on their way from memory that `walk_together` will visit, from the first
+    /// place on if it meets the end.
+    pub(crate) fn prefetch_walk(&self, from: u64, at_least: usize, only_volatile: bool) {
+        let mut found = 0;
+        let next = self.fetch(from, at_least, only_volatile, |_| found += 1);
+        if next.is_none() && from > 0 && found < at_least {
+            self.fetch(0, at_least - found, only_volatile, |_| ());
+        }
+    }
+
+    fn fetch(
         &self,
         from: u64,
         at_least: usize,
         only_volatile: bool,
-        visit: impl FnMut(EntryRef<'_>),
+        mut visit: impl FnMut(Address),
     ) -> Option<u64> {
-        let mut found: SmallVec<[Address; TOGETHER]> = SmallVec::new();
-        let next = self.0.walk(from, at_least, |address| {
+        self.0.walk(from, at_least, |address| {
             if !only_volatile || is_volatile(address) {
                 prefetch::line(block_start(address));
-                found.push(address);
+                visit(address);
             }
-        });
-        found.into_iter().map(view).for_each(visit);
-        next
+        })
     }
 
     /// Moves entries and segments out of pages of the arena that are being emptied, from a position

@@ -13,6 +13,7 @@
 use std::task::{Poll, Waker};
 
 use smallvec::SmallVec;
+use structs::prefetch;
 
 use super::{Ticket, Woken};
 use crate::keyspace::Keyspace;
@@ -90,6 +91,15 @@ impl Acquisition {
         self.keyspace
     }
 
+    /// How many partitions it is for; none if it is for the world.
+    #[must_use]
+    pub fn partition_count(&self) -> usize {
+        match &self.wanted {
+            Wanted::Partitions(partitions) => partitions.len(),
+            Wanted::World => 0,
+        }
+    }
+
     /// Whether everything wanted is held.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -117,6 +127,19 @@ impl Acquisition {
             self.held += 1;
         }
         true
+    }
+
+    /// Takes the locks that are free right now and does without the others, for whom one partition
+    /// is as good as another. All are on their way from memory before the first is looked at.
+    pub(crate) fn settle_for_free(&mut self) {
+        let Wanted::Partitions(partitions) = &mut self.wanted else { return };
+        debug_assert!(self.held == 0 && self.ticket.is_none(), "it has not begun yet");
+        let partition = |index: &PartitionIndex| self.keyspace.partition(*index);
+        for index in &*partitions {
+            prefetch::line(std::ptr::from_ref(partition(index)).cast());
+        }
+        partitions.retain(|index| partition(index).word.try_acquire());
+        self.held = partitions.len();
     }
 
     /// Goes on until everything is held, or the waker is queued for what is missing. Partitions

@@ -85,12 +85,27 @@ impl Door<'_> {
     /// Has a key that was evicted lately count as used.
     #[inline]
     fn recall(&self, entry: EntryRef<'_>) {
-        if self.keyspace.settings().access_policy() == AccessPolicy::Worth {
-            let location = Location { partition: self.partition, position: self.position };
-            if self.keyspace.history().recall(location) {
-                entry.set_access_clock(entry.access_clock() | 1);
-            }
+        if self.remembers() && self.keyspace.history().recall(self.location()) {
+            entry.set_access_clock(entry.access_clock() | 1);
         }
+    }
+
+    /// Has what says whether the key was evicted lately on its way from memory.
+    #[inline]
+    pub(super) fn prefetch_recall(&self) {
+        if self.remembers() {
+            self.keyspace.history().prefetch(self.location());
+        }
+    }
+
+    #[inline]
+    fn remembers(&self) -> bool {
+        self.keyspace.settings().access_policy() == AccessPolicy::Worth
+    }
+
+    #[inline]
+    fn location(&self) -> Location {
+        Location { partition: self.partition, position: self.position }
     }
 
     /// Says whether an entry may be evicted.

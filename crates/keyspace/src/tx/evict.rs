@@ -1,16 +1,20 @@
-//! Eviction: looking for keys that are worth least, and removing one.
+//! Eviction: looking for keys that are worth least, and removing them.
 //!
-//! Invariant: a look holds one partition, touches a bounded number of entries and changes nothing;
-//! a key is removed only if it is still worth as little as when it was looked at.
+//! To wait for memory is what it costs: nobody used these keys for long. So some partitions are
+//! looked at together, and what all looks will touch is on its way before the first goes on.
+//!
+//! Invariant: a look touches a bounded number of entries of a held partition; of all that were
+//! looked at those go that are worth least, under the same locks, so none was used meanwhile.
 
-use std::cell::Cell;
+use std::cmp::Reverse;
 
 use base::time::UnixMillis;
 use smallvec::SmallVec;
 
 use super::Tx;
-use crate::entry::EntryRef;
+use crate::entry::{EntryRef, EntryTable};
 use crate::history::{Sample, Yardstick};
+use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
 
 /// What makes a key worth least.
@@ -37,30 +41,60 @@ pub struct Rule {
     pub only_volatile: bool,
 }
 
-/// A key that may be evicted.
-#[derive(Debug)]
-pub struct Candidate {
-    /// How little it is worth: who has more goes first.
-    pub rank: u64,
-    /// Where it is.
+/// Where to look. No two that belong together are for the same partition.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Which partition; one that is not held is passed over.
     pub partition: PartitionIndex,
+    /// Says from where on.
+    pub random: u64,
+    /// How many keys that may be evicted are to be looked at, or a few more.
+    pub count: usize,
+}
+
+impl Look {
+    /// The place to begin at: the first, where all there is will be looked at anyway.
+    fn begin(&self, table: &EntryTable) -> u64 {
+        if table.len() <= self.count { 0 } else { self.random }
+    }
+}
+
+/// How much is to go.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// So many bytes, and what the last key has beyond.
+    pub bytes: usize,
+    /// So many keys at most.
+    pub keys: usize,
+    /// One of so many that are looked at, at most; but one in any case.
+    pub samples: usize,
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Evicted {
+    /// Keys that were looked at and might have gone.
+    pub seen: usize,
+    /// Keys that went.
+    pub keys: usize,
+    /// Their memory.
+    pub bytes: usize,
+}
+
+/// A key that is worth least.
+#[derive(Debug)]
+pub(super) struct Victim {
+    pub(super) key: SmallVec<[u8; 32]>,
     database: usize,
-    key: SmallVec<[u8; 32]>,
+    location: Location,
 }
 
-impl Candidate {
-    /// Its name.
-    #[must_use]
-    pub fn key(&self) -> &[u8] {
-        &self.key
-    }
+/// An entry that was looked at: how little it is worth, its database, and where it is. Who has more
+/// of the first goes first.
+type Seen<'a> = (u64, usize, EntryRef<'a>);
 
-    /// Whether it is the same key.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        (self.partition, self.database, &self.key) == (other.partition, other.database, &other.key)
-    }
-}
+/// All that were looked at together; rarely more than there is room for in place.
+type AllSeen<'a> = SmallVec<[Seen<'a>; 128]>;
 
 /// Entries passed in search of some that may be evicted, and where only keys that expire may be:
 /// then it is their words in the table that are passed, not themselves.
@@ -68,109 +102,168 @@ const PASSED: usize = 512;
 const WORDS_PASSED: usize = 4096;
 
 impl Tx {
-    /// Looks at about `count` keys of a held partition that may be evicted, of any database, from a
-    /// random place on; how many there were. All that lie at the same place are looked at, so that
-    /// none is passed over for ever. `wants` says whether a key of some rank is of
-    /// interest, `offer` gets those that are.
-    pub fn look_for_victims(
-        &self,
-        partition: PartitionIndex,
-        rule: Rule,
-        random: u64,
-        count: usize,
-        mut offer: impl FnMut(u64, &mut dyn FnMut() -> Candidate),
-    ) -> usize {
-        let Some(content) = self.grant.content(partition) else { return 0 };
-        let yardstick = self.yardstick(rule);
-        let limit = if rule.only_volatile { WORDS_PASSED } else { PASSED };
-        let databases = content.databases();
-        let (seen, sample) = (Cell::new(0), Cell::new(Sample::default()));
-        let mut database = random as usize % databases;
-        for _ in 0..databases {
-            if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
-                let mut look = |entry: EntryRef<'_>| {
-                    let Some(rank) = self.rank(rule, entry, random, yardstick) else { return };
-                    seen.set(seen.get() + 1);
-                    if rule.order == Order::Worth {
-                        sample.set(self.with(sample.get(), entry));
-                    }
-                    let mut candidate = || {
-                        let key = SmallVec::from_slice(entry.key());
-                        Candidate { rank, partition, database, key }
-                    };
-                    offer(rank, &mut candidate);
-                };
-                let (mut from, mut passed, mut has_wrapped) = (random, 0, false);
-                while seen.get() < count && passed < limit && !(has_wrapped && from > random) {
-                    passed += count;
-                    let next = table.walk_together(from, count, rule.only_volatile, &mut look);
-                    // Behind the last place comes the first.
-                    if next.is_none() && has_wrapped {
-                        break;
-                    }
-                    has_wrapped |= next.is_none();
-                    from = next.unwrap_or(0);
-                }
-            }
-            if seen.get() >= count {
-                break;
-            }
-            database = (database + 1) % databases;
-        }
-        if rule.order == Order::Worth {
-            self.keyspace.history().note_look(sample.get());
-        }
-        seen.get()
-    }
-
-    /// The sample with an entry more.
-    fn with(&self, sample: Sample, entry: EntryRef<'_>) -> Sample {
-        Sample {
-            keys: sample.keys + 1,
-            late: sample.late + u32::from(self.access.is_late(entry.access_clock())),
-            bytes: sample.bytes + entry.memory() as u64,
-        }
-    }
-
-    /// Evicts a key of a held partition if it is still worth no more; whether it was. `witness` is
-    /// shown what goes, with the time and for how many seconds it was not used.
+    /// Looks around and evicts keys of any database that are worth least. `witness` is shown what
+    /// goes, with the time and for how many seconds it was not used.
     pub fn evict(
         &mut self,
-        candidate: &Candidate,
+        looks: &[Look],
         rule: Rule,
-        witness: impl FnOnce(EntryRef<'_>, UnixMillis, u32),
-    ) -> bool {
-        let Candidate { rank, partition, database, key } = candidate;
+        need: Need,
+        mut witness: impl FnMut(EntryRef<'_>, UnixMillis, u32),
+    ) -> Evicted {
+        let (seen, victims) = self.find_victims(looks, rule, need);
+        let mut evicted = Evicted { seen, ..Evicted::default() };
         let (home, logical) = (self.physical, self.options.database);
-        self.enter_physical(*database);
-        let (location, yardstick) = (self.locate(key), self.yardstick(rule));
-        debug_assert_eq!(location.partition, *partition, "a key stays in its partition");
-        let victim = self.door(location).ok().and_then(|door| {
-            let (place, _) = door.find(key)?;
-            Some(place)
-        });
-        let is_worthless = victim.is_some_and(|place| {
-            let content = self.grant.content(*partition).expect("its door was just open");
-            let table = content.table(*database).expect("a place is in a table");
-            self.rank(rule, table.entry(place), 0, yardstick).is_some_and(|now| now >= *rank)
-                || rule.order == Order::Random
-        });
-        if let Some(place) = victim.filter(|_| is_worthless) {
-            let mut door = self.door(location).expect("it was just open");
-            let entry = door.remove(place);
-            if rule.order == Order::Worth {
-                let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
-                self.keyspace.history().note_evicted(location, uses, self.options.now);
+        for victim in &victims {
+            if evicted.bytes >= need.bytes {
+                break;
             }
-            let idle_s = self.idle_seconds(entry.borrow()).unwrap_or(0);
-            witness(entry.borrow(), self.options.now, idle_s);
-            self.discard(entry);
-            self.counted.evicted.update(|evicted| evicted + 1);
-            self.effects.note_evicted(self.options.database, key);
+            self.enter_physical(victim.database);
+            if let Some(bytes) = self.remove_victim(victim, rule, &mut witness) {
+                evicted.bytes += bytes;
+                evicted.keys += 1;
+            }
         }
         self.physical = home;
         self.options.database = logical;
-        is_worthless
+        evicted
+    }
+
+    /// How many keys there were to look at, and those of them that are worth least, the first to go
+    /// first.
+    pub(super) fn find_victims(
+        &self,
+        looks: &[Look],
+        rule: Rule,
+        need: Need,
+    ) -> (usize, SmallVec<[Victim; 16]>) {
+        self.fetch_ahead(looks, rule);
+        let mut seen = AllSeen::new();
+        for look in looks {
+            self.look(*look, rule, &mut seen);
+        }
+        let count = seen.len();
+        let most = (count / need.samples.max(1)).clamp(1, need.keys.max(1));
+        if count > most {
+            seen.select_nth_unstable_by_key(most, |(rank, ..)| Reverse(*rank));
+            seen.truncate(most);
+        }
+        seen.sort_unstable_by_key(|(rank, ..)| Reverse(*rank));
+        let victims = seen.into_iter().map(|(_, database, entry)| {
+            entry.prefetch_home();
+            let key = SmallVec::from_slice(entry.key());
+            let location = self.keyspace.locate(&key);
+            if rule.order == Order::Worth {
+                self.keyspace.history().prefetch(location);
+            }
+            Victim { key, database, location }
+        });
+        (count, victims.collect())
+    }
+
+    /// Has what looks will touch on its way from memory: the buckets that they begin at, then the
+    /// entries there.
+    fn fetch_ahead(&self, looks: &[Look], rule: Rule) {
+        let tables = || {
+            looks.iter().filter_map(|look| {
+                let content = self.grant.content(look.partition)?;
+                let table = content.table(look.random as usize % content.databases())?;
+                Some((table, look))
+            })
+        };
+        for (table, look) in tables() {
+            table.prefetch(look.begin(table));
+        }
+        for (table, look) in tables() {
+            table.prefetch_walk(look.begin(table), look.count, rule.only_volatile);
+        }
+    }
+
+    /// Looks at keys of a partition. All that lie at the same place are looked at, so that none is
+    /// passed over for ever.
+    fn look<'a>(&'a self, look: Look, rule: Rule, all: &mut AllSeen<'a>) {
+        let Some(content) = self.grant.content(look.partition) else { return };
+        let (databases, begun) = (content.databases(), all.len());
+        let first = look.random as usize % databases;
+        for database in (first..databases).chain(0..first) {
+            let count = (begun + look.count).saturating_sub(all.len());
+            if count == 0 {
+                break;
+            }
+            if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
+                self.look_in((database, table), Look { count, ..look }, rule, all);
+            }
+        }
+        if rule.order == Order::Worth {
+            self.note_look(&all[begun..]);
+        }
+    }
+
+    /// As `look`, in one table.
+    fn look_in<'a>(
+        &'a self,
+        (database, table): (usize, &'a EntryTable),
+        look: Look,
+        rule: Rule,
+        all: &mut AllSeen<'a>,
+    ) {
+        let (yardstick, enough) = (self.yardstick(rule), all.len() + look.count);
+        let limit = if rule.only_volatile { WORDS_PASSED } else { PASSED };
+        let begin = look.begin(table);
+        let (mut from, mut passed, mut has_wrapped) = (begin, 0, false);
+        while all.len() < enough && passed < limit {
+            passed += look.count;
+            let next = table.walk_together(from, look.count, rule.only_volatile, |entry| {
+                if let Some(rank) = self.rank(rule, entry, look.random, yardstick) {
+                    all.push((rank, database, entry));
+                }
+            });
+            // Behind the last place comes the first, unless that was where this began.
+            let has_seen_all = match next {
+                Some(next) => has_wrapped && next > begin,
+                None => has_wrapped || begin == 0,
+            };
+            if has_seen_all {
+                break;
+            }
+            has_wrapped |= next.is_none();
+            from = next.unwrap_or(0);
+        }
+    }
+
+    /// Has the policy learn from what was looked at.
+    fn note_look(&self, seen: &[Seen<'_>]) {
+        let mut sample = Sample::default();
+        for (_, _, entry) in seen {
+            sample.keys += 1;
+            sample.late += u32::from(self.access.is_late(entry.access_clock()));
+            sample.bytes += entry.memory() as u64;
+        }
+        self.keyspace.history().note_look(sample);
+    }
+
+    /// Removes a key that was found under the locks that are held; the memory that it took. `None`
+    /// if it was found twice and is gone already.
+    fn remove_victim(
+        &mut self,
+        Victim { key, location, .. }: &Victim,
+        rule: Rule,
+        witness: &mut impl FnMut(EntryRef<'_>, UnixMillis, u32),
+    ) -> Option<usize> {
+        let mut door = self.door(*location).expect("victims are found in held partitions");
+        let (place, _) = door.find(key)?;
+        let entry = door.remove(place);
+        if rule.order == Order::Worth {
+            let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
+            self.keyspace.history().note_evicted(*location, uses, self.options.now);
+        }
+        let idle_s = self.idle_seconds(entry.borrow()).unwrap_or(0);
+        witness(entry.borrow(), self.options.now, idle_s);
+        let bytes = entry.borrow().memory();
+        self.discard(entry);
+        self.counted.evicted.update(|evicted| evicted + 1);
+        self.effects.note_evicted(self.options.database, key);
+        Some(bytes)
     }
 
     /// What worth is measured by, where the rule asks for it.

@@ -37,7 +37,7 @@ use smallvec::SmallVec;
 
 pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
-pub use evict::{Candidate, Order, Rule};
+pub use evict::{Evicted, Look, Need, Order, Rule};
 pub use sweep::Swept;
 pub use write::Lifetime;
 

@@ -61,7 +61,8 @@ impl Tx {
         Ok(Some(found.entry))
     }
 
-    /// As [`Keyspace::prefetch`](crate::Keyspace::prefetch), for keys that are granted.
+    /// As [`Keyspace::prefetch`](crate::Keyspace::prefetch), for keys that are granted, with what
+    /// says whether they were evicted lately.
     pub fn prefetch(&self, locations: &[Location]) {
         for some in locations.chunks(TOGETHER) {
             let mut tables = [None; TOGETHER];
@@ -77,6 +78,9 @@ impl Tx {
                     table.prefetch_entry(location.position);
                 }
             }
+        }
+        if self.access.by_worth() {
+            locations.iter().for_each(|location| self.keyspace.history().prefetch(*location));
         }
     }
 

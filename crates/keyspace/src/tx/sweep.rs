@@ -34,6 +34,14 @@ impl Keyspace {
         let mut acquisition = Acquisition::of_partitions(self, wanted);
         acquisition.attempt().then_some(acquisition)
     }
+
+    /// Takes the locks of those of some partitions that are free.
+    #[must_use]
+    pub fn acquire_free(&'static self, partitions: PartitionSet) -> Acquisition {
+        let mut acquisition = Acquisition::of_partitions(self, partitions);
+        acquisition.settle_for_free();
+        acquisition
+    }
 }
 
 impl Tx {

@@ -73,6 +73,7 @@ impl Tx {
             return Err(self.refuse_beyond(location.partition));
         };
         let Some((place, old)) = door.find(key) else {
+            door.prefetch_recall();
             let (value, deadline) = (make(None)?, lifetime.applied_to(None));
             let mut entry = EntryBox::item(key, value, deadline, notes.unwrap_or_default());
             entry.set_access_clock(access.fresh());

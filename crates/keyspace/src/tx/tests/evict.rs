@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use base::random::Random;
 
-use super::{NOW, at, get, keyspace, on, set, set_until};
+use super::{NOW, get, keyspace, on, set, set_until};
 use crate::clock::AccessPolicy;
 use crate::counters::Count;
 use crate::keyspace::Keyspace;
-use crate::tx::{Candidate, Order, Rule, Tx};
+use crate::tx::{Evicted, Look, Need, Order, Rule, Tx};
 
 const IDLE: Rule = Rule { order: Order::Idle, only_volatile: false };
 const VOLATILE: Rule = Rule { order: Order::Deadline, only_volatile: true };
@@ -30,12 +30,13 @@ fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
     keys
 }
 
-fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Candidate> {
-    let partition = tx.keyspace().locate(b"first").partition;
-    let mut found = Vec::new();
-    let seen = tx.look_for_victims(partition, rule, random, count, |_, make| found.push(make()));
-    assert_eq!(seen, found.len());
-    found
+/// What may go of the keys that a look comes across, the first to go first.
+fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Vec<u8>> {
+    let look = Look { partition: tx.keyspace().locate(b"first").partition, random, count };
+    let all = Need { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
+    let (seen, victims) = tx.find_victims(&[look], rule, all);
+    assert_eq!(seen, victims.len());
+    victims.iter().map(|victim| victim.key.to_vec()).collect()
 }
 
 #[test]
@@ -49,8 +50,8 @@ fn every_key_of_a_partition_is_looked_at_about_as_often_as_any_other() {
     let mut random = Random::from_seed(1);
     let mut seen = BTreeMap::<Vec<u8>, usize>::new();
     for _ in 0..LOOKS {
-        for victim in look(&tx, IDLE, random.next_u64(), 5) {
-            *seen.entry(victim.key().to_vec()).or_default() += 1;
+        for key in look(&tx, IDLE, random.next_u64(), 5) {
+            *seen.entry(key).or_default() += 1;
         }
     }
     let fair = LOOKS * 5 / KEYS;
@@ -75,9 +76,7 @@ fn only_keys_that_expire_are_found_where_only_they_may_go() {
     }
     for random in [0, 1 << 63, u64::MAX] {
         let mut found = look(&tx, VOLATILE, random, 5);
-        found.sort_by_key(|victim| u64::MAX - victim.rank);
-        found.dedup_by_key(|victim| victim.rank);
-        let found: Vec<_> = found.iter().map(Candidate::key).collect();
+        found.dedup();
         assert_eq!(found, [&*keys[0], &keys[100], &keys[200]], "the soonest first");
     }
 }
@@ -92,9 +91,8 @@ fn the_right_keys_are_worth_least() {
             set(&mut tx, key, b"value");
             tx.peek(key).unwrap().unwrap().set_access_clock(clock);
         }
-        let mut found = look(&tx, rule, 0, 3);
-        found.sort_by_key(|victim| u64::MAX - victim.rank);
-        let place = |victim: &Candidate| keys.iter().position(|key| *key == victim.key());
+        let found = look(&tx, rule, 0, 3);
+        let place = |victim: &Vec<u8>| keys.iter().position(|key| key == victim);
         found.iter().map(|victim| place(victim).unwrap()).collect::<Vec<_>>()
     };
     let seconds = (NOW / 1000) as u32;
@@ -124,24 +122,50 @@ fn a_sticky_key_is_no_candidate_whatever_is_stored_there() {
 }
 
 #[test]
-fn a_key_that_was_used_meanwhile_stays() {
+fn of_all_that_were_looked_at_only_as_much_goes_as_is_needed() {
+    let keyspace = keyspace();
+    let keys = crowd(keyspace, 40);
+    let mut tx = on(keyspace, &[b"first"]);
+    let seconds = (NOW / 1000) as u32;
+    for (age, key) in keys.iter().enumerate() {
+        set(&mut tx, key, b"value");
+        tx.peek(key).unwrap().unwrap().set_access_clock(seconds - age as u32);
+    }
+    let bytes = tx.peek(&keys[39]).unwrap().unwrap().memory();
+    let partition = keyspace.locate(b"first").partition;
+    let look = Look { partition, random: 1 << 63, count: 40 };
+    let elsewhere = Look { partition: partition ^ 1, ..look };
+    let mut gone = Vec::new();
+    let mut evict = |need| {
+        tx.evict(&[elsewhere, look], IDLE, need, |entry, _, idle_s| {
+            gone.push((entry.key().to_vec(), idle_s));
+        })
+    };
+    let of_bytes = Need { bytes: bytes + 1, keys: 16, samples: 1 };
+    assert_eq!(evict(of_bytes), Evicted { seen: 40, keys: 2, bytes: 2 * bytes });
+    let of_samples = Need { bytes: usize::MAX, samples: 10, ..of_bytes };
+    assert_eq!(evict(of_samples), Evicted { seen: 38, keys: 3, bytes: 3 * bytes });
+    let at_least_one = Need { samples: 100, ..of_samples };
+    assert_eq!(evict(at_least_one), Evicted { seen: 35, keys: 1, bytes });
+    let oldest = (34..40).rev().map(|age| (keys[age].clone(), age as u32));
+    assert!(gone.into_iter().eq(oldest), "the oldest first");
+    assert!(get(&tx, &keys[33]).is_some() && get(&tx, &keys[34]).is_none());
+    tx.conclude();
+    drop(tx);
+    assert_eq!(keyspace.counters().total(Count::Evicted), 6);
+}
+
+#[test]
+fn what_is_evicted_leaves_nothing_behind() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"first"]);
     set(&mut tx, b"first", b"value");
-    drop(tx);
-    let later = at(NOW + 60_000);
-    let mut tx = super::begin(keyspace, &[b"first"], later);
-    let victim = look(&tx, IDLE, 3, 1).pop().unwrap();
-    assert_eq!(victim.rank, 60);
-    tx.read(b"first").unwrap();
-    assert!(!tx.evict(&victim, IDLE, |_, _, _| ()));
-    assert!(get(&tx, b"first").is_some());
-    let victim = look(&tx, IDLE, 3, 1).pop().unwrap();
-    assert!(tx.evict(&victim, IDLE, |_, _, _| ()));
-    assert!(!tx.evict(&victim, IDLE, |_, _, _| ()), "it is gone");
-    assert!(get(&tx, b"first").is_none());
+    let partition = keyspace.locate(b"first").partition;
+    let all = Need { bytes: usize::MAX, keys: 16, samples: 5 };
+    let mut evict =
+        |random| tx.evict(&[Look { partition, random, count: 5 }], IDLE, all, |_, _, _| ()).keys;
+    assert_eq!((evict(3), evict(3)), (1, 0));
     tx.conclude();
     drop(tx);
-    assert_eq!(keyspace.counters().total(Count::Evicted), 1);
     assert_eq!((keyspace.len(0), keyspace.memory()), (0, keyspace.fixed_memory()));
 }
