@@ -11,6 +11,8 @@ use std::cell::Cell;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
 const BATCH_US: i64 = 50;
+/// Longer replies leave while they are in the nearest cache.
+const BYTES: usize = 2048;
 /// Where the first has waited for so long, others do not join.
 const WAIT_US: i64 = 500;
 
@@ -22,10 +24,11 @@ pub(crate) struct SecondTurns {
 }
 
 impl SecondTurns {
-    /// Whether the replies of a batch that began and ended then are to wait.
+    /// Whether the replies of a batch that began and ended then are to wait, if they have so many
+    /// bytes.
     #[inline]
-    pub(crate) fn await_one(&self, began_us: i64, now_us: i64) -> bool {
-        if now_us - began_us > BATCH_US {
+    pub(crate) fn await_one(&self, bytes: usize, began_us: i64, now_us: i64) -> bool {
+        if bytes > BYTES || now_us - began_us > BATCH_US {
             return false;
         }
         let since_us = self.since_us.get().unwrap_or(now_us);
@@ -42,17 +45,18 @@ impl SecondTurns {
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_US, SecondTurns, WAIT_US};
+    use super::{BATCH_US, BYTES, SecondTurns, WAIT_US};
 
     #[test]
-    fn replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
+    fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
         let turns = SecondTurns::default();
-        assert!(!turns.await_one(0, BATCH_US + 1), "a long batch");
-        assert!(turns.await_one(1000, 1000 + BATCH_US), "the first");
+        assert!(!turns.await_one(1, 0, BATCH_US + 1), "a long batch");
+        assert!(!turns.await_one(BYTES + 1, 0, 0), "long replies");
+        assert!(turns.await_one(BYTES, 1000, 1000 + BATCH_US), "the first");
         let last = 1000 + BATCH_US + WAIT_US;
-        assert!(turns.await_one(last, last));
-        assert!(!turns.await_one(last + 1, last + 1), "the first waits for too long");
+        assert!(turns.await_one(1, last, last));
+        assert!(!turns.await_one(1, last + 1, last + 1), "the first waits for too long");
         turns.has_come();
-        assert!(turns.await_one(last + 2, last + 2));
+        assert!(turns.await_one(1, last + 2, last + 2));
     }
 }

@@ -133,10 +133,11 @@ impl Worker {
         self.ticked_us.get()
     }
 
-    /// Whether the replies of the present batch are to wait for a second turn of their session.
+    /// Whether the present batch's replies, of so many bytes, are to wait for a second turn of
+    /// their session.
     #[inline]
-    pub(crate) fn has_replies_wait(&self) -> bool {
-        self.second_turns.await_one(self.batch_began_us.get(), self.ticked_us())
+    pub(crate) fn has_wait(&self, bytes: usize) -> bool {
+        self.second_turns.await_one(bytes, self.batch_began_us.get(), self.ticked_us())
     }
 
     /// Wall-clock time when the clock was last read.

@@ -166,12 +166,7 @@ impl Serve {
         );
         self.mind_memory();
         match end {
-            // What is held leaves behind others anyway.
-            End::Drained
-                if self.output.is_some()
-                    && self.held.is_none()
-                    && self.worker.has_replies_wait() =>
-            {
+            End::Drained if self.may_wait() => {
                 self.awaits_turn = true;
                 cx.waker().wake_by_ref();
                 Turn::Wait
@@ -189,6 +184,13 @@ impl Serve {
                 Turn::Wait
             }
         }
+    }
+
+    /// Whether the replies of the batch leave in a second turn. Those that are held leave behind
+    /// others anyway.
+    fn may_wait(&self) -> bool {
+        self.held.is_none()
+            && self.output.as_ref().is_some_and(|output| self.worker.has_wait(output.len()))
     }
 
     /// Has clients go if all of them take too much, where this one takes much itself.
