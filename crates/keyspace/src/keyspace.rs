@@ -217,8 +217,9 @@ impl Keyspace {
     }
 
     /// Asks the processor for all that lookups of these keys in a logical database will read, so
-    /// that their waits for memory overlap: the locks first, then buckets, then entries. Does
-    /// nothing unless the caller is inside its turnstile, as the world may be another's.
+    /// that their waits for memory overlap: the locks first, then buckets, then entries, of which
+    /// the beginning tells where they end. Does nothing unless the caller is inside its turnstile,
+    /// as the world may be another's.
     pub fn prefetch(&self, lane: usize, locations: &[Location], logical: usize) {
         if !self.world.is_inside(lane) {
             return;
@@ -235,7 +236,8 @@ impl Keyspace {
             }
         };
         each(EntryTable::prefetch);
-        each(EntryTable::prefetch_entry);
+        each(|table, position| table.likely(position).iter().for_each(|it| it.prefetch_start()));
+        each(|table, position| table.likely(position).iter().for_each(|it| it.prefetch_rest()));
     }
 
     /// A version that was never told.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: a prefetch is a hint. It reads nothing, changes nothing, and any address will do.
 
+use std::ops::Range;
+
 /// Asks the processor to fetch a cache line, where the target has an instruction for it.
 #[inline]
 pub fn line(address: *const u8) {
@@ -18,10 +20,17 @@ pub fn line(address: *const u8) {
 /// Asks for all lines that some bytes lie in.
 #[inline]
 pub fn bytes(bytes: &[u8]) {
-    let first = bytes.as_ptr();
+    span(bytes.as_ptr(), 0..bytes.len());
+}
+
+/// Asks for all lines that bytes between two distances from a place lie in.
+#[inline]
+pub fn span(place: *const u8, Range { start, end }: Range<usize>) {
+    let first = place.wrapping_add(start);
     let within = first.addr() % LINE;
-    for offset in (0..within + bytes.len()).step_by(LINE) {
-        line(first.wrapping_add(offset).wrapping_sub(within));
+    let behind = if start < end { end + within } else { start };
+    for offset in (start..behind).step_by(LINE) {
+        line(place.wrapping_add(offset).wrapping_sub(within));
     }
 }
 

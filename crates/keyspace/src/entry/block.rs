@@ -9,12 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::time::UnixMillis;
 use structs::arena;
 use structs::object::Object;
+use structs::prefetch;
 
 use super::header::{Encoding, Header, NARROW_LIMIT};
 
 const WORD: usize = 8;
 const OBJECT_SIZE: usize = size_of::<Object>();
 const _: () = assert!(align_of::<Object>() <= WORD && OBJECT_SIZE.is_multiple_of(WORD));
+
+/// Bytes at the start of a block that are fetched ahead before its size is known: lengths, and the
+/// key if it is not long.
+const BEGINNING: usize = 128;
+
+/// Bytes of a block that are fetched ahead at most; of what is longer the processor sees by itself
+/// that it is read in order.
+const PREFETCHED_MAX: usize = 2048;
 
 #[derive(Clone, Copy)]
 pub(super) struct Block(NonNull<u8>);
@@ -90,6 +99,24 @@ impl Block {
             }
             arena::free(self.0, self.size());
         }
+    }
+
+    /// Asks the processor for the beginning of the block.
+    #[inline]
+    pub(super) fn prefetch_start(self) {
+        prefetch::span(self.0.as_ptr(), 0..BEGINNING);
+    }
+
+    /// Whether the block goes on behind its beginning.
+    #[inline]
+    pub(super) fn is_long(self) -> bool {
+        self.size() > BEGINNING
+    }
+
+    /// Asks the processor for what lies behind the beginning of the block.
+    #[inline]
+    pub(super) fn prefetch_rest(self) {
+        prefetch::span(self.0.as_ptr(), BEGINNING..self.size().min(PREFETCHED_MAX));
     }
 
     /// Asks the processor for what freeing the block will touch beside it.

@@ -93,6 +93,25 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// Asks the processor for the beginning of the entry, without looking at it.
+    #[inline]
+    pub(crate) fn prefetch_start(self) {
+        self.block.prefetch_start();
+    }
+
+    /// Whether the entry has more than `prefetch_start` asks for.
+    #[inline]
+    pub(crate) fn is_long(self) -> bool {
+        self.block.is_long()
+    }
+
+    /// Asks the processor for the rest of the entry. Waits for the beginning, which tells where it
+    /// ends.
+    #[inline]
+    pub(crate) fn prefetch_rest(self) {
+        self.block.prefetch_rest();
+    }
+
     /// Asks the processor for what removing the entry will touch beside it.
     pub(crate) fn prefetch_home(self) {
         self.block.prefetch_home();

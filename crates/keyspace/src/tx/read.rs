@@ -73,10 +73,14 @@ impl Tx {
                     table.prefetch(position);
                 }
             }
-            for (table, location) in tables.iter().zip(some) {
-                if let Some(table) = table {
-                    table.prefetch_entry(location.position);
-                }
+            let mut entries = [None; TOGETHER];
+            for ((entry, table), location) in entries.iter_mut().zip(tables).zip(some) {
+                *entry = table.and_then(|table| table.likely(location.position));
+                entry.iter().for_each(|entry: &EntryRef<'_>| entry.prefetch_start());
+            }
+            // Values that are asked for together are mostly alike, and short ones are all there.
+            if entries.iter().flatten().next().is_some_and(|first| first.is_long()) {
+                entries.iter().flatten().for_each(|entry| entry.prefetch_rest());
             }
         }
         if self.access.by_worth() {
