@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use commands::Flags;
-use keyspace::Refusal;
+use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
+use smallvec::SmallVec;
 
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit};
+use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context};
 use crate::execute;
 use crate::server::Server;
@@ -24,6 +26,9 @@ const SPOILT: Refusal =
 
 /// Queues longer than this are not for a worker, whatever they do.
 const WORKER_QUEUE: usize = 500;
+
+/// The keys of so many commands are fetched from memory together.
+const FETCHED: usize = 16;
 
 /// A transaction under way.
 struct Exec {
@@ -116,6 +121,9 @@ impl Program for Exec {
         let clock = self.server.keyspace.clock();
         let mut started = clock.monotonic_us();
         while let Some(queued) = queue.get(self.ran.len()) {
+            if self.ran.len().is_multiple_of(FETCHED) {
+                self.fetch_ahead(&unit.tx);
+            }
             let (length, mark) = (out.len(), out.mark());
             let failed = self.step(queued, unit, place, out)?;
             let nested = self.nested.take();
@@ -197,6 +205,15 @@ impl Exec {
         let Some(watching) = &self.watching else { return true };
         let lapsed = |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key);
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
+    }
+
+    /// Has the keys of the next commands on their way from memory.
+    fn fetch_ahead(&self, tx: &Tx) {
+        if self.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
+            let next = self.queue.iter_from(self.ran.len()).take(FETCHED);
+            let keys: SmallVec<[Location; FETCHED]> = next.filter_map(|it| it.location).collect();
+            tx.prefetch(&keys);
+        }
     }
 
     /// Runs one command; whether it failed.
