@@ -102,6 +102,32 @@ fn what_comes_together_is_answered_as_what_comes_one_by_one() {
     }
 }
 
+/// The arguments of one call lie where those of the call before lay.
+#[test]
+fn a_script_meets_other_keys_as_long_as_its_own() {
+    const MEET: &str = "local met = {}
+        for _, key in ipairs({KEYS[1], ARGV[1], KEYS[1], ARGV[2], ARGV[1]}) do
+            redis.call('APPEND', key, key)
+            met[#met + 1] = redis.call('GET', key)
+        end
+        return table.concat(met, ' ')";
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let meet = command(&["EVAL", MEET, "1", "a", "b", "c"]);
+    let get = |key| command(&["GET", key]);
+    exchange(
+        &mut client,
+        &[
+            (meet.clone(), "\"a b aa c bb\""),
+            (meet.clone(), "\"aaa bbb aaaa cc bbbb\""),
+            (get("a"), "\"aaaa\""),
+            (get("b"), "\"bbbb\""),
+            (get("c"), "\"cc\""),
+        ],
+    );
+    exchange(&mut client, &[(meet, "\"aaaaa bbbbb aaaaaa ccc bbbbbb\"")]);
+}
+
 #[test]
 fn a_script_that_is_undone_takes_nothing_back_of_those_before_it() {
     const ROUNDS: usize = 10;

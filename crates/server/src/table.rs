@@ -5,6 +5,8 @@
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
+use std::num::NonZeroU64;
+
 use commands::errors::{self, shown};
 use commands::{Command, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec};
 use keyspace::Refusal;
@@ -64,11 +66,20 @@ pub(crate) enum Run {
     Unit(Prepare),
 }
 
+/// Where a name leads.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// The name, if it is short enough.
+    word: Option<NonZeroU64>,
+    /// Index + 1 into the entries, 0 for none.
+    number: u16,
+}
+
 /// All commands of the server.
 pub(crate) struct CommandTable {
     entries: Vec<Entry>,
-    /// Open addressing: index + 1 into `entries`, 0 for none.
-    slots: Box<[u16]>,
+    /// Open addressing.
+    slots: Box<[Slot]>,
     count: usize,
 }
 
@@ -94,14 +105,18 @@ impl CommandTable {
         for (old, new) in renames {
             rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())?;
         }
-        let mut slots = vec![0_u16; (entries.len() * 4).next_power_of_two()].into_boxed_slice();
+        let mut slots = vec![Slot::default(); (entries.len() * 4).next_power_of_two()];
         for (index, entry) in entries.iter().enumerate() {
-            let mut slot = hash(entry.full_name.as_bytes()) & (slots.len() - 1);
-            while slots[slot] != 0 {
-                slot = (slot + 1) & (slots.len() - 1);
+            let name = entry.full_name.as_bytes();
+            let word = short(name);
+            let mut place = hash(name, word) & (slots.len() - 1);
+            while slots[place].number != 0 {
+                place = (place + 1) & (slots.len() - 1);
             }
-            slots[slot] = u16::try_from(index + 1).expect("there are a few hundred commands");
+            let number = u16::try_from(index + 1).expect("there are a few hundred commands");
+            slots[place] = Slot { word, number };
         }
+        let slots = slots.into_boxed_slice();
         Ok(Self { entries, slots, count: builder.next_id })
     }
 
@@ -118,14 +133,19 @@ impl CommandTable {
     /// The command a name stands for, in any case of letters.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Entry> {
-        let mut slot = hash(name) & (self.slots.len() - 1);
+        let word = short(name);
+        let mut place = hash(name, word) & (self.slots.len() - 1);
         loop {
-            let index = usize::from(self.slots[slot]);
-            let entry = self.entries.get(index.checked_sub(1)?)?;
-            if entry.full_name.as_bytes().eq_ignore_ascii_case(name) {
+            let slot = self.slots[place];
+            let entry = self.entries.get(usize::from(slot.number).checked_sub(1)?)?;
+            let is_it = match word {
+                Some(_) => slot.word == word && entry.full_name.len() == name.len(),
+                None => entry.full_name.as_bytes().eq_ignore_ascii_case(name),
+            };
+            if is_it {
                 return Some(entry);
             }
-            slot = (slot + 1) & (self.slots.len() - 1);
+            place = (place + 1) & (self.slots.len() - 1);
         }
     }
 
@@ -227,9 +247,29 @@ fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), String> 
     Ok(())
 }
 
-/// FNV-1a over the letters without their case.
+/// The bytes of a name in lower case, if they are at most eight; the length goes beside it.
 #[inline]
-fn hash(name: &[u8]) -> usize {
+fn short(name: &[u8]) -> Option<NonZeroU64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    if name.len() > 8 {
+        return None;
+    }
+    let word = name.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    // Eight comparisons at once: where a byte is one of the capitals, the high bit is set.
+    let low = word & !HIGH;
+    let (from_a, above_z) = (low + (0x80 - 0x41) * ONES, low + (0x80 - 0x5b) * ONES);
+    let capitals = from_a & !above_z & !word & HIGH;
+    NonZeroU64::new(word | capitals >> 2)
+}
+
+/// Of a name in any case of letters.
+#[inline]
+fn hash(name: &[u8], word: Option<NonZeroU64>) -> usize {
+    if let Some(word) = word {
+        return (word.get().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
+    }
+    // FNV-1a.
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(byte | 0x20)).wrapping_mul(0x0100_0193);
     name.iter().take(32).fold(0x811c_9dc5, step) as usize
 }
@@ -253,4 +293,51 @@ fn unknown_command(args: Args<'_>) -> Refusal {
 fn unknown_subcommand(container: &Entry, name: &[u8]) -> Refusal {
     let container = container.full_name.to_ascii_uppercase();
     errors::unknown_subcommand(&container, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandTable, short};
+
+    #[test]
+    fn a_name_is_found_in_any_case_and_no_other_is() {
+        let renames = [("get", "ab_-[`@{9"), ("set", "q@[^_z")].map(|(old, new)| {
+            let [old, new] = [old, new].map(str::to_owned);
+            (old, new)
+        });
+        let table = CommandTable::new(&renames).unwrap();
+        for entry in table.entries() {
+            let name = entry.full_name.as_bytes();
+            for found in [name.to_vec(), name.to_ascii_uppercase(), name.to_ascii_lowercase()] {
+                assert_eq!(table.find(&found).unwrap().id, entry.id);
+            }
+            for index in 0..name.len() {
+                for flip in [1, 0x20, 0x40, 0x80] {
+                    let mut other = name.to_vec();
+                    other[index] ^= flip;
+                    let found = table.find(&other).map(|found| found.id);
+                    let is_it = other.eq_ignore_ascii_case(name);
+                    assert_eq!(found == Some(entry.id), is_it, "{other:?}");
+                }
+            }
+            let longer = [b"\0", name].concat();
+            assert!(
+                table.find(&longer).is_none()
+                    && table
+                        .find(&name[1..])
+                        .is_none_or(|it| { it.full_name.as_bytes() == &name[1..] })
+            );
+        }
+        assert!(table.find(b"get").is_none() && table.find(b"").is_none());
+    }
+
+    #[test]
+    fn only_letters_change_their_case() {
+        for byte in 0..=u8::MAX {
+            let expected = byte.to_ascii_lowercase();
+            assert_eq!(short(&[b'x', byte]), short(&[b'x', expected]));
+            let word = short(&[b'x', byte, b'y']).unwrap().get();
+            assert_eq!(word >> 8 & 0xff, u64::from(expected));
+        }
+    }
 }

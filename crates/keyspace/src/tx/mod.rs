@@ -184,6 +184,20 @@ impl Tx {
         self.hint = (key.as_ptr().addr(), key.len(), location);
     }
 
+    /// Where these very bytes belong, if that is what was last hinted at.
+    #[inline]
+    #[must_use]
+    pub fn hinted(&self, key: &[u8]) -> Option<Location> {
+        let (address, len, location) = self.hint;
+        (key.as_ptr().addr() == address && key.len() == len).then_some(location)
+    }
+
+    /// The bytes that were hinted at are others now.
+    #[inline]
+    pub fn forget_hint(&mut self) {
+        self.hint.0 = 0;
+    }
+
     /// The transaction's time, fixed when its locks were granted.
     #[must_use]
     pub fn now(&self) -> UnixMillis {
@@ -265,7 +279,7 @@ impl Tx {
         self.counted = Counted::default();
         self.missed.get_mut().clear();
         // The arguments moved too: other bytes may lie where the key lay.
-        self.hint.0 = 0;
+        self.forget_hint();
         self.options.lane = lane;
     }
 
@@ -405,11 +419,7 @@ impl Tx {
     /// Where a key belongs, if the transaction may touch it.
     #[inline]
     fn locate(&self, key: &[u8]) -> Location {
-        let (address, len, location) = self.hint;
-        if key.as_ptr().addr() == address && key.len() == len {
-            return location;
-        }
-        self.keyspace.locate(key)
+        self.hinted(key).unwrap_or_else(|| self.keyspace.locate(key))
     }
 
     #[cold]

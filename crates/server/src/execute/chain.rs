@@ -157,9 +157,12 @@ impl<'a> Chain<'a> {
     ) -> bool {
         let Self { worker, unit, programs, .. } = self;
         let Some(mut program) = programs.next() else { return false };
-        let (Link { args, entry, .. }, length, mark) = (*link, out.len(), out.mark());
+        let (Link { args, entry, location }, length, mark) = (*link, out.len(), out.mark());
         let begun_us = worker.ticked_us();
         unit.renew();
+        if let Some(key) = entry.only_key(args) {
+            unit.tx.hint(key, location);
+        }
         let mut place = Place::Worker(worker, session);
         let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
             out.truncate(mark);

@@ -37,7 +37,10 @@ impl Request<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let tx = self.begin(acquisition, round.now, undoable);
+        let mut tx = self.begin(acquisition, round.now, undoable);
+        if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
+            tx.hint(key, location);
+        }
         let mark = self.out.mark();
         let mut unit = Unit::begin(server, tx, self.session.reader());
         loop {

@@ -31,6 +31,8 @@ struct Handles {
     /// The state of a cache that they are of.
     state: u64,
     by_digest: ByDigest<Arc<Handle>>,
+    /// The one that was last asked for by its digest's digits, and those: many calls are of one.
+    last: Option<(Box<[u8]>, Arc<Handle>)>,
 }
 
 /// One thread's hold on a script.
@@ -38,6 +40,15 @@ pub(crate) struct Handle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
     pub(super) brevity: Brevity,
+}
+
+impl Handle {
+    fn note_called(&self) {
+        // Others read it, so it is written only where that changes it.
+        if !self.kept.is_called.load(Ordering::Relaxed) {
+            self.kept.is_called.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Deref for Handle {
@@ -96,9 +107,23 @@ impl Cache {
                 None => self.find(digest, handles),
             }
         })?;
-        if !handle.kept.is_called.load(Ordering::Relaxed) {
-            handle.kept.is_called.store(true, Ordering::Relaxed);
+        handle.note_called();
+        Some(handle)
+    }
+
+    /// The script of a digest that is written in forty hexadecimal digits of any case.
+    pub(crate) fn get_by_digits(&self, digits: &[u8]) -> Option<Arc<Handle>> {
+        let last = HANDLES.with_borrow(|handles| {
+            let (others, handle) = handles.last.as_ref()?;
+            let is_it = handles.state == self.state.load(Ordering::Acquire) && **others == *digits;
+            is_it.then(|| Arc::clone(handle))
+        });
+        if let Some(handle) = last {
+            handle.note_called();
+            return Some(handle);
         }
+        let handle = self.get(Sha1::parse(digits)?)?;
+        HANDLES.with_borrow_mut(|it| it.last = Some((digits.into(), Arc::clone(&handle))));
         Some(handle)
     }
 
@@ -108,7 +133,7 @@ impl Cache {
         let scripts = self.read();
         let state = self.state.load(Ordering::Relaxed);
         if handles.state != state {
-            *handles = Handles { state, by_digest: ByDigest::default() };
+            *handles = Handles { state, ..Handles::default() };
         }
         let kept = Arc::clone(scripts.by_digest.get(&digest)?);
         let handle = Arc::new(Handle { kept, brevity: Brevity::default() });
@@ -242,9 +267,15 @@ mod tests {
         assert_eq!(cache.size().0, EVALUATED_MAX + 1);
         assert!(cache.evicted() >= 3);
         let handle = cache.get(Sha1::of(b"return 2")).unwrap();
+        let digits = handle.sha1().hex();
+        for digits in [&digits, &digits, &digits.to_uppercase()] {
+            assert_eq!(cache.get_by_digits(digits.as_bytes()).unwrap().sha1(), handle.sha1());
+        }
+        assert!(cache.get_by_digits(&digits.as_bytes()[1..]).is_none());
         cache.flush();
         assert_eq!(cache.size(), (0, 0));
         assert!(cache.get(handle.sha1()).is_none(), "a thread forgets what the cache does");
+        assert!(cache.get_by_digits(handle.sha1().hex().as_bytes()).is_none());
     }
 
     #[test]
@@ -252,6 +283,9 @@ mod tests {
         let (one, other) = (Cache::default(), Cache::default());
         one.load(Program::parse(b"return 1").unwrap());
         assert!(one.get(Sha1::of(b"return 1")).is_some());
+        let digits = Sha1::of(b"return 1").hex();
+        assert!(one.get_by_digits(digits.as_bytes()).is_some());
+        assert!(other.get_by_digits(digits.as_bytes()).is_none());
         assert!(other.get(Sha1::of(b"return 1")).is_none());
         assert!(one.get(Sha1::of(b"return 1")).is_some());
     }

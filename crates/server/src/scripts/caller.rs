@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use commands::Flags;
 use commands::arguments::database;
-use keyspace::Refusal;
+use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
@@ -50,6 +50,8 @@ impl Loader {
 pub(super) struct Caller<'a> {
     pub(super) server: &'static Server,
     pub(super) unit: &'a mut Unit,
+    /// The key that the script was called with, and where it belongs, if that is known.
+    pub(super) known: Option<(&'a [u8], Location)>,
     pub(super) is_read_only: bool,
     pub(super) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
@@ -206,6 +208,13 @@ impl Caller<'_> {
             }
             Run::Unit(_) => unreachable!("it was not admitted"),
         };
+        // Each call has its arguments where those of the call before lay.
+        match self.known {
+            Some((key, location)) if args.get(1) == Some(key) => {
+                self.unit.tx.hint(&args[1], location);
+            }
+            _ => self.unit.tx.forget_hint(),
+        }
         loop {
             match self.unit.call(entry, handler, args, resp, reply) {
                 Ok(failed) => return Ok(failed),

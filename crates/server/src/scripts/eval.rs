@@ -112,8 +112,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let keys = count_keys(args, NOT_A_NUMBER)?;
-    let digest = Sha1::parse(&args[1]).ok_or(NO_SCRIPT)?;
-    let program = asked.server.scripts.cache.get(digest).ok_or(NO_SCRIPT)?;
+    let program = asked.server.scripts.cache.get_by_digits(&args[1]).ok_or(NO_SCRIPT)?;
     let flags = program.flags();
     prepare(asked, keys, Code::Script(program), flags)
 }

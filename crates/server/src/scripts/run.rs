@@ -81,6 +81,16 @@ pub(super) enum Code {
     Function(Arc<Loaded>, Box<[u8]>),
 }
 
+impl Code {
+    /// The function's name, if it is one.
+    fn function(&self) -> Option<&[u8]> {
+        match self {
+            Self::Script(_) => None,
+            Self::Function(_, name) => Some(name),
+        }
+    }
+}
+
 /// A call of a script or of a function.
 pub(super) struct Call {
     pub(super) server: &'static Server,
@@ -121,13 +131,12 @@ impl Program for Call {
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
-        let function = match &self.code {
-            Code::Script(_) => None,
-            Code::Function(_, name) => Some(&**name),
-        };
+        let (keys, arguments) = self.split(args);
+        let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
         let mut caller = Caller {
             server: self.server,
             unit: &mut *unit,
+            known,
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
             may_restart,
@@ -135,11 +144,10 @@ impl Program for Call {
             has_written: false,
             books: Books::default(),
             running: None,
-            function,
+            function: self.code.function(),
             request: args,
         };
         let mut reply = Reply::new(out, self.resp);
-        let (keys, arguments) = self.split(args);
         let result = with_interpreter(self.server, |interpreter| {
             let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
             let input = Input { keys, arguments, seed };

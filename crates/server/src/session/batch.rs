@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 
+use commands::Flags;
 use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
@@ -341,11 +342,19 @@ impl Batch<'_> {
         }
         let mut locations = SmallVec::<[Location; 2 * WINDOW]>::new();
         let (mut before, mut are_brief) = (None, true);
+        let mut is_queueing = session.is_queueing();
         for (args, known) in self.window.requests(self.data) {
             let Ok(found) = Known::of_next(server, args, before) else { continue };
             *known = Some(found);
             before = Some((args, found));
             are_brief &= found.entry.is_brief && found.location.is_some();
+            if found.entry.spec.flags.has(Flags::IMMEDIATE) {
+                is_queueing = found.entry.spec.name == "MULTI";
+            }
+            if is_queueing {
+                // EXEC fetches what it needs when its turn comes.
+                continue;
+            }
             if let Some(location) = found.location {
                 if locations.len() < keys_max && locations.last() != Some(&location) {
                     locations.push(location);
