@@ -17,30 +17,34 @@ pub(super) fn stay_on(cores: &str) -> Result<(), String> {
     shell::output(&mut shell::command("taskset", &["-cp", cores, &own])).map(drop)
 }
 
-/// Connections that send the same again and again.
+/// Connections that send what they are given again and again.
 pub(super) struct Exchange {
     streams: Vec<TcpStream>,
-    request: Vec<u8>,
+    requests: Vec<Vec<u8>>,
+    /// How many were sent.
+    sent: usize,
     reply: Vec<u8>,
 }
 
 impl Exchange {
-    /// Requests that are answered by so many bytes together.
+    /// Requests that are answered by so many bytes each. They are sent in turn.
     pub(super) fn new(
         port: u16,
         connections: usize,
-        request: Vec<u8>,
+        requests: Vec<Vec<u8>>,
         reply: usize,
     ) -> Result<Self, String> {
         let streams: Result<_, _> = (0..connections).map(|_| pipe::connect(port)).collect();
-        Ok(Self { streams: streams?, request, reply: vec![0; reply] })
+        Ok(Self { streams: streams?, requests, sent: 0, reply: vec![0; reply] })
     }
 
-    /// Sends them so many times on each connection.
+    /// Sends so many on each connection.
     pub(super) fn run(&mut self, times: u64) -> Result<(), String> {
         for _ in 0..times {
             for stream in &mut self.streams {
-                stream.write_all(&self.request).map_err(|error| error.to_string())?;
+                let request = &self.requests[self.sent % self.requests.len()];
+                self.sent += 1;
+                stream.write_all(request).map_err(|error| error.to_string())?;
             }
             for stream in &mut self.streams {
                 stream.read_exact(&mut self.reply).map_err(|error| error.to_string())?;
@@ -65,7 +69,7 @@ impl Audience {
     pub(super) fn of(port: u16, channel: &str, count: usize) -> Result<Self, String> {
         let request = pipe::encode(&["SUBSCRIBE", channel]);
         let reply = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
-        let exchange = Exchange::new(port, count, request, reply.len());
+        let exchange = Exchange::new(port, count, vec![request], reply.len());
         let mut exchange = exchange?;
         exchange.run(1)?;
         let streams = exchange.streams;

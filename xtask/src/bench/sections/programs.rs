@@ -1,5 +1,7 @@
 //! What makes a store programmable: scripts, transactions, messages.
 
+use base::Random;
+
 use super::super::classic::Classic;
 use super::super::contender::{REDIS_70, Running, Workers};
 use super::super::exchange::{Audience, Exchange, stay_on};
@@ -71,30 +73,55 @@ fn two_workers(bench: &Bench<'_>, requests: u64) -> Result<Table, String> {
     Ok(Table { names, figures: vec![figure] })
 }
 
+/// A load of transactions.
+struct Transactions {
+    name: &'static str,
+    /// How many are sent together.
+    together: usize,
+    /// How many keys there are.
+    keys: u64,
+}
+
+const SETS: usize = 10;
+const TRANSACTIONS: [Transactions; 4] = [
+    Transactions { name: "MULTI, 10 SETs, EXEC", together: 1, keys: KEYS },
+    Transactions { name: "MULTI, 10 SETs, EXEC, pipelined by 8", together: 8, keys: KEYS },
+    Transactions {
+        name: "MULTI, 10 SETs of the same 10 keys, EXEC",
+        together: 1,
+        keys: SETS as u64,
+    },
+    Transactions {
+        name: "MULTI, 10 SETs of the same 10 keys, EXEC, pipelined by 8",
+        together: 8,
+        keys: SETS as u64,
+    },
+];
+
 /// Transactions of ten SETs, sent as one, and several behind each other.
 pub(super) fn transactions(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     const CONNECTIONS: usize = 10;
-    const PIPELINES: [(&str, usize); 2] =
-        [("MULTI, 10 SETs, EXEC", 1), ("MULTI, 10 SETs, EXEC, pipelined by 8", 8)];
     let servers = bench.start_all()?;
+    for server in &servers {
+        prepare(server)?;
+    }
     stay_on(&bench.cores.generator())?;
-    let mut figures = PIPELINES.map(|(name, _)| Figure::new(name, UNIT, servers.len())).to_vec();
+    let mut figures = TRANSACTIONS.map(|load| Figure::new(load.name, UNIT, servers.len())).to_vec();
     bench.rounds(servers.len(), |_, index| {
-        for ((_, pipeline), figure) in PIPELINES.iter().zip(&mut figures) {
-            let (request, reply) = transaction();
-            let (request, length) = (request.repeat(*pipeline), reply.len() * pipeline);
+        for (load, figure) in TRANSACTIONS.iter().zip(&mut figures) {
+            let (requests, reply) = load.requests();
             let server = &servers[index];
-            let mut exchange = Exchange::new(server.port, CONNECTIONS, request, length)?;
+            let mut exchange = Exchange::new(server.port, CONNECTIONS, requests, reply.len())?;
             exchange.run(1)?;
-            if exchange.reply() != reply.repeat(*pipeline).as_bytes() {
+            if exchange.reply() != reply.as_bytes() {
                 let said = String::from_utf8_lossy(exchange.reply()).into_owned();
                 return Err(format!("a transaction is answered by {said}"));
             }
-            let times = bench.plan.scaled(3000) / *pipeline as u64 + 1;
+            let times = bench.plan.scaled(3000) / load.together as u64 + 1;
             let watch = server.watch();
             exchange.run(times)?;
             let used = server.used(&watch)?;
-            let count = times as f64 * (CONNECTIONS * pipeline) as f64;
+            let count = times as f64 * (CONNECTIONS * load.together) as f64;
             figure.values[index].push((used.user + used.system).as_secs_f64() * 1e6 / count);
         }
         Ok(())
@@ -111,24 +138,36 @@ pub(super) fn transactions(bench: &Bench<'_>, finding: &mut Finding) -> Result<(
         .collect();
     finding.tables.push(table);
     finding.method = format!(
-        "Keys of 14 bytes, values of 16, {CONNECTIONS} connections; CPU time of the server per \
-         transaction. Each is sent in one piece, or as many together as it says."
+        "{KEYS} uniform keys of 16 bytes with values of 16, {CONNECTIONS} connections; CPU time of \
+         the server per transaction. Each is sent in one piece, or as many together as it says. \
+         The last two lines are of the same ten keys in each: all is in the nearest cache."
     );
     Ok(())
 }
 
-/// A transaction and its reply.
-fn transaction() -> (Vec<u8>, String) {
-    const SETS: usize = 10;
-    let mut request = pipe::encode(&["MULTI"]);
-    for number in 0..SETS {
-        let key = format!("key:{number:010}");
-        request.extend(pipe::encode(&["SET", &key, "0123456789abcdef"]));
+impl Transactions {
+    /// Different pieces to send, and the reply to each.
+    fn requests(&self) -> (Vec<Vec<u8>>, String) {
+        const PIECES: usize = 1000;
+        let mut random = Random::from_seed(1);
+        let mut piece = || {
+            let transactions = (0..self.together).map(|_| self.transaction(&mut random));
+            transactions.collect::<Vec<_>>().concat()
+        };
+        let requests = (0..PIECES).map(|_| piece()).collect();
+        let (queued, done) = ("+QUEUED\r\n".repeat(SETS), "+OK\r\n".repeat(SETS));
+        (requests, format!("+OK\r\n{queued}*{SETS}\r\n{done}").repeat(self.together))
     }
-    request.extend(pipe::encode(&["EXEC"]));
-    let reply =
-        format!("+OK\r\n{}*{SETS}\r\n{}", "+QUEUED\r\n".repeat(SETS), "+OK\r\n".repeat(SETS));
-    (request, reply)
+
+    fn transaction(&self, random: &mut Random) -> Vec<u8> {
+        let mut request = pipe::encode(&["MULTI"]);
+        for _ in 0..SETS {
+            let key = format!("key:{:012}", random.below(self.keys));
+            request.extend(pipe::encode(&["SET", &key, "0123456789abcdef"]));
+        }
+        request.extend(pipe::encode(&["EXEC"]));
+        request
+    }
 }
 
 /// Messages to a hundred subscribers.
@@ -151,7 +190,7 @@ pub(super) fn messages(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), S
         for ((_, pipeline), figure) in PIPELINES.iter().zip(&mut figures) {
             let mut audience = Audience::of(server.port, "news", SUBSCRIBERS)?;
             let (sent, length) = (request.repeat(*pipeline), reply * pipeline);
-            let mut publisher = Exchange::new(server.port, 1, sent, length)?;
+            let mut publisher = Exchange::new(server.port, 1, vec![sent], length)?;
             let times = bench.plan.scaled(4000) / *pipeline as u64 + 1;
             let messages = times as usize * pipeline;
             let watch = server.watch();
@@ -187,13 +226,17 @@ pub(super) fn messages(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), S
 
 #[cfg(test)]
 mod tests {
-    use super::transaction;
+    use super::TRANSACTIONS;
 
     #[test]
     fn a_transaction_is_answered_command_by_command() {
-        let (request, reply) = transaction();
-        let request = String::from_utf8(request).expect("all of it is text");
-        assert_eq!(request.matches("SET").count(), 10);
-        assert_eq!(reply.lines().count(), 1 + 10 + 1 + 10);
+        for load in TRANSACTIONS {
+            let (requests, reply) = load.requests();
+            assert_eq!(reply.lines().count(), load.together * (1 + 10 + 1 + 10));
+            for request in requests {
+                let request = String::from_utf8(request).expect("all of it is text");
+                assert_eq!(request.matches("SET").count(), load.together * 10);
+            }
+        }
     }
 }
