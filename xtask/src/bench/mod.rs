@@ -79,7 +79,7 @@ impl Run {
         write(&folder.join(format!("{name}.md")), &record::markdown(self, &name))?;
         write(&folder.join(format!("{name}.json")), &record::json(self))?;
         write(&folder.join(format!("{name}.html")), &page::html(self))?;
-        if !self.plan.is_whole() {
+        if !self.plan.is_quoted() {
             return Ok(());
         }
         let readme = shell::root().join("README.md");

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::figure::{Figure, Table};
-use super::sections::{Finding, Section};
+use super::sections::{Finding, SEVERAL, Section};
 use super::{Run, contender, goal};
 
 const NOT_SHOWN: &str = "\
@@ -115,7 +115,7 @@ pub(super) fn summary(run: &Run, name: &str) -> String {
         .flat_map(|table| table.figures.iter().cloned())
         .collect();
     let names = run.contenders.iter().map(|one| one.name.to_owned()).collect();
-    let several = run.findings.iter().find(|(section, _)| section.name == "processes");
+    let several = run.findings.iter().find(|(section, _)| section.name == SEVERAL);
     let several = several.and_then(|(_, finding)| finding.tables.first());
     let met = run.goals().iter().filter(|goal| goal.is_met() == Some(true)).count();
     format!(
@@ -126,7 +126,7 @@ and `apus bench` on another. With the same number of cores for all, shared with 
 
 {several}
 Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. {met} of
-{goals} goals are met; latencies, throughput, spread, and what it does not show are in
+its {goals} goals are met; latencies, throughput, spread, and what it does not show are in
 [the record](bench/records/{name}.md). `{command}` measures it again.
 ",
         table = Table { names, figures }.medians(),
@@ -252,7 +252,7 @@ pub(super) mod tests {
     fn readme_never_quotes_one_process_alone() {
         let text = summary(&run(), "2026-01-01-test");
         assert_eq!(text.matches("| GET, us | 1.25 | 2.50 | 0.50 |").count(), 2, "{text}");
-        assert!(text.contains("0 of\n2 goals are met"), "{text}");
+        assert!(text.contains("0 of\nits 2 goals are met"), "{text}");
         assert!(text.contains("(bench/records/2026-01-01-test.md)"));
     }
 

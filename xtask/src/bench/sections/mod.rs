@@ -43,6 +43,16 @@ pub(super) struct Section {
     pub(super) measure: fn(&Bench<'_>, &mut Finding) -> Result<(), String>,
 }
 
+impl Section {
+    /// Whether README shows a table of it.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.is_summed_up || self.name == SEVERAL
+    }
+}
+
+/// The section whose table README shows by itself.
+pub(super) const SEVERAL: &str = "processes";
+
 /// All sections in the order of the record.
 pub(super) static ALL: &[Section] = &[
     Section {
@@ -52,7 +62,7 @@ pub(super) static ALL: &[Section] = &[
         measure: loads::measure,
     },
     Section {
-        name: "processes",
+        name: SEVERAL,
         title: "Several processes on the same cores",
         is_summed_up: false,
         measure: processes::measure,
