@@ -7,24 +7,27 @@
 //!
 //! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::task::Context as TaskContext;
 
 use keyspace::Lsn;
 use proto::{Output, Reply, Resp};
+use smallvec::SmallVec;
 
 use super::Serve;
 
 /// Watermarks of an output.
 #[derive(Default)]
 pub(super) struct Held {
-    marks: VecDeque<Mark>,
+    marks: Marks,
     /// Up to which position nothing does any more.
     free: u64,
     /// The LSN that the session stands in line for.
     queued: Option<Lsn>,
 }
+
+/// A client that sends no pipeline has one.
+type Marks = SmallVec<[Mark; 1]>;
 
 /// A run of an output that an LSN holds.
 struct Mark {
@@ -62,8 +65,8 @@ impl Serve {
     fn hold_until(&mut self, output: &Output, mut mark: Mark) {
         let held = self.held.get_or_insert_with(Box::default);
         held.free = held.free.max(output.consumed());
-        mark.lsn = held.marks.back().map_or(mark.lsn, |last| mark.lsn.max(last.lsn));
-        held.marks.push_back(mark);
+        mark.lsn = held.marks.last().map_or(mark.lsn, |last| mark.lsn.max(last.lsn));
+        held.marks.push(mark);
     }
 
     /// How many of the output's bytes may leave; if not all, the session is woken when more may.
@@ -79,9 +82,11 @@ impl Serve {
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let (journal, saves) = (&self.worker.server.journal, &self.worker.server.saves);
         let Some(held) = &mut self.held else { return usize::MAX };
-        while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.front() {
+        let (mut passed, mut waits) = (0, false);
+        while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.get(passed) {
             if awaits_file && saves.wait_for_file(cx.waker()) {
-                return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+                waits = true;
+                break;
             }
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
@@ -89,14 +94,19 @@ impl Serve {
                     || journal.wait(lsn, cx.waker())
                 {
                     held.queued = Some(lsn);
-                    return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+                    waits = true;
+                    break;
                 }
                 if journal.has_failed() {
                     break;
                 }
             }
             held.free = reply.end;
-            held.marks.pop_front();
+            passed += 1;
+        }
+        held.marks.drain(..passed);
+        if waits {
+            return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
         }
         if let Some(held) = self.held.take().filter(|held| !held.marks.is_empty()) {
             self.answer_lost(held.marks, output);
@@ -105,7 +115,7 @@ impl Serve {
     }
 
     /// Answers writes that will not be safe with the failure.
-    fn answer_lost(&mut self, marks: VecDeque<Mark>, output: &mut Output) {
+    fn answer_lost(&mut self, marks: Marks, output: &mut Output) {
         let refusal = self.worker.server.journal.refusal();
         let lost = marks.into_iter().filter(|mark| mark.tells_of_write).map(|mark| mark.reply);
         let mut line = Output::new();
