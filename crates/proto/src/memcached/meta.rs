@@ -20,8 +20,8 @@ use crate::output::Output;
 /// and `L` are for proxies, and mean nothing here; `E` and `x` came after 1.6.18.
 const KNOWN: Letters = Letters::of(b"bcfhklqstvCDEFIJLMNOPRTx");
 
-/// The greatest length of an opaque token.
-const OPAQUE_MAX: usize = 32;
+/// The greatest length of an opaque token, which makes 32 with its letter.
+const OPAQUE_MAX: usize = 31;
 
 const BAD_TOKEN: Failure<'static> = Failure::Client("bad token in command line format");
 const OPAQUE_TOO_LONG: Failure<'static> = Failure::Client("opaque token too long");

@@ -78,6 +78,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'u', "user", true, "no effect: start it as that user"),
     Flag(b'V', "version", false, "the version"),
     Flag(b'v', "verbose", false, "more in the log; -vv: most"),
+    Flag(b'W', "disable-watch", false, "no effect: whoever may ask may watch"),
     Flag(b'X', "disable-dumping", false, "keys cannot be listed"),
     Flag(b'Y', "auth-file", true, "file with a line user:password"),
 ];
@@ -176,7 +177,11 @@ impl Draft {
             b'l' => self.listen(argument)?,
             b'c' => self.clients = Some(argument.to_vec()),
             b't' => self.set("worker-threads", argument),
-            b'm' => self.megabytes = Some(number(letter, argument)?),
+            // The unit may be told, as memcached reads no further than the number.
+            b'm' => {
+                let digits = argument.strip_suffix(b"m").or(argument.strip_suffix(b"M"));
+                self.megabytes = Some(number(letter, digits.unwrap_or(argument))?);
+            }
             b'M' => self.keeps_all = true,
             b'I' => {
                 let size = item_size(argument)?.to_string();
@@ -311,6 +316,7 @@ fn notice(letter: u8, argument: &[u8]) -> String {
         b'R' => "a client yields after 64 requests or 200 microseconds",
         b'r' => "the size of core files is set by whoever starts the process",
         b'u' => "the user is chosen by whoever starts the process",
+        b'W' => "whoever may ask may watch; at a public port set a password",
         _ => "it has no meaning here",
     };
     let argument = if argument.is_empty() { String::new() } else { format!(" {}", text(argument)) };
@@ -432,6 +438,7 @@ mod tests {
             ("-l [::1]:1000", "--bind ::1"),
             ("-l 127.0.0.1", "--protected-mode no"),
             ("-m 1024", "--maxmemory 1024mb"),
+            ("-m 100m", "--maxmemory 100mb"),
             ("-M", "--maxmemory-policy noeviction"),
             ("-c 50000", "--maxclients 50000"),
             ("-t 8", "--worker-threads 8"),
@@ -454,7 +461,7 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_leaves_a_line_each() {
-        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
+        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -W -e /f -N 4 -o modern";
         let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
         assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
         assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));
@@ -486,6 +493,7 @@ mod tests {
             ("-p", "-p (--port) wants an argument"),
             ("--daemon=yes", "--daemon takes no argument"),
             ("-m lots", "-m wants a number"),
+            ("-m 1g", "-m wants a number"),
             ("-I 10", "-I is from 1k to 1024m"),
             ("-I 2g", "-I is from 1k to 1024m"),
             ("-B morse", "-B is auto, ascii or binary"),

@@ -33,6 +33,7 @@ figures! {
     CmdFlush = "cmd_flush",
     CmdTouch = "cmd_touch",
     CmdMeta = "cmd_meta",
+    TotalItems = "total_items",
     GetHits = "get_hits",
     GetMisses = "get_misses",
     GetExpired = "get_expired",
@@ -68,6 +69,14 @@ impl Tally {
     #[inline]
     pub(crate) fn add(&mut self, figure: Figure) {
         self.0.push(figure);
+    }
+
+    /// Counts one where it counts at all.
+    #[inline]
+    pub(crate) fn add_if(&mut self, counts: bool, figure: Figure) {
+        if counts {
+            self.add(figure);
+        }
     }
 }
 

@@ -57,6 +57,9 @@ impl Work<'_> {
             Operation::Touch { expiry, .. } => self.touch(key, *expiry)?,
             Operation::Inspect(_) => return self.inspect(key),
             Operation::Refuse(refusal) => {
+                if refusal.failure == Failure::TooLarge {
+                    self.tally.add(Figure::StoreTooLarge);
+                }
                 self.remove(key)?;
                 Response::Failed(refusal.failure)
             }
@@ -131,16 +134,17 @@ impl Work<'_> {
                 self.touch_one(key, moment)?;
             }
         }
-        self.tally.add(Figure::CmdGet);
+        // What touches, too, counts as a touch alone.
+        let is_get = moment.is_none();
+        self.tally.add_if(is_get, Figure::CmdGet);
         let entry = self.tx.read(key)?;
         let Some((entry, text)) = entry.and_then(|entry| Some((entry, entry.text()?))) else {
-            self.tally.add(Figure::GetMisses);
             if self.tx.expired() > expired {
                 self.tally.add(Figure::GetExpired);
             }
             return self.miss(key, retrieve);
         };
-        self.tally.add(Figure::GetHits);
+        self.tally.add_if(is_get, Figure::GetHits);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -189,10 +193,14 @@ impl Work<'_> {
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
         let is_free = !self.tx.exists(key)?;
+        let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
+            self.tally.add_if(is_get, Figure::GetMisses);
             self.answer(Response::Miss);
             return Ok(());
         };
+        // Who is to fill it got an item.
+        self.tally.add_if(is_get, Figure::GetHits);
         let notes = Notes { is_won: true, ..Notes::default() };
         self.put(key, b"", Some(expiry), notes)?;
         let cas = self.finish_cas(key, retrieve.new_cas)?;
@@ -297,6 +305,7 @@ impl Work<'_> {
 
     /// A value that was made longer counts as a new one: nobody has read it or won it.
     fn renew(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        self.tally.add(Figure::TotalItems);
         let flags = self.notes_of(key)?.flags;
         self.tx.set_notes(key, Notes::of_flags(flags))?;
         if let Some(entry) = self.tx.peek(key)? {
@@ -355,8 +364,10 @@ impl Work<'_> {
             false => (Figure::IncrHits, Figure::IncrMisses),
         };
         let Some(entry) = self.tx.peek(key)? else {
-            self.tally.add(misses);
-            let Some((initial, expiry)) = change.initial else { return Ok(Response::NotFound) };
+            let Some((initial, expiry)) = change.initial else {
+                self.tally.add(misses);
+                return Ok(Response::NotFound);
+            };
             self.put(key, initial.to_string().as_bytes(), Some(expiry), Notes::default())?;
             return self.number(key, initial, change, true);
         };
@@ -440,6 +451,7 @@ impl Work<'_> {
         expiry: Option<Expiry>,
         notes: Notes,
     ) -> Result<(), Refusal> {
+        self.tally.add(Figure::TotalItems);
         let lifetime = match expiry.map(|expiry| expiry.deadline(self.tx.now())) {
             Some(Deadline::Passed) => return self.remove(key),
             Some(Deadline::Never) => Lifetime::Forever,

@@ -91,7 +91,6 @@ impl Turn<'_> {
         let items = server.keyspace.len(self.session.database);
         self.tell("bytes", server.keyspace.memory() - server.keyspace.fixed_memory());
         self.tell("curr_items", items);
-        self.tell("total_items", server.memcached.figures.of("cmd_set"));
         self.tell("expired_unfetched", counters.total(Count::ExpiredUnread));
         self.tell("evictions", counters.total(Count::Evicted));
         self.tell("reclaimed", counters.total(Count::Expired));
@@ -214,19 +213,45 @@ const FIGURES_OF_SLABS: [&str; 8] = [
 ];
 
 /// What cannot be set, as who reads settings knows it.
-const FIXED_SETTINGS: [(&str, &str); 12] = [
+const FIXED_SETTINGS: &[(&str, &str)] = &[
     ("umask", "700"),
     ("growth_factor", "1.25"),
     ("chunk_size", "48"),
+    ("num_threads_per_udp", "0"),
     ("stat_key_prefix", ":"),
     ("detail_enabled", "no"),
+    ("reqs_per_event", "20"),
     ("cas_enabled", "yes"),
     ("maxconns_fast", "yes"),
+    ("hashpower_init", "0"),
     ("slab_reassign", "no"),
     ("slab_automove", "0"),
+    ("slab_automove_ratio", "0.80"),
+    ("slab_automove_window", "30"),
+    ("slab_chunk_max", "524288"),
     ("lru_crawler", "yes"),
+    ("lru_crawler_sleep", "100"),
+    ("lru_crawler_tocrawl", "0"),
+    ("tail_repair_time", "0"),
+    ("hash_algorithm", "siphash"),
     ("lru_maintainer_thread", "no"),
+    ("lru_segmented", "no"),
+    ("hot_lru_pct", "20"),
+    ("warm_lru_pct", "40"),
+    ("hot_max_factor", "0.20"),
+    ("warm_max_factor", "2.00"),
+    ("temp_lru", "no"),
+    ("temporary_ttl", "61"),
     ("idle_timeout", "0"),
+    ("watcher_logbuf_size", "262144"),
+    ("worker_logbuf_size", "65536"),
+    ("read_buf_mem_limit", "0"),
+    ("track_sizes", "no"),
+    ("inline_ascii_response", "no"),
+    ("slab_automove_freeratio", "0.010"),
+    ("ssl_enabled", "no"),
+    ("num_napi_ids", "(null)"),
+    ("memory_file", "(null)"),
 ];
 
 /// What both reports say never happens to items: there are no lists by age to move them between.

@@ -87,7 +87,7 @@ fn keys_in_base64_are_decoded() {
 
 #[test]
 fn what_is_no_request_is_refused_with_its_value() {
-    let long = format!("O{}", "o".repeat(33));
+    let long = format!("O{}", "o".repeat(32));
     let long_key = "k".repeat(251);
     let table = [
         ("mg", Failure::Unknown),
