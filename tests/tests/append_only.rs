@@ -246,6 +246,12 @@ fn the_files_are_waited_for_and_made_in_both_protocols() {
                 > WAITAOF 1 1 1
                 1) (integer) 1
                 2) (integer) 0
+                > WAITAOF 0 0 0
+                1) (integer) 1
+                2) (integer) 0
+                > WAITAOF 0 1 1
+                1) (integer) 1
+                2) (integer) 0
                 > SAVE
                 OK
                 > BGSAVE

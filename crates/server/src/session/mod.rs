@@ -29,7 +29,7 @@ use proto::{Output, RequestParser};
 use held::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Blocked, Elsewhere, Parked, Ran, Safety, Stage};
+pub(crate) use wait::{Awaited, Blocked, Elsewhere, Parked, Ran, Safety, Stage};
 pub(crate) use window::Window;
 
 use crate::audience::relocate;

@@ -95,15 +95,23 @@ pub(crate) struct Blocked {
 
 /// A wait for the journal to be safe, as WAITAOF has it.
 pub(crate) struct Safety {
-    pub(crate) lsn: Lsn,
-    /// Whether nothing else is waited for.
-    pub(crate) is_all: bool,
+    lsn: Lsn,
+    awaited: Awaited,
     is_queued: bool,
 }
 
+/// Where WAITAOF wants copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    File,
+    /// These never come, as there are no replicas.
+    Replicas,
+    Both,
+}
+
 impl Safety {
-    pub(crate) fn new(lsn: Lsn, is_all: bool) -> Self {
-        Self { lsn, is_all, is_queued: false }
+    pub(crate) fn new(lsn: Lsn, awaited: Awaited) -> Self {
+        Self { lsn, awaited, is_queued: false }
     }
 }
 
@@ -115,7 +123,9 @@ impl Blocked {
 
     /// A wait for the journal to be safe, or for a time.
     pub(crate) fn on_disk(until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
-        Self { safety: Some(safety), ..Self::on_time(until, |reply| wait::reply_copies(0, reply)) }
+        // How many copies there are is looked up when it gives up.
+        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
+        Self { safety: Some(safety), ..Self::on_time(until, on_timeout) }
     }
 
     /// A wait for keys.
@@ -321,8 +331,7 @@ impl Serve {
         if with_error {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else if let Some(safety) = &blocked.safety {
-            let is_safe = safety.lsn <= self.worker.server.journal.safe();
-            wait::reply_copies(i64::from(is_safe), &mut reply);
+            wait::reply_copies(self.worker.server, safety.lsn, &mut reply);
         } else {
             (blocked.on_timeout)(&mut reply);
         }
@@ -331,6 +340,9 @@ impl Serve {
 
     /// The reply of a wait for the disk, if it is over.
     fn look_at_disk(&self, cx: &TaskContext<'_>, safety: &mut Safety) -> Option<Output> {
+        if safety.awaited == Awaited::Replicas {
+            return None;
+        }
         let server = self.worker.server;
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.session.resp);
@@ -343,10 +355,10 @@ impl Serve {
             // Once in line it stays there until it is safe.
             || !safety.is_queued && !journal.wait_for_safety(safety.lsn, cx.waker());
         safety.is_queued = true;
-        if !is_safe || !safety.is_all {
+        if !is_safe || safety.awaited != Awaited::File {
             return None;
         }
-        wait::reply_copies(1, &mut reply);
+        wait::reply_copies(server, safety.lsn, &mut reply);
         Some(output)
     }
 

@@ -9,12 +9,13 @@ use base::number::parse_i64;
 use commands::arguments::integer;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use commands::errors::NOT_POSITIVE;
-use keyspace::Refusal;
+use keyspace::{Lsn, Refusal};
 use proto::{Args, Reply};
 
 use crate::aof::Phase;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::{Blocked, Safety, Stage};
+use crate::server::Server;
+use crate::session::{Awaited, Blocked, Safety, Stage};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -57,7 +58,13 @@ pub(super) const WAITAOF: ControlCommand = Command {
 fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let replicas = integer(args, 1)?;
     let timeout = timeout(context, args, 2)?;
-    Ok(wait_for(context, replicas, timeout, |reply| reply.integer(0), reply))
+    if replicas <= 0 || context.unit.is_some() {
+        reply.integer(0);
+        return Ok(Next::Done);
+    }
+    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+    let blocked = Blocked::on_time(until, |reply| reply.integer(0));
+    Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
 fn wait_aof(
@@ -71,50 +78,41 @@ fn wait_aof(
     }
     let replicas = parse_i64(&args[2]).filter(|&count| count >= 0).ok_or(NOT_POSITIVE)?;
     let timeout = timeout(context, args, 3)?;
-    if local == 0 {
-        return Ok(wait_for(context, replicas, timeout, |reply| reply_copies(0, reply), reply));
-    }
     let server = context.server;
-    if server.aof.phase() == Phase::Off {
+    if local == 1 && server.aof.phase() == Phase::Off {
         return Err(NO_FILE);
     }
+    let awaited = match (local, replicas) {
+        (0, _) => Awaited::Replicas,
+        (_, 0) => Awaited::File,
+        _ => Awaited::Both,
+    };
     let lsn = server.journal.end();
-    if replicas == 0 && lsn <= server.journal.safe() {
-        reply_copies(1, reply);
-        return Ok(Next::Done);
-    }
-    if context.unit.is_some() {
-        let local = i64::from(lsn <= server.journal.safe());
-        reply_copies(local, reply);
+    let is_over = match awaited {
+        Awaited::Replicas => replicas == 0,
+        Awaited::File => is_in_file(server, lsn),
+        Awaited::Both => false,
+    };
+    if is_over || context.unit.is_some() {
+        reply_copies(server, lsn, reply);
         return Ok(Next::Done);
     }
     let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let blocked = Blocked::on_disk(until, Safety::new(lsn, replicas == 0));
+    let blocked = Blocked::on_disk(until, Safety::new(lsn, awaited));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
-/// Says how many copies there are: in the file here, and none on replicas.
-pub(crate) fn reply_copies(local: i64, reply: &mut Reply<'_>) {
+/// Says how many copies there are of what was written up to `lsn`: in the file here, whether or not
+/// it was asked for, and none on replicas.
+pub(crate) fn reply_copies(server: &Server, lsn: Lsn, reply: &mut Reply<'_>) {
     reply.array(2);
-    reply.integer(local);
+    reply.integer(i64::from(is_in_file(server, lsn)));
     reply.integer(0);
 }
 
-/// Answers at once if nobody is asked for, or within a unit, where nobody waits; else when the time
-/// is over.
-fn wait_for(
-    context: &Context<'_>,
-    replicas: i64,
-    timeout: Option<Duration>,
-    answer: fn(&mut Reply<'_>),
-    reply: &mut Reply<'_>,
-) -> Next {
-    if replicas <= 0 || context.unit.is_some() {
-        answer(reply);
-        return Next::Done;
-    }
-    let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    Next::Wait(Stage::Blocked(Box::new(Blocked::on_time(until, answer))))
+/// Whether there is a file, and all up to `lsn` is safe in it.
+fn is_in_file(server: &Server, lsn: Lsn) -> bool {
+    server.aof.phase() != Phase::Off && lsn <= server.journal.safe()
 }
 
 /// Milliseconds to wait; for ever if `None`.
