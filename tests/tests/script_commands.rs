@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use proto::value::Value;
+use rustix::process::Signal;
 use tests::render::{render, text};
 use tests::script::afresh;
 use tests::server::eventually;
@@ -208,6 +209,56 @@ fn the_kill_of_the_wrong_kind_is_told_the_right_one() {
             eventually("it is over", || render(&other.call(&[right, "KILL"])) == none);
             assert_eq!(render(&other.call(&[wrong, "KILL"])), none);
         }
+    }
+}
+
+/// Has a script run for ever that cannot be ended, as it has written.
+fn run_for_ever(server: &Server) -> Client {
+    let (mut client, mut other) = (server.client(), server.client());
+    client.send(&["EVAL", "redis.call('set', KEYS[1], 1) while true do end", "1", "k"]);
+    let is_busy = |answer: String| answer.starts_with("(error) BUSY");
+    eventually("it runs for long", || is_busy(render(&other.call(&["GET", "k"]))));
+    client
+}
+
+#[test]
+fn an_end_that_saves_is_refused_while_a_script_runs_for_long_and_one_that_does_not_comes() {
+    for server in Oracle::Redis82.beside(&["--busy-reply-threshold", "50", "--save", "3600 1"]) {
+        let _endless = run_for_ever(&server);
+        let mut client = server.client();
+        let busy = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                    SHUTDOWN NOSAVE.";
+        for how in [&["SHUTDOWN"][..], &["SHUTDOWN", "SAVE"], &["SHUTDOWN", "NOW", "FORCE"]] {
+            assert_eq!(render(&client.call(how)), busy, "{how:?}");
+        }
+        client.send(&["SHUTDOWN", "NOSAVE"]);
+        assert_eq!(client.receive_to_close(), b"");
+        assert!(server.wait().success());
+    }
+}
+
+#[test]
+fn an_end_that_waits_for_a_script_gives_way_to_one_that_does_not_save() {
+    let mut server = Server::start(&["--busy-reply-threshold", "50", "--save", "3600 1"]);
+    let _endless = run_for_ever(&server);
+    server.signal(Signal::TERM);
+    server.wait_for_log("Saving the final RDB snapshot before exiting.");
+    let mut client = server.client();
+    client.send(&["SHUTDOWN", "NOSAVE"]);
+    assert_eq!(client.receive_to_close(), b"");
+    let file = server.folder().join("dump.rdb");
+    assert!(server.wait().success());
+    assert!(!file.exists());
+}
+
+#[test]
+fn a_library_that_there_is_is_not_run_again() {
+    for server in &Oracle::Redis82.beside(&[]) {
+        let mut client = server.client();
+        let good = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+        assert_eq!(text(&client.call(&["FUNCTION", "LOAD", good])), "lib");
+        let reply = client.call(&["FUNCTION", "LOAD", "#!lua name=lib\nerror('it ran')"]);
+        assert_eq!(render(&reply), "(error) ERR Library 'lib' already exists");
     }
 }
 

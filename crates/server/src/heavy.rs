@@ -36,6 +36,8 @@ use crate::unit::{Place, Program, Unit};
 
 /// The most heavy-work threads.
 const MAX_THREADS: usize = 32;
+/// How long a thread may wait on for what nobody wants any more.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -197,6 +199,18 @@ pub(crate) fn wait_for(acquisition: &mut Acquisition) {
     while acquisition.poll(&waker).is_pending() {
         std::thread::park();
     }
+}
+
+/// As [`wait_for`], for as long as they are wanted; whether they are there.
+pub(crate) fn wait_while(acquisition: &mut Acquisition, is_wanted: impl Fn() -> bool) -> bool {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    while acquisition.poll(&waker).is_pending() {
+        if !is_wanted() {
+            return false;
+        }
+        std::thread::park_timeout(BETWEEN_LOOKS);
+    }
+    true
 }
 
 /// Has the calling thread go behind the workers where both want one core. A system that refuses

@@ -4,7 +4,8 @@
 //! where the data are to be saved, nothing changes them any more from the cut on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
@@ -13,6 +14,8 @@ use crate::config::ShutdownFlags;
 use crate::config::settings::SAVE;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
+
+const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
 /// A wish to end, and who waits for one.
 #[derive(Default)]
@@ -35,11 +38,7 @@ impl Shutdown {
         server: &'static Server,
         how: ShutdownFlags,
     ) -> Result<(), GoesOn> {
-        if how.nosave {
-            // Somebody else may be saving for an end.
-            server.saves.cancel();
-        }
-        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _turn = self.take_turn(server, how.nosave);
         if self.is_asked() {
             return Ok(());
         }
@@ -58,6 +57,22 @@ impl Shutdown {
         self.asked.store(true, Ordering::Release);
         self.notify.notify_one();
         Ok(())
+    }
+
+    /// Waits for its turn; what is saved for an end meanwhile is given up where nobody wants it.
+    fn take_turn(&self, server: &'static Server, gives_up: bool) -> MutexGuard<'_, ()> {
+        if !gives_up {
+            return self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        loop {
+            server.saves.cancel();
+            match self.turn.try_lock() {
+                Ok(turn) => return turn,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                // It may have been too early to give it up.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_TRIES),
+            }
+        }
     }
 
     /// Whether the end has come.

@@ -139,7 +139,7 @@ const KILL: ControlCommand = Command {
 };
 
 /// Who has been running since then or longer is busy, on the monotonic clock, in microseconds.
-pub(super) fn busy_since_us(server: &Server) -> i64 {
+pub(crate) fn busy_since_us(server: &Server) -> i64 {
     let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
     let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
     server.keyspace.clock().monotonic_us().saturating_sub(micros)
@@ -305,7 +305,11 @@ impl Change<'_> {
     /// Returns the library's name.
     fn load(&self) -> Result<Vec<u8>, Refusal> {
         let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
-        let loaded = Loaded::load(self.server, source)?;
+        let libraries = &self.server.scripts.libraries;
+        // That there is such a library is told whatever the code does, which does not run then.
+        let loaded = Loaded::load(self.server, source, |name| {
+            if replaces { Ok(()) } else { libraries.state().check_is_new(name) }
+        })?;
         let name = loaded.library.name().to_vec();
         self.make(|state| state.insert(loaded, replaces))?;
         Ok(name)
@@ -316,7 +320,7 @@ impl Change<'_> {
             RestoreError::Seal => BROKEN_SEAL,
             RestoreError::Content => NO_FUNCTIONS,
         })?;
-        let load = |code: &Vec<u8>| Loaded::load(self.server, code);
+        let load = |code: &Vec<u8>| Loaded::load(self.server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         self.make(|state| {
             if policy.flushes {

@@ -42,9 +42,14 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Runs a library's code on this thread.
-    pub(crate) fn load(server: &'static Server, source: &[u8]) -> Result<Self, Refusal> {
+    /// Runs a library's code on this thread, if its name is admitted.
+    pub(crate) fn load(
+        server: &'static Server,
+        source: &[u8],
+        admit: impl FnOnce(&[u8]) -> Result<(), Refusal>,
+    ) -> Result<Self, Refusal> {
         let library = Library::parse(source).map_err(refusal)?;
+        admit(library.name())?;
         let limits = Limits { memory: MEMORY_MAX };
         let result = with_interpreter(server, |interpreter| {
             interpreter.load(&library, &mut Loader::begin(server), limits)
@@ -74,6 +79,15 @@ impl State {
         self.libraries.contains_key(name)
     }
 
+    /// Refuses the name of a library that there is.
+    pub(crate) fn check_is_new(&self, name: &[u8]) -> Result<(), Refusal> {
+        if self.has_library(name) {
+            let text = [b"ERR Library '", name, b"' already exists"].concat();
+            return Err(Refusal::owned(text));
+        }
+        Ok(())
+    }
+
     /// How many functions there are.
     pub(crate) fn functions_count(&self) -> usize {
         self.functions.len()
@@ -88,9 +102,8 @@ impl State {
     /// Adds a library, in the place of one of its name if that is wanted.
     pub(crate) fn insert(&mut self, loaded: Loaded, replaces: bool) -> Result<(), Refusal> {
         let name = loaded.library.name();
-        if self.has_library(name) && !replaces {
-            let text = [b"ERR Library '", name, b"' already exists"].concat();
-            return Err(Refusal::owned(text));
+        if !replaces {
+            self.check_is_new(name)?;
         }
         // A state that is given up half way is nobody's.
         self.take_out(name);
@@ -139,7 +152,7 @@ impl Libraries {
         source: &[u8],
         replaces: bool,
     ) -> Result<(), Refusal> {
-        let loaded = Loaded::load(server, source)?;
+        let loaded = Loaded::load(server, source, |_| Ok(()))?;
         self.change(|state| state.insert(loaded, replaces), || ())
     }
 

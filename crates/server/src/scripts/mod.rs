@@ -21,7 +21,7 @@ mod run;
 mod running;
 
 pub(crate) use cache::Cache;
-pub(crate) use function::replay;
+pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState};
 pub(crate) use run::Interpreters;
 pub(crate) use running::Underway;

@@ -90,6 +90,17 @@ impl Underway {
         if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
     }
 
+    /// Says who is busy, if one of them began before a moment.
+    pub(crate) fn check_is_idle(&self, before_us: i64) -> Result<(), Refusal> {
+        let scripts = self.lock();
+        let long = scripts.iter().filter(|one| one.since_us <= before_us);
+        match long.min_by_key(|one| one.since_us) {
+            None => Ok(()),
+            Some(one) if one.what.function.is_some() => Err(BUSY_WITH_FUNCTION),
+            Some(_) => Err(BUSY_WITH_SCRIPT),
+        }
+    }
+
     /// Tells of the function that has been running longest.
     pub(crate) fn write_oldest_function(&self, now_us: i64, reply: &mut Reply<'_>) {
         let scripts = self.lock();

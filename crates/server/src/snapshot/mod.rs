@@ -362,7 +362,10 @@ impl Snapshot {
         let server = self.server;
         let keyspace = server.keyspace;
         let mut world = Acquisition::of_world(keyspace);
-        heavy::wait_for(&mut world);
+        // Who keeps the world from stopping may do so for ever.
+        if !heavy::wait_while(&mut world, || self.given_up.get().is_none()) {
+            self.check()?;
+        }
         let stopped_at = keyspace.stopped_since();
         let walk = Walk::begin(&mut world, Box::new(Intake(Arc::clone(&self.queue))));
         let walk = walk.ok_or("As many snapshots as can be are under way")?;

@@ -1,6 +1,7 @@
 //! SHUTDOWN: the end of the process, asked for by a client.
 //!
-//! Invariant: what cannot be saved keeps the server up unless FORCE says otherwise.
+//! Invariant: what cannot be saved keeps the server up unless FORCE says otherwise; NOSAVE always
+//! ends it.
 
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
@@ -10,6 +11,7 @@ use proto::{Args, Reply};
 
 use crate::config::ShutdownFlags;
 use crate::control::{Context, ControlCommand, Next};
+use crate::scripts;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
     spec: Spec {
@@ -72,6 +74,11 @@ fn shut_down(
         reply.ok();
         return Ok(Next::Done);
     };
+    if !how.nosave {
+        // A script that has written cannot be ended, so a save might wait for it for ever.
+        let busy_since_us = scripts::busy_since_us(server);
+        server.scripts.underway.check_is_idle(busy_since_us)?;
+    }
     // Where it succeeds, the end of the connection is the answer.
     Ok(Next::elsewhere(move |_, _, _| server.shutdown.carry_out(server, how).map_err(|_| FAILED)))
 }
