@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{Flaw, Repair, snapshot};
 use crate::aof::manifest::{Manifest, Part};
-use crate::aof::{AofDamage, AofError, UnitReader};
+use crate::aof::{AofDamage, AofError, Place, UnitReader};
 use crate::storage::{How, Storage, read_full, read_whole};
 
 /// Checks a journal, and repairs it as far as that is wanted.
@@ -32,6 +32,15 @@ pub(super) fn check(
         check_file(storage, &path, (Some(index) == last).then_some(repair), out)?;
     }
     writeln!(out, "All AOF files and manifest are valid")?;
+    Ok(())
+}
+
+/// A time before all that the file has is taken for a mistake.
+fn check_some_is_left(place: Place, path: &Path, until: i64) -> Result<(), Flaw> {
+    if place.offset() == 0 {
+        let name = path.display();
+        return Err(Flaw(format!("AOF {name} has nothing before timestamp {until}, aborting...")));
+    }
     Ok(())
 }
 
@@ -63,12 +72,13 @@ fn check_file(
     let (place, error) = loop {
         let place = units.place();
         match units.next_unit() {
-            Ok(Some(unit)) => {
-                let until = repair.and_then(|repair| repair.until);
-                if until.is_some_and(|until| unit.time.is_some_and(|time| time > until)) {
+            Ok(Some(unit)) => match repair.and_then(|repair| repair.until) {
+                Some(until) if unit.time.is_some_and(|time| time > until) => {
+                    check_some_is_left(place, path, until)?;
                     break (place, None);
                 }
-            }
+                _ => {}
+            },
             Ok(None) => break (units.place(), None),
             Err(error) => break (place, Some(error)),
         }

@@ -82,11 +82,15 @@ fn a_journal_can_be_taken_back_to_a_time() {
     let early = [b"#TS:100\r\n".as_slice(), &check_line(&first), &first].concat();
     let late = [b"#TS:200\r\n".as_slice(), &check_line(&second), &second].concat();
     let all = [&early[..], &late].concat();
-    for (until, left) in [("99", &b""[..]), ("100", &early), ("199", &early), ("200", &all)] {
+    disk.put(Path::new("a.aof"), &all);
+    let (is_well, text) = check(&disk, &["aof", "--truncate-to-timestamp", "99", "a.aof"]);
+    assert!(!is_well && text.contains("has nothing before timestamp 99, aborting..."), "{text}");
+    assert_eq!(content(&disk, "a.aof"), all);
+    for (until, left) in [("100", &early), ("199", &early), ("200", &all)] {
         disk.put(Path::new("a.aof"), &all);
         let (is_well, text) = check(&disk, &["aof", "--truncate-to-timestamp", until, "a.aof"]);
         assert!(is_well, "{text}");
-        assert_eq!(content(&disk, "a.aof"), left, "{until}");
+        assert_eq!(content(&disk, "a.aof"), *left, "{until}");
     }
 }
 
