@@ -90,6 +90,11 @@ impl Underway {
         if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
     }
 
+    /// Whether one of them began before a moment.
+    pub(crate) fn any_since(&self, before_us: i64) -> bool {
+        self.lock().iter().any(|one| one.since_us <= before_us)
+    }
+
     /// Says who is busy, if one of them began before a moment.
     pub(crate) fn check_is_idle(&self, before_us: i64) -> Result<(), Refusal> {
         let scripts = self.lock();

@@ -3,6 +3,8 @@
 //! Invariant: what cannot be saved keeps the server up unless FORCE says otherwise; NOSAVE always
 //! ends it.
 
+use std::time::Duration;
+
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
@@ -12,6 +14,7 @@ use proto::{Args, Reply};
 use crate::config::ShutdownFlags;
 use crate::control::{Context, ControlCommand, Next};
 use crate::scripts;
+use crate::server::Server;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
     spec: Spec {
@@ -35,6 +38,9 @@ pub(super) const SHUTDOWN: ControlCommand = Command {
     subcommands: &[],
     run: shut_down,
 };
+
+/// How long a script may be over before that is seen.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 const NONE_IN_PROGRESS: Refusal = Refusal::error("ERR No shutdown in progress.");
 const FAILED: Refusal = Refusal::error("ERR Errors trying to SHUTDOWN. Check logs.");
@@ -74,11 +80,23 @@ fn shut_down(
         reply.ok();
         return Ok(Next::Done);
     };
-    if !how.nosave {
-        // A script that has written cannot be ended, so a save might wait for it for ever.
-        let busy_since_us = scripts::busy_since_us(server);
-        server.scripts.underway.check_is_idle(busy_since_us)?;
-    }
     // Where it succeeds, the end of the connection is the answer.
-    Ok(Next::elsewhere(move |_, _, _| server.shutdown.carry_out(server, how).map_err(|_| FAILED)))
+    Ok(Next::elsewhere(move |_, _, _| {
+        if !how.nosave {
+            outlast_scripts(server)?;
+        }
+        server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+    }))
+}
+
+/// Waits for the scripts that run now. One that takes too long is not waited for: once it has
+/// written nobody can end it, so a save might never begin.
+fn outlast_scripts(server: &Server) -> Result<(), Refusal> {
+    let asked_us = server.keyspace.clock().monotonic_us();
+    let underway = &server.scripts.underway;
+    while underway.any_since(asked_us) {
+        underway.check_is_idle(scripts::busy_since_us(server))?;
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(())
 }
