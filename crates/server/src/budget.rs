@@ -27,28 +27,45 @@ pub(crate) const OUT_OF_MEMORY: Refusal =
 /// others go by what is in use alone, as in Redis.
 const LARGE_REQUEST: usize = 16 * 1024;
 
+/// Up to here a limit is small: beside it what comes and goes within a second would be much, and so
+/// would be what the start took.
+const SMALL_LIMIT: u64 = 64 << 20;
+
 /// What the system gave beyond what is counted is what it has been for so many looks at least: what
 /// is on its way back does not count.
-const LOOKS: usize = 10;
+const LOOKS: usize = 2;
+const LOOKS_IF_SMALL: usize = 10;
+
+/// Where so much of a limit that is not small, in percent, is in use, looks are frequent.
+const NEAR: u64 = 75;
 
 /// Stacks, free lists and the like, which no limit needs to know of: so much, or this part of the
 /// limit.
-const TOLERATED: usize = 4 << 20;
+const TOLERATED: usize = 3 << 20;
+const TOLERATED_IF_SMALL: usize = 4 << 20;
 const TOLERATED_PART: u64 = 64;
 
-/// Threads are asked to give back what their allocator holds where that is so much, and an eighth,
-/// more than it was after they last did; and after so many looks at the earliest, when all looks
-/// from before are forgotten.
+/// Of what a limit has beyond a small one, this part is for what the start took, with the program
+/// itself.
+const START_PART: u64 = 12;
+
+/// Threads are asked to give back what their allocator holds where that was so much, and an eighth,
+/// more for so many microseconds than it was after they last did; and what that left shows after
+/// so many more.
 const RELEASED_FROM: usize = 4 << 20;
-const LOOKS_PER_RELEASE: usize = 2 * LOOKS;
+const IDLE_US: i64 = 1_000_000;
+const RELEASE_US: i64 = 2_000_000;
 
 /// What may be in use, and what is.
 #[derive(Default)]
 pub(crate) struct Budget {
     /// In bytes; 0 is no limit.
     limit: AtomicU64,
-    /// Bytes that the system gave beyond what is counted and what lies free in the arena.
+    /// Bytes that the system gave beyond what is counted and what lies free in the arena, since
+    /// the start.
     overhead: AtomicUsize,
+    /// What the start took beyond what is counted, and what of the program is resident by now.
+    start: AtomicUsize,
     /// What was in use before the first client came.
     startup: AtomicUsize,
     /// Whether nothing could be evicted when that was last tried.
@@ -65,10 +82,11 @@ pub(crate) struct Budget {
 struct Looks {
     /// What it gave beyond what is counted before the first client came.
     at_startup: Option<usize>,
-    latest: [usize; LOOKS],
-    next: usize,
-    /// Looks until it can be seen what the latest release left, and the least there was since.
-    until_released: usize,
+    latest: [usize; LOOKS_IF_SMALL],
+    /// The least since it was last judged, and when it will be again.
+    least: usize,
+    judged_us: i64,
+    /// What the latest release left.
     left: usize,
 }
 
@@ -100,14 +118,28 @@ impl Budget {
     /// of late, and what lies free in the arena, which is known at once.
     #[inline]
     fn beyond(&self) -> usize {
-        let idle = self.overhead.load(Ordering::Relaxed) + arena::slack();
+        let idle = self.overhead.load(Ordering::Relaxed) + arena::slack() + self.start_share();
         idle.saturating_sub(self.tolerated())
+    }
+
+    /// As much of what the start took as counts.
+    #[inline]
+    fn start_share(&self) -> usize {
+        let share = self.limit().saturating_sub(SMALL_LIMIT) / START_PART;
+        self.start.load(Ordering::Relaxed).min(share as usize)
     }
 
     /// What may lie idle and does not count.
     #[inline]
     pub(crate) fn tolerated(&self) -> usize {
-        TOLERATED.max((self.limit() / TOLERATED_PART) as usize)
+        let least = if self.is_small() { TOLERATED_IF_SMALL } else { TOLERATED };
+        least.max((self.limit() / TOLERATED_PART) as usize)
+    }
+
+    /// Whether the limit is small, or none.
+    #[inline]
+    fn is_small(&self) -> bool {
+        self.limit() <= SMALL_LIMIT
     }
 
     /// What was in use before the first client came.
@@ -155,19 +187,28 @@ impl Budget {
         self.is_out_of_memory(room).then_some(OUT_OF_MEMORY)
     }
 
+    /// Whether the limit is so near that what the system gave should be looked at all the time.
+    pub(crate) fn is_near(&self) -> bool {
+        let limit = self.limit();
+        !self.is_small() && self.used() as u64 > limit / 100 * NEAR
+    }
+
     /// Looks at what the system gave; the first look is before the first client comes. Whether so
     /// much lies idle that threads should give back what their allocator holds.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn look(&self, now_us: i64) -> bool {
         let counted = heap::used_exactly() + arena::slack();
         let mut looks = self.looks();
-        let beyond = anonymous_bytes().saturating_sub(counted);
+        let (resident, of_files) = resident();
+        let beyond = resident.saturating_sub(of_files + counted);
         let at_startup = *looks.at_startup.get_or_insert_with(|| {
             self.startup.store(heap::used_exactly(), Ordering::Relaxed);
             beyond
         });
-        let overhead = looks.note(beyond.saturating_sub(at_startup));
+        self.start.store(at_startup + of_files, Ordering::Relaxed);
+        let count = if self.is_small() { LOOKS_IF_SMALL } else { LOOKS };
+        let overhead = looks.note(beyond.saturating_sub(at_startup), count);
         self.overhead.store(overhead, Ordering::Relaxed);
-        looks.wants_release(overhead)
+        looks.wants_release(overhead, now_us)
     }
 
     /// How often workers were asked to give back what their allocator holds.
@@ -186,27 +227,28 @@ impl Budget {
 }
 
 impl Looks {
-    /// Notes another look; the least of the latest.
-    fn note(&mut self, overhead: usize) -> usize {
-        self.latest[self.next] = overhead;
-        self.next = (self.next + 1) % LOOKS;
-        self.latest.into_iter().min().unwrap_or(0)
+    /// Notes another look; the least of so many of the latest.
+    fn note(&mut self, overhead: usize, count: usize) -> usize {
+        self.latest.rotate_right(1);
+        self.latest[0] = overhead;
+        self.latest[..count].iter().copied().min().unwrap_or(0)
     }
 
-    /// Whether so much lies idle that workers should give back what they hold: not if they just
-    /// did, or if that did not help.
-    fn wants_release(&mut self, overhead: usize) -> bool {
-        self.left = self.left.min(overhead);
-        if self.until_released > 0 {
-            self.until_released -= 1;
+    /// Whether so much has lain idle for some time that workers should give back what they hold:
+    /// not if they just did, or if that did not help.
+    fn wants_release(&mut self, overhead: usize, now_us: i64) -> bool {
+        self.least = self.least.min(overhead);
+        if now_us < self.judged_us {
             return false;
         }
-        let is_wanted = overhead > self.left + self.left / 8 + RELEASED_FROM;
+        let idle = std::mem::replace(&mut self.least, usize::MAX);
+        self.left = self.left.min(idle);
+        let is_wanted = idle > self.left + self.left / 8 + RELEASED_FROM;
         if is_wanted {
-            self.until_released = LOOKS_PER_RELEASE;
             // What comes beyond this is new, even if it comes before the release can be judged.
-            self.left = overhead;
+            self.left = idle;
         }
+        self.judged_us = now_us + if is_wanted { RELEASE_US } else { IDLE_US };
         is_wanted
     }
 }
@@ -240,12 +282,6 @@ pub(crate) fn resident_bytes() -> usize {
     resident().0
 }
 
-/// Of the resident set what is no file's: what was allocated, touched and not given back.
-fn anonymous_bytes() -> usize {
-    let (all, shared) = resident();
-    all.saturating_sub(shared)
-}
-
 /// The resident set, and what of it is shared with files; nothing where the system does not tell.
 fn resident() -> (usize, usize) {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -256,35 +292,58 @@ fn resident() -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOKS, LOOKS_PER_RELEASE, Looks, RELEASED_FROM};
+    use std::sync::atomic::Ordering;
+
+    use super::{Budget, LOOKS, LOOKS_IF_SMALL, Looks, RELEASE_US, RELEASED_FROM, SMALL_LIMIT};
 
     #[test]
     fn what_is_on_its_way_back_to_the_system_is_no_overhead() {
-        let mut looks = Looks::default();
-        for _ in 0..LOOKS {
-            looks.note(100);
+        for count in [LOOKS, LOOKS_IF_SMALL] {
+            let mut looks = Looks::default();
+            (0..count).for_each(|_| _ = looks.note(100, count));
+            assert_eq!(looks.note(5000, count), 100, "it may be gone again at the next look");
+            for _ in 0..count - 2 {
+                assert_eq!(looks.note(700, count), 100);
+            }
+            assert_eq!(looks.note(700, count), 700, "it stays");
+            assert_eq!(looks.note(3, count), 3);
         }
-        assert_eq!(looks.note(5000), 100, "it may be gone again at the next look");
-        for _ in 0..LOOKS - 2 {
-            assert_eq!(looks.note(700), 100);
-        }
-        assert_eq!(looks.note(700), 700, "it stays");
-        assert_eq!(looks.note(3), 3);
     }
+
     #[test]
     fn what_lies_idle_is_asked_for_once_and_again_only_where_there_is_more() {
         let mut looks = Looks::default();
-        assert!(!looks.wants_release(RELEASED_FROM));
-        assert!(looks.wants_release(10 * RELEASED_FROM));
+        let mut now_us = 0;
+        // For so long that it is judged at least once what it is now.
+        let mut wants = |overhead| {
+            (0..20).fold(false, |is_wanted, _| {
+                now_us += RELEASE_US / 20;
+                looks.wants_release(overhead, now_us) | is_wanted
+            })
+        };
+        assert!(!wants(RELEASED_FROM));
+        assert!(wants(10 * RELEASED_FROM));
         // It did not help: all of it is in pages that are in use.
-        let again = (0..10 * LOOKS_PER_RELEASE).any(|_| looks.wants_release(10 * RELEASED_FROM));
-        assert!(!again);
-        assert!(looks.wants_release(13 * RELEASED_FROM), "there is more of it");
+        assert!(!(0..10).any(|_| wants(10 * RELEASED_FROM)));
+        assert!(wants(13 * RELEASED_FROM), "there is more of it");
         // This time it did.
-        assert!(!(0..LOOKS_PER_RELEASE).any(|_| looks.wants_release(RELEASED_FROM)));
-        assert!(looks.wants_release(10 * RELEASED_FROM));
-        // What came right after it is asked for as soon as may be.
-        let later = (0..=LOOKS_PER_RELEASE).filter(|_| looks.wants_release(30 * RELEASED_FROM));
+        assert!(!wants(RELEASED_FROM));
+        assert!(wants(10 * RELEASED_FROM));
+        // What came right after it is asked for as soon as may be, and once.
+        let later = (0..3).filter(|_| wants(30 * RELEASED_FROM));
         assert_eq!(later.count(), 1);
+    }
+
+    #[test]
+    fn what_the_start_took_counts_beside_large_limits() {
+        let budget = Budget::default();
+        budget.start.store(10 << 20, Ordering::Relaxed);
+        let share = |limit: u64| {
+            budget.limit.store(limit, Ordering::Relaxed);
+            budget.start_share()
+        };
+        assert_eq!((share(0), share(1), share(SMALL_LIMIT)), (0, 0, 0));
+        assert_eq!(share(SMALL_LIMIT + (12 << 20)), 1 << 20);
+        assert_eq!((share(200 << 20), share(1 << 40)), (10 << 20, 10 << 20));
     }
 }

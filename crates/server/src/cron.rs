@@ -22,6 +22,10 @@ use crate::server::Server;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
+/// Looks at the memory in the former while the limit is near: each after as long as mimalloc waits
+/// before it gives back.
+const LOOKS_PER_TURN: u32 = 10;
+
 /// Rates are means over the latest samples: 1.6 seconds of them under load, as in Redis.
 const SAMPLES: usize = 16;
 
@@ -34,9 +38,7 @@ pub(crate) async fn run(server: &'static Server) {
         let is_busy = totals.commands != commands;
         commands = totals.commands;
         server.rates.note(now_us, totals);
-        if server.budget.look() {
-            release::ask(server);
-        }
+        release::look(server, now_us);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
             server.note_memory(server.budget.used_exactly());
@@ -50,7 +52,20 @@ pub(crate) async fn run(server: &'static Server) {
         server.memcached.tend(server);
         server.saves.turn(server);
         server.backup.turn(server);
-        tokio::time::sleep(if is_busy { BUSY_PAUSE } else { IDLE_PAUSE }).await;
+        pause(server, is_busy).await;
+    }
+}
+
+/// Lets time go by until the next turn; while the limit is near, memory is looked at meanwhile.
+async fn pause(server: &Server, is_busy: bool) {
+    if !is_busy {
+        return tokio::time::sleep(IDLE_PAUSE).await;
+    }
+    for _ in 0..LOOKS_PER_TURN {
+        tokio::time::sleep(BUSY_PAUSE / LOOKS_PER_TURN).await;
+        if server.budget.is_near() {
+            release::look(server, server.keyspace.clock().monotonic_us());
+        }
     }
 }
 

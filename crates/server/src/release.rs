@@ -19,6 +19,13 @@ pub fn give_back_by(how: fn()) {
     let _ = GIVE_BACK.set(how);
 }
 
+/// Looks at what the system gave, and asks where too much of it lies idle.
+pub(crate) fn look(server: &Server, now_us: i64) {
+    if server.budget.look(now_us) {
+        ask(server);
+    }
+}
+
 /// Asks the workers and the heavy-work threads.
 pub(crate) fn ask(server: &Server) {
     server.budget.ask_release();
