@@ -41,9 +41,13 @@ const NEAR: u64 = 75;
 
 /// Stacks, free lists and the like, which no limit needs to know of: so much, or this part of the
 /// limit.
-const TOLERATED: usize = 3 << 20;
-const TOLERATED_IF_SMALL: usize = 4 << 20;
-const TOLERATED_PART: u64 = 64;
+const TOLERATED: usize = 2 << 20;
+const TOLERATED_PART: u64 = 128;
+
+/// What may lie free in the arena: so much, or this part of the limit. From there on what is
+/// evicted makes room only by being compacted, so less would be compacted all the time.
+const TOLERATED_SLACK: usize = 4 << 20;
+const TOLERATED_SLACK_PART: u64 = 64;
 
 /// Of what a limit has beyond a small one, this part is for what the start took, with the program
 /// itself.
@@ -118,8 +122,14 @@ impl Budget {
     /// of late, and what lies free in the arena, which is known at once.
     #[inline]
     fn beyond(&self) -> usize {
-        let idle = self.overhead.load(Ordering::Relaxed) + arena::slack() + self.start_share();
-        idle.saturating_sub(self.tolerated())
+        let (overhead, slack) = (self.overhead.load(Ordering::Relaxed), arena::slack());
+        let tolerated_slack = self.tolerated_slack();
+        if self.is_small() {
+            return (overhead + slack).saturating_sub(tolerated_slack);
+        }
+        let part = (self.limit() / TOLERATED_PART) as usize;
+        let idle = (overhead + self.start_share()).saturating_sub(TOLERATED.max(part));
+        idle + slack.saturating_sub(tolerated_slack)
     }
 
     /// As much of what the start took as counts.
@@ -129,11 +139,10 @@ impl Budget {
         self.start.load(Ordering::Relaxed).min(share as usize)
     }
 
-    /// What may lie idle and does not count.
+    /// What may lie free in the arena and does not count.
     #[inline]
-    pub(crate) fn tolerated(&self) -> usize {
-        let least = if self.is_small() { TOLERATED_IF_SMALL } else { TOLERATED };
-        least.max((self.limit() / TOLERATED_PART) as usize)
+    pub(crate) fn tolerated_slack(&self) -> usize {
+        TOLERATED_SLACK.max((self.limit() / TOLERATED_SLACK_PART) as usize)
     }
 
     /// Whether the limit is small, or none.

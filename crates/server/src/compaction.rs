@@ -133,7 +133,7 @@ pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
 pub(crate) fn relieve(worker: &Worker) -> bool {
     let server = worker.server;
     let slack = arena::slack();
-    if slack <= server.budget.tolerated() || !server.config.get(ACTIVEDEFRAG) {
+    if slack <= server.budget.tolerated_slack() || !server.config.get(ACTIVEDEFRAG) {
         return false;
     }
     let compaction = &server.compaction;
@@ -164,7 +164,7 @@ fn effort_of(server: &Server, now_us: i64) -> u32 {
         return unfinished;
     }
     if server.budget.limit() != 0 && server.budget.is_exceeded(slack) {
-        let is_much = slack > server.budget.tolerated();
+        let is_much = slack > server.budget.tolerated_slack();
         return if is_much { most } else { unfinished };
     }
     if (slack as u64) < config.get(ACTIVE_DEFRAG_IGNORE_BYTES) {
