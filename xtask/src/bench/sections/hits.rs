@@ -1,12 +1,13 @@
 //! Hit ratios of real servers with the same resident memory: ours, Redis' two policies, memcached.
 //!
-//! A client asks for one key after another and stores what is missing. First each server's limit is
+//! A client asks for a few keys at once and stores what is missing. First each server's limit is
 //! set so that its resident memory, filled to the brim, is the same. Invariant: all servers are
 //! asked for the same keys, whose values have the same lengths.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,9 @@ const ITEM: u64 = 1080;
 /// apart, and thirty times as many as keys fit: with seven times as many even who knows the future
 /// gains only 5.7 points on Redis lru where a third are scans, as most misses are of new keys.
 const REQUESTS: u64 = 3_600_000;
+
+/// Keys that a client asks for at once.
+const BATCH: usize = 4;
 
 /// Limits are corrected so often.
 const CORRECTIONS: usize = 3;
@@ -63,13 +67,14 @@ const TRACES: [(&str, Trace); 5] = [
 type Trace = fn(&mut Course) -> u64;
 
 /// Where a trace is.
+#[derive(Clone)]
 struct Course {
     number: u64,
     requests: u64,
     /// How many keys fit, about.
     fit: u64,
     /// The shares of all keys up to each, by Zipf's law.
-    sums: Vec<f64>,
+    sums: Arc<[f64]>,
     random: Random,
 }
 
@@ -102,6 +107,8 @@ struct Asker {
     reader: BufReader<TcpStream>,
     is_memcached: bool,
     value: Vec<u8>,
+    /// Keys that were there.
+    hits: u64,
 }
 
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
@@ -114,21 +121,20 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     let mut figures = Vec::new();
     let mut memory = Vec::new();
     for (name, next) in TRACES {
+        println!("  {name}");
         let mut hits = Figure::new(name, "% hits", NAMES.len());
         let mut rss = Figure::new(format!("RSS, {name}"), "of the aim", NAMES.len());
-        for (index, limit) in limits.iter().enumerate() {
-            println!("  {name}, {}", NAMES[index]);
-            let server = Cache::start(bench, index, *limit)?;
-            let mut asker = server.connect()?;
-            let mut course = Course::new(requests, fit);
-            let mut hit = 0;
-            while course.number < requests {
-                let key = next(&mut course);
-                let is_hit = asker.ask(key)?;
-                hit += u64::from(is_hit && course.number >= requests / 3);
-                course.number += 1;
-            }
-            hits.values[index].push(100.0 * hit as f64 / (requests - requests / 3) as f64);
+        let course = Course::new(requests, fit);
+        let start = |(index, limit): (usize, &u64)| Cache::start(bench, index, *limit);
+        let servers = limits.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
+        let shares: Vec<Result<f64, String>> = std::thread::scope(|scope| {
+            let course = &course;
+            let ask = |server| scope.spawn(move || share_of_hits(server, course.clone(), next));
+            let asking: Vec<_> = servers.iter().map(ask).collect();
+            asking.into_iter().map(|one| one.join().expect("no client panics")).collect()
+        });
+        for (index, (server, share)) in servers.iter().zip(shares).enumerate() {
+            hits.values[index].push(100.0 * share?);
             rss.values[index].push(server.resident()? / resident as f64);
         }
         let best = (1..NAMES.len()).map(|peer| hits.median(peer)).fold(0.0, f64::max);
@@ -143,10 +149,10 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     let table = |figures| Table { names: names.clone(), figures };
     finding.tables = vec![table(figures), table(memory)];
     finding.method = format!(
-        "One client, un-pipelined: GET, and SET of what is missing; {requests} requests, the first \
-         third of which does not count. Values of {} to {} bytes; Zipf over ten times as many keys \
-         as fit. Limits are such that each server has {} MB resident when it is full: {}. Ours \
-         evicts by allkeys-apus.",
+        "One client for each server, all at the same time: GET of {BATCH} keys at once, and SET of \
+         what is missing; {requests} keys, the first third of which does not count. Values of {} \
+         to {} bytes; Zipf over ten times as many keys as fit. Limits are such that each server \
+         has {} MB resident when it is full: {}. Ours evicts by allkeys-apus.",
         LENGTHS.0,
         LENGTHS.1,
         resident >> 20,
@@ -160,6 +166,28 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     Ok(())
 }
 
+/// Asks a server for all keys of a trace, a few at a time; which share of them was there.
+fn share_of_hits(server: &Cache, mut course: Course, next: Trace) -> Result<f64, String> {
+    let mut asker = server.connect()?;
+    let counted_from = course.requests / 3;
+    let (mut batch, mut hits) = (Vec::with_capacity(BATCH), 0);
+    while course.number < course.requests {
+        let key = next(&mut course);
+        // Whoever asks for a key again has stored it meanwhile.
+        if batch.len() == BATCH || batch.contains(&key) {
+            asker.ask(&batch)?;
+            batch.clear();
+        }
+        batch.push(key);
+        course.number += 1;
+        if course.number == counted_from {
+            hits = asker.hits;
+        }
+    }
+    asker.ask(&batch)?;
+    Ok((asker.hits - hits) as f64 / (course.requests - counted_from) as f64)
+}
+
 /// The limit with which a server that is full has so much resident.
 fn calibrate(bench: &Bench<'_>, index: usize, resident: u64) -> Result<u64, String> {
     let mut limit = resident * 9 / 10;
@@ -167,7 +195,7 @@ fn calibrate(bench: &Bench<'_>, index: usize, resident: u64) -> Result<u64, Stri
         let server = Cache::start(bench, index, limit)?;
         let mut asker = server.connect()?;
         for key in 0..2 * resident / ITEM {
-            asker.ask(key)?;
+            asker.ask(&[key])?;
         }
         let found = server.resident()?;
         println!("  {}: {limit} bytes make {found} resident", NAMES[index]);
@@ -180,25 +208,26 @@ fn calibrate(bench: &Bench<'_>, index: usize, resident: u64) -> Result<u64, Stri
 impl Cache {
     fn start(bench: &Bench<'_>, index: usize, limit: u64) -> Result<Self, String> {
         let bytes = limit.to_string();
-        let core = bench.cores.server();
+        // All four are asked at the same time, and what they keep does not depend on where.
+        let cores = bench.cores.all();
         let start = |contender: &Contender, policy: &str| {
             let flags = ["--maxmemory", &bytes, "--maxmemory-policy", policy];
-            contender.start(&core, Workers::Exactly(1), &flags).map(Cache::Resp)
+            contender.start(&cores, Workers::Exactly(1), &flags).map(Cache::Resp)
         };
         match index {
             0 => start(bench.ours(), "allkeys-apus"),
             1 => start(bench.peer(REDIS_70)?, "allkeys-lru"),
             2 => start(bench.peer(REDIS_70)?, "allkeys-lfu"),
-            _ => Self::start_memcached(&core, limit),
+            _ => Self::start_memcached(&cores, limit),
         }
     }
 
     /// Its limit is in megabytes.
-    fn start_memcached(core: &str, limit: u64) -> Result<Self, String> {
+    fn start_memcached(cores: &str, limit: u64) -> Result<Self, String> {
         const PATIENCE: Duration = Duration::from_secs(20);
         let (port, megabytes) = (free_port()?, (limit >> 20).to_string());
         let mut command = Command::new("taskset");
-        command.args(["-c", core]).arg(installed("memcached")?);
+        command.args(["-c", cores]).arg(installed("memcached")?);
         command.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-U", "0", "-u", "nobody"]);
         command.args(["-t", "1", "-m", &megabytes]);
         let child = command.spawn().map_err(|error| format!("taskset: {error}"))?;
@@ -219,7 +248,7 @@ impl Cache {
             Cache::Memcached { port, .. } => (*port, true),
         };
         let value = vec![b'x'; LENGTHS.1 as usize];
-        Ok(Asker { reader: BufReader::new(pipe::connect(port)?), is_memcached, value })
+        Ok(Asker { reader: BufReader::new(pipe::connect(port)?), is_memcached, value, hits: 0 })
     }
 
     fn resident(&self) -> Result<f64, String> {
@@ -244,30 +273,46 @@ impl Drop for Cache {
 }
 
 impl Asker {
-    /// Asks for a key and stores it if it is missing; whether it was there.
-    fn ask(&mut self, key: u64) -> Result<bool, String> {
-        let (name, length) = (format!("key:{key:016}"), length_of(key));
-        let request = match self.is_memcached {
-            true => format!("get {name}\r\n").into_bytes(),
-            false => pipe::encode(&["GET", &name]),
-        };
-        self.send(&request)?;
-        if self.receive_value()? {
-            return Ok(true);
+    /// Asks for some keys at once, and stores those that are missing.
+    fn ask(&mut self, keys: &[u64]) -> Result<(), String> {
+        let mut requests = Vec::new();
+        for key in keys {
+            let name = name_of(*key);
+            match self.is_memcached {
+                true => requests.extend_from_slice(format!("get {name}\r\n").as_bytes()),
+                false => requests.extend_from_slice(&pipe::encode(&["GET", &name])),
+            }
         }
-        let value = &self.value[..length];
-        let mut request = match self.is_memcached {
+        self.send(&requests)?;
+        requests.clear();
+        let mut missing = 0;
+        for key in keys {
+            if self.receive_value()? {
+                self.hits += 1;
+            } else {
+                missing += 1;
+                self.write_store(*key, &mut requests);
+            }
+        }
+        self.send(&requests)?;
+        for _ in 0..missing {
+            match self.line()?.as_str() {
+                "+OK" | "STORED" => {}
+                other => return Err(format!("a value is not stored: {other}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_store(&self, key: u64, requests: &mut Vec<u8>) {
+        let (name, length) = (name_of(key), length_of(key));
+        let head = match self.is_memcached {
             true => format!("set {name} 0 0 {length}\r\n"),
             false => format!("*3\r\n$3\r\nSET\r\n${}\r\n{name}\r\n${length}\r\n", name.len()),
-        }
-        .into_bytes();
-        request.extend_from_slice(value);
-        request.extend_from_slice(b"\r\n");
-        self.send(&request)?;
-        match self.line()?.as_str() {
-            "+OK" | "STORED" => Ok(false),
-            other => Err(format!("a value is not stored: {other}")),
-        }
+        };
+        requests.extend_from_slice(head.as_bytes());
+        requests.extend_from_slice(&self.value[..length]);
+        requests.extend_from_slice(b"\r\n");
     }
 
     /// Reads the reply to a request for one key; whether it has a value.
@@ -288,8 +333,8 @@ impl Asker {
         }
     }
 
-    fn send(&mut self, request: &[u8]) -> Result<(), String> {
-        self.reader.get_mut().write_all(request).map_err(|error| error.to_string())
+    fn send(&mut self, requests: &[u8]) -> Result<(), String> {
+        self.reader.get_mut().write_all(requests).map_err(|error| error.to_string())
     }
 
     fn line(&mut self) -> Result<String, String> {
@@ -297,6 +342,10 @@ impl Asker {
         self.reader.read_line(&mut line).map_err(|error| error.to_string())?;
         Ok(line.trim_end().to_owned())
     }
+}
+
+fn name_of(key: u64) -> String {
+    format!("key:{key:016}")
 }
 
 /// The length of a key's value, always the same.
