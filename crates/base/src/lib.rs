@@ -2,7 +2,7 @@
 //! quoting, the clock.
 //!
 //! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
-//! `unsafe` is confined to the file named `ffi.rs`, which asks the processor for one instruction.
+//! `unsafe` is confined to files named `ffi.rs`, each of which asks the processor for an instruction.
 #![deny(unsafe_code)]
 
 pub mod base64;

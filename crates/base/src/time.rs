@@ -3,11 +3,15 @@
 //! A `Clock` is handed down from the top, so that a test can own the time. Copies of one manual
 //! clock share their time.
 
+mod counter;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
+
+use counter::Counter;
 
 /// Milliseconds since the Unix epoch.
 pub type UnixMillis = i64;
@@ -23,15 +27,40 @@ enum Source {
         origin_us: i64,
         /// By how many microseconds the wall clock is said to be off.
         jump_us: Arc<AtomicI64>,
+        /// What tells short times, if anything does.
+        counter: Option<Arc<Counter>>,
     },
     /// Microseconds since the epoch, moved by hand.
     Manual(Arc<AtomicI64>),
 }
 
+/// A moment of a clock, and where the processor's counter stood then: from here on short times are
+/// told sooner than the clock tells them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moment {
+    us: i64,
+    ticks: u64,
+}
+
+impl Moment {
+    /// When it was, as `Clock::monotonic_us` tells.
+    #[inline]
+    pub fn us(self) -> i64 {
+        self.us
+    }
+}
+
 impl Clock {
     /// The clock of the machine.
     pub fn system() -> Clock {
-        Clock(Source::System { origin_us: machine_us(), jump_us: Arc::default() })
+        Clock(Source::System { origin_us: machine_us(), jump_us: Arc::default(), counter: None })
+    }
+
+    /// As `system`, with short times told by the processor's counter: where the kernel's own clock
+    /// goes by that.
+    pub fn counting() -> Clock {
+        let counter = Counter::watch(machine_ns).map(Arc::new);
+        Clock(Source::System { origin_us: machine_us(), jump_us: Arc::default(), counter })
     }
 
     /// A clock that stands at `start` until it is advanced, for tests.
@@ -75,6 +104,31 @@ impl Clock {
             Source::Manual(micros) => micros.load(Ordering::Relaxed),
         }
     }
+
+    /// This moment.
+    #[inline]
+    pub fn moment(&self) -> Moment {
+        let us = self.monotonic_us();
+        match &self.0 {
+            Source::System { counter: Some(counter), .. } => {
+                counter.learn(machine_ns);
+                // A thread that is kept from going on here is late, and never ahead of the clock.
+                Moment { us, ticks: counter::ticks() }
+            }
+            Source::System { counter: None, .. } | Source::Manual(_) => Moment { us, ticks: 0 },
+        }
+    }
+
+    /// What `monotonic_us` tells now, a moment after another.
+    #[inline]
+    pub fn since(&self, moment: Moment) -> i64 {
+        if let Source::System { counter: Some(counter), .. } = &self.0
+            && let Some(passed) = counter.micros_since(moment.ticks)
+        {
+            return moment.us + passed;
+        }
+        self.monotonic_us()
+    }
 }
 
 /// Year, month and day (UTC) of a number of days since 1970, by Howard Hinnant's `civil_from_days`.
@@ -98,6 +152,12 @@ pub fn civil_date(days: i64) -> (i64, usize, i64) {
 fn machine_us() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
+}
+
+/// The same in nanoseconds.
+fn machine_ns() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 fn clamp(micros: u128) -> i64 {
@@ -128,6 +188,24 @@ mod tests {
     }
 
     #[test]
+    fn who_counts_tells_the_same_time() {
+        let clock = Clock::counting();
+        let moment = clock.moment();
+        // Twice as long as it takes to learn how fast the counter is.
+        while clock.monotonic_us() - moment.us() < 200_000 {
+            let moment = clock.moment();
+            for _ in 0..100 {
+                let (before, told, after) =
+                    (clock.monotonic_us(), clock.since(moment), clock.monotonic_us());
+                // A thousandth is more than it may be off by, and the moment may have been late.
+                let late = (after - moment.us()) / 1000 + 1;
+                assert!(told <= after + late, "{before} {told} {after}");
+                assert!(clock.since(clock.moment()) >= before - late);
+            }
+        }
+    }
+
+    #[test]
     fn copies_of_a_manual_clock_share_its_time() {
         let clock = Clock::manual(5);
         let copy = clock.clone();
@@ -135,5 +213,8 @@ mod tests {
         assert_eq!(copy.now_ms(), 42);
         assert_eq!(copy.now_us(), 42_000);
         assert_eq!(copy.monotonic_us(), 42_000);
+        let moment = copy.moment();
+        clock.advance(1);
+        assert_eq!((moment.us(), copy.since(moment)), (42_000, 43_000));
     }
 }

@@ -43,7 +43,8 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        let keyspace = Keyspace::leak(Options { databases: 16, hash_key: (1, 2) });
+        let keyspace =
+            Keyspace::leak(Options { databases: 16, hash_key: (1, 2), ..Options::new() });
         keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
         keyspace.settings().events.store(EventMask::MAX, Ordering::Relaxed);
         Self {

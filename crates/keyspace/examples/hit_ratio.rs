@@ -42,7 +42,7 @@ struct Ours {
 
 impl Ours {
     fn new(size: usize, policy: AccessPolicy, order: Order) -> Self {
-        let keyspace = Keyspace::leak(Options { databases: 1, hash_key: (3, 5) });
+        let keyspace = Keyspace::leak(Options { databases: 1, hash_key: (3, 5), ..Options::new() });
         keyspace.settings().access_policy.store(policy as u8, Ordering::Relaxed);
         keyspace.settings().lfu_log_factor.store(10, Ordering::Relaxed);
         keyspace.settings().lfu_decay_time.store(1, Ordering::Relaxed);

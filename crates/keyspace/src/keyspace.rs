@@ -45,12 +45,14 @@ pub struct Location {
 }
 
 /// What a keyspace is made with.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Logical databases, `SELECT 0` to `SELECT databases - 1`.
     pub databases: usize,
     /// The key of the hash that places keys; random unless a test wants it fixed.
     pub hash_key: (u64, u64),
+    /// The clock that all transactions read.
+    pub clock: Clock,
 }
 
 /// Which events commands shall report; bits as in `EventClass`.
@@ -165,7 +167,8 @@ impl Options {
     #[must_use]
     pub fn new() -> Self {
         let mut random = base::random::Random::from_entropy();
-        Self { databases: 16, hash_key: (random.next_u64(), random.next_u64()) }
+        let hash_key = (random.next_u64(), random.next_u64());
+        Self { databases: 16, hash_key, clock: Clock::system() }
     }
 }
 
@@ -180,7 +183,7 @@ impl Keyspace {
     #[must_use]
     pub fn leak(options: Options) -> &'static Self {
         let databases = u32::try_from(options.databases).expect("databases is a small number");
-        let clock = Clock::system();
+        let clock = options.clock;
         // What clients remember of a former process is no version of this one: nobody tells more
         // than one in a microsecond for long.
         let first_version = clock.now_us().unsigned_abs();

@@ -60,7 +60,7 @@ impl Bell {
 
 impl Stage {
     fn new() -> Self {
-        let keyspace = Keyspace::leak(Options { databases: 1, hash_key: (1, 2) });
+        let keyspace = Keyspace::leak(Options { databases: 1, hash_key: (1, 2), ..Options::new() });
         Self { keyspace, owners: Arc::new([const { AtomicU32::new(0) }; PARTITIONS]) }
     }
 

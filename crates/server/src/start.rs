@@ -216,7 +216,8 @@ fn make_server(
     storage: Box<dyn Storage>,
 ) -> &'static Server {
     let databases = config.get(DATABASES) as usize;
-    let keyspace = Keyspace::leak(Options { databases, ..Options::new() });
+    let clock = limits::choose_clock();
+    let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
     let heavy = server.heavy.clone();

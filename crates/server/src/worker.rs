@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use base::time::UnixMillis;
+use base::time::{Moment, UnixMillis};
 use proto::Output;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -66,8 +66,8 @@ pub(crate) struct Worker {
     /// The monotonic clock when last read, and what turns it into wall-clock time.
     ticked_us: Cell<i64>,
     wall_offset_us: Cell<i64>,
-    /// When the present batch began, on the monotonic clock.
-    batch_began_us: Cell<i64>,
+    /// When the present batch began.
+    batch_began: Cell<Moment>,
     pub(crate) second_turns: SecondTurns,
 }
 
@@ -102,20 +102,20 @@ impl Worker {
             gathering: Gathering::default(),
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
-            batch_began_us: Cell::new(0),
+            batch_began: Cell::default(),
             second_turns: SecondTurns::default(),
         };
         worker.start_batch();
         worker
     }
 
-    /// Reads both clocks; within the batch only the monotonic one is read. From here on replies
-    /// wait if the journal is late.
+    /// Reads both clocks; within the batch only what has passed since is asked for. From here on
+    /// replies wait if the journal is late.
     #[inline]
     pub(crate) fn start_batch(&self) {
         let clock = self.server.keyspace.clock();
-        self.ticked_us.set(clock.monotonic_us());
-        self.batch_began_us.set(self.ticked_us.get());
+        self.batch_began.set(clock.moment());
+        self.ticked_us.set(self.batch_began.get().us());
         self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
         self.server.journal.look(self.ticked_us.get());
     }
@@ -123,8 +123,14 @@ impl Worker {
     /// Reads the clock; returns the microseconds since it was last read.
     #[inline]
     pub(crate) fn tick(&self) -> i64 {
-        let now = self.server.keyspace.clock().monotonic_us();
+        let now = self.server.keyspace.clock().since(self.batch_began.get());
         now - self.ticked_us.replace(now)
+    }
+
+    /// When the present batch began.
+    #[inline]
+    pub(crate) fn batch_began(&self) -> Moment {
+        self.batch_began.get()
     }
 
     /// The monotonic clock when last read.
@@ -137,7 +143,7 @@ impl Worker {
     /// their session.
     #[inline]
     pub(crate) fn has_wait(&self, bytes: usize) -> bool {
-        self.second_turns.await_one(bytes, self.batch_began_us.get(), self.ticked_us())
+        self.second_turns.await_one(bytes, self.batch_began.get().us(), self.ticked_us())
     }
 
     /// Wall-clock time when the clock was last read.

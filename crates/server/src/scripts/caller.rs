@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::time::Moment;
 use commands::Flags;
 use commands::arguments::database;
 use keyspace::{Location, Refusal};
@@ -56,6 +57,8 @@ pub(super) struct Caller<'a> {
     pub(super) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
     pub(super) may_restart: bool,
+    /// A moment before, which the times of its commands are told from.
+    pub(super) moment: Moment,
     /// When it first looked at the time, on the monotonic clock in microseconds.
     pub(super) began_us: Option<i64>,
     pub(super) has_written: bool,
@@ -105,9 +108,9 @@ impl Host for Caller<'_> {
             }
         }
         let clock = self.server.keyspace.clock();
-        let began = clock.monotonic_us();
+        let began = clock.since(self.moment);
         let failed = self.execute(entry, args, resp, reply)?;
-        let micros = u64::try_from(clock.monotonic_us() - began).unwrap_or(0);
+        let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
         self.books.enter(entry, micros, failed);
         if self.server.watchers.any() {
             // As the others, in the database that it left the script in.

@@ -122,7 +122,7 @@ impl Program for Call {
         &mut self,
         args: Args<'_>,
         unit: &mut Unit,
-        _: &mut Place<'_>,
+        place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         // Where others did something before, that cannot be undone for this script alone.
@@ -140,6 +140,7 @@ impl Program for Call {
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
             may_restart,
+            moment: place.moment(self.server),
             began_us: None,
             has_written: false,
             books: Books::default(),

@@ -119,7 +119,8 @@ impl Program for Exec {
         }
         let queue = Arc::clone(&self.queue);
         let clock = self.server.keyspace.clock();
-        let mut started = clock.monotonic_us();
+        let moment = place.moment(self.server);
+        let mut started = clock.since(moment);
         while let Some(queued) = queue.get(self.ran.len()) {
             if self.ran.len().is_multiple_of(FETCHED) {
                 self.fetch_ahead(&unit.tx);
@@ -130,7 +131,7 @@ impl Program for Exec {
             if self.is_mute {
                 out.truncate(mark);
             }
-            let ended = clock.monotonic_us();
+            let ended = clock.since(moment);
             let micros = u64::try_from(ended - std::mem::replace(&mut started, ended)).unwrap_or(0);
             let reply_bytes = (out.len() - length) as u64;
             let database = unit.tx.database();

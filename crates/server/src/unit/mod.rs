@@ -10,6 +10,7 @@ mod commands;
 mod exec;
 mod pending;
 
+use base::time::Moment;
 use keyspace::{Effects, Lsn, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
@@ -104,6 +105,15 @@ pub(crate) enum Place<'a> {
 }
 
 impl Place<'_> {
+    /// A moment of the present, for telling times from.
+    #[inline]
+    pub(crate) fn moment(&self, server: &Server) -> Moment {
+        match self {
+            Self::Worker(worker, _) => worker.batch_began(),
+            Self::Heavy => server.keyspace.clock().moment(),
+        }
+    }
+
     /// Where letters are noted that somebody announces later.
     fn rounds(&self) -> Option<&Rounds> {
         match self {

@@ -32,7 +32,7 @@ const NOW: UnixMillis = 1_000_000;
 const OPTIONS: TxOptions = TxOptions { touches: true, ..TxOptions::internal(0, NOW) };
 
 fn keyspace() -> &'static Keyspace {
-    Keyspace::leak(Options { databases: 4, hash_key: (7, 9) })
+    Keyspace::leak(Options { databases: 4, hash_key: (7, 9), ..Options::new() })
 }
 
 /// A transaction that holds the partitions of these keys.
