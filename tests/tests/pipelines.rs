@@ -23,6 +23,25 @@ const MIXED: &str = "
     OBJECT ENCODING x|GET x|PING|GET x|ECHO hello|GET x|CONFIG SET nosuch 1|CLIENT NO-TOUCH ON
     GET x|SETBIT bits 7 1|GETBIT bits 7|BITCOUNT bits|PFADD p 1 2|PFCOUNT p|GEOADD g 1 1 q|GET x";
 
+/// Transactions of all sorts: longer than what is parsed ahead and than a batch, of one command and
+/// of many, with some that are refused, run at once or end it all.
+const QUEUED: &str = "
+    MULTI|SET a 1|SET b 2|SET c 3|GET a|GET b|EXEC|MULTI|INCR a|INCR a b|INCR a|EXEC|GET a
+    MULTI|INCR a|NOSUCH|INCR a|EXEC|GET a|MULTI|INCR a|MULTI|INCR a|WATCH a|INCR a|EXEC|GET a
+    MULTI|INCR a|SAVE|INCR a|EXEC|GET a|MULTI|SET a 5|INCR a|DISCARD|GET a|MULTI|EXEC|MULTI
+    SET a 1|SET a 2|SET a 3|SET a 4|SET a 5|SET a 6|SET a 7|SET a 8|SET a 9|SET a 10|SET a 11
+    SET a 12|SET a 13|SET a 14|SET a 15|SET a 16|SET a 17|INCR a|INCR a|INCR a|INCR a|INCR a
+    INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a|INCR a
+    LPUSH l 1|LPUSH l 2|LPUSH l 3|LPUSH l 4|LPUSH l 5|LPUSH l 6|LPUSH l 7|LPUSH l 8|LPUSH l 9
+    LPUSH l 1|LPUSH l 2|LPUSH l 3|LPUSH l 4|LPUSH l 5|LPUSH l 6|LPUSH l 7|LPUSH l 8|LPUSH l 9
+    LPUSH l 1|LPUSH l 2|LPUSH l 3|LPUSH l 4|LPUSH l 5|LPUSH l 6|LPUSH l 7|LPUSH l 8|LPUSH l 9
+    EXEC|LLEN l|MULTI|LLEN l|LPUSH a x|EVAL 'return redis.call(\"incr\", KEYS[1])' 1 a|SELECT 1
+    SET a other|INCR a|SELECT 0|MSET a 1 b 2|MGET a b|UNWATCH|OBJECT ENCODING a|OBJECT NOSUCH|EXEC
+    MULTI|OBJECT ENCODING a|CONFIG GET maxmemory|PING|ECHO x|EXEC|CONFIG SET maxmemory 1|MULTI
+    GET a|SET a 1|GET a|SET a 1|SET a 1|EXEC|MULTI|GET a|GET a|DEL b|EXEC|CONFIG SET maxmemory 0
+    WATCH a|MULTI|INCR a|INCR a|EXEC|WATCH a|INCR a|MULTI|INCR a|INCR a|EXEC|GET a|MULTI|GET a
+    GET nothing|RESET|GET nothing|EXEC|GET a";
+
 fn commands(text: &str) -> Vec<Vec<Vec<u8>>> {
     let lines = text.split(['|', '\n']).map(str::trim).filter(|line| !line.is_empty());
     let words = |line: &str| base::quote::split_arguments(line.as_bytes()).expect("well quoted");
@@ -41,7 +60,18 @@ fn exchange(client: &mut Client, expected: &[(&str, &str)]) {
 
 #[test]
 fn what_comes_together_is_answered_as_what_comes_one_by_one() {
-    let commands = commands(MIXED);
+    compare_pieces(MIXED);
+}
+
+#[test]
+fn what_comes_together_is_queued_as_what_comes_one_by_one() {
+    compare_pieces(QUEUED);
+}
+
+/// Compares the replies to commands that come in pieces of several lengths with those to the same
+/// commands, each sent when the one before was answered.
+fn compare_pieces(text: &str) {
+    let commands = commands(text);
     let (alone, together) = (Server::start(&[]), Server::start(&[]));
     let mut client = alone.client();
     let expected: Vec<Value> = commands.iter().map(|command| client.call(command)).collect();
@@ -54,6 +84,26 @@ fn what_comes_together_is_answered_as_what_comes_one_by_one() {
             assert_eq!(render(&reply), render(expected), "{} by {piece}", line(command));
         }
     }
+}
+
+#[test]
+fn what_is_queued_together_is_shown() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.client(), server.client());
+    client.call(&["CLIENT", "SETNAME", "queues"]);
+    client.pipeline(&commands("MULTI|INCR a|INCR a|GET a"));
+    let shown = text(&other.call(&["CLIENT", "LIST"]));
+    let shown = shown.lines().find(|line| line.contains("name=queues")).expect("it is there");
+    assert!(shown.contains(" multi=3 ") && shown.contains(" cmd=get "), "{shown}");
+    client.pipeline(&commands("NOSUCH|INCR a|INCR a|INCR|INCR|SAVE"));
+    let counted = text(&other.call(&["INFO", "commandstats"]));
+    let of_incr = counted.lines().find(|line| line.starts_with("cmdstat_incr:"));
+    let of_incr = of_incr.expect("two were refused");
+    assert!(of_incr.contains(":calls=0,") && of_incr.contains("rejected_calls=2"), "{of_incr}");
+    exchange(
+        &mut client,
+        &[("EXEC", "(error) EXECABORT Transaction discarded because of previous errors.")],
+    );
 }
 
 #[test]

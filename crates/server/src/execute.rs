@@ -30,10 +30,12 @@ use crate::worker::Worker;
 
 mod chain;
 mod known;
+mod queue;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
 pub(crate) use known::Known;
+pub(crate) use queue::queue_together;
 
 /// What became of a request.
 pub(crate) enum Step {
@@ -122,7 +124,7 @@ pub(crate) fn execute(
         Verdict::Postponed(stage) => return Step::Postpone(stage),
     }
     if session.is_queueing() && !entry.spec.flags.has(Flags::IMMEDIATE) {
-        queue(worker, session, entry, location, args, out);
+        queue::queue(worker, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
     }
     let mut request = Request { worker, session, entry, location, args, out };
@@ -555,25 +557,3 @@ fn reject(
     }
     let _ = worker.tick();
 }
-
-/// Keeps a command for EXEC.
-fn queue(
-    worker: &Worker,
-    session: &mut Session,
-    entry: &'static Entry,
-    location: Option<Location>,
-    args: Args<'_>,
-    out: &mut Output,
-) {
-    if entry.spec.flags.has(Flags::NO_MULTI) {
-        return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
-    }
-    if let Some(pending) = &mut session.pending {
-        // A program may meet other keys than its own.
-        pending.push(entry, args, location.filter(|_| entry.has_first_key));
-    }
-    session.show_pending();
-    Reply::new(out, session.resp).raw(b"+QUEUED\r\n");
-}
-
-const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");

@@ -84,12 +84,22 @@ pub(crate) fn admit_deed(worker: &Worker, effective: Flags, name: &str, room: us
     Verdict::Admitted
 }
 
-/// Whether a request for data is admitted right behind one for the same command that was.
+/// Whether a command may run, or be queued, right behind one that was admitted; most are behind
+/// one for the same command.
 #[inline]
-pub(crate) fn admits_next(server: &Server, entry: &Entry, args: Args<'_>) -> bool {
+pub(crate) fn admits_behind(
+    worker: &Worker,
+    session: &Session,
+    before: Option<&Entry>,
+    entry: &Entry,
+    args: Args<'_>,
+) -> bool {
+    if !before.is_some_and(|it| std::ptr::eq(it, entry)) {
+        return matches!(admit(worker, session, entry, args), Verdict::Admitted);
+    }
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = budget::room_for(flags, args);
-    spec.arity.admits(args.len()) && server.budget.refuse(flags, room).is_none()
+    spec.arity.admits(args.len()) && worker.server.budget.refuse(flags, room).is_none()
 }
 
 /// Whether a command may leave something behind: scripts may, whatever they say.

@@ -20,7 +20,7 @@ use super::unit::conclude;
 use super::{Outcome, Work, book, looks_heavy, options};
 use crate::budget;
 use crate::evict;
-use crate::gates::{self, Verdict};
+use crate::gates;
 use crate::session::Session;
 use crate::table::{Entry, Run};
 use crate::unit::{Asked, Place, Program, Unit};
@@ -82,7 +82,10 @@ impl<'a> Chain<'a> {
         let (mut before, mut programs, mut admitted) = (None, Vec::new(), 0);
         for link in links.iter() {
             let is_alike = link.entry.counts_keys == are_programs;
-            if !is_alike || !is_admitted(worker, session, link, before.replace(link.entry)) {
+            let Link { args, entry, .. } = *link;
+            let before = before.replace(entry);
+            let is_admitted = gates::admits_behind(worker, session, before, entry, args);
+            if !is_alike || !is_admitted || looks_heavy(args) {
                 break;
             }
             if are_programs {
@@ -184,24 +187,6 @@ impl<'a> Chain<'a> {
     pub(crate) fn is_long(&self) -> bool {
         self.worker.ticked_us() - self.begun_us >= HOLD_US
     }
-}
-
-/// Whether a request may run behind one for another command, or for the same.
-#[inline]
-fn is_admitted(
-    worker: &Worker,
-    session: &Session,
-    link: &Link<'_>,
-    before: Option<&Entry>,
-) -> bool {
-    let Link { args, entry, .. } = *link;
-    let is_alike = before.is_some_and(|it| std::ptr::eq(it, entry));
-    let is_admitted = if is_alike {
-        gates::admits_next(worker.server, entry, args)
-    } else {
-        matches!(gates::admit(worker, session, entry, args), Verdict::Admitted)
-    };
-    is_admitted && !looks_heavy(args)
 }
 
 /// The program of a request, if it is brief. What is wrong with it is said where it goes alone.

@@ -16,7 +16,7 @@ use super::window::{WINDOW, Window};
 use super::{Serve, Session, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
-use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute};
+use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute, queue_together};
 use crate::worker::Worker;
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
@@ -267,7 +267,7 @@ impl Batch<'_> {
             self.window.fill(self.data, &limits);
             self.look_ahead(&serve.session);
         }
-        let done = self.execute_chain(serve, output);
+        let done = self.execute_together(serve, output);
         if done > 0 {
             self.window.advance_past(done);
             self.commands += done as u32;
@@ -304,12 +304,25 @@ impl Batch<'_> {
         end
     }
 
-    /// Executes the next requests under locks that are taken once, as far as they may be; how many.
+    /// Queues the next requests for EXEC, or executes them under locks that are taken once, as far
+    /// as they may be; how many.
     #[inline]
-    fn execute_chain(&self, serve: &mut Serve, output: &mut Output) -> usize {
+    fn execute_together(&self, serve: &mut Serve, output: &mut Output) -> usize {
         // With its locks granted a request goes on by itself.
-        let is_alone = self.window.len() < 2 || self.grant.is_some();
-        if is_alone || !Chain::suits(self.worker, &serve.session) {
+        if self.window.len() < 2 || self.grant.is_some() {
+            return 0;
+        }
+        if serve.session.is_queueing() {
+            let (begun, requests) = (output.appended(), self.window.ahead(self.data));
+            let done = queue_together(self.worker, &mut serve.session, requests, output);
+            serve.hold(output, begun);
+            return done;
+        }
+        self.execute_chain(serve, output)
+    }
+
+    fn execute_chain(&self, serve: &mut Serve, output: &mut Output) -> usize {
+        if !Chain::suits(self.worker, &serve.session) {
             return 0;
         }
         let mut links = self.window.links(self.data, self.keys_max.min(CHAIN_MAX));

@@ -170,14 +170,17 @@ impl Session {
         self.is_subscriber() || self.tracked.is_some()
     }
 
-    /// Whether its commands are run one like the other: not queued, their replies neither left out
-    /// nor mixed with messages, and nobody remembers what they read.
+    /// Whether its commands are run one like the other: not queued, and undisturbed.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.reply_mode == ReplyMode::On
-            && !self.is_queueing()
-            && !self.is_listener()
-            && !self.has_caching
+        self.is_undisturbed() && !self.is_queueing()
+    }
+
+    /// Whether its commands are treated one like the other: their replies neither left out nor
+    /// mixed with messages, and nobody remembers what they read.
+    #[inline]
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        self.reply_mode == ReplyMode::On && !self.is_listener() && !self.has_caching
     }
 
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.

@@ -102,6 +102,15 @@ impl Window {
         Some((slot.parser.args(&data[slot.start..]), slot.known, slot.end))
     }
 
+    /// The next requests, each with what is known of it.
+    pub(super) fn ahead<'a>(
+        &'a self,
+        data: &'a [u8],
+    ) -> impl Iterator<Item = (Args<'a>, Option<Known>)> {
+        let ready = &self.slots[self.next..self.complete];
+        ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.known))
+    }
+
     /// The next requests as far as they may be of one chain, at most so many.
     pub(super) fn links<'a>(&'a self, data: &'a [u8], most: usize) -> Links<'a> {
         let ready = &self.slots[self.next..self.complete];

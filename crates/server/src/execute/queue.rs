@@ -1,0 +1,86 @@
+//! Keeping commands for EXEC.
+//!
+//! Invariant: what is queued together is queued as if it had come one by one: each command is
+//! admitted in its turn, and one that is not, or that is run at once, ends the run of them.
+
+use std::sync::atomic::Ordering;
+
+use commands::Flags;
+use keyspace::{Location, Refusal};
+use proto::{Args, Output, Reply};
+
+use super::{Known, reject};
+use crate::budget;
+use crate::evict;
+use crate::gates;
+use crate::session::Session;
+use crate::table::Entry;
+use crate::worker::Worker;
+
+const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
+
+/// What the client of a queued command is told.
+const QUEUED: &[u8] = b"+QUEUED\r\n";
+
+/// Keeps an admitted command for EXEC.
+pub(super) fn queue(
+    worker: &Worker,
+    session: &mut Session,
+    entry: &'static Entry,
+    location: Option<Location>,
+    args: Args<'_>,
+    out: &mut Output,
+) {
+    if entry.spec.flags.has(Flags::NO_MULTI) {
+        return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
+    }
+    keep(session, entry, location, args, out);
+    session.show_pending();
+}
+
+/// Queues requests that one client sent together, as far as nothing else is to be done for them;
+/// how many.
+pub(crate) fn queue_together<'a>(
+    worker: &Worker,
+    session: &mut Session,
+    requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
+    out: &mut Output,
+) -> usize {
+    if !session.is_queueing() || !session.is_undisturbed() {
+        return 0;
+    }
+    let (mut count, mut before) = (0, None);
+    for (args, known) in requests {
+        let Some(Known { entry, location }) = known else { break };
+        let flags = entry.spec.flags;
+        if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
+            break;
+        }
+        evict::prepare(worker, || budget::room_for(flags, args));
+        if !gates::admits_behind(worker, session, before, entry, args) {
+            break;
+        }
+        keep(session, entry, location, args, out);
+        (count, before) = (count + 1, Some(entry));
+    }
+    if let Some(last) = before {
+        session.client.live.last_command.store(last.id as u32, Ordering::Relaxed);
+        session.show_pending();
+    }
+    count
+}
+
+#[inline]
+fn keep(
+    session: &mut Session,
+    entry: &'static Entry,
+    location: Option<Location>,
+    args: Args<'_>,
+    out: &mut Output,
+) {
+    if let Some(pending) = &mut session.pending {
+        // A program may meet other keys than its own.
+        pending.push(entry, args, location.filter(|_| entry.has_first_key));
+    }
+    Reply::new(out, session.resp).raw(QUEUED);
+}
