@@ -108,6 +108,24 @@ pub struct Program {
     flags: Flags,
     /// Where the Lua begins.
     body: usize,
+    sight: Sight,
+}
+
+/// Which of the lists that it is given a script can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    pub(crate) keys: bool,
+    pub(crate) arguments: bool,
+}
+
+impl Sight {
+    /// A global is seen by who writes its name; or by who makes up names, which takes the table of
+    /// all globals, or a function that compiles.
+    fn of(body: &[u8]) -> Sight {
+        let has = |word: &[u8]| body.windows(word.len()).any(|text| text == word);
+        let makes_names = has(b"_G") || has(b"load");
+        Sight { keys: makes_names || has(b"KEYS"), arguments: makes_names || has(b"ARGV") }
+    }
 }
 
 impl Program {
@@ -136,7 +154,8 @@ impl Program {
             }
             body = source.len() - shebang.body.len();
         }
-        Ok(Program { sha1: Sha1::of(source), source: source.into(), flags, body })
+        let (sha1, sight) = (Sha1::of(source), Sight::of(&source[body..]));
+        Ok(Program { sha1, source: source.into(), flags, body, sight })
     }
 
     /// The whole source, its shebang included.
@@ -157,6 +176,11 @@ impl Program {
     /// The bytes of memory held.
     pub fn memory(&self) -> usize {
         self.source.len() + size_of::<Program>()
+    }
+
+    /// What it can see.
+    pub(crate) fn sight(&self) -> Sight {
+        self.sight
     }
 
     /// The Lua.

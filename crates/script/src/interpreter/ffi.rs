@@ -22,6 +22,7 @@ use proto::{Args, ArgsBuffer, Reply};
 
 use super::shared::Shared;
 use crate::host::{Host, Stop};
+use crate::program::Sight;
 use crate::replies::{Fields, NoRoom, push_reply, write_value};
 
 /// Integers below this are exact as doubles.
@@ -256,22 +257,31 @@ pub(super) struct Gate {
     enter: RegistryKey,
     on_error: RegistryKey,
     fields: Fields,
+    kept: [Kept; 2],
 }
 
 /// One way through the gate.
 struct Passage<'a> {
     body: Body<'a>,
-    /// Whether the tables of the last run may serve again.
-    may_reuse: bool,
     keys: Args<'a>,
     arguments: Args<'a>,
+    kept: &'a [Kept; 2],
+}
+
+/// What is known of the table that scripts were last given a list in.
+#[derive(Default)]
+struct Kept {
+    /// Whether to look if it is as it was made might take long.
+    is_doubtful: Cell<bool>,
+    /// The bytes of its list.
+    bytes: Cell<usize>,
 }
 
 /// What is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body<'a> {
-    /// A script, which finds what it is given in its globals.
-    Script(&'a RegistryKey),
+    /// A script, which finds what it is given in its globals, as far as it can see them.
+    Script(&'a RegistryKey, Sight),
     /// A function, which is given it.
     Function(&'a RegistryKey),
 }
@@ -304,6 +314,7 @@ impl Gate {
             enter: lua.create_registry_value(enter)?,
             on_error: lua.create_registry_value(on_error)?,
             fields: Fields::new(lua)?,
+            kept: Default::default(),
         })
     }
 
@@ -317,8 +328,10 @@ impl Gate {
         (keys, arguments): (Args<'_>, Args<'_>),
         reply: &mut Reply<'_>,
     ) -> Result<(), Ending> {
-        let may_reuse = !shared.has_ticked.replace(false);
-        let passage = Passage { body, may_reuse, keys, arguments };
+        if shared.has_ticked.replace(false) {
+            self.kept.iter().for_each(|kept| kept.is_doubtful.set(true));
+        }
+        let passage = Passage { body, keys, arguments, kept: &self.kept };
         let state = self.state;
         // SAFETY: between two runs the main thread's stack is empty, so it has the slots that are
         // needed here; `passage` outlives the call that reads it. What is raised ends there.
@@ -363,9 +376,10 @@ unsafe extern "C-unwind" fn pass(state: *mut lua_State) -> c_int {
     unsafe {
         let passage = &*ffi::lua_touserdata(state, 1).cast::<Passage<'_>>();
         match passage.body {
-            Body::Script(key) => {
-                set_global_list(state, 0, passage.keys, passage.may_reuse);
-                set_global_list(state, 1, passage.arguments, passage.may_reuse);
+            Body::Script(key, sight) => {
+                let [keys, arguments] = passage.kept;
+                set_global_list(state, 0, passage.keys, sight.keys, keys);
+                set_global_list(state, 1, passage.arguments, sight.arguments, arguments);
                 push_value_of(state, key);
                 ffi::lua_call(state, 0, 1);
             }
@@ -391,14 +405,27 @@ unsafe fn push_value_of(state: *mut lua_State, key: &RegistryKey) {
 }
 
 /// Gives a script a list as its first or second global. A short list takes the table of the last
-/// run, if that is as it was made: while scripts only read their arguments, no table is made.
+/// run, if that is as it was made: while scripts only read their arguments, no table is made. A
+/// script that cannot see the list is not given it, unless much is to be forgotten.
 ///
 /// # Safety
 ///
 /// Called by `pass`, whose upvalues it uses, with four free slots; what is raised jumps over the
 /// caller.
-unsafe fn set_global_list(state: *mut lua_State, which: c_int, list: Args<'_>, may_reuse: bool) {
+unsafe fn set_global_list(
+    state: *mut lua_State,
+    which: c_int,
+    list: Args<'_>,
+    is_seen: bool,
+    kept: &Kept,
+) {
     const SHORT: usize = 4;
+    const MUCH: usize = 1024;
+    if !is_seen && kept.bytes.get() < MUCH {
+        return;
+    }
+    kept.bytes.set(list.extent());
+    let may_reuse = !kept.is_doubtful.replace(false);
     let [world, name, table] = [1, 2 + which, 4 + which].map(ffi::lua_upvalueindex);
     // SAFETY: as the caller promises.
     unsafe {

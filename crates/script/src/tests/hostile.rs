@@ -239,10 +239,13 @@ fn arguments_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
         "KEYS[1] = 'x'",
         "ARGV.x = 'x' error('x')",
         "for number = 1, 5000 do ARGV[number] = 'x' end",
+        "return 1",
+        "for number = 1, 5000 do local twice = 2 * number end",
     ] {
         for count in [0, 1, 2, 2, 6, 6, 2] {
             let arguments = &[&b"a"[..], b"b", b"c", b"d", b"e", b"f"][..count];
             let _ = bench.outcome(Resp::Two, script.as_bytes(), arguments);
+            let _ = bench.outcome(Resp::Two, b"return 'sees none'", &[b"other", b"than", b"these"]);
             let told = bench.outcome(Resp::Two, look, arguments).unwrap();
             let all: String = ["1a", "2b", "3c", "4d", "5e", "6f"][..count]
                 .iter()
@@ -253,6 +256,40 @@ fn arguments_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
             assert_eq!(String::from_utf8(told).unwrap(), expected, "{script} {count}");
         }
     }
+}
+
+#[test]
+fn arguments_are_found_by_any_name() {
+    let mut bench = Bench::new();
+    for script in [
+        "return ARGV[1]",
+        "return _G['AR' .. 'GV'][1]",
+        "return loadstring('return AR' .. 'GV[1]')()",
+        "local parts = {'return AR', 'GV[1]'}
+            return load(function() return table.remove(parts, 1) end)()",
+        "for name, value in pairs(_G) do
+                if name == 'A' .. 'RGV' then return value[1] end
+            end",
+    ] {
+        for word in [&b"one"[..], b"two"] {
+            let expected = [b"$3\r\n", word, b"\r\n"].concat();
+            let told = bench.outcome(Resp::Two, script.as_bytes(), &[word]);
+            assert_eq!(told, Ok(expected), "{script}");
+        }
+    }
+}
+
+#[test]
+fn large_arguments_are_not_kept_for_scripts_that_cannot_see_them() {
+    let mut bench = Bench::new();
+    let large = vec![b'x'; 1 << 20];
+    bench.outcome(Resp::Two, b"return #ARGV[1]", &[&large]).unwrap();
+    let before = bench.lua.memory();
+    for _ in 0..1000 {
+        // Garbage of its own, so that the collector comes by.
+        bench.outcome(Resp::Two, b"return #string.rep('y', 10000)", &[]).unwrap();
+    }
+    assert!(bench.lua.memory() < before - (large.len() >> 1), "{before}");
 }
 
 /// H63: errors that are tables of every kind.
