@@ -85,8 +85,10 @@ impl Books {
                 server.stats.called_often(*lane, command, calls, micros);
             }
             crate::counters::add(&worker.counters.commands, calls);
-            server.stats.failed_often(*lane, command, failures);
-            server.stats.rejected_often(*lane, command, rejected);
+            if failures + rejected > 0 {
+                server.stats.failed_often(*lane, command, failures);
+                server.stats.rejected_often(*lane, command, rejected);
+            }
         }
         self.lines.iter().for_each(|line| server.watchers.publish(worker, line));
     }

@@ -93,7 +93,7 @@ const EVALSHA_RO: UnitCommand = Command {
 };
 
 fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args, NOT_A_NUMBER)?;
+    let keys = count_keys(args, || NOT_A_NUMBER)?;
     let cache = &asked.server.scripts.cache;
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
@@ -111,8 +111,10 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
 }
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let keys = count_keys(args, NOT_A_NUMBER)?;
-    let program = asked.server.scripts.cache.get_by_digits(&args[1]).ok_or(NO_SCRIPT)?;
+    let keys = count_keys(args, || NOT_A_NUMBER)?;
+    let Some(program) = asked.server.scripts.cache.get_by_digits(&args[1]) else {
+        return Err(NO_SCRIPT);
+    };
     let flags = program.flags();
     prepare(asked, keys, Code::Script(program), flags)
 }
@@ -154,8 +156,11 @@ pub(super) fn prepare(
 }
 
 /// How many keys a request says it has.
-pub(super) fn count_keys(args: Args<'_>, no_number: Refusal) -> Result<usize, Refusal> {
-    let keys = base::number::parse_i64(&args[2]).ok_or(no_number)?;
+pub(super) fn count_keys(
+    args: Args<'_>,
+    no_number: impl FnOnce() -> Refusal,
+) -> Result<usize, Refusal> {
+    let keys = base::number::parse_i64(&args[2]).ok_or_else(no_number)?;
     let keys = usize::try_from(keys).map_err(|_| NEGATIVE_KEYS)?;
     if keys > args.len() - 3 { Err(TOO_MANY_KEYS) } else { Ok(keys) }
 }

@@ -45,8 +45,8 @@ const FCALL_RO: UnitCommand = Command {
 
 fn call(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let state = asked.server.scripts.libraries.state();
-    let (loaded, function) = state.function(&args[1]).ok_or(NOT_FOUND)?;
-    let keys = count_keys(args, BAD_COUNT)?;
+    let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
+    let keys = count_keys(args, || BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
     prepare(asked, keys, code, function.flags)
 }

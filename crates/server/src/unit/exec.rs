@@ -61,14 +61,16 @@ struct Ran {
 
 pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let Asked { server, resp, session, .. } = asked;
-    let session = session.ok_or(WITHOUT_MULTI)?;
-    let pending = session.pending.as_mut().ok_or(WITHOUT_MULTI)?;
-    let queue = Arc::clone(pending.queue.as_ref().ok_or(WITHOUT_MULTI)?);
+    let Some(session) = session else { return Err(WITHOUT_MULTI) };
+    let pending = session.pending.as_ref();
+    let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
+        return Err(WITHOUT_MULTI);
+    };
+    let (queue, watching) = (Arc::clone(queue), pending.watching.clone());
     if queue.is_spoilt {
         session.end_transaction(server);
         return Err(SPOILT);
     }
-    let watching = pending.watching.clone();
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
     let reply_mode = session.reply_mode;
