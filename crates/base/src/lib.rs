@@ -2,7 +2,7 @@
 //! quoting, the clock.
 //!
 //! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
-//! `unsafe` is confined to files named `ffi.rs`, each of which asks the processor for an instruction.
+//! `unsafe` is confined to files named `ffi.rs`, which ask the processor for single instructions.
 #![deny(unsafe_code)]
 
 pub mod base64;
