@@ -1,17 +1,22 @@
 //! Sockets, as a session reads and writes them.
 //!
-//! Invariant: reads go through `poll_read`, which skips the second system call that readiness
-//! first and read after would cost on every request.
+//! One at a time they are most of what a request costs. So the system calls are made directly: those
+//! of the C library are points where a thread may be cancelled, which takes two atomic operations.
+//!
+//! Invariant: what moves fewer bytes than it was asked to is tried again only once the reactor has
+//! heard of the socket anew, so each request takes one system call to read and one to write.
 
 use std::io;
 use std::io::IoSlice;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use proto::Output;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::future::Future;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
@@ -63,13 +68,20 @@ impl Stream {
         cx: &mut TaskContext<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(buffer);
-        ready!(match self {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, &mut buffer),
-            Self::Gone => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        })?;
-        Poll::Ready(Ok(buffer.filled().len()))
+        match self {
+            Self::Tcp(stream) => poll_read(stream, cx, buffer),
+            Self::Unix(stream) => poll_read(stream, cx, buffer),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    /// Whether something may have come; if not, the task is woken when it has.
+    pub(super) fn poll_readable(&self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_ready(cx, Interest::READABLE),
+            Self::Unix(stream) => stream.poll_ready(cx, Interest::READABLE),
+            Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
     }
 
     /// Appends what has come to a vector, which has room reserved.
@@ -91,8 +103,8 @@ impl Stream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match self {
-            Self::Tcp(stream) => poll_write(Pin::new(stream), cx, slices),
-            Self::Unix(stream) => poll_write(Pin::new(stream), cx, slices),
+            Self::Tcp(stream) => poll_write(stream, cx, slices),
+            Self::Unix(stream) => poll_write(stream, cx, slices),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
@@ -108,14 +120,95 @@ impl Stream {
     }
 }
 
-fn poll_write<S: AsyncWrite>(
-    stream: Pin<&mut S>,
+fn poll_read<S: Socket>(
+    socket: &S,
+    cx: &mut TaskContext<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    poll_io(socket, cx, Interest::READABLE, buffer.len(), || {
+        recv(socket, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
+    })
+}
+
+fn poll_write<S: Socket>(
+    socket: &mut S,
     cx: &mut TaskContext<'_>,
     slices: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
-    match slices {
-        [one] => stream.poll_write(cx, one),
-        many => stream.poll_write_vectored(cx, many),
+    let &[one] = slices else { return Pin::new(socket).poll_write_vectored(cx, slices) };
+    poll_io(socket, cx, Interest::WRITABLE, one.len(), || send(&*socket, &one, SendFlags::NOSIGNAL))
+}
+
+/// Reads or writes up to so many bytes, once the socket may be ready for it.
+fn poll_io<S: Socket>(
+    socket: &S,
+    cx: &mut TaskContext<'_>,
+    interest: Interest,
+    most: usize,
+    mut operation: impl FnMut() -> rustix::io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(socket.poll_ready(cx, interest))?;
+        let mut fewer = None;
+        let moved = socket.try_io(interest, || match operation()? {
+            0 => Ok(0),
+            count if count == most => Ok(count),
+            count => {
+                fewer = Some(count);
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        });
+        match fewer.map_or(moved, Ok) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return Poll::Ready(done),
+        }
+    }
+}
+
+/// What both kinds of sockets have.
+trait Socket: AsFd + AsyncWrite + Unpin {
+    /// Waits until the reactor thinks that the socket is ready.
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>>;
+
+    /// Tries an operation; where it would block, the reactor no longer thinks so.
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize>;
+}
+
+impl Socket for TcpStream {
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
+        match interest {
+            Interest::READABLE => self.poll_read_ready(cx),
+            _ => self.poll_write_ready(cx),
+        }
+    }
+
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        Self::try_io(self, interest, operation)
+    }
+}
+
+impl Socket for UnixStream {
+    fn poll_ready(&self, cx: &mut TaskContext<'_>, interest: Interest) -> Poll<io::Result<()>> {
+        match interest {
+            Interest::READABLE => self.poll_read_ready(cx),
+            _ => self.poll_write_ready(cx),
+        }
+    }
+
+    fn try_io(
+        &self,
+        interest: Interest,
+        operation: impl FnOnce() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        Self::try_io(self, interest, operation)
     }
 }
 
