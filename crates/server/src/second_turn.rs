@@ -2,12 +2,20 @@
 //! are ready.
 //!
 //! A client with several connections that sleeps is woken once for many replies then, and to wake
-//! it costs the server as much as some requests.
+//! it costs the server as much as some requests. One task takes all second turns: to run the task
+//! of each session again would cost as much as to execute its request.
 //!
-//! Invariant: no batch waits behind sessions whose first turns came later than `WAIT_US` after the
+//! Invariants: who stands in line is waited for by that task; no batch waits behind sessions whose first turns came later than `WAIT_US` after the
 //! first of those who wait.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use crate::session::Serve;
+use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
 const BATCH_US: i64 = 50;
@@ -21,6 +29,10 @@ const WAIT_US: i64 = 500;
 pub(crate) struct SecondTurns {
     /// Since when the first of those who wait does.
     since_us: Cell<Option<i64>>,
+    /// Those who wait.
+    line: RefCell<Vec<Rc<RefCell<Serve>>>>,
+    /// The task that sees to them, while nobody waits.
+    usher: Cell<Option<Waker>>,
 }
 
 impl SecondTurns {
@@ -36,10 +48,44 @@ impl SecondTurns {
         now_us - since_us <= WAIT_US
     }
 
-    /// The turn of a session that waited has come.
+    /// A session lines up.
     #[inline]
-    pub(crate) fn has_come(&self) {
+    pub(crate) fn join(&self, serve: Rc<RefCell<Serve>>) {
+        self.line.borrow_mut().push(serve);
+        if let Some(usher) = self.usher.take() {
+            usher.wake();
+        }
+    }
+
+    /// The turns of those in line have come.
+    pub(crate) fn give(&self) {
         self.since_us.set(None);
+        let mut line = self.line.take();
+        for serve in line.drain(..) {
+            let mut serve = serve.borrow_mut();
+            if catch_unwind(AssertUnwindSafe(|| serve.take_second_turn())).is_err() {
+                serve.give_up();
+            }
+        }
+        // Nobody lines up but in a turn of its own.
+        self.line.replace(line);
+    }
+}
+
+/// Gives second turns, for ever.
+pub(crate) async fn run(worker: Rc<Worker>) {
+    let turns = &worker.second_turns;
+    loop {
+        poll_fn(|cx| {
+            if turns.line.borrow().is_empty() {
+                turns.usher.set(Some(cx.waker().clone()));
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        turns.give();
+        worker.end_turn();
     }
 }
 
@@ -56,7 +102,7 @@ mod tests {
         let last = 1000 + BATCH_US + WAIT_US;
         assert!(turns.await_one(1, last, last));
         assert!(!turns.await_one(1, last + 1, last + 1), "the first waits for too long");
-        turns.has_come();
+        turns.give();
         assert!(turns.await_one(1, last + 2, last + 2));
     }
 }

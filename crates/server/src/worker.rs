@@ -27,9 +27,9 @@ use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
-use crate::second_turn::SecondTurns;
+use crate::second_turn::{self, SecondTurns};
 use crate::server::Server;
-use crate::session::{Exit, Moving, Serve, Window};
+use crate::session::{Exit, Moving, Serve, Serving, Window};
 
 /// The read buffer that a worker's sessions share.
 const INPUT_SIZE: usize = 64 * 1024;
@@ -235,13 +235,17 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
+    tokio::task::spawn_local(second_turn::run(Rc::clone(&worker)));
     tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
             Message::Bind => bind(&worker),
             Message::Retire => break,
-            Message::End => return worker.gathering.close(&worker.server.journal),
+            Message::End => {
+                worker.second_turns.give();
+                return worker.gathering.close(&worker.server.journal);
+            }
         }
     }
     expiry.abort();
@@ -311,5 +315,5 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
         worker.session_over(client.id, Exit::Closed);
         return;
     };
-    tokio::task::spawn_local(serve);
+    tokio::task::spawn_local(Serving::new(serve));
 }

@@ -32,9 +32,12 @@ fn size(name: &[u8], fields: Args<'_>) -> usize {
     OF_ITSELF + name.len() + fields.total_bytes() + fields.len() * size_of::<u64>()
 }
 
-/// What a session has prepared.
+/// What a session has prepared; few have anything.
 #[derive(Clone, Default)]
-pub(crate) struct Fieldsets {
+pub(crate) struct Fieldsets(Option<Box<Prepared>>);
+
+#[derive(Clone, Default)]
+struct Prepared {
     by_name: BTreeMap<Box<[u8]>, Arc<OwnedArgs>>,
     memory: usize,
 }
@@ -42,31 +45,34 @@ pub(crate) struct Fieldsets {
 impl Fieldsets {
     /// Forgets all of them; how many.
     pub(crate) fn clear(&mut self) -> usize {
-        std::mem::take(self).by_name.len()
+        self.0.take().map_or(0, |prepared| prepared.by_name.len())
     }
 
     /// Keeps a fieldset, in the place of one of its name.
     fn insert(&mut self, name: &[u8], fields: Args<'_>) -> Result<(), Refusal> {
+        let prepared = self.0.get_or_insert_default();
         let memory = size(name, fields);
-        let old = self.by_name.get(name).map_or(0, |old| size(name, old.as_args()));
-        if self.memory - old + memory > MEMORY_MAX {
+        let old = prepared.by_name.get(name).map_or(0, |old| size(name, old.as_args()));
+        if prepared.memory - old + memory > MEMORY_MAX {
             return Err(TOO_LARGE);
         }
-        self.memory = self.memory - old + memory;
-        self.by_name.insert(name.into(), Arc::new(OwnedArgs::from(fields)));
+        prepared.memory = prepared.memory - old + memory;
+        prepared.by_name.insert(name.into(), Arc::new(OwnedArgs::from(fields)));
         Ok(())
     }
 
     /// Forgets a fieldset; whether it was there.
     fn remove(&mut self, name: &[u8]) -> bool {
-        let Some(old) = self.by_name.remove(name) else { return false };
-        self.memory -= size(name, old.as_args());
+        let Some(prepared) = &mut self.0 else { return false };
+        let Some(old) = prepared.by_name.remove(name) else { return false };
+        prepared.memory -= size(name, old.as_args());
         true
     }
 
     /// The words of HIMPORT SET with each value's field before it.
     pub(crate) fn expand(&self, args: Args<'_>) -> Result<OwnedArgs, Refusal> {
-        let fields = self.by_name.get(&args[3]).ok_or(UNKNOWN)?.as_args();
+        let prepared = self.0.as_ref().ok_or(UNKNOWN)?;
+        let fields = prepared.by_name.get(&args[3]).ok_or(UNKNOWN)?.as_args();
         let values = args.skip(4);
         if fields.len() != values.len() {
             return Err(MISMATCH);

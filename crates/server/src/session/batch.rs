@@ -13,7 +13,7 @@ use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
-use super::{Serve, Session, Turn};
+use super::{Place, Serve, Session, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute, queue_together};
@@ -45,7 +45,7 @@ pub(super) enum End {
 impl Serve {
     /// Executes what is there, or reads more.
     pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if self.executed < self.input.len() && !self.awaits_bytes() {
+        if self.has_requests() {
             self.worker.start_batch();
             let input = std::mem::take(&mut self.input);
             let start = self.executed;
@@ -70,6 +70,12 @@ impl Serve {
             return self.after_batch(cx, end);
         }
         self.read_more(cx)
+    }
+
+    /// Whether requests may be there that are not executed yet.
+    #[inline]
+    pub(super) fn has_requests(&self) -> bool {
+        self.executed < self.input.len() && !self.awaits_bytes()
     }
 
     /// Whether the input ends within a request that is next.
@@ -168,8 +174,7 @@ impl Serve {
         self.mind_memory();
         match end {
             End::Drained if self.may_wait() => {
-                self.awaits_turn = true;
-                cx.waker().wake_by_ref();
+                self.line_up(cx);
                 Turn::Wait
             }
             End::Drained | End::Waits => Turn::Again,
@@ -184,6 +189,17 @@ impl Serve {
                 cx.waker().wake_by_ref();
                 Turn::Wait
             }
+        }
+    }
+
+    /// Has the replies of the batch wait for their second turn. It is not a turn of the session,
+    /// which listens for what comes next already.
+    fn line_up(&mut self, cx: &mut TaskContext<'_>) {
+        if self.place == Place::Nowhere {
+            self.place = Place::Joining;
+        }
+        if self.stream.poll_readable(cx).is_ready() {
+            cx.waker().wake_by_ref();
         }
     }
 

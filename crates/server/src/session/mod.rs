@@ -17,12 +17,13 @@ mod state;
 mod wait;
 mod window;
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, Waker};
 
 use proto::{Output, RequestParser};
 
@@ -58,9 +59,24 @@ pub(crate) struct Serve {
     output: Option<Box<Output>>,
     /// Which of them must wait for the journal.
     held: Option<Box<Held>>,
-    is_new: bool,
-    /// Whether the replies of its last batch wait for its next turn.
-    awaits_turn: bool,
+    /// Its task's, once that has run: a task's waker stays the same for life.
+    waker: Option<Waker>,
+    place: Place,
+}
+
+/// The task of a session, which the worker shares while replies wait for their second turn.
+pub(crate) struct Serving(Rc<RefCell<Serve>>);
+
+// There are many sessions, and the allocator's next class begins above this.
+const _: () = assert!(size_of::<RefCell<Serve>>() + 2 * size_of::<usize>() <= 256);
+
+/// Where a session stands in the line of those whose replies wait (`second_turn.rs`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    /// It is to line up when its turn is over.
+    Joining,
+    InLine,
 }
 
 /// How a session ended.
@@ -112,8 +128,8 @@ impl Serve {
             parser,
             output,
             held,
-            is_new: true,
-            awaits_turn: false,
+            waker: None,
+            place: Place::Nowhere,
         })
     }
 
@@ -244,35 +260,69 @@ impl Moving {
     }
 }
 
-impl Future for Serve {
+impl Serving {
+    pub(crate) fn new(serve: Serve) -> Self {
+        Self(Rc::new(RefCell::new(serve)))
+    }
+}
+
+impl Future for Serving {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        if this.is_new {
-            // A task's waker stays the same for life, so naming it once is enough.
-            this.session.client.set_waker(cx.waker());
-            this.is_new = false;
+        let mut serve = self.0.borrow_mut();
+        let ended = serve.take_turn(cx);
+        if ended.is_pending() && serve.place == Place::Joining {
+            serve.place = Place::InLine;
+            serve.worker.second_turns.join(Rc::clone(&self.0));
         }
-        if std::mem::take(&mut this.awaits_turn) {
-            this.worker.second_turns.has_come();
+        ended
+    }
+}
+
+impl Serve {
+    fn take_turn(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if self.waker.is_none() {
+            self.session.client.set_waker(cx.waker());
+            self.waker = Some(cx.waker().clone());
         }
         Gathering::open();
-        let driven = catch_unwind(AssertUnwindSafe(|| this.drive(cx)));
-        this.worker.end_turn();
+        let driven = catch_unwind(AssertUnwindSafe(|| self.drive(cx)));
+        self.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {
-            this.worker.server.note_panic(this.session.client.id);
+            self.worker.server.note_panic(self.session.client.id);
             Poll::Ready(Exit::Closed)
         });
-        if let (Poll::Ready(Exit::Closed), Stage::Blocked(_)) = (&driven, &this.stage)
-            && let Stage::Blocked(blocked) = std::mem::replace(&mut this.stage, Stage::Requests)
+        if let (Poll::Ready(Exit::Closed), Stage::Blocked(_)) = (&driven, &self.stage)
+            && let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests)
         {
-            this.leave_queues(*blocked);
+            self.leave_queues(*blocked);
         }
         if let Poll::Ready(Exit::Closed) = &driven {
-            this.session.end_transaction(this.worker.server);
-            watch::tell_departure(this.worker.server, &this.session);
+            self.session.end_transaction(self.worker.server);
+            watch::tell_departure(self.worker.server, &self.session);
         }
-        driven.map(|exit| this.worker.session_over(this.session.client.id, exit))
+        driven.map(|exit| self.worker.session_over(self.session.client.id, exit))
+    }
+
+    /// Writes the replies that waited. All else there is to do is left to a turn of its own.
+    pub(crate) fn take_second_turn(&mut self) {
+        self.place = Place::Nowhere;
+        // Who has left, or panicked, has no replies that wait.
+        let Some(waker) = self.waker.take() else { return };
+        let flushed = self.flush(&mut TaskContext::from_waker(&waker));
+        let has_left = matches!(flushed, Poll::Ready(Ok(())));
+        if !has_left || self.session.closing || self.has_requests() {
+            waker.wake_by_ref();
+        }
+        self.waker = Some(waker);
+    }
+
+    /// Ends the session after a panic in its second turn.
+    pub(crate) fn give_up(&self) {
+        let client = &self.session.client;
+        self.worker.server.note_panic(client.id);
+        client.ask(Signal::Kill);
+        client.wake();
     }
 }
