@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc;
 
 use crate::scripts::STACK_BYTES;
@@ -104,21 +105,32 @@ impl Roster {
     /// Sets one more worker to work.
     fn hire(&mut self, server: &'static Server) -> io::Result<()> {
         let lane = self.inboxes.len();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if self.threads.len() == lane {
             self.threads.push(None);
         }
         let predecessor = self.threads[lane].take();
         let (sender, receiver) = mpsc::unbounded_channel();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
         let work = move || {
+            // Tasks that stay on their thread need a runtime that does.
+            let mut builder = Builder::new_current_thread();
+            let (runtime, outcome) = match builder.enable_all().build_local(LocalOptions::default())
+            {
+                Ok(runtime) => (Some(runtime), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = tell.send(outcome);
             if let Some(predecessor) = predecessor {
                 let _ = predecessor.join();
             }
-            worker::run(server, lane, &runtime, receiver);
+            if let Some(runtime) = runtime {
+                worker::run(server, lane, &runtime, receiver);
+            }
         };
         let thread =
             std::thread::Builder::new().name(format!("worker-{lane}")).stack_size(STACK_BYTES);
         self.threads[lane] = Some(thread.spawn(work)?);
+        told.recv().expect("the thread tells it first")?;
         self.inboxes.push(sender);
         Ok(())
     }

@@ -15,9 +15,8 @@ use std::time::Duration;
 
 use base::time::{Moment, UnixMillis};
 use proto::Output;
-use tokio::runtime::Runtime;
+use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
 
 use crate::audience::relocate;
 use crate::clients::{Client, ClientId, Signal};
@@ -223,12 +222,12 @@ impl Worker {
 pub(crate) fn run(
     server: &'static Server,
     lane: usize,
-    runtime: &Runtime,
+    runtime: &LocalRuntime,
     inbox: mpsc::UnboundedReceiver<Message>,
 ) {
     let worker = Rc::new(Worker::new(server, lane));
     bind(&worker);
-    LocalSet::new().block_on(runtime, receive(worker, inbox));
+    runtime.block_on(receive(worker, inbox));
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
