@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use proto::value::Value;
+use tests::client::field;
+use tests::render::text;
 use tests::{Arrival, Client, Server, check};
 
 /// A server whose sessions all share one worker.
@@ -142,4 +144,42 @@ fn streams_of_world_operations_and_of_heavy_work_both_come_through() {
     for client in &mut swappers {
         (0..300).for_each(|_| assert_eq!(client.receive(), Value::Simple(b"OK".to_vec())));
     }
+}
+
+/// Asks for a short value again and again, with nothing else under way, and reads nothing until the
+/// socket has no room left; then every reply is there.
+fn ask_without_reading(server: &Server, mut client: Client) {
+    /// Less than what would leave before the others have had their turns.
+    const VALUE: usize = 2000;
+    const BEYOND: usize = 20;
+    let (id, mut other) = (client.id(), server.client());
+    let value = vec![b'v'; VALUE];
+    other.call(&[b"SET", &b"value"[..], &value]);
+    let mut list = || text(&other.call(&["CLIENT", "LIST", "ID", &id]));
+    let before: usize = field(&list(), "tot-cmds").parse().unwrap();
+    let (mut sent, mut unsent) = (0, 0);
+    while unsent < BEYOND {
+        client.send(&["GET", "value"]);
+        sent += 1;
+        let line = loop {
+            let line = list();
+            if field(&line, "tot-cmds").parse() == Ok(before + sent) {
+                break line;
+            }
+        };
+        unsent += usize::from(field(&line, "omem") != "0");
+    }
+    for _ in 0..sent {
+        assert_eq!(client.receive(), Value::Bulk(value.clone()));
+    }
+    check(&mut client, "> PING\nPONG");
+}
+
+#[test]
+fn replies_that_the_socket_has_no_room_for_come_when_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let server = Server::start(&["--worker-threads", "1", "--unixsocket", path.to_str().unwrap()]);
+    ask_without_reading(&server, Client::connect_unix(&path));
+    ask_without_reading(&server, server.client());
 }
