@@ -241,10 +241,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
             Message::Adopt(moving) => adopt(&worker, *moving),
             Message::Bind => bind(&worker),
             Message::Retire => break,
-            Message::End => {
-                worker.second_turns.give();
-                return worker.gathering.close(&worker.server.journal);
-            }
+            Message::End => return settle(&worker),
         }
     }
     expiry.abort();
@@ -253,6 +250,13 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     mail.abort();
     worker.hand_out_letters();
     worker.server.mailboxes.close(worker.lane);
+    settle(&worker);
+}
+
+/// Gives the second turns that are due, so that nobody stands in line for ever, and ends what is
+/// gathered.
+fn settle(worker: &Worker) {
+    worker.second_turns.give();
     worker.gathering.close(&worker.server.journal);
 }
 

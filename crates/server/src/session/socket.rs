@@ -6,6 +6,7 @@
 //! Invariant: what moves fewer bytes than it was asked to is tried again only once the reactor has
 //! heard of the socket anew, so each request takes one system call to read and one to write.
 
+use std::future::Future;
 use std::io;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -15,7 +16,6 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use proto::Output;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::future::Future;
 use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
