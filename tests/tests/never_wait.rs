@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto::value::Value;
 use tests::client::field;
 use tests::render::text;
+use tests::server::free_port;
 use tests::{Arrival, Client, Server, check};
 
 /// A server whose sessions all share one worker.
@@ -178,8 +179,9 @@ fn ask_without_reading(server: &Server, mut client: Client) {
 #[test]
 fn replies_that_the_socket_has_no_room_for_come_when_it_has() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("socket");
-    let server = Server::start(&["--worker-threads", "1", "--unixsocket", path.to_str().unwrap()]);
-    ask_without_reading(&server, Client::connect_unix(&path));
+    let (socket, port) = (folder.path().join("s"), free_port().to_string());
+    let path = socket.display().to_string();
+    let server = Server::start(&["--port", &port, "--worker-threads", "1", "--unixsocket", &path]);
+    ask_without_reading(&server, Client::connect_unix(&socket));
     ask_without_reading(&server, server.client());
 }

@@ -5,8 +5,8 @@
 //! it costs the server as much as some requests. One task takes all second turns: to run the task
 //! of each session again would cost as much as to execute its request.
 //!
-//! Invariants: who stands in line is waited for by that task; no batch waits behind sessions whose first turns came later than `WAIT_US` after the
-//! first of those who wait.
+//! Invariants: whoever stands in line is seen to by that task; no batch waits behind sessions whose
+//! first turns came later than `WAIT_US` after the first of those who wait.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -1,7 +1,8 @@
 //! Sockets, as a session reads and writes them.
 //!
-//! One at a time they are most of what a request costs. So the system calls are made directly: those
-//! of the C library are points where a thread may be cancelled, which takes two atomic operations.
+//! They are most of what a request costs that comes alone. So the system calls are made directly:
+//! those of the C library are points where a thread may be cancelled, which takes two atomic
+//! operations each.
 //!
 //! Invariant: what moves fewer bytes than it was asked to is tried again only once the reactor has
 //! heard of the socket anew, so each request takes one system call to read and one to write.
