@@ -42,7 +42,7 @@ const NEAR: u64 = 75;
 /// Stacks, free lists and the like, which no limit needs to know of: so much, or this part of the
 /// limit.
 const TOLERATED: usize = 2 << 20;
-const TOLERATED_PART: u64 = 128;
+const TOLERATED_PART: u64 = 256;
 
 /// What may lie free in the arena: so much, or this part of the limit. From there on what is
 /// evicted makes room only by being compacted, so less would be compacted all the time.
