@@ -59,6 +59,9 @@ const LUCK_LEAST: u64 = 48;
 const LUCK_MEAN: u64 = 64;
 const LUCK_MOST: u64 = 80;
 
+/// The last bits of a position, of which tables keep none.
+const POSITION_UNKEPT: u32 = 26;
+
 /// An odd number whose bits look random: 2^64 by the golden ratio.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -119,12 +122,12 @@ pub(crate) fn used_once_more(uses: u32, random: u64) -> u32 {
 }
 
 impl Yardstick {
-    /// How little a key is worth that was used so often, the last time so long ago, and takes so
-    /// many bytes.
+    /// How little a key is worth that was used so often, the last time so long ago, takes so many
+    /// bytes, and lies at this position.
     #[inline]
-    pub(crate) fn rank(self, uses: u32, age_ms: u64, bytes: usize, key: &[u8]) -> u64 {
+    pub(crate) fn rank(self, uses: u32, age_ms: u64, bytes: usize, position: u64) -> u64 {
         let haste = if uses == 0 { self.haste } else { 16 };
-        let luck = if uses < 2 { luck_of(key) } else { LUCK_MEAN };
+        let luck = if uses < 2 { luck_of(position) } else { LUCK_MEAN };
         let (age, weight) = (age_ms + RESOLUTION_MS, WEIGHTS[uses as usize]);
         age * weight * haste * self.size_of(bytes) * luck
     }
@@ -242,16 +245,12 @@ impl History {
     }
 }
 
-/// A key's share of luck, by the last bytes of its name.
+/// A key's share of luck, by the first bits of its position: the table keeps them, so a key whose
+/// name lies on another cache line than its clock need not be waited for.
 #[inline]
-fn luck_of(key: &[u8]) -> u64 {
-    let last = match key.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last),
-        None => key.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)),
-    };
-    let mixed = last.wrapping_mul(MIX);
-    // Once more, as names that differ in their last byte only differ in few bits above.
-    let mixed = (mixed ^ mixed >> 32).wrapping_mul(MIX) >> 32;
+fn luck_of(position: u64) -> u64 {
+    // The bits that are kept, moved down so that the lowest of them change the highest below.
+    let mixed = (position >> POSITION_UNKEPT).wrapping_mul(MIX) >> 32;
     LUCK_LEAST + ((mixed * (LUCK_MOST - LUCK_LEAST + 1)) >> 32)
 }
 
@@ -325,7 +324,7 @@ mod tests {
     #[test]
     fn a_key_in_use_is_worth_more_than_one_that_is_not() {
         let yardstick = History::default().yardstick();
-        let rank = |uses, age| yardstick.rank(uses, age, 100, b"key");
+        let rank = |uses, age| yardstick.rank(uses, age, 100, 1 << 60);
         assert!(rank(0, 1000) > rank(1, 1000) && rank(2, 1000) > rank(7, 1000));
         assert!(rank(1, 2000) > rank(1, 1000) && rank(1, 1000) > rank(2, 1000));
         assert!(rank(0, 0) > rank(1, 128), "whatever the clock cannot tell");
@@ -336,23 +335,24 @@ mod tests {
     #[test]
     fn a_large_key_is_worth_less_within_bounds() {
         let yardstick = Yardstick { haste: 16, mean_bytes: 1000 };
-        let rank = |bytes| yardstick.rank(2, 0, bytes, b"key");
+        let rank = |bytes| yardstick.rank(2, 0, bytes, 1 << 60);
         assert_eq!((rank(4000), rank(250)), (2 * rank(1000), rank(1000) / 2));
         assert_eq!((rank(1 << 40), rank(0)), (4 * rank(1000), rank(1000) / 4));
         let nothing_known = Yardstick { mean_bytes: 0, ..yardstick };
-        assert_eq!(nothing_known.rank(2, 0, 1 << 40, b"key"), rank(1000));
+        assert_eq!(nothing_known.rank(2, 0, 1 << 40, 1 << 60), rank(1000));
         let most = Yardstick { haste: 1024, mean_bytes: 1 };
-        assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 8, b"key") < u64::MAX);
+        assert!(most.rank(0, u64::from(u32::MAX), usize::MAX >> 8, u64::MAX) < u64::MAX);
     }
 
     #[test]
-    fn luck_is_spread_evenly_over_similar_names() {
-        let lucks: Vec<u64> =
-            (0..3300).map(|number| luck_of(format!("user:{number}").as_bytes())).collect();
-        for luck in LUCK_LEAST..=LUCK_MOST {
-            let count = lucks.iter().filter(|found| **found == luck).count();
-            assert!((50..200).contains(&count), "{luck}: {count}");
+    fn luck_is_spread_evenly_over_neighbours_whatever_the_table_keeps() {
+        for depth in [0, 7, 22] {
+            let neighbours = (0..3300).map(|number| number << (48 - depth));
+            let lucks: Vec<u64> = neighbours.map(luck_of).collect();
+            for luck in LUCK_LEAST..=LUCK_MOST {
+                let count = lucks.iter().filter(|found| **found == luck).count();
+                assert!((50..200).contains(&count), "{depth}, {luck}: {count}");
+            }
         }
-        assert!((LUCK_LEAST..=LUCK_MOST).contains(&luck_of(b"")));
     }
 }

@@ -50,6 +50,10 @@ pub struct EntryRef<'a> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
+/// Which entry it is, of all that are alive at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity(u64);
+
 /// An entry that no table holds: just made, just taken out, or a pre-image.
 pub struct EntryBox {
     block: Block,
@@ -112,9 +116,20 @@ impl<'a> EntryRef<'a> {
         self.block.prefetch_rest();
     }
 
+    /// Asks the processor for all of the entry, or a good deal. Waits for the beginning.
+    pub(crate) fn prefetch_whole(self) {
+        self.block.prefetch_start();
+        self.block.prefetch_rest();
+    }
+
     /// Asks the processor for what removing the entry will touch beside it.
     pub(crate) fn prefetch_home(self) {
         self.block.prefetch_home();
+    }
+
+    /// Which entry it is.
+    pub(crate) fn identity(self) -> Identity {
+        Identity(self.block.raw())
     }
 
     /// When the key expires, if it does.

@@ -11,7 +11,7 @@ use structs::packing::PackedRef;
 use structs::prefetch;
 use structs::table::{Address, Place, Shape, Table};
 
-use super::{EntryBox, EntryRef, NewText, block_start, is_volatile};
+use super::{EntryBox, EntryRef, Identity, NewText, block_start, is_volatile};
 
 /// Entries that a walk takes together and a little more, as their home bucket is taken whole.
 const TOGETHER: usize = 32;
@@ -45,6 +45,11 @@ impl EntryTable {
     pub(crate) fn find(&self, position: u64, key: &[u8]) -> Option<Found<'_>> {
         let place = self.0.find(position, |address| view(address).key() == key)?;
         Some(Found { place, entry: view(self.0.at(place)) })
+    }
+
+    /// Where the entry at a position is, if it is still there. Touches no entry.
+    pub(crate) fn find_same(&self, position: u64, entry: Identity) -> Option<Place> {
+        self.0.find(position, |address| view(address).identity() == entry)
     }
 
     /// The entry at a place.
@@ -136,17 +141,19 @@ impl EntryTable {
     }
 
     /// As `walk` or, if only those count, as `walk_volatile`, for a few entries: all of them are on
-    /// their way from memory before the first is looked at.
+    /// their way from memory before the first is looked at. With each comes as much of its position
+    /// as the table keeps.
     pub(crate) fn walk_together<'a>(
         &'a self,
         from: u64,
         at_least: usize,
         only_volatile: bool,
-        visit: impl FnMut(EntryRef<'a>),
+        mut visit: impl FnMut(u64, EntryRef<'a>),
     ) -> Option<u64> {
-        let mut found: SmallVec<[Address; TOGETHER]> = SmallVec::new();
-        let next = self.fetch(from, at_least, only_volatile, |address| found.push(address));
-        found.into_iter().map(view).for_each(visit);
+        let mut found: SmallVec<[(u64, Address); TOGETHER]> = SmallVec::new();
+        let keep = |position, address| found.push((position, address));
+        let next = self.fetch(from, at_least, only_volatile, keep);
+        found.into_iter().for_each(|(position, address)| visit(position, view(address)));
         next
     }
 
@@ -154,9 +161,9 @@ impl EntryTable {
     /// place on if it meets the end.
     pub(crate) fn prefetch_walk(&self, from: u64, at_least: usize, only_volatile: bool) {
         let mut found = 0;
-        let next = self.fetch(from, at_least, only_volatile, |_| found += 1);
+        let next = self.fetch(from, at_least, only_volatile, |_, _| found += 1);
         if next.is_none() && from > 0 && found < at_least {
-            self.fetch(0, at_least - found, only_volatile, |_| ());
+            self.fetch(0, at_least - found, only_volatile, |_, _| ());
         }
     }
 
@@ -165,12 +172,12 @@ impl EntryTable {
         from: u64,
         at_least: usize,
         only_volatile: bool,
-        mut visit: impl FnMut(Address),
+        mut visit: impl FnMut(u64, Address),
     ) -> Option<u64> {
-        self.0.walk(from, at_least, |address| {
+        self.0.walk_positions(from, at_least, |position, address| {
             if !only_volatile || is_volatile(address) {
                 prefetch::line(block_start(address));
-                visit(address);
+                visit(position, address);
             }
         })
     }

@@ -14,7 +14,7 @@ use super::NamedKey;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
-use crate::entry::{EntryBox, EntryRef, NewText, Notes};
+use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
@@ -60,6 +60,11 @@ impl Door<'_> {
     pub(super) fn find(&self, key: &[u8]) -> Option<(Place, EntryRef<'_>)> {
         let found = self.content.table(self.physical)?.find(self.position, key)?;
         Some((found.place, found.entry))
+    }
+
+    /// Where an entry is that was seen under the locks that are held, if it is still there.
+    pub(super) fn find_same(&self, entry: Identity) -> Option<Place> {
+        self.content.table(self.physical)?.find_same(self.position, entry)
     }
 
     /// Adds an entry whose key is absent.

@@ -12,7 +12,7 @@ use base::time::UnixMillis;
 use smallvec::SmallVec;
 
 use super::Tx;
-use crate::entry::{EntryRef, EntryTable};
+use crate::entry::{EntryRef, EntryTable, Identity};
 use crate::history::{Sample, Yardstick};
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
@@ -81,20 +81,20 @@ pub struct Evicted {
     pub bytes: usize,
 }
 
-/// A key that is worth least.
+/// A key that is worth least, until the next one comes.
 #[derive(Debug)]
-pub(super) struct Victim {
-    pub(super) key: SmallVec<[u8; 32]>,
+struct Victim {
     database: usize,
     location: Location,
+    entry: Identity,
 }
 
 /// An entry that was looked at: how little it is worth, its database, and where it is. Who has more
 /// of the first goes first.
-type Seen<'a> = (u64, usize, EntryRef<'a>);
+pub(super) type Seen<'a> = (u64, usize, EntryRef<'a>);
 
 /// All that were looked at together; rarely more than there is room for in place.
-type AllSeen<'a> = SmallVec<[Seen<'a>; 128]>;
+pub(super) type AllSeen<'a> = SmallVec<[Seen<'a>; 256]>;
 
 /// Entries passed in search of some that may be evicted, and where only keys that expire may be:
 /// then it is their words in the table that are passed, not themselves.
@@ -111,7 +111,10 @@ impl Tx {
         need: Need,
         mut witness: impl FnMut(EntryRef<'_>, UnixMillis, u32),
     ) -> Evicted {
-        let (seen, victims) = self.find_victims(looks, rule, need);
+        let (seen, victims) = {
+            let (seen, least) = self.find_least(looks, rule, need);
+            (seen, self.victims(&least, rule))
+        };
         let mut evicted = Evicted { seen, ..Evicted::default() };
         let (home, logical) = (self.physical, self.options.database);
         for victim in &victims {
@@ -131,12 +134,12 @@ impl Tx {
 
     /// How many keys there were to look at, and those of them that are worth least, the first to go
     /// first.
-    pub(super) fn find_victims(
+    pub(super) fn find_least(
         &self,
         looks: &[Look],
         rule: Rule,
         need: Need,
-    ) -> (usize, SmallVec<[Victim; 16]>) {
+    ) -> (usize, AllSeen<'_>) {
         self.fetch_ahead(looks, rule);
         let mut seen = AllSeen::new();
         for look in looks {
@@ -149,16 +152,25 @@ impl Tx {
             seen.truncate(most);
         }
         seen.sort_unstable_by_key(|(rank, ..)| Reverse(*rank));
-        let victims = seen.into_iter().map(|(_, database, entry)| {
+        (count, seen)
+    }
+
+    /// What is known of keys that are to go. All that their removal will touch is on its way from
+    /// memory then, and all of their blocks too: what comes next is written there, and a write that
+    /// waits for memory holds up the next lock.
+    fn victims(&self, least: &[Seen<'_>], rule: Rule) -> SmallVec<[Victim; 16]> {
+        for (_, _, entry) in least {
             entry.prefetch_home();
-            let key = SmallVec::from_slice(entry.key());
-            let location = self.keyspace.locate(&key);
+            entry.prefetch_whole();
+        }
+        let victims = least.iter().map(|&(_, database, entry)| {
+            let location = self.keyspace.locate(entry.key());
             if rule.order == Order::Worth {
                 self.keyspace.history().prefetch(location);
             }
-            Victim { key, database, location }
+            Victim { database, location, entry: entry.identity() }
         });
-        (count, victims.collect())
+        victims.collect()
     }
 
     /// Has what looks will touch on its way from memory: the buckets that they begin at, then the
@@ -213,11 +225,12 @@ impl Tx {
         let (mut from, mut passed, mut has_wrapped) = (begin, 0, false);
         while all.len() < enough && passed < limit {
             passed += look.count;
-            let next = table.walk_together(from, look.count, rule.only_volatile, |entry| {
-                if let Some(rank) = self.rank(rule, entry, look.random, yardstick) {
-                    all.push((rank, database, entry));
-                }
-            });
+            let next =
+                table.walk_together(from, look.count, rule.only_volatile, |position, entry| {
+                    if let Some(rank) = self.rank(rule, entry, position, look.random, yardstick) {
+                        all.push((rank, database, entry));
+                    }
+                });
             // Behind the last place comes the first, unless that was where this began.
             let has_seen_all = match next {
                 Some(next) => has_wrapped && next > begin,
@@ -246,12 +259,12 @@ impl Tx {
     /// if it was found twice and is gone already.
     fn remove_victim(
         &mut self,
-        Victim { key, location, .. }: &Victim,
+        Victim { location, entry, .. }: &Victim,
         rule: Rule,
         witness: &mut impl FnMut(EntryRef<'_>, UnixMillis, u32),
     ) -> Option<usize> {
         let mut door = self.door(*location).expect("victims are found in held partitions");
-        let (place, _) = door.find(key)?;
+        let place = door.find_same(*entry)?;
         let entry = door.remove(place);
         if rule.order == Order::Worth {
             let (uses, _) = self.access.uses_and_age(entry.borrow().access_clock());
@@ -260,9 +273,9 @@ impl Tx {
         let idle_s = self.idle_seconds(entry.borrow()).unwrap_or(0);
         witness(entry.borrow(), self.options.now, idle_s);
         let bytes = entry.borrow().memory();
-        self.discard(entry);
         self.counted.evicted.update(|evicted| evicted + 1);
-        self.effects.note_evicted(self.options.database, key);
+        self.effects.note_evicted(self.options.database, entry.borrow().key());
+        self.discard(entry);
         Some(bytes)
     }
 
@@ -279,6 +292,7 @@ impl Tx {
         &self,
         rule: Rule,
         entry: EntryRef<'_>,
+        position: u64,
         random: u64,
         yardstick: Yardstick,
     ) -> Option<u64> {
@@ -292,7 +306,7 @@ impl Tx {
             Order::Deadline => u64::MAX - deadline.unwrap_or(i64::MAX).max(0) as u64,
             Order::Worth => {
                 let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
-                yardstick.rank(uses, age_ms, entry.memory(), entry.key())
+                yardstick.rank(uses, age_ms, entry.memory(), position)
             }
             Order::Random => random,
         })

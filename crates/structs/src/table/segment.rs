@@ -267,12 +267,13 @@ impl Segment {
         used
     }
 
-    /// Visits the words at home in this bucket with at least this fingerprint; says how many.
+    /// Visits the words at home in this bucket with at least this fingerprint, which it tells with
+    /// each; says how many.
     pub(super) fn visit_home(
         &self,
         home: usize,
         at_least: u16,
-        mut visit: impl FnMut(Address),
+        mut visit: impl FnMut(u16, Address),
     ) -> usize {
         let mut seen = 0;
         let mut at = home;
@@ -282,7 +283,7 @@ impl Segment {
                 let fingerprint = word.fingerprint();
                 if fingerprint >= at_least && self.home(fingerprint) == home {
                     seen += 1;
-                    word.address().into_iter().for_each(&mut visit);
+                    word.address().into_iter().for_each(|address| visit(fingerprint, address));
                 }
             }
             if !bucket.is_full() {

@@ -37,6 +37,17 @@ impl Table {
     /// An entry that is present from the first step of a walk to its last is visited at least once,
     /// whatever is inserted and removed between the steps. It may be visited twice.
     pub fn walk(&self, from: u64, at_least: usize, mut visit: impl FnMut(Address)) -> Option<u64> {
+        self.walk_positions(from, at_least, |_, address| visit(address))
+    }
+
+    /// As `walk`; with each entry comes as much of its hash as the table keeps: the first bits, by
+    /// which it is found, and zeros.
+    pub fn walk_positions(
+        &self,
+        from: u64,
+        at_least: usize,
+        mut visit: impl FnMut(u64, Address),
+    ) -> Option<u64> {
         let mut budget = at_least.saturating_mul(8).max(16);
         let mut missing = at_least.max(1);
         let mut position = from;
@@ -47,7 +58,9 @@ impl Table {
             let start = position & !(u64::MAX >> depth);
             let first = fingerprint(position, depth);
             for home in segment.home(first)..segment.count().max(1) {
-                let seen = segment.visit_home(home, first, &mut visit);
+                let seen = segment.visit_home(home, first, |fingerprint, address| {
+                    visit(start | u64::from(fingerprint) << (48 - depth), address);
+                });
                 missing = missing.saturating_sub(seen);
                 budget -= 1;
                 let next = u128::from(start)

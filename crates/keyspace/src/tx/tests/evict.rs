@@ -34,9 +34,9 @@ fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
 fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Vec<u8>> {
     let look = Look { partition: tx.keyspace().locate(b"first").partition, random, count };
     let all = Need { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
-    let (seen, victims) = tx.find_victims(&[look], rule, all);
-    assert_eq!(seen, victims.len());
-    victims.iter().map(|victim| victim.key.to_vec()).collect()
+    let (seen, least) = tx.find_least(&[look], rule, all);
+    assert_eq!(seen, least.len());
+    least.iter().map(|(_, _, entry)| entry.key().to_vec()).collect()
 }
 
 #[test]
