@@ -4,7 +4,9 @@
 
 use std::ops::{Index, Range};
 
-use crate::reply::push_header;
+use crate::reply::{header_len, is_header, push_header};
+
+const LINE_END: &[u8] = b"\r\n";
 
 /// Where one argument lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +100,31 @@ impl<'a> Args<'a> {
     /// Appends the command as a client would send it: an array of bulk strings.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode_command(self.iter(), out);
+    }
+
+    /// What [`encode`](Self::encode) makes of them, if that is just what they arrived in, as it is
+    /// with nearly all clients: then nothing needs to be made.
+    pub fn encoded(&self) -> Option<&'a [u8]> {
+        let first = self.spans.first()?.range();
+        let head = header_len(self.len()) + header_len(first.len());
+        let begin = first.start.checked_sub(head)?;
+        let mut at = self.behind_header(begin, b'*', self.len())?;
+        for span in self.spans {
+            let range = span.range();
+            let start = self.behind_header(at, b'$', range.len())?;
+            at = range.end + LINE_END.len();
+            if start != range.start || self.bytes.get(range.end..at)? != LINE_END {
+                return None;
+            }
+        }
+        self.bytes.get(begin..at)
+    }
+
+    /// The place behind this header, if it stands here.
+    #[inline]
+    fn behind_header(&self, at: usize, kind: u8, count: usize) -> Option<usize> {
+        let end = at + header_len(count);
+        is_header(self.bytes.get(at..end)?, kind, count).then_some(end)
     }
 }
 
@@ -248,13 +275,13 @@ pub fn encode_command<'a>(arguments: impl ExactSizeIterator<Item = &'a [u8]>, ou
     for argument in arguments {
         push_header(out, b'$', argument.len());
         out.extend_from_slice(argument);
-        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(LINE_END);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ArgsBuffer, OwnedArgs, encode_command};
+    use super::{Args, ArgsBuffer, OwnedArgs, Span, encode_command};
 
     fn owned(words: &[&str]) -> OwnedArgs {
         words.iter().map(|word| word.as_bytes()).collect()
@@ -310,5 +337,33 @@ mod tests {
         out.clear();
         encode_command([&[b'x'; 100][..]].into_iter(), &mut out);
         assert!(out.starts_with(b"*1\r\n$100\r\nxxx"));
+    }
+
+    #[test]
+    fn bytes_that_are_encoded_already() {
+        let words = [&b"SET"[..], b"", &[b'x'; 10], &[b'y'; 100]];
+        let mut text = b"PING\r\n".to_vec();
+        let begin = text.len();
+        encode_command(words.into_iter(), &mut text);
+        let end = text.len();
+        text.extend_from_slice(b"PING\r\n");
+        let mut at = begin + "*4\r\n".len();
+        let spans = words.map(|word| {
+            let start = at + format!("${}\r\n", word.len()).len();
+            at = start + word.len() + "\r\n".len();
+            Span::new(start..start + word.len()).unwrap()
+        });
+        assert_eq!(Args::new(&text, &spans).encoded(), Some(&text[begin..end]));
+        assert_eq!(Args::new(&text, &spans[1..]).encoded(), None, "it is not the first");
+        assert_eq!(Args::new(&text, &spans[..3]).encoded(), None, "it is not the last");
+        assert_eq!(Args::new(&text[..end - 1], &spans).encoded(), None);
+        let is_argument = |at| spans.iter().any(|span| span.range().contains(&at));
+        for at in (begin..end).filter(|at| !is_argument(*at)) {
+            let mut other = text.clone();
+            other[at] ^= 1;
+            assert_eq!(Args::new(&other, &spans).encoded(), None, "byte {at}");
+        }
+        assert_eq!(owned(&["SET", "key"]).as_args().encoded(), None);
+        assert_eq!(Args::default().encoded(), None);
     }
 }

@@ -299,6 +299,29 @@ pub(crate) fn push_header(out: &mut Vec<u8>, kind: u8, count: usize) {
     }
 }
 
+/// How many bytes `push_header` appends.
+#[inline]
+pub(crate) fn header_len(count: usize) -> usize {
+    let digits = count.checked_ilog10().map_or(1, |power| power as usize + 1);
+    1 + digits + 2
+}
+
+/// Whether some bytes, as many as `push_header` appends for it, are what it appends.
+#[inline]
+pub(crate) fn is_header(bytes: &[u8], kind: u8, count: usize) -> bool {
+    let [first, digits @ .., b'\r', b'\n'] = bytes else { return false };
+    let mut number = 0_usize;
+    for digit in digits {
+        let value = digit.wrapping_sub(b'0');
+        if value > 9 {
+            return false;
+        }
+        number = number.wrapping_mul(10).wrapping_add(usize::from(value));
+    }
+    // Of numbers with so many digits this one has no zeros before it.
+    *first == kind && number == count
+}
+
 #[inline]
 fn push_integer_line(out: &mut Vec<u8>, kind: u8, number: i64) {
     let mut digits = [0; 20];

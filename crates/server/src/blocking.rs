@@ -347,7 +347,7 @@ impl Services {
     }
 
     /// What was done, for the journal.
-    pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_>> {
+    pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_, '_>> {
         self.done.iter().map(|service| {
             let blocked = blocked(&service.waiter);
             let args = blocked.request(&service.key);

@@ -53,11 +53,13 @@ pub(crate) fn publish(journal: &Journal, tx: &mut Tx, args: Args<'_>) -> Lsn {
 
 #[cold]
 fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
-    if !record.is_empty() {
-        let lsn = journal.append(record);
-        tx.stamp(lsn);
+    if record.is_empty() {
+        return tx.seen();
     }
-    tx.seen()
+    let lsn = journal.append(record);
+    tx.stamp(lsn);
+    // Whatever else it saw was written before.
+    lsn
 }
 
 /// As `commit`, with one record for several commands, whose effects were taken as each of them
@@ -67,7 +69,7 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
 pub(crate) fn commit_unit(
     server: &Server,
     tx: &mut Tx,
-    own: Vec<Deed<'_>>,
+    own: Vec<Deed<'_, '_>>,
     changes: u64,
     readings: &[Reading],
     tell: impl FnOnce(),

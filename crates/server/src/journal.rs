@@ -307,8 +307,8 @@ pub(crate) fn record_of_command(args: Args<'_>) -> Vec<u8> {
 }
 
 /// One command of a transaction: what it changed, where, and what the client sent.
-pub(crate) struct Deed<'a> {
-    pub(crate) effects: &'a Effects,
+pub(crate) struct Deed<'e, 'a> {
+    pub(crate) effects: &'e Effects,
     pub(crate) database: usize,
     pub(crate) args: Args<'a>,
 }
@@ -322,17 +322,27 @@ thread_local! {
 }
 
 /// A transaction's record.
-pub(crate) struct Record(Vec<u8>);
+pub(crate) enum Record<'a> {
+    /// Just what the client sent.
+    Sent(&'a [u8]),
+    Made(Made),
+}
 
-impl Deref for Record {
+/// A record that was made.
+pub(crate) struct Made(Vec<u8>);
+
+impl Deref for Record<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        match self {
+            Self::Sent(bytes) => bytes,
+            Self::Made(Made(bytes)) => bytes,
+        }
     }
 }
 
-impl Drop for Record {
+impl Drop for Made {
     fn drop(&mut self) {
         if self.0.capacity() <= KEPT_CAPACITY {
             self.0.clear();
@@ -344,7 +354,12 @@ impl Drop for Record {
 /// A transaction's record: its commands, in their databases; it begins and ends in database 0.
 /// Empty if it changed nothing. Several commands stand between MULTI and EXEC, so that whoever
 /// follows sees all of them or none.
-pub(crate) fn record(deeds: &[Deed<'_>]) -> Record {
+pub(crate) fn record<'a>(deeds: &[Deed<'_, 'a>]) -> Record<'a> {
+    if let [deed] = deeds
+        && let Some(bytes) = deed.sent()
+    {
+        return Record::Sent(bytes);
+    }
     let mut writer = Writer { bytes: SPARE.take(), database: 0 };
     let is_group = deeds.iter().map(Deed::commands).sum::<usize>() > 1;
     if is_group {
@@ -355,10 +370,17 @@ pub(crate) fn record(deeds: &[Deed<'_>]) -> Record {
     if is_group {
         writer.command(0, [b"EXEC".as_slice()].into_iter());
     }
-    Record(writer.bytes)
+    Record::Made(Made(writer.bytes))
 }
 
-impl Deed<'_> {
+impl<'a> Deed<'_, 'a> {
+    /// What the client sent, if that tells all of it.
+    fn sent(&self) -> Option<&'a [u8]> {
+        let is_as_sent = matches!(self.effects.propagation(), Propagation::AsSent);
+        let is_all = is_as_sent && self.database == 0 && self.commands() == 1;
+        if is_all && self.own_commands() == 1 { self.args.encoded() } else { None }
+    }
+
     /// How many commands it takes to tell.
     fn commands(&self) -> usize {
         self.effects.expired().len() + self.effects.expired_members().len() + self.own_commands()

@@ -207,6 +207,17 @@ impl Acquisition {
         self.holds(partition).then(|| unsafe { &mut *self.keyspace.partition(partition).content() })
     }
 
+    /// The content of every partition that is held by its own lock.
+    #[inline]
+    pub(crate) fn each_held(&self) -> impl Iterator<Item = &Content> {
+        let held = match &self.wanted {
+            Wanted::Partitions(partitions) => &partitions[..self.held],
+            Wanted::World => &[],
+        };
+        // SAFETY: as in `content`; all of these are held.
+        held.iter().map(|&index| unsafe { &*self.keyspace.partition(index).content() })
+    }
+
     /// Does something to the content of every partition that is held by its own lock.
     pub(crate) fn for_each_held(&mut self, mut change: impl FnMut(&mut Content)) {
         let Wanted::Partitions(partitions) = &self.wanted else { return };

@@ -384,11 +384,10 @@ impl Tx {
     /// what a reply made here must wait for before it leaves.
     #[must_use]
     pub fn seen(&self) -> Lsn {
-        let Wanted::Partitions(partitions) = self.grant.wanted() else {
+        if self.has_world() {
             return self.seen_by_world();
-        };
-        let last_write = |&index| self.grant.content(index).map_or(0, |content| content.last_write);
-        partitions.iter().map(last_write).fold(self.visited, Lsn::max)
+        }
+        self.grant.each_held().map(|content| content.last_write).fold(self.visited, Lsn::max)
     }
 
     /// Notes the LSN of this transaction's own record in all its partitions.
