@@ -17,6 +17,23 @@ pub fn line(address: *const u8) {
     let _ = address;
 }
 
+/// Asks for a cache line that is to be written: other processors give it up.
+#[inline]
+pub fn line_to_write(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction changes neither memory nor registers nor flags, any address is
+    // harmless, and processors that do not know it pass over it.
+    unsafe {
+        std::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) address,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Asks for all lines that some bytes lie in.
 #[inline]
 pub fn bytes(bytes: &[u8]) {
@@ -25,13 +42,24 @@ pub fn bytes(bytes: &[u8]) {
 
 /// Asks for all lines that bytes between two distances from a place lie in.
 #[inline]
-pub fn span(place: *const u8, Range { start, end }: Range<usize>) {
+pub fn span(place: *const u8, range: Range<usize>) {
+    lines(place, range).for_each(line);
+}
+
+/// As `span`, for bytes that are to be written.
+#[inline]
+pub fn span_to_write(place: *const u8, range: Range<usize>) {
+    lines(place, range).for_each(line_to_write);
+}
+
+/// An address in each line that bytes between two distances from a place lie in.
+#[inline]
+fn lines(place: *const u8, Range { start, end }: Range<usize>) -> impl Iterator<Item = *const u8> {
     let first = place.wrapping_add(start);
     let within = first.addr() % LINE;
     let behind = if start < end { end + within } else { start };
-    for offset in (start..behind).step_by(LINE) {
-        line(place.wrapping_add(offset).wrapping_sub(within));
-    }
+    let address = move |offset| place.wrapping_add(offset).wrapping_sub(within);
+    (start..behind).step_by(LINE).map(address)
 }
 
 /// Asks for all lines that a value lies in.

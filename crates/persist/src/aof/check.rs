@@ -48,7 +48,15 @@ impl Check {
 
     /// That of some bytes.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self { len: bytes.len() as u64, sum: crc64(0, bytes) }
+        Self::of_slices([bytes])
+    }
+
+    /// That of some bytes in a row.
+    fn of_slices<'a>(slices: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        slices.into_iter().fold(Self { len: 0, sum: 0 }, |Self { len, sum }, slice| Self {
+            len: len + slice.len() as u64,
+            sum: crc64(sum, slice),
+        })
     }
 
     /// Whether a line is meant to be a check line.
@@ -97,7 +105,13 @@ impl Check {
 /// The line to write before a batch of commands.
 #[must_use]
 pub fn check_line(batch: &[u8]) -> Vec<u8> {
-    let mut line = Check::of(batch).line().into_bytes();
+    check_line_of([batch])
+}
+
+/// The line to write before a batch of commands that lie in several places.
+#[must_use]
+pub fn check_line_of<'a>(batch: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut line = Check::of_slices(batch).line().into_bytes();
     line.extend_from_slice(b"\r\n");
     line
 }

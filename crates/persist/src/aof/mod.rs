@@ -13,7 +13,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub use check::check_line;
+pub use check::{check_line, check_line_of};
 pub use mark::{SyncMark, is_synced_beyond};
 pub use place::Place;
 pub use read::{AofDamage, AofError, Unit, UnitReader};

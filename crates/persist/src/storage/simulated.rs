@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -423,6 +424,10 @@ impl File for Handle {
         synced.clone_from(bytes);
         writes.clear();
         Ok(())
+    }
+
+    fn begin_sync(&mut self, _: Range<u64>) {
+        // What is not synced is lost in the worst case, whatever the disk has begun with.
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

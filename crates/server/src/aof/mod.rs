@@ -13,6 +13,7 @@ mod apart;
 mod figures;
 mod files;
 mod load;
+mod pieces;
 mod pin;
 mod queue;
 mod relocate;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use keyspace::Lsn;
 
 use super::Order;
+use super::pieces::Pieces;
 use crate::journal::JournalReader;
 use crate::valve::Valve;
 
@@ -25,8 +26,8 @@ const SHORTEST: Duration = Duration::from_micros(100);
 /// So many bytes are taken at once without lingering.
 const LARGE: usize = 1 << 20;
 
-/// A buffer larger than this is not kept.
-const KEPT_CAPACITY: usize = 4 << 20;
+/// So many pieces are kept when there is nothing to do.
+const PIECES_KEPT: usize = 4;
 
 /// The queue.
 pub(super) struct Queue {
@@ -38,7 +39,9 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Inner {
-    bytes: Vec<u8>,
+    bytes: Pieces,
+    /// What they may go on in.
+    spare: Vec<Vec<u8>>,
     /// How many records these bytes are.
     records: usize,
     /// With how many of them the writer waits no longer for more.
@@ -86,7 +89,7 @@ impl Inner {
 
 /// What the writer takes at once.
 pub(super) struct Work {
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Pieces,
     pub(super) records: usize,
     /// Where the journal is behind these bytes.
     pub(super) end: Lsn,
@@ -114,8 +117,9 @@ impl Queue {
 
     /// Whether the record waits for `rest`.
     fn put(&self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool {
-        let mut inner = self.lock();
-        inner.bytes.extend_from_slice(bytes);
+        let mut guard = self.lock();
+        let inner = &mut *guard;
+        inner.bytes.append(bytes, &mut inner.spare);
         inner.records += 1;
         inner.end = lsn;
         if inner.bytes.len() > ROOM {
@@ -123,7 +127,7 @@ impl Queue {
         }
         let waits = may_wait && inner.is_urgent;
         inner.is_due |= !waits;
-        self.rouse(inner);
+        self.rouse(guard);
         waits
     }
 
@@ -172,9 +176,10 @@ impl Queue {
         inner.taken + inner.bytes.len()
     }
 
-    /// Takes all there is, waiting for it so long, and then a little for more. `spare` is an old
-    /// buffer to fill.
-    pub(super) fn take(&self, patience: Option<Duration>, mut spare: Vec<u8>, last: Last) -> Work {
+    /// Takes all there is, waiting for it so long, and then a little for more. `done` is what was
+    /// taken before.
+    pub(super) fn take(&self, patience: Option<Duration>, done: Pieces, last: Last) -> Work {
+        drop(self.recycle(done));
         let mut inner = self.lock();
         inner.taken = last.left;
         let company = inner.records + last.records;
@@ -193,15 +198,21 @@ impl Queue {
             inner.company = company;
             inner = self.pause(inner, Wait::More, Some(linger));
         }
-        spare.clear();
-        if spare.capacity() > KEPT_CAPACITY {
-            spare = Vec::new();
-        }
         inner.is_due = false;
         let orders = std::mem::take(&mut inner.orders);
-        let (bytes, end) = (std::mem::replace(&mut inner.bytes, spare), inner.end);
+        let (bytes, end) = (std::mem::take(&mut inner.bytes), inner.end);
         inner.taken += bytes.len();
         Work { bytes, records: std::mem::take(&mut inner.records), end, orders }
+    }
+
+    /// Has pieces filled again; those that are too many where nothing comes, to be dropped while
+    /// nobody waits for the mutex.
+    fn recycle(&self, done: Pieces) -> Vec<Vec<u8>> {
+        let mut inner = self.lock();
+        done.recycle(&mut inner.spare);
+        let kept = if inner.bytes.is_empty() { PIECES_KEPT } else { usize::MAX };
+        let kept = kept.min(inner.spare.len());
+        inner.spare.split_off(kept)
     }
 
     fn pause<'a>(
@@ -229,13 +240,17 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::{Last, Queue, ROOM, Wait};
+    use super::{Last, PIECES_KEPT, Pieces, Queue, ROOM, Wait, Work};
     use crate::aof::Order;
     use crate::valve::Valve;
 
     fn queue() -> (std::sync::Arc<Queue>, &'static Valve) {
         let valve: &'static Valve = Box::leak(Box::default());
         (Queue::new(valve, 100), valve)
+    }
+
+    fn all(work: &Work) -> Vec<u8> {
+        work.bytes.slices(0, work.bytes.len()).collect::<Vec<_>>().concat()
     }
 
     #[test]
@@ -247,8 +262,8 @@ mod tests {
             Order::Heed
         });
         queue.put(105, b"de", false);
-        let work = queue.take(None, Vec::new(), Last::default());
-        assert_eq!((&work.bytes[..], work.end), (&b"abcde"[..], 105));
+        let work = queue.take(None, Pieces::default(), Last::default());
+        assert_eq!((all(&work), work.end), (b"abcde".to_vec(), 105));
         assert!(matches!(work.orders[..], [(3, Order::Heed)]));
         assert_eq!(queue.len(), 5, "they are not written yet");
         let last = Last { left: 2, ..Last::default() };
@@ -265,29 +280,33 @@ mod tests {
         let last = Last { records: 2, took: Duration::from_secs(1000), left: 0 };
         queue.put(1, b"a", false);
         std::thread::scope(|scope| {
-            let taking = scope.spawn(|| queue.take(None, Vec::new(), last));
+            let taking = scope.spawn(|| queue.take(None, Pieces::default(), last));
             while queue.lock().wait != Wait::More {
                 std::thread::yield_now();
             }
             queue.put(2, b"b", false);
             queue.put(3, b"c", false);
             let work = taking.join().unwrap();
-            assert_eq!((&work.bytes[..], work.records), (&b"abc"[..], 3));
+            assert_eq!((all(&work), work.records), (b"abc".to_vec(), 3));
         });
         queue.put(4, b"d", false);
         let last = Last { took: Duration::ZERO, ..last };
-        assert_eq!(queue.take(None, Vec::new(), last).records, 1, "a quick disk is not waited for");
+        assert_eq!(
+            queue.take(None, Pieces::default(), last).records,
+            1,
+            "a quick disk is not waited for"
+        );
     }
 
     #[test]
     fn records_wait_for_those_of_the_same_gathering_where_replies_wait_for_them() {
         let (queue, _) = queue();
         assert!(!queue.put(1, b"a", true), "no reply waits");
-        queue.take(None, Vec::new(), Last::default());
+        queue.take(None, Pieces::default(), Last::default());
         queue.set_urgent(true);
         assert!(queue.put(2, b"b", true));
         std::thread::scope(|scope| {
-            let taking = scope.spawn(|| queue.take(None, Vec::new(), Last::default()));
+            let taking = scope.spawn(|| queue.take(None, Pieces::default(), Last::default()));
             while queue.lock().wait != Wait::Anything {
                 std::thread::yield_now();
             }
@@ -298,12 +317,25 @@ mod tests {
         });
         assert!(queue.put(4, b"d", true));
         assert!(!queue.put(5, b"e", false), "whoever has no gathering waits for none");
-        assert_eq!(queue.take(None, Vec::new(), Last::default()).records, 2);
+        assert_eq!(queue.take(None, Pieces::default(), Last::default()).records, 2);
         assert!(queue.put(6, b"f", true));
         queue.set_urgent(false);
-        assert_eq!(queue.take(None, Vec::new(), Last::default()).records, 1);
+        assert_eq!(queue.take(None, Pieces::default(), Last::default()).records, 1);
         queue.rest();
         assert!(!queue.lock().has_work(), "there is nothing to be seen to");
+    }
+
+    #[test]
+    fn what_a_burst_took_is_given_back_when_nothing_comes() {
+        let (queue, _) = queue();
+        let put = || queue.put(1, &vec![b'x'; ROOM / 2], false);
+        put();
+        let work = queue.take(None, Pieces::default(), Last::default());
+        put();
+        let work = queue.take(None, work.bytes, Last::default());
+        assert!(queue.lock().spare.len() > PIECES_KEPT, "there was more");
+        queue.take(Some(Duration::ZERO), work.bytes, Last::default());
+        assert_eq!(queue.lock().spare.len(), PIECES_KEPT);
     }
 
     #[test]

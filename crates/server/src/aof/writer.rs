@@ -16,10 +16,11 @@ use std::time::Duration;
 
 use base::random::Random;
 use keyspace::Lsn;
-use persist::aof::{SyncMark, check_line};
+use persist::aof::{SyncMark, check_line_of};
 use persist::storage::{File, write_all};
 
 use super::files::{Beginning, Files};
+use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Base, Fresh, Order, rewrite};
 use crate::ailments::LOG_FAILED;
@@ -37,6 +38,9 @@ const SECOND_US: i64 = 1_000_000;
 
 /// A sync that took longer counts as delayed.
 const DELAYED_US: i64 = 2_000_000;
+
+/// With `everysec` the disk begins with so many bytes before they are synced.
+const WRITE_OUT: u64 = 8 << 20;
 
 /// Batches that are copied behind their check line, to be written in one call.
 const COPIED: usize = 64 << 10;
@@ -56,6 +60,8 @@ pub(super) struct Writer {
     /// How much of it is on disk, and what the last mark in it says of that.
     synced_length: u64,
     marked: Option<u64>,
+    /// How much of it the disk has begun with.
+    begun_length: u64,
     /// What its marks are known by.
     number: u64,
     /// What could not be written yet.
@@ -115,7 +121,8 @@ impl Writer {
         let new = Self::new(server, queue, files);
         let number = number.unwrap_or(new.number);
         let (state, file, synced, synced_length) = (State::Sound, Some(file), end, length);
-        Self { state, file, length, synced_length, number, end, synced, ..new }
+        let begun_length = length;
+        Self { state, file, length, synced_length, begun_length, number, end, synced, ..new }
     }
 
     /// One that waits for a base.
@@ -130,6 +137,7 @@ impl Writer {
             length: 0,
             synced_length: 0,
             marked: None,
+            begun_length: 0,
             number: Random::from_entropy().next_u64(),
             unwritten: Vec::new(),
             end: 0,
@@ -149,22 +157,21 @@ impl Writer {
 
     /// Works until it is told to close.
     pub(super) fn run(mut self) {
-        let (mut spare, mut last) = (Vec::new(), queue::Last::default());
+        let (mut done, mut last) = (Pieces::default(), queue::Last::default());
         loop {
-            let Work { bytes, records, end, orders } =
-                self.queue.take(self.patience(), spare, last);
+            let Work { bytes, records, end, orders } = self.queue.take(self.patience(), done, last);
             let began_us = self.now_us();
             let mut from = 0;
             for (at, order) in orders {
-                self.write(&bytes[from..at]);
+                self.write(bytes.slices(from, at));
                 from = at;
                 if self.obey(order) == Next::End {
                     return;
                 }
             }
-            self.write(&bytes[from..]);
+            self.write(bytes.slices(from, bytes.len()));
             self.end = end;
-            spare = bytes;
+            done = bytes;
             if self.state == State::Stuck {
                 self.retry();
             }
@@ -228,15 +235,15 @@ impl Writer {
     }
 
     /// Writes a batch of whole records.
-    fn write(&mut self, batch: &[u8]) {
-        if batch.is_empty() || self.state == State::Lost {
+    fn write<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]> + Clone) {
+        if self.state == State::Lost {
             return;
         }
         if self.state == State::Stuck {
-            self.unwritten.extend_from_slice(batch);
+            self.unwritten.extend(batch.flatten());
             return;
         }
-        if let Err(error) = self.append(batch) {
+        if let Err(error) = self.append(batch.clone()) {
             log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
             if self.state == State::Apart || self.is_lent {
                 // Nobody is refused for the sake of a backup.
@@ -248,15 +255,16 @@ impl Writer {
     }
 
     /// Keeps a batch that could not be written; what a failed write left is cut off later.
-    fn wait_for_disk(&mut self, batch: &[u8], error: &io::Error) {
+    fn wait_for_disk<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>, error: &io::Error) {
         self.state = State::Stuck;
-        self.unwritten.extend_from_slice(batch);
+        self.unwritten.extend(batch.flatten());
         self.fail(error);
     }
 
     /// Writes a batch behind a line that tells whether it is whole.
-    fn append(&mut self, batch: &[u8]) -> io::Result<()> {
-        if batch.is_empty() {
+    fn append<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<()> {
+        let length = batch.clone().map(<[u8]>::len).sum::<usize>();
+        if length == 0 {
             return Ok(());
         }
         self.piece.clear();
@@ -266,19 +274,34 @@ impl Writer {
             self.stamped = now;
         }
         self.mark();
-        self.piece.extend_from_slice(&check_line(batch));
+        self.piece.extend_from_slice(&check_line_of(batch.clone()));
         let Some(file) = &mut self.file else { return Ok(()) };
-        let written = (self.piece.len() + batch.len()) as u64;
-        if batch.len() <= COPIED {
-            self.piece.extend_from_slice(batch);
+        let written = (self.piece.len() + length) as u64;
+        if length <= COPIED {
+            batch.for_each(|slice| self.piece.extend_from_slice(slice));
             write_all(&mut **file, &self.piece)?;
         } else {
             write_all(&mut **file, &self.piece)?;
-            write_all(&mut **file, batch)?;
+            for slice in batch {
+                write_all(&mut **file, slice)?;
+            }
         }
         self.length += written;
         self.server.aof.figures.grow(written);
+        self.begin_sync_if_due();
         Ok(())
+    }
+
+    /// Has the disk begin with much of what was written: to sync all that came in a second would
+    /// take so long that clients had to wait for room in the queue.
+    fn begin_sync_if_due(&mut self) {
+        let is_much = self.length - self.begun_length >= WRITE_OUT;
+        let policy = self.server.config.get(APPENDFSYNC);
+        let is_due = is_much && policy == AppendFsync::Everysec && !self.spares_disk();
+        if let Some(file) = self.file.as_mut().filter(|_| is_due) {
+            file.begin_sync(self.begun_length..self.length);
+            self.begun_length = self.length;
+        }
     }
 
     /// Says how much of the file is on disk, unless that is said already.
@@ -301,7 +324,7 @@ impl Writer {
         }
         let Some(file) = &mut self.file else { return false };
         if let Err(error) = write_all(&mut **file, &self.piece) {
-            self.wait_for_disk(&[], &error);
+            self.wait_for_disk(std::iter::empty(), &error);
             return false;
         }
         self.length += self.piece.len() as u64;
@@ -314,7 +337,7 @@ impl Writer {
         let batch = std::mem::take(&mut self.unwritten);
         self.marked = None;
         let cut_off = self.file.as_mut().map_or(Ok(()), |file| file.truncate(self.length));
-        if let Err(error) = cut_off.and_then(|()| self.append(&batch)) {
+        if let Err(error) = cut_off.and_then(|()| self.append(std::iter::once(&batch[..]))) {
             self.unwritten = batch;
             return self.fail(&error);
         }
@@ -377,7 +400,7 @@ impl Writer {
         self.synced_at_us = self.now_us();
         self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
-        self.synced_length = self.length;
+        (self.synced_length, self.begun_length) = (self.length, self.length);
         if self.state == State::Sound {
             self.server.journal.acknowledge(self.end);
         }
@@ -410,7 +433,7 @@ impl Writer {
     /// Writes to a file from its beginning on.
     pub(super) fn turn_to(&mut self, file: Box<dyn File>) {
         (self.file, self.length, self.stamped) = (Some(file), 0, 0);
-        (self.synced_length, self.marked) = (0, None);
+        (self.synced_length, self.begun_length, self.marked) = (0, 0, None);
         self.number = Random::from_entropy().next_u64();
         self.unwritten.clear();
     }
