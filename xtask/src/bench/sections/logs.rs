@@ -73,7 +73,7 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
     finding.method = format!(
         "100,000 keys, values of 256 bytes, on the disk of this machine; one core and one worker, \
          whose core the thread of the log shares, but where it is said to have the other core, \
-         which is the generator's: there `server-cpulist` and `bio-cpulist` say so to all servers. \
+         which is the generator's: there `server_cpulist` and `bio_cpulist` say so to all servers. \
          Rates are of acknowledged writes in {SECONDS} s. Automatic rewrites are off."
     );
     Ok(())
@@ -95,7 +95,7 @@ fn with_setting(
         let mut flags = kind.flags.to_vec();
         flags.extend(["--auto-aof-rewrite-percentage", "0"]);
         let cores = if setting.is_apart {
-            flags.extend(["--server-cpulist", &own, "--bio-cpulist", &other]);
+            flags.extend(["--server_cpulist", &own, "--bio_cpulist", &other]);
             bench.cores.all()
         } else {
             own.clone()
