@@ -68,7 +68,8 @@ pub trait File: Send {
     /// Makes what was written outlive a crash.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Has the disk begin with what was written in a range, so that `sync` takes less time.
+    /// Has the disk begin with what was written in a range, so that `sync` takes less time. What
+    /// it has written there may leave the memory of the system.
     fn begin_sync(&mut self, range: Range<u64>);
 
     /// Cuts the file off; what is written next follows there.
@@ -188,8 +189,8 @@ impl File for fs::File {
     }
 
     fn begin_sync(&mut self, Range { start, end }: Range<u64>) {
-        // What the kernel no longer needs it writes at once, and drops what is written already:
-        // that is none of this. If it does not, `sync` takes its time.
+        // What the kernel is no longer to keep it writes at once, and drops what is written
+        // already. If it does not, `sync` takes its time.
         let length = NonZeroU64::new(end.saturating_sub(start));
         let _ = rustix::fs::fadvise(&*self, start, length, Advice::DontNeed);
     }

@@ -42,6 +42,9 @@ const DELAYED_US: i64 = 2_000_000;
 /// With `everysec` the disk begins with so many bytes before they are synced.
 const WRITE_OUT: u64 = 8 << 20;
 
+/// What the disk began with earlier, of which it has written most by the next time.
+const WRITTEN_OUT: u64 = 8 * WRITE_OUT;
+
 /// Batches that are copied behind their check line, to be written in one call.
 const COPIED: usize = 64 << 10;
 
@@ -293,13 +296,14 @@ impl Writer {
     }
 
     /// Has the disk begin with much of what was written: to sync all that came in a second would
-    /// take so long that clients had to wait for room in the queue.
+    /// take so long that clients had to wait for room in the queue. What it has written leaves the
+    /// memory of the system, which is used again for what comes next.
     fn begin_sync_if_due(&mut self) {
         let is_much = self.length - self.begun_length >= WRITE_OUT;
         let policy = self.server.config.get(APPENDFSYNC);
         let is_due = is_much && policy == AppendFsync::Everysec && !self.spares_disk();
         if let Some(file) = self.file.as_mut().filter(|_| is_due) {
-            file.begin_sync(self.begun_length..self.length);
+            file.begin_sync(self.begun_length.saturating_sub(WRITTEN_OUT)..self.length);
             self.begun_length = self.length;
         }
     }
