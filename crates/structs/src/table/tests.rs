@@ -308,6 +308,26 @@ fn a_walk_without_changes_sees_every_entry_once() {
 }
 
 #[test]
+fn a_walk_tells_the_first_bits_of_each_hash() {
+    for len in [1, 100, 20_000] {
+        let mut model = Model::default();
+        for number in 0..len {
+            model.insert(spread(number));
+        }
+        let (mut seen, mut from) = (0, Some(0));
+        while let Some(place) = from {
+            from = model.table.walk_positions(place, 10, |position, address| {
+                let hash = spread(address.get() - 1);
+                assert_eq!(position >> 48, hash >> 48, "as many as a table keeps of any hash");
+                assert!(position <= hash, "the rest are zeros");
+                seen += 1;
+            });
+        }
+        assert_eq!(seen, len);
+    }
+}
+
+#[test]
 fn a_walk_over_few_entries_stops_at_its_budget() {
     let mut model = Model::default();
     // One entry far behind many: the directory keeps its depth, most segments are empty.
