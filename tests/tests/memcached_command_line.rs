@@ -1,9 +1,11 @@
 //! The command line of memcached: `apus memcached`, and the binary under that name.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::Command;
 
-use tests::environment::binary;
+use tests::environment::{binary, recorded};
 use tests::memcached::{Memcached, Packet};
 use tests::server::{Server, eventually, free_port};
 
@@ -82,8 +84,31 @@ fn a_unix_socket_stands_in_the_place_of_ports() {
     command.current_dir(folder.path()).args(["memcached", "-s", "memcached.sock", "-a", "0700"]);
     let mut child = command.spawn().expect("it starts");
     eventually("the socket is there", || UnixStream::connect(&socket).is_ok());
+    assert_eq!(permissions(&socket), 0o700);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
+}
+
+fn permissions(path: &Path) -> u32 {
+    path.metadata().expect("it is there").permissions().mode() & 0o777
+}
+
+/// As in memcached, whatever the umask leaves.
+#[test]
+fn nobody_else_may_use_a_socket_of_which_nothing_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (program, first) in [(binary(), &["memcached"][..]), (recorded("memcached"), &[])] {
+        let socket = folder.path().join("open.sock");
+        let mut command = Command::new(program);
+        command.current_dir(folder.path()).args(first).args(["-s", "open.sock", "-u", "root"]);
+        let mut child = command.spawn().expect("it starts");
+        eventually("the socket is there", || UnixStream::connect(&socket).is_ok());
+        let mode = permissions(&socket);
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        std::fs::remove_file(&socket).expect("it is there");
+        assert_eq!(mode, 0o700);
+    }
 }
 
 /// `-d` and `-P`: the parent ends when the daemon serves.

@@ -238,10 +238,10 @@ fn all_items_are_named() {
         talk.ask(format!("{command}\r\n"), "HD");
         talk.read_to("");
     }
-    talk.ask("lru_crawler metadump x\r\n", "CLIENT_ERROR bad command line format\r\n");
+    talk.ask("lru_crawler metadump x\r\n", "BADCLASS invalid class id\r\n");
     talk.is_in_step();
     let silent = start(&["--memcached-dump", "no"]);
-    let refusal = "CLIENT_ERROR metadump not allowed\r\n";
+    let refusal = "ERROR metadump not allowed\r\n";
     Talk::to(&silent).ask("lru_crawler metadump all\r\n", refusal);
 }
 

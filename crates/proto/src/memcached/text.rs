@@ -40,6 +40,8 @@ fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a>
         b"append" => return storage(words, StoreMode::Append, false, limits),
         b"prepend" => return storage(words, StoreMode::Prepend, false, limits),
         b"cas" => return storage(words, StoreMode::Set, true, limits),
+        // What `get` was called while there was another protocol for it.
+        b"bget" => return retrieval(words, false, None),
         b"gat" => return retrieval_with_touch(words, false),
         b"gats" => return retrieval_with_touch(words, true),
         b"delete" => deletion(words),
@@ -57,7 +59,12 @@ fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a>
             None => Err(Failure::Unknown),
         },
     };
-    alone(operation.unwrap_or_else(Operation::refuse), is_quiet(words))
+    match operation {
+        Ok(operation) => alone(operation, is_quiet(name, words)),
+        // That there is no such command was found before anybody looked for the word.
+        Err(Failure::Unknown) => alone(Operation::refuse(Failure::Unknown), false),
+        Err(failure) => alone(Operation::refuse(failure), is_quiet(name, words)),
+    }
 }
 
 fn administration(name: &[u8]) -> Option<Administration> {
@@ -81,9 +88,16 @@ fn alone(operation: Operation<'_>, quiet: bool) -> Parsed<'_> {
     Parsed { request: Request { operation, form }, behind: Behind::Nothing }
 }
 
-/// Whether the last of the words asks for no answer.
-fn is_quiet(words: Words<'_>) -> bool {
-    words.last() == Some(NO_REPLY)
+/// Whether the last of the words asks for no answer, behind a command that looks for it.
+fn is_quiet(name: &[u8], mut words: Words<'_>) -> bool {
+    let is_heard = match name {
+        b"version" | b"stats" | b"shutdown" | b"refresh_certs" | b"lru_crawler" => false,
+        b"slabs" => words.next() == Some(b"automove"),
+        // A key may be called so.
+        b"delete" => words.next().is_some(),
+        _ => true,
+    };
+    is_heard && words.last() == Some(NO_REPLY)
 }
 
 #[inline]
@@ -131,7 +145,8 @@ fn storage<'a>(
     if has_cas && cas.is_none() || excess.is_some() {
         return alone(Operation::refuse(Failure::Unknown), false);
     }
-    let quiet = last == Some(NO_REPLY);
+    // The last word is looked at even where there are too few.
+    let quiet = last.or(cas).unwrap_or(length) == NO_REPLY;
     let compare = match cas {
         None => Some(None),
         Some(cas) => parse_u64(cas).map(Some),
@@ -209,7 +224,7 @@ fn flush(mut words: Words<'_>) -> Outcome<'_> {
 fn verbosity(mut words: Words<'_>) -> Outcome<'_> {
     let level = words.next().ok_or(Failure::Unknown)?;
     at_most_one(words)?;
-    parse_u32(level).map(|_| Operation::Verbosity).ok_or(Failure::BadFormat)
+    parse_u64(level).map(|_| Operation::Verbosity).ok_or(Failure::BadFormat)
 }
 
 /// Behind the arguments of a command there may be a word, which need not be `noreply`.
@@ -221,10 +236,7 @@ fn at_most_one(words: Words<'_>) -> Result<(), Failure<'static>> {
 #[inline]
 pub(super) fn answer(out: &mut Output, with_cas: bool, quiet: bool, response: Response<'_>) {
     match response {
-        // That there is no such command was found before anybody looked for the word.
-        Response::Failed(failure) if !quiet || failure == Failure::Unknown => {
-            push_failure(out, &failure);
-        }
+        Response::Failed(failure) if !quiet => push_failure(out, &failure),
         Response::Hit(item) => push_item(out, item, with_cas),
         Response::Miss | Response::Failed(_) => {}
         _ if quiet => {}

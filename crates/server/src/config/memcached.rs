@@ -37,6 +37,12 @@ const MEGABYTES: u64 = 64;
 /// How many clients it takes.
 const CLIENTS: &str = "1024";
 
+/// The permissions of its Unix socket.
+const UNIX_MASK: &str = "700";
+
+/// The one of the extended options that steers something here, before its number.
+const IDLE_TIMEOUT: &[u8] = b"idle_timeout=";
+
 /// The smallest and the largest `-I`.
 const ITEM_SIZES: std::ops::RangeInclusive<u64> = 1024..=1 << 30;
 
@@ -46,7 +52,7 @@ struct Flag(u8, &'static str, bool, &'static str);
 /// Every option that 1.6 lists, but for those of TLS.
 const FLAGS: &[Flag] = &[
     Flag(b'A', "enable-shutdown", false, "clients may end the server"),
-    Flag(b'a', "unix-mask", true, "permissions of the Unix socket, in octal"),
+    Flag(b'a', "unix-mask", true, "permissions of the Unix socket, in octal (700)"),
     Flag(b'B', "protocol", true, "auto, ascii or binary"),
     Flag(b'b', "listen-backlog", true, "backlog of the listening socket"),
     Flag(b'C', "disable-cas", false, "no effect: CAS values cost nothing"),
@@ -66,7 +72,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'm', "memory-limit", true, "megabytes of memory for all there is (64)"),
     Flag(b'N', "napi-ids", true, "no effect"),
     Flag(b'n', "slab-min-size", true, "no effect: there are no slabs"),
-    Flag(b'o', "extended", true, "no effect"),
+    Flag(b'o', "extended", true, "idle_timeout=SECONDS; the rest has no effect"),
     Flag(b'P', "pidfile", true, "file for the process id"),
     Flag(b'p', "port", true, "TCP port (11211)"),
     Flag(b'R', "max-reqs-per-event", true, "no effect"),
@@ -78,7 +84,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'u', "user", true, "no effect: start it as that user"),
     Flag(b'V', "version", false, "the version"),
     Flag(b'v', "verbose", false, "more in the log; -vv: most"),
-    Flag(b'W', "disable-watch", false, "no effect: whoever may ask may watch"),
+    Flag(b'W', "disable-watch", false, "watch is refused"),
     Flag(b'X', "disable-dumping", false, "keys cannot be listed"),
     Flag(b'Y', "auth-file", true, "file with a line user:password"),
 ];
@@ -125,6 +131,7 @@ struct Draft {
     says: Option<Invocation>,
     port: Option<Vec<u8>>,
     unix_socket: Option<Vec<u8>>,
+    unix_mask: Option<Vec<u8>>,
     addresses: Vec<Vec<u8>>,
     verbosity: usize,
     megabytes: Option<u64>,
@@ -173,7 +180,7 @@ impl Draft {
             b'p' => self.port = Some(argument.to_vec()),
             b'U' => self.set("memcached-udp-port", argument),
             b's' => self.unix_socket = Some(argument.to_vec()),
-            b'a' => self.set("memcached-unixsocketperm", argument),
+            b'a' => self.unix_mask = Some(argument.to_vec()),
             b'l' => self.listen(argument)?,
             b'c' => self.clients = Some(argument.to_vec()),
             b't' => self.set("worker-threads", argument),
@@ -192,6 +199,8 @@ impl Draft {
             b'A' => self.set("memcached-shutdown", b"yes"),
             b'F' => self.set("memcached-flush", b"no"),
             b'X' => self.set("memcached-dump", b"no"),
+            b'W' => self.set("memcached-watch", b"no"),
+            b'o' => self.extend(argument),
             b'd' => self.set("daemonize", b"yes"),
             b'P' => self.set("pidfile", argument),
             b'v' => self.verbosity += 1,
@@ -206,6 +215,19 @@ impl Draft {
 
     fn set(&mut self, directive: &'static str, value: &[u8]) {
         self.directives.push((directive, vec![value.to_vec()]));
+    }
+
+    /// `-o NAME,NAME=VALUE`: what has a meaning here is set, the rest leaves a line.
+    fn extend(&mut self, names: &[u8]) {
+        let names = names.split(|byte| *byte == b',');
+        let (known, others): (Vec<&[u8]>, Vec<&[u8]>) =
+            names.partition(|name| name.starts_with(IDLE_TIMEOUT));
+        for name in &known {
+            self.set("timeout", &name[IDLE_TIMEOUT.len()..]);
+        }
+        if !others.is_empty() {
+            self.notices.push(notice(b'o', &others.join(&b',')));
+        }
     }
 
     /// `-l ADDRESS,ADDRESS:PORT`: all of them have one port.
@@ -233,6 +255,8 @@ impl Draft {
         self.set("memcached-port", &port);
         if let Some(path) = self.unix_socket.take() {
             self.set("memcached-unixsocket", &path);
+            let mask = self.unix_mask.take().unwrap_or_else(|| UNIX_MASK.into());
+            self.set("memcached-unixsocketperm", &mask);
         }
         self.bind();
         let megabytes = self.megabytes.unwrap_or(MEGABYTES);
@@ -316,7 +340,6 @@ fn notice(letter: u8, argument: &[u8]) -> String {
         b'R' => "a client yields after 64 requests or 200 microseconds",
         b'r' => "the size of core files is set by whoever starts the process",
         b'u' => "the user is chosen by whoever starts the process",
-        b'W' => "whoever may ask may watch; at a public port set a password",
         _ => "it has no meaning here",
     };
     let argument = if argument.is_empty() { String::new() } else { format!(" {}", text(argument)) };
@@ -432,7 +455,10 @@ mod tests {
             ("-U 11211", "--memcached-udp-port 11211"),
             ("-s /run/m.sock", "--memcached-unixsocket /run/m.sock"),
             ("-s /run/m.sock -p 5", "--memcached-port 0"),
-            ("-a 0700", "--memcached-unixsocketperm 0700"),
+            ("-s /run/m.sock", "--memcached-unixsocketperm 700"),
+            ("-s /run/m.sock -a 0770", "--memcached-unixsocketperm 0770"),
+            ("-o modern,idle_timeout=60", "--timeout 60"),
+            ("-W", "--memcached-watch no"),
             ("-l 127.0.0.1,::1 -l 10.0.0.1", "--bind 127.0.0.1 ::1 10.0.0.1"),
             ("-l 127.0.0.1:1000", "--memcached-port 1000"),
             ("-l [::1]:1000", "--bind ::1"),
@@ -461,7 +487,7 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_leaves_a_line_each() {
-        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -W -e /f -N 4 -o modern";
+        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
         let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
         assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
         assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));

@@ -144,6 +144,7 @@ settings! {
     MEMCACHED_UNIXSOCKET: Arc<[u8]> = "memcached-unixsocket";
     MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
     MEMCACHED_USER: Arc<[u8]> = "memcached-user";
+    MEMCACHED_WATCH: bool = "memcached-watch";
     NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";

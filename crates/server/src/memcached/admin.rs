@@ -1,12 +1,11 @@
 //! memcached's commands of administration.
 //!
-//! What steers its slabs and its background threads has nothing to act on here, and is answered as
-//! memcached answers it. Invariant: what may wait is done on another thread.
+//! Invariant: what may wait is done on another thread.
 
-use proto::memcached::{Administration, Failure, Response, Words};
+use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
-use super::Turn;
+use super::{Turn, crawler, steering};
 use crate::config::ShutdownFlags;
 use crate::config::settings::{MEMCACHED_SHUTDOWN, SAVE};
 use crate::effects;
@@ -23,42 +22,30 @@ const MEGABYTE: u64 = 1 << 20;
 const MEGABYTES_MAX: u64 = 1_000_000_000;
 const MEGABYTES_MIN: u64 = 8;
 
-/// There are no slabs to move.
-const NO_SPARE_PAGES: &[u8] = b"NOSPARE source class has no spare pages";
-
 impl Turn<'_> {
     /// Does what a command of administration says.
     pub(super) fn administer(&mut self, what: Administration, words: Words<'_>) -> Step {
-        let words: Vec<&[u8]> = words.filter(|word| *word != b"noreply").collect();
+        let words: Vec<&[u8]> = words.collect();
         let answer = match what {
             Administration::CacheMemoryLimit => return self.limit_memory(&words),
             Administration::Shutdown => return self.shut_down(&words),
             Administration::LruCrawler => match words[..] {
-                [b"metadump", which] => return self.dump(which, super::crawler::Form::Described),
-                [b"mgdump", which] => return self.dump(which, super::crawler::Form::Named),
-                _ => crawl(&words),
+                [b"metadump", which] => return self.dump(which, crawler::Form::Described),
+                [b"mgdump", which] => return self.dump(which, crawler::Form::Named),
+                _ => steering::lru_crawler(&words),
             },
-            Administration::Lru => tune_lru(&words),
-            Administration::Slabs => match words[..] {
-                [b"reassign", _, _] => return self.say(Response::Line(NO_SPARE_PAGES)),
-                [b"automove", b"0" | b"1" | b"2"] => Ok(()),
-                _ => Err(Failure::Unknown),
-            },
+            Administration::Lru => steering::lru(&words),
+            Administration::Slabs => steering::slabs(&words),
             Administration::Watch => return self.watch(&words),
-            Administration::ExternalStore => Err(Failure::Unknown),
-            Administration::RefreshCertificates => {
-                return self.say(Response::Line(b"Error TLS not enabled"));
-            }
+            Administration::ExternalStore => steering::external_store(&words),
+            Administration::RefreshCertificates => Response::Line(b"Error TLS not enabled"),
         };
-        match answer {
-            Ok(()) => self.say(Response::Ok),
-            Err(failure) => self.fail(failure),
-        }
+        self.say(answer)
     }
 
     /// `cache_memlimit`: `maxmemory` by another name.
     fn limit_memory(&mut self, words: &[&[u8]]) -> Step {
-        let [megabytes, ..] = words else { return self.fail(Failure::Unknown) };
+        let ([megabytes] | [megabytes, _]) = words else { return self.fail(Failure::Unknown) };
         let megabytes = base::number::parse_i64(megabytes).and_then(|it| u64::try_from(it).ok());
         let line: &[u8] = match megabytes {
             None => return self.fail(Failure::Unknown),
@@ -67,12 +54,16 @@ impl Turn<'_> {
             Some(megabytes) => {
                 let bytes = (megabytes * MEGABYTE).to_string();
                 let is_local = self.session.is_local;
+                let is_quiet = matches!(self.request.form, Form::Text { quiet: true, .. });
                 return self.elsewhere(move |server, reply| {
                     let pairs: [&[u8]; 2] = [b"maxmemory", bytes.as_bytes()];
-                    reply.raw(match effects::change_config(server, &pairs, is_local) {
+                    let line: &[u8] = match effects::change_config(server, &pairs, is_local) {
                         Ok(()) => b"OK\r\n",
                         Err(_) => b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n",
-                    });
+                    };
+                    if !is_quiet {
+                        reply.raw(line);
+                    }
                 });
             }
         };
@@ -122,28 +113,5 @@ impl Turn<'_> {
             Ok(())
         };
         Step::Wait(Stage::Elsewhere(server.heavy.run(call, Box::new(work))))
-    }
-}
-
-type Answer = Result<(), Failure<'static>>;
-
-/// `lru_crawler`: expired items are always looked for here.
-fn crawl(words: &[&[u8]]) -> Answer {
-    match words {
-        [b"enable" | b"disable"] => Ok(()),
-        [b"crawl", _] => Ok(()),
-        [b"sleep" | b"tocrawl", number] => match base::number::parse_i64(number) {
-            Some(0..) => Ok(()),
-            _ => Err(Failure::BadFormat),
-        },
-        _ => Err(Failure::Unknown),
-    }
-}
-
-/// `lru`: what leaves first is `maxmemory-policy`'s to say.
-fn tune_lru(words: &[&[u8]]) -> Answer {
-    match words {
-        [b"tune", _, _, _, _] | [b"mode", b"flat" | b"segmented"] | [b"temp_ttl", _] => Ok(()),
-        _ => Err(Failure::Unknown),
     }
 }

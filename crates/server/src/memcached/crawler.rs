@@ -1,18 +1,23 @@
-//! `lru_crawler metadump` and `mgdump`: all items, named one by one, for who warms another cache.
+//! `lru_crawler metadump` and `mgdump`, and `stats cachedump`: all items, named one by one, for who
+//! warms another cache.
 //!
 //! Invariants: it visits one partition at a time, as SCAN does, so an item that stays is named and
 //! none is named twice; keys are written so that no byte of theirs looks like the end of a line.
 
 use std::fmt::Write;
 
+use base::number::parse_u64;
 use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Tx};
-use proto::memcached::Failure;
+use proto::memcached::{Failure, Response};
 
-use super::Turn;
 use super::items::unix_seconds;
+use super::{Turn, steering};
 use crate::config::settings::MEMCACHED_DUMP;
 use crate::execute::Step;
 use crate::heavy::visiting;
+
+/// How long the dump of a class is at the most, as in memcached.
+const CLASS_DUMP_MAX: usize = 2 << 20;
 
 /// Entries looked at before a lock is given back.
 const STEP: usize = 256;
@@ -31,19 +36,19 @@ impl Turn<'_> {
     pub(super) fn dump(&mut self, which: &[u8], form: Form) -> Step {
         let server = self.worker.server;
         if !server.config.get(MEMCACHED_DUMP) {
-            return self.fail(Failure::Client("metadump not allowed"));
+            return self.say(Response::Line(b"ERROR metadump not allowed"));
         }
-        let is_all = matches!(which, b"all" | b"hash");
-        let classes = which.split(|byte| *byte == b',').map(base::number::parse_i64);
-        if !is_all && !classes.clone().all(|class| class.is_some_and(|class| class > 0)) {
-            return self.fail(Failure::BadFormat);
-        }
-        let is_wanted = is_all || classes.flatten().any(|class| class == 1);
+        let Some(is_wanted) = steering::classes(which) else {
+            return self.say(Response::Line(steering::BAD_CLASS));
+        };
         let (keyspace, database) = (server.keyspace, self.session.database);
         self.on_a_lane(move |lane, reply| {
             if is_wanted {
                 visiting(keyspace, lane, database, |tx| {
-                    each_item(tx, |entry, tx| reply.raw(line(entry, tx, form).as_bytes()));
+                    each_item(tx, |entry, tx| {
+                        reply.raw(line(entry, tx, form).as_bytes());
+                        true
+                    });
                 });
             }
             reply.raw(match form {
@@ -52,18 +57,53 @@ impl Turn<'_> {
             });
         })
     }
+
+    /// `stats cachedump CLASS LIMIT`: the items of a class, no more than that if it is not 0.
+    pub(super) fn dump_class(&mut self, class: &[u8], limit: &[u8]) -> Step {
+        let server = self.worker.server;
+        if !server.config.get(MEMCACHED_DUMP) {
+            return self.fail(Failure::Client("stats cachedump not allowed"));
+        }
+        let (Some(class), Some(limit)) = (parse_u64(class), parse_u64(limit)) else {
+            return self.fail(Failure::BadFormat);
+        };
+        if class >= steering::CLASSES.end {
+            return self.fail(Failure::Client("Illegal slab id"));
+        }
+        let mut left = if limit == 0 { u64::MAX } else { limit };
+        let mut room = CLASS_DUMP_MAX;
+        let (keyspace, database) = (server.keyspace, self.session.database);
+        self.on_a_lane(move |lane, reply| {
+            if class == 1 {
+                visiting(keyspace, lane, database, |tx| {
+                    each_item(tx, |entry, _| {
+                        let Some(line) = short_line(entry) else { return true };
+                        let fits = left > 0 && line.len() <= room;
+                        if fits {
+                            (left, room) = (left - 1, room - line.len());
+                            reply.raw(&line);
+                        }
+                        fits
+                    });
+                });
+            }
+            reply.raw(b"END\r\n");
+        })
+    }
 }
 
-fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx)) {
+/// Visits all items until `tell` wants no more.
+fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx) -> bool) {
+    let mut goes_on = true;
     for partition in 0..PARTITIONS as PartitionIndex {
         let mut position = Some(0);
-        while let Some(from) = position {
+        while let Some(from) = position.filter(|_| goes_on) {
             // Between two steps others may have the partition.
             tx.visit(partition);
             let seen = &*tx;
             position = seen.walk(partition, from, STEP, |entry| {
                 if entry.kind() == Kind::String {
-                    tell(entry, seen);
+                    goes_on = goes_on && tell(entry, seen);
                 }
             });
         }
@@ -85,7 +125,19 @@ fn line(entry: EntryRef<'_>, tx: &Tx, form: Form) -> String {
     let la = unix_seconds(now) - i64::from(idle);
     let (cas, fetch) = (entry.version().unwrap_or(0), if entry.was_read() { "yes" } else { "no" });
     let size = entry.memory();
-    format!("key={key} exp={exp} la={la} cas={cas} fetch={fetch} cls=1 size={size}\r\n")
+    // Of all lines this alone has half an end in memcached.
+    format!("key={key} exp={exp} la={la} cas={cas} fetch={fetch} cls=1 size={size}\n")
+}
+
+/// An item in a dump of a class; `None` if its key is one that no line can hold.
+fn short_line(entry: EntryRef<'_>) -> Option<Vec<u8>> {
+    let key = entry.key();
+    if key.iter().any(|byte| byte.is_ascii_control() || *byte == b' ') {
+        return None;
+    }
+    let exp = entry.deadline().map_or(0, unix_seconds);
+    let size = entry.text()?.len();
+    Some([b"ITEM ", key, format!(" [{size} b; {exp} s]\r\n").as_bytes()].concat())
 }
 
 /// A key as in an address: all but letters, digits and `-._~` by their numbers.

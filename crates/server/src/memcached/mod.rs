@@ -14,6 +14,7 @@ mod figures;
 mod flush;
 mod items;
 mod stats;
+mod steering;
 pub(crate) mod udp;
 pub(crate) mod users;
 pub(crate) mod watch;

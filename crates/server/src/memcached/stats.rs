@@ -6,16 +6,17 @@
 use std::sync::atomic::Ordering;
 
 use keyspace::Count;
-use proto::memcached::{Failure, Response, Words};
+use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
 use crate::clients::Peer;
-use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{
-    BIND, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH, MEMCACHED_ITEM_SIZE_MAX,
-    MEMCACHED_PORT, MEMCACHED_SHUTDOWN, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, TCP_BACKLOG,
+    BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
+    MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
+    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
 };
+use crate::config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
 use crate::control::server::processor_seconds;
 use crate::counters::Totals;
 use crate::execute::Step;
@@ -23,27 +24,43 @@ use crate::execute::Step;
 impl Turn<'_> {
     /// Tells a report.
     pub(super) fn report(&mut self, mut words: Words<'_>) -> Step {
+        let is_text = matches!(self.request.form, Form::Text { .. });
         match (words.next(), words.next()) {
             (None, _) => self.tell_general(),
             (Some(b"settings"), _) => self.tell_settings(),
             (Some(b"items"), _) => self.tell_items(),
             (Some(b"slabs"), _) => self.tell_slabs(),
             (Some(b"sizes"), _) => self.tell("sizes_status", "disabled"),
-            (Some(b"conns"), _) => self.tell_connections(),
+            // In text there is no end behind it.
+            (Some(b"sizes_enable" | b"sizes_disable"), _) => {
+                self.tell("sizes_status", "disabled");
+                if is_text {
+                    return Step::Done;
+                }
+            }
+            (Some(b"conns"), _) if is_text => self.tell_connections(),
             (Some(b"reset"), _) => {
                 self.worker.server.memcached.figures.reset();
                 return self.say(Response::Line(b"RESET"));
             }
             (Some(b"detail"), Some(b"on" | b"off")) => return self.say(Response::Ok),
             (Some(b"detail"), Some(b"dump")) => {}
-            (Some(b"detail"), _) => {
-                return self.say(Response::Line(b"CLIENT_ERROR usage: stats detail on|off|dump"));
+            (Some(b"detail"), _) if is_text => {
+                return self.fail(Failure::Client("usage: stats detail on|off|dump"));
             }
-            (Some(b"cachedump"), None) => {
-                return self.say(Response::Line(b"CLIENT_ERROR bad command line"));
+            (Some(b"cachedump"), Some(class)) if is_text => {
+                return match words.next() {
+                    Some(limit) => self.dump_class(class, limit),
+                    None => self.fail(Failure::Client("bad command line")),
+                };
             }
-            (Some(b"cachedump" | b"extstore" | b"proxy" | b"proxyfuncs"), _) => {}
-            _ => return self.fail(Failure::Unknown),
+            (Some(b"cachedump"), None) if is_text => {
+                return self.fail(Failure::Client("bad command line"));
+            }
+            (Some(b"extstore"), _) if is_text => {}
+            _ if is_text => return self.fail(Failure::Unknown),
+            // There fewer reports can be asked for.
+            _ => return self.say(Response::NotFound),
         }
         self.say(Response::End)
     }
@@ -112,13 +129,29 @@ impl Turn<'_> {
         self.tell("tcpport", config.get(MEMCACHED_PORT));
         self.tell("udpport", config.get(MEMCACHED_UDP_PORT));
         self.tell("inter", binds.join(","));
-        self.tell("verbosity", 0);
+        self.tell(
+            "verbosity",
+            match config.get(LOGLEVEL) {
+                LogLevel::Debug => 2,
+                LogLevel::Verbose => 1,
+                _ => 0,
+            },
+        );
         self.tell("oldest", 0);
         self.tell("evictions", if evicts { "on" } else { "off" });
         self.tell("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
+        self.tell("umask", format_args!("{:o}", config.get(MEMCACHED_UNIXSOCKETPERM)));
+        self.tell("idle_timeout", config.get(TIMEOUT));
         self.tell("num_threads", server.crew.size());
         self.tell("tcp_backlog", config.get(TCP_BACKLOG));
-        self.tell("binding_protocol", "auto-negotiate");
+        self.tell(
+            "binding_protocol",
+            match config.get(MEMCACHED_PROTOCOL) {
+                MemcachedProtocol::Auto => "auto-negotiate",
+                MemcachedProtocol::Text => "ascii",
+                MemcachedProtocol::Binary => "binary",
+            },
+        );
         self.tell("auth_enabled_sasl", yes(auth::needs_login(server)));
         self.tell("auth_enabled_ascii", yes(auth::needs_login(server)));
         self.tell("item_size_max", config.get(MEMCACHED_ITEM_SIZE_MAX));
@@ -214,7 +247,6 @@ const FIGURES_OF_SLABS: [&str; 8] = [
 
 /// What cannot be set, as who reads settings knows it.
 const FIXED_SETTINGS: &[(&str, &str)] = &[
-    ("umask", "700"),
     ("growth_factor", "1.25"),
     ("chunk_size", "48"),
     ("num_threads_per_udp", "0"),
@@ -242,7 +274,6 @@ const FIXED_SETTINGS: &[(&str, &str)] = &[
     ("warm_max_factor", "2.00"),
     ("temp_lru", "no"),
     ("temporary_ttl", "61"),
-    ("idle_timeout", "0"),
     ("watcher_logbuf_size", "262144"),
     ("worker_logbuf_size", "65536"),
     ("read_buf_mem_limit", "0"),

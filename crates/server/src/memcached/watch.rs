@@ -15,6 +15,7 @@ use super::Turn;
 use super::figures::{Figure, Figures};
 use crate::audience::Audience;
 use crate::clients::{Client, Delivery, Peer, client_flags};
+use crate::config::settings::MEMCACHED_WATCH;
 use crate::execute::Step;
 use crate::mailbox::{Mailboxes, Rounds};
 use crate::server::Server;
@@ -205,8 +206,11 @@ impl Watch {
 impl Turn<'_> {
     /// `watch [class ...]`.
     pub(super) fn watch(&mut self, words: &[&[u8]]) -> Step {
-        let Some(classes) = Classes::of(words) else { return self.fail(Failure::Unknown) };
         let server = self.worker.server;
+        if !server.config.get(MEMCACHED_WATCH) {
+            return self.fail(Failure::Client("watch commands not allowed"));
+        }
+        let Some(classes) = Classes::of(words) else { return self.fail(Failure::Unknown) };
         let client = &self.session.client;
         if !server.memcached.lookout.join(&server.mailboxes, client, classes) {
             return self.say(Response::Line(TOO_MANY));

@@ -88,6 +88,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "memcached-watch",
+        default: "yes",
+        doc: "Whether clients of memcached may watch what others do.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "memcached-shutdown",
         default: "no",
         doc: "Whether clients of memcached may end the server.",
