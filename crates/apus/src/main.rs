@@ -27,7 +27,9 @@ fn main() -> ExitCode {
         return bench::run(arguments);
     }
     if arguments.next_if(|word| word == "check").is_some() {
-        let is_well = check::run(arguments, &Disk, &mut std::io::stdout());
+        let (mut answers, mut out) = (std::io::stdin().lock(), std::io::stdout());
+        let operator = check::Operator { answers: &mut answers, out: &mut out };
+        let is_well = check::run(arguments, &Disk, operator);
         return if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     server::run(arguments)

@@ -3,11 +3,10 @@
 //! Invariant: a file is cut off only where a whole unit ends, and is sound then.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::{Flaw, Repair, snapshot};
+use super::{Flaw, Operator, Repair, snapshot};
 use crate::aof::manifest::{Manifest, Part};
 use crate::aof::{AofDamage, AofError, Place, UnitReader};
 use crate::storage::{How, Storage, read_full, read_whole};
@@ -17,10 +16,10 @@ pub(super) fn check(
     storage: &dyn Storage,
     path: &Path,
     repair: Repair,
-    out: &mut dyn Write,
+    operator: &mut Operator<'_>,
 ) -> Result<(), Flaw> {
     if path.extension() != Some(OsStr::new("manifest")) {
-        return check_file(storage, path, Some(repair), out);
+        return check_file(storage, path, Some(repair), operator);
     }
     let manifest = Manifest::parse(&read_whole(storage, path)?);
     let manifest = manifest.map_err(|error| Flaw(error.to_string()))?;
@@ -29,9 +28,9 @@ pub(super) fn check(
     for (index, Part { name, .. }) in parts.enumerate() {
         let path = path.with_file_name(OsStr::from_bytes(name));
         // Only the last file may have been written to when something happened.
-        check_file(storage, &path, (Some(index) == last).then_some(repair), out)?;
+        check_file(storage, &path, (Some(index) == last).then_some(repair), operator)?;
     }
-    writeln!(out, "All AOF files and manifest are valid")?;
+    writeln!(operator.out, "All AOF files and manifest are valid")?;
     Ok(())
 }
 
@@ -49,9 +48,10 @@ fn check_file(
     storage: &dyn Storage,
     path: &Path,
     repair: Option<Repair>,
-    out: &mut dyn Write,
+    operator: &mut Operator<'_>,
 ) -> Result<(), Flaw> {
     let name = path.display();
+    let out = &mut *operator.out;
     let begins_with_snapshot = {
         let mut head = [0; 5];
         let mut file = storage.open(path, How::Read)?;
@@ -86,18 +86,12 @@ fn check_file(
     drop(units);
     let sound = place.offset();
     writeln!(out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
-    let fixes = repair.is_some_and(|repair| repair.fixes);
     match error {
         Some(AofError { damage: AofDamage::Unread(error), .. }) => return Err(error.into()),
-        Some(error) if !fixes => {
-            let hint = match repair {
-                Some(_) => "Use the --fix option to cut it off there.",
-                None => "It is not the last file of the journal and cannot be repaired.",
-            };
-            return Err(Flaw(format!("AOF {name} is not valid, {error}. {hint}")));
-        }
-        _ => {}
+        Some(error) => agree(&error, path, repair, (size, sound), operator)?,
+        None => {}
     }
+    let out = &mut *operator.out;
     if sound < size {
         drop(file);
         place.cut(storage, path)?;
@@ -106,4 +100,28 @@ fn check_file(
         writeln!(out, "AOF {name} is valid")?;
     }
     Ok(())
+}
+
+/// Whether the damaged end of a file may be cut off. A time says itself how much is to go; of this
+/// nobody has known.
+fn agree(
+    error: &AofError,
+    path: &Path,
+    repair: Option<Repair>,
+    (size, sound): (u64, u64),
+    operator: &mut Operator<'_>,
+) -> Result<(), Flaw> {
+    let name = path.display();
+    if !repair.is_some_and(|repair| repair.fixes) {
+        let hint = match repair {
+            Some(_) => "Use the --fix option to cut it off there.",
+            None => "It is not the last file of the journal and cannot be repaired.",
+        };
+        return Err(Flaw(format!("AOF {name} is not valid, {error}. {hint}")));
+    }
+    let lost = size - sound;
+    writeln!(operator.out, "AOF {name} is not valid, {error}")?;
+    let change = format_args!("from {size} bytes, with {lost} bytes, to {sound} bytes");
+    writeln!(operator.out, "This will shrink the AOF {name} {change}")?;
+    if operator.agrees()? { Ok(()) } else { Err(Flaw("Aborting...".to_owned())) }
 }

@@ -2,7 +2,7 @@
 //! of a journal.
 //!
 //! Invariant: without `--fix` and `--truncate-to-timestamp` nothing is written; with them, only the
-//! last file of a journal gets shorter.
+//! last file of a journal gets shorter, and by `--fix` not before the operator has agreed.
 
 mod journal;
 mod snapshot;
@@ -10,7 +10,7 @@ mod snapshot;
 mod tests;
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
 use crate::storage::Storage;
@@ -19,7 +19,8 @@ const USAGE: &str = "Usage: apus check rdb FILE
        apus check aof [--fix] [--truncate-to-timestamp SECONDS] FILE
 
 FILE of a journal is its manifest, or a journal of one file. --fix cuts off an end that cannot be
-loaded, --truncate-to-timestamp all that was written after a time (Unix seconds).";
+loaded, if the answer to its question is y, --truncate-to-timestamp all that was written after a
+time (Unix seconds).";
 
 /// What is to be done.
 enum Task {
@@ -46,21 +47,40 @@ impl From<io::Error> for Flaw {
     }
 }
 
+/// Whoever has asked: hears what is found, and is asked before anything is lost.
+pub struct Operator<'a> {
+    /// Where answers come from.
+    pub answers: &'a mut dyn BufRead,
+    /// Where reports and questions go.
+    pub out: &'a mut dyn Write,
+}
+
+impl Operator<'_> {
+    /// Whether it is to be gone on with; who says nothing does not want it.
+    fn agrees(&mut self) -> Result<bool, Flaw> {
+        write!(self.out, "Continue? [y/N]: ")?;
+        self.out.flush()?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        Ok(answer.starts_with(['y', 'Y']))
+    }
+}
+
 /// Does as the arguments say and reports it; whether all is well.
 pub fn run(
     arguments: impl Iterator<Item = OsString>,
     storage: &dyn Storage,
-    out: &mut dyn Write,
+    mut operator: Operator<'_>,
 ) -> bool {
     let result = parse(arguments).and_then(|task| match task {
-        Task::Snapshot(path) => snapshot::check(storage, &path, out),
-        Task::Journal(path, repair) => journal::check(storage, &path, repair, out),
+        Task::Snapshot(path) => snapshot::check(storage, &path, operator.out),
+        Task::Journal(path, repair) => journal::check(storage, &path, repair, &mut operator),
     });
     match result {
         Ok(()) => true,
         Err(Flaw(line)) => {
             // There is nobody else to tell.
-            let _ = writeln!(out, "{line}");
+            let _ = writeln!(operator.out, "{line}");
             false
         }
     }

@@ -2,17 +2,23 @@
 
 use std::path::Path;
 
-use super::run;
+use super::{Operator, run};
 use crate::aof::check_line;
 use crate::aof::manifest::{BaseForm, Manifest};
 use crate::rdb::file::{ChunkWriter, FileWriter, Options};
 use crate::storage::simulated::Disk;
 use crate::storage::{How, Storage, read_whole};
 
-/// What a check says, with whether all is well.
+/// What a check says, with whether all is well, where the operator agrees to everything.
 fn check(disk: &Disk, arguments: &[&str]) -> (bool, String) {
+    check_answered(disk, arguments, "y\n")
+}
+
+/// As `check`, with what the operator answers.
+fn check_answered(disk: &Disk, arguments: &[&str], answer: &str) -> (bool, String) {
     let mut out = Vec::new();
-    let is_well = run(arguments.iter().map(Into::into), disk, &mut out);
+    let operator = Operator { answers: &mut answer.as_bytes(), out: &mut out };
+    let is_well = run(arguments.iter().map(Into::into), disk, operator);
     (is_well, String::from_utf8(out).unwrap())
 }
 
@@ -73,6 +79,36 @@ fn the_end_of_a_journal_is_repaired_on_demand_only() {
     assert_eq!(content(&disk, "a.aof"), whole);
     let (is_well, text) = check(&disk, &["aof", "a.aof"]);
     assert!(is_well && text.contains("AOF a.aof is valid"), "{text}");
+}
+
+/// As redis-check-aof asks, and only where there is something to lose.
+#[test]
+fn nothing_is_cut_off_before_the_operator_agrees() {
+    let disk = Disk::new();
+    let whole = command(&["SET", "a", "1"]);
+    let torn = [&whole[..], b"*1\r\n$4\r\nPI"].concat();
+    let shrink = format!(
+        "This will shrink the AOF a.aof from {} bytes, with 10 bytes, to {} bytes\n\
+         Continue? [y/N]: ",
+        torn.len(),
+        whole.len()
+    );
+    for refusal in ["", "\n", "n\n", "no\n", " y\n"] {
+        disk.put(Path::new("a.aof"), &torn);
+        let (is_well, text) = check_answered(&disk, &["aof", "--fix", "a.aof"], refusal);
+        assert!(!is_well && text.ends_with(&format!("{shrink}Aborting...\n")), "{text}");
+        assert_eq!(content(&disk, "a.aof"), torn, "{refusal:?}");
+    }
+    for consent in ["y", "yes\n", "Y\n"] {
+        disk.put(Path::new("a.aof"), &torn);
+        let (is_well, text) = check_answered(&disk, &["aof", "--fix", "a.aof"], consent);
+        assert!(is_well && text.contains(&format!("{shrink}Successfully truncated")), "{text}");
+        assert!(content(&disk, "a.aof").starts_with(&whole), "{consent:?}");
+        assert_ne!(content(&disk, "a.aof"), torn, "{consent:?}");
+        // What is sound is left alone, and nobody is asked.
+        let (is_well, text) = check_answered(&disk, &["aof", "--fix", "a.aof"], "");
+        assert!(is_well && !text.contains("Continue?"), "{text}");
+    }
 }
 
 #[test]
