@@ -233,3 +233,66 @@ fn view<'a>(address: Address) -> EntryRef<'a> {
     // SAFETY: addresses in a table are live; the lifetime is bound by the signatures above.
     unsafe { EntryRef::from_address(address) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{EntryBox, EntryTable, Identity, NewText};
+
+    /// A place in hash space for a key: that of its first byte, so that there are others there.
+    fn position_of(key: &[u8]) -> u64 {
+        u64::from(key[0]).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn entry(key: &str, deadline: Option<i64>) -> EntryBox {
+        EntryBox::text(key.as_bytes(), NewText::Integer(7), deadline)
+    }
+
+    fn add(table: &mut EntryTable, entry: EntryBox) -> Identity {
+        let position = position_of(entry.borrow().key());
+        let identity = entry.borrow().identity();
+        table.insert(position, entry, position_of);
+        identity
+    }
+
+    fn key_at(table: &EntryTable, position: u64, identity: Identity) -> Option<Vec<u8>> {
+        let place = table.find_same(position, identity)?;
+        Some(table.entry(place).key().to_vec())
+    }
+
+    #[test]
+    fn each_of_many_at_one_place_is_told_from_the_others() {
+        let mut table = EntryTable::default();
+        let mut added = Vec::new();
+        for number in 0..2000 {
+            let key = format!("{}{number}", char::from(b'a' + (number % 20) as u8));
+            let deadline = (number % 3 == 0).then_some(1_000_000 + number);
+            let identity = add(&mut table, entry(&key, deadline));
+            added.push((key, identity));
+        }
+        // The table has grown meanwhile, so none lies where it was put.
+        for (key, identity) in &added {
+            let position = position_of(key.as_bytes());
+            assert_eq!(key_at(&table, position, *identity).as_deref(), Some(key.as_bytes()));
+            let elsewhere = position_of(if key.starts_with('a') { b"b" } else { b"a" });
+            assert_eq!(key_at(&table, elsewhere, *identity), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn what_is_gone_is_not_found_though_its_key_is_there_again() {
+        let mut table = EntryTable::default();
+        let [first, other] = ["key", "kind"].map(|key| add(&mut table, entry(key, None)));
+        let position = position_of(b"key");
+        let place = table.find_same(position, first).expect("it is there");
+        let old = table.replace(place, entry("key", Some(5)));
+        assert_eq!(old.borrow().identity(), first);
+        assert_eq!(key_at(&table, position, first), None, "it is out of the table, but alive");
+        let second = table.find(position, b"key").expect("another in its place");
+        let second = second.entry.identity();
+        assert_eq!(key_at(&table, position, second).as_deref(), Some(&b"key"[..]));
+        let place = table.find_same(position, second).expect("it is there");
+        let removed = table.remove(place);
+        assert_eq!(key_at(&table, position, removed.borrow().identity()), None);
+        assert_eq!(key_at(&table, position, other).as_deref(), Some(&b"kind"[..]));
+    }
+}
