@@ -26,11 +26,18 @@ fn run(name: &str, mut command: Command, server: &Memcached) -> String {
 
 #[test]
 fn pymemcache_sessions() {
-    sessions("pymemcache", || {
-        let mut command = Command::new(recorded("python"));
-        command.arg(repository().join("tests/clients/python/memcached.py"));
-        command
-    });
+    sessions("pymemcache", || python("memcached.py"));
+}
+
+#[test]
+fn python_memcached_sessions() {
+    sessions("python-memcached", || python("pure_memcached.py"));
+}
+
+fn python(session: &str) -> Command {
+    let mut command = Command::new(recorded("python"));
+    command.arg(repository().join("tests/clients/python").join(session));
+    command
 }
 
 #[test]
