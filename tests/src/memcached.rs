@@ -138,6 +138,13 @@ impl Connection {
         packets
     }
 
+    /// The next line of an answer, with its end.
+    pub fn next_line(&mut self) -> String {
+        let line = self
+            .read_until(|bytes| bytes.iter().position(|byte| *byte == b'\n').map(|end| end + 1));
+        String::from_utf8_lossy(&line).into_owned()
+    }
+
     fn note(&self, bytes: &[u8]) {
         if !self.is_oracle {
             calls::sent_to_memcached(bytes);

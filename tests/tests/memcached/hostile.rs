@@ -186,3 +186,44 @@ fn an_item_is_there_while_it_is_sent_whatever_becomes_of_it() {
         }
     }
 }
+
+/// H104: users are read again and again while clients log in, by text and by SASL.
+#[test]
+fn who_logs_in_while_the_users_are_read_again_is_let_in_or_refused() {
+    const ROUNDS: usize = 200;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("users");
+    // The one is always a user, the other never; who else is, changes.
+    let write = |others: usize| {
+        let others = (0..others).map(|number| format!("user{number}:{}\n", "x".repeat(number)));
+        let lines = std::iter::once("me:secret\n".to_owned()).chain(others.skip(1));
+        let fresh = folder.path().join("fresh");
+        std::fs::write(&fresh, lines.collect::<String>()).expect("a file");
+        std::fs::rename(&fresh, &file).expect("the same folder");
+    };
+    write(2);
+    let mut server = start(&["--memcached-auth-file", file.to_str().expect("a simple path")]);
+    let packet = Packet { value: b"\0me\0secret".to_vec(), ..Packet::new(0x21, "PLAIN") };
+    let door = &server;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let mut talk = Talk::to(door);
+                    talk.ask(
+                        "set a 0 0 8\r\nme wrong\r\n",
+                        "CLIENT_ERROR authentication failure\r\n",
+                    );
+                    talk.ask("set a 0 0 9\r\nme secret\r\n", "STORED\r\n");
+                    let mut talk = Talk::to(door);
+                    assert_eq!(ask(&mut talk, &packet).status, 0);
+                }
+            });
+        }
+        for round in 0..ROUNDS {
+            write(1 + round % 50);
+            door.signal(rustix::process::Signal::HUP);
+        }
+    });
+    server.wait_for_log("were read again");
+}

@@ -4,7 +4,7 @@
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
 
-use proto::memcached::{Failure, Form, Operation, Response, StoreMode};
+use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
@@ -43,19 +43,14 @@ impl Turn<'_> {
                 self.say(Response::Ok);
                 Step::Close
             }
-            Operation::Store(store)
-                if store.mode == StoreMode::Set
-                    && matches!(self.request.form, Form::Text { .. }) =>
+            Operation::Store(Store { mode: StoreMode::Set, compare: None, value, .. })
+                if matches!(self.request.form, Form::Text { .. }) =>
             {
-                let words = store.value.splitn(2, |byte| *byte == b' ');
-                let is_right = match words.collect::<Vec<_>>()[..] {
-                    [user, password] => self.log_in(user, password),
-                    _ => self.log_in(b"", b""),
-                };
-                self.say(match is_right {
-                    true => Response::Stored { cas: 0 },
-                    false => Response::Failed(Failure::AuthenticationFailed),
-                })
+                let response = self.log_in_by_text(value);
+                // Who comes in is told so, whether it wants an answer or not.
+                let form = Form::Text { with_cas: false, quiet: false };
+                answer(self.out, &Request { form, ..*self.request }, response);
+                Step::Done
             }
             Operation::Refuse(refusal) if refusal.closes => {
                 self.say(Response::Failed(Failure::Unauthenticated));
@@ -82,6 +77,18 @@ impl Turn<'_> {
         self.say(response)
     }
 
+    /// Lets a client in by a name and a password, with blanks between and perhaps around them.
+    fn log_in_by_text(&mut self, token: &[u8]) -> Response<'static> {
+        let token = without_blanks(token);
+        let Some(at) = token.iter().position(|byte| *byte == b' ') else {
+            return Response::Failed(Failure::Client("bad authentication token format"));
+        };
+        match self.log_in(&token[..at], without_blanks(&token[at..])) {
+            true => Response::Stored { cas: 0 },
+            false => Response::Failed(Failure::AuthenticationFailed),
+        }
+    }
+
     /// Lets a client in by what PLAIN is given: whom to act for, a name and a password.
     fn log_in_by(&mut self, data: &[u8]) -> bool {
         let parts: Vec<&[u8]> = data.split(|byte| *byte == 0).collect();
@@ -96,7 +103,6 @@ impl Turn<'_> {
         self.count(Figure::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
         let default = if is_ours { DEFAULT_USER } else { user };
-        let password = password.trim_ascii_end();
         // Without a password the default user is nobody who could say who it is.
         let is_right = server.memcached.users.admits(user, password)
             || gates::needs_password(server) && verify(server, default, password).is_ok();
@@ -107,4 +113,12 @@ impl Turn<'_> {
         }
         is_right
     }
+}
+
+/// A text without the blanks around it.
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let is_of_word = |byte: &u8| *byte != b' ';
+    let start = text.iter().position(is_of_word).unwrap_or(text.len());
+    let end = text.iter().rposition(is_of_word).map_or(start, |last| last + 1);
+    &text[start..end]
 }
