@@ -39,8 +39,6 @@ fn options_do_what_they_say() {
     assert_eq!(connection.line(&large), "SERVER_ERROR object too large for cache\r\n");
     let refused = connection.line("flush_all\r\n");
     assert!(refused.starts_with("CLIENT_ERROR flush_all not allowed"), "{refused}");
-    // `-u root` is said by the harness.
-    assert!(server.log().contains("memcached: -u root has no effect"), "{}", server.log());
     connection.send(b"shutdown\r\n");
     assert_eq!(connection.rest(), b"", "it ends");
 }
@@ -91,6 +89,28 @@ fn a_unix_socket_stands_in_the_place_of_ports() {
 
 fn permissions(path: &Path) -> u32 {
     path.metadata().expect("it is there").permissions().mode() & 0o777
+}
+
+/// Whose rights a server has, and that it serves; as in memcached, whoever is not root stays.
+#[test]
+fn root_gives_up_its_rights_for_those_of_the_user() {
+    let identity = |server: &Memcached| {
+        let report = server.connect().line("set k 0 0 1\r\n1\r\nstats\r\n");
+        let id = report.lines().find_map(|line| line.strip_prefix("STAT pid ")).expect("a line");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let lines = status.lines().filter(|line| {
+            line.split(':').next().is_some_and(|name| ["Uid", "Gid", "CapEff"].contains(&name))
+        });
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for arguments in [&["-u", "nobody"][..], &["-u", "nobody", "-u", "root"]] {
+        let (ours, theirs) = (Memcached::start_ours(arguments), Memcached::start(arguments));
+        assert_eq!(identity(&ours), identity(&theirs), "{arguments:?}");
+    }
+    if rustix::process::geteuid().is_root() {
+        let (status, said) = Server::refuses(&["memcached", "-u", "no such user"]);
+        assert!(!status.success() && said.contains("Can't find the user no such user"), "{said}");
+    }
 }
 
 /// As in memcached, whatever the umask leaves.

@@ -31,7 +31,7 @@ use crate::reception::{Listeners, plain};
 use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, leftovers, limits, memory, panics, signals};
+use crate::startup::{daemon, leftovers, limits, memory, panics, signals, user};
 use crate::table::CommandTable;
 
 /// How long an orderly end may take before the process just ends.
@@ -57,13 +57,14 @@ pub fn run_as_memcached(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
             print!("{}", memcached::help());
             Ok(())
         }
-        Ok(Invocation::Serve { arguments, notices }) => {
+        Ok(Invocation::Serve { arguments, user, notices }) => {
             for notice in notices.iter().filter(|_| !daemon::is_daemon()) {
                 say(notice);
             }
             // A daemon reads the options anew, so that no password stands among its arguments.
             let again: Vec<OsString> = ["memcached".into()].into_iter().chain(given).collect();
-            start(&arguments, &again)
+            let taken_on = user.map_or(Ok(()), |user| user::take_on(&user));
+            taken_on.and_then(|()| start(&arguments, &again))
         }
         Err(line) => Err(line),
     })

@@ -19,6 +19,8 @@ pub enum Invocation {
     Serve {
         /// Directives as on our own command line.
         arguments: Vec<OsString>,
+        /// Whose rights the process is to have, if it has those of root.
+        user: Option<Vec<u8>>,
         /// What is done otherwise, a line each.
         notices: Vec<String>,
     },
@@ -81,7 +83,7 @@ const FLAGS: &[Flag] = &[
     Flag(b's', "unix-socket", true, "Unix socket instead of ports"),
     Flag(b't', "threads", true, "threads (one per core)"),
     Flag(b'U', "udp-port", true, "UDP port (none)"),
-    Flag(b'u', "user", true, "no effect: start it as that user"),
+    Flag(b'u', "user", true, "whose rights to have instead of those of root"),
     Flag(b'V', "version", false, "the version"),
     Flag(b'v', "verbose", false, "more in the log; -vv: most"),
     Flag(b'W', "disable-watch", false, "watch is refused"),
@@ -139,6 +141,7 @@ struct Draft {
     clients: Option<Vec<u8>>,
     wants_sasl: bool,
     credentials: Option<Vec<u8>>,
+    user: Option<Vec<u8>>,
 }
 
 impl Draft {
@@ -206,6 +209,7 @@ impl Draft {
             b'v' => self.verbosity += 1,
             b'S' => self.wants_sasl = true,
             b'Y' => self.credentials = Some(argument.to_vec()),
+            b'u' => self.user = Some(argument.to_vec()),
             b'V' => self.says = Some(Invocation::Version),
             b'h' | b'i' => self.says = Some(Invocation::Help),
             other => self.notices.push(notice(other, argument)),
@@ -278,7 +282,7 @@ impl Draft {
             arguments.push(OsString::from(format!("--{name}")));
             arguments.extend(values.into_iter().map(OsString::from_vec));
         }
-        Ok(Invocation::Serve { arguments, notices: self.notices })
+        Ok(Invocation::Serve { arguments, user: self.user, notices: self.notices })
     }
 
     /// Whoever names the addresses has decided who may come; otherwise those of other machines
@@ -339,7 +343,6 @@ fn notice(letter: u8, argument: &[u8]) -> String {
         b'N' => "connections are shared out by the number of clients",
         b'R' => "a client yields after 64 requests or 200 microseconds",
         b'r' => "the size of core files is set by whoever starts the process",
-        b'u' => "the user is chosen by whoever starts the process",
         _ => "it has no meaning here",
     };
     let argument = if argument.is_empty() { String::new() } else { format!(" {}", text(argument)) };
@@ -406,7 +409,7 @@ mod tests {
     /// The directives as lines, and the notices.
     fn served(line: &str) -> (Vec<String>, Vec<String>) {
         match invoke(line) {
-            Ok(Invocation::Serve { arguments, notices }) => {
+            Ok(Invocation::Serve { arguments, notices, .. }) => {
                 let mut lines: Vec<String> = Vec::new();
                 for word in arguments {
                     let word = word.into_string().expect("it was text");
@@ -487,10 +490,20 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_leaves_a_line_each() {
-        let ignored = "-u nobody -C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
+        let ignored = "-C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
         let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
         assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
         assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));
+    }
+
+    #[test]
+    fn the_last_user_is_the_one() {
+        let user = |line: &str| match invoke(line) {
+            Ok(Invocation::Serve { user, .. }) => user,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert_eq!(user("-u root --user=nobody").as_deref(), Some(&b"nobody"[..]));
+        assert_eq!(user("-v"), None);
     }
 
     #[test]
@@ -547,7 +560,7 @@ mod tests {
         };
         for by_option in [true, false] {
             let invocation = read_file("me:secret\nyou:other\n", by_option);
-            let Ok(Invocation::Serve { arguments, notices }) = invocation else {
+            let Ok(Invocation::Serve { arguments, notices, .. }) = invocation else {
                 panic!("{invocation:?}")
             };
             let file = folder.path().join("users");

@@ -11,3 +11,4 @@ pub(crate) mod panics;
 pub(crate) mod pid_file;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
+pub(crate) mod user;
