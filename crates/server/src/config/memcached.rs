@@ -251,6 +251,7 @@ impl Draft {
 
     fn finish(mut self, password_file: Option<&Path>) -> Result<Invocation, String> {
         self.authenticate(password_file)?;
+        self.bind();
         // As in memcached, a Unix socket stands in the place of the ports.
         let port = match (&self.unix_socket, self.port.take()) {
             (None, port) => port.unwrap_or_else(|| PORT.into()),
@@ -262,7 +263,6 @@ impl Draft {
             let mask = self.unix_mask.take().unwrap_or_else(|| UNIX_MASK.into());
             self.set("memcached-unixsocketperm", &mask);
         }
-        self.bind();
         let megabytes = self.megabytes.unwrap_or(MEGABYTES);
         self.set("maxmemory", format!("{megabytes}mb").as_bytes());
         let policy: &[u8] = if self.keeps_all { b"noeviction" } else { b"allkeys-lru" };
@@ -494,6 +494,14 @@ mod tests {
         let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
         assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
         assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));
+    }
+
+    #[test]
+    fn only_who_listens_to_all_is_told_that_others_are_refused() {
+        for line in ["-s /run/m.sock", "-l 127.0.0.1", "-l 10.0.0.1 -s /run/m.sock"] {
+            let (_, notices) = served(line);
+            assert!(notices.is_empty(), "{line}: {notices:?}");
+        }
     }
 
     #[test]
