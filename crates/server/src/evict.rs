@@ -38,6 +38,9 @@ const CHOICE: usize = 2;
 /// Rounds without a key that may be evicted which say that there is none.
 const BARREN_ROUNDS: usize = 12;
 
+/// Each of the first such rounds is followed by one that looks at twice as many.
+const BARREN_DOUBLINGS: usize = 5;
+
 /// After so long the partitions' weights are taken anew, in microseconds.
 const WEIGHTS_US: i64 = 1_000_000;
 
@@ -193,8 +196,9 @@ impl Evictor {
         let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
         let need = Need { bytes, keys: KEYS, samples };
         let (mut evicted, mut is_any_busy) = (Evicted::default(), false);
-        for _ in 0..BARREN_ROUNDS {
-            let looks = self.choose(samples * keys.max(CHOICE));
+        for round in 0..BARREN_ROUNDS {
+            // Where hardly any key may go, more are to be looked at.
+            let looks = self.choose((samples * keys.max(CHOICE)) << round.min(BARREN_DOUBLINGS));
             let is_busy;
             (evicted, is_busy) = evict_round(worker, &looks, rule, need);
             is_any_busy |= is_busy;

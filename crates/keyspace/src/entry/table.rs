@@ -5,16 +5,12 @@
 //! entries in it.
 
 use base::time::UnixMillis;
-use smallvec::SmallVec;
 use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::prefetch;
 use structs::table::{Address, Place, Shape, Table};
 
 use super::{EntryBox, EntryRef, Identity, NewText, block_start, is_volatile};
-
-/// Entries that a walk takes together and a little more, as their home bucket is taken whole.
-const TOGETHER: usize = 32;
 
 /// Entries by their place in hash space.
 #[derive(Default)]
@@ -140,46 +136,27 @@ impl EntryTable {
         })
     }
 
-    /// As `walk` or, if only those count, as `walk_volatile`, for a few entries: all of them are on
-    /// their way from memory before the first is looked at. With each comes as much of its position
-    /// as the table keeps.
-    pub(crate) fn walk_together<'a>(
+    /// As `walk` or, if only those count, as `walk_volatile`: entries are asked for and not touched
+    /// yet. With each comes as much of its position as the table keeps.
+    #[inline]
+    pub(crate) fn walk_ahead<'a>(
         &'a self,
         from: u64,
         at_least: usize,
         only_volatile: bool,
         mut visit: impl FnMut(u64, EntryRef<'a>),
     ) -> Option<u64> {
-        let mut found: SmallVec<[(u64, Address); TOGETHER]> = SmallVec::new();
-        let keep = |position, address| found.push((position, address));
-        let next = self.fetch(from, at_least, only_volatile, keep);
-        found.into_iter().for_each(|(position, address)| visit(position, view(address)));
-        next
-    }
-
-    /// Has the entries on their way from memory that `walk_together` will visit, from the first
-    /// place on if it meets the end.
-    pub(crate) fn prefetch_walk(&self, from: u64, at_least: usize, only_volatile: bool) {
-        let mut found = 0;
-        let next = self.fetch(from, at_least, only_volatile, |_, _| found += 1);
-        if next.is_none() && from > 0 && found < at_least {
-            self.fetch(0, at_least - found, only_volatile, |_, _| ());
-        }
-    }
-
-    fn fetch(
-        &self,
-        from: u64,
-        at_least: usize,
-        only_volatile: bool,
-        mut visit: impl FnMut(u64, Address),
-    ) -> Option<u64> {
         self.0.walk_positions(from, at_least, |position, address| {
             if !only_volatile || is_volatile(address) {
                 prefetch::line(block_start(address));
-                visit(position, address);
+                visit(position, view(address));
             }
         })
+    }
+
+    /// Asks the processor for what a walk reads of the table itself.
+    pub(crate) fn prefetch_walk(&self, from: u64, at_least: usize) {
+        self.0.prefetch_walk(from, at_least);
     }
 
     /// Moves entries and segments out of pages of the arena that are being emptied, from a position

@@ -48,7 +48,8 @@ pub struct Look {
     pub partition: PartitionIndex,
     /// Says from where on.
     pub random: u64,
-    /// How many keys that may be evicted are to be looked at, or a few more.
+    /// How many keys are to be looked at, or a few more; where only keys that expire may go, of
+    /// those.
     pub count: usize,
 }
 
@@ -85,21 +86,29 @@ pub struct Evicted {
 #[derive(Debug)]
 struct Victim {
     database: usize,
+    /// Its position is as exact as the table keeps it, unless more than the table asks for it.
     location: Location,
     entry: Identity,
 }
 
-/// An entry that was looked at: how little it is worth, its database, and where it is. Who has more
-/// of the first goes first.
-pub(super) type Seen<'a> = (u64, usize, EntryRef<'a>);
+/// An entry that is looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    /// How little it is worth: who has more goes first. Chance, until that is known.
+    rank: u64,
+    partition: PartitionIndex,
+    database: usize,
+    /// As much of it as the table keeps: enough to find it there.
+    position: u64,
+    pub(super) entry: EntryRef<'a>,
+}
 
-/// All that were looked at together; rarely more than there is room for in place.
+/// All that are looked at together; rarely more than there is room for in place.
 pub(super) type AllSeen<'a> = SmallVec<[Seen<'a>; 256]>;
 
-/// Entries passed in search of some that may be evicted, and where only keys that expire may be:
-/// then it is their words in the table that are passed, not themselves.
-const PASSED: usize = 512;
-const WORDS_PASSED: usize = 4096;
+/// Entries passed in search of some to look at. It is their words in the table that are passed, not
+/// themselves.
+const PASSED: usize = 4096;
 
 impl Tx {
     /// Looks around and evicts keys of any database that are worth least. `witness` is shown what
@@ -140,18 +149,19 @@ impl Tx {
         rule: Rule,
         need: Need,
     ) -> (usize, AllSeen<'_>) {
-        self.fetch_ahead(looks, rule);
+        self.fetch_tables(looks);
         let mut seen = AllSeen::new();
         for look in looks {
             self.look(*look, rule, &mut seen);
         }
+        self.rank_all(rule, &mut seen);
         let count = seen.len();
         let most = (count / need.samples.max(1)).clamp(1, need.keys.max(1));
         if count > most {
-            seen.select_nth_unstable_by_key(most, |(rank, ..)| Reverse(*rank));
+            seen.select_nth_unstable_by_key(most, |seen| Reverse(seen.rank));
             seen.truncate(most);
         }
-        seen.sort_unstable_by_key(|(rank, ..)| Reverse(*rank));
+        seen.sort_unstable_by_key(|seen| Reverse(seen.rank));
         (count, seen)
     }
 
@@ -159,13 +169,15 @@ impl Tx {
     /// memory then, and all of their blocks too: what comes next is written there, and a write that
     /// waits for memory holds up the next lock.
     fn victims(&self, least: &[Seen<'_>], rule: Rule) -> SmallVec<[Victim; 16]> {
-        for (_, _, entry) in least {
-            entry.prefetch_home();
-            entry.prefetch_whole();
+        for seen in least {
+            seen.entry.prefetch_home();
+            seen.entry.prefetch_whole();
         }
-        let victims = least.iter().map(|&(_, database, entry)| {
-            let location = self.keyspace.locate(entry.key());
+        let victims = least.iter().map(|&Seen { partition, database, position, entry, .. }| {
+            let mut location = Location { partition, position };
             if rule.order == Order::Worth {
+                // What is remembered of a key takes all of its position.
+                location = self.keyspace.locate(entry.key());
                 self.keyspace.history().prefetch(location);
             }
             Victim { database, location, entry: entry.identity() }
@@ -173,26 +185,18 @@ impl Tx {
         victims.collect()
     }
 
-    /// Has what looks will touch on its way from memory: the buckets that they begin at, then the
-    /// entries there.
-    fn fetch_ahead(&self, looks: &[Look], rule: Rule) {
-        let tables = || {
-            looks.iter().filter_map(|look| {
-                let content = self.grant.content(look.partition)?;
-                let table = content.table(look.random as usize % content.databases())?;
-                Some((table, look))
-            })
-        };
-        for (table, look) in tables() {
-            table.prefetch(look.begin(table));
-        }
-        for (table, look) in tables() {
-            table.prefetch_walk(look.begin(table), look.count, rule.only_volatile);
+    /// Has what looks will read of tables on its way from memory: all of it, as nothing is to wait
+    /// while entries are asked for.
+    fn fetch_tables(&self, looks: &[Look]) {
+        for look in looks {
+            let Some(content) = self.grant.content(look.partition) else { continue };
+            let table = content.table(look.random as usize % content.databases());
+            table.into_iter().for_each(|table| table.prefetch_walk(look.begin(table), look.count));
         }
     }
 
-    /// Looks at keys of a partition. All that lie at the same place are looked at, so that none is
-    /// passed over for ever.
+    /// Goes through keys of a partition, which are on their way from memory from then on. All that
+    /// lie at the same place are taken, so that none is passed over for ever.
     fn look<'a>(&'a self, look: Look, rule: Rule, all: &mut AllSeen<'a>) {
         let Some(content) = self.grant.content(look.partition) else { return };
         let (databases, begun) = (content.databases(), all.len());
@@ -206,9 +210,6 @@ impl Tx {
                 self.look_in((database, table), Look { count, ..look }, rule, all);
             }
         }
-        if rule.order == Order::Worth {
-            self.note_look(&all[begun..]);
-        }
     }
 
     /// As `look`, in one table.
@@ -219,18 +220,15 @@ impl Tx {
         rule: Rule,
         all: &mut AllSeen<'a>,
     ) {
-        let (yardstick, enough) = (self.yardstick(rule), all.len() + look.count);
-        let limit = if rule.only_volatile { WORDS_PASSED } else { PASSED };
+        let enough = all.len() + look.count;
         let begin = look.begin(table);
         let (mut from, mut passed, mut has_wrapped) = (begin, 0, false);
-        while all.len() < enough && passed < limit {
+        while all.len() < enough && passed < PASSED {
             passed += look.count;
-            let next =
-                table.walk_together(from, look.count, rule.only_volatile, |position, entry| {
-                    if let Some(rank) = self.rank(rule, entry, position, look.random, yardstick) {
-                        all.push((rank, database, entry));
-                    }
-                });
+            let next = table.walk_ahead(from, look.count, rule.only_volatile, |position, entry| {
+                let (partition, rank) = (look.partition, look.random);
+                all.push(Seen { rank, partition, database, position, entry });
+            });
             // Behind the last place comes the first, unless that was where this began.
             let has_seen_all = match next {
                 Some(next) => has_wrapped && next > begin,
@@ -244,10 +242,23 @@ impl Tx {
         }
     }
 
+    /// Finds out how little all are worth, and leaves out what must stay.
+    fn rank_all(&self, rule: Rule, all: &mut AllSeen<'_>) {
+        let yardstick = self.yardstick(rule);
+        all.retain(|seen| {
+            let rank = self.rank(rule, seen, yardstick);
+            seen.rank = rank.unwrap_or_default();
+            rank.is_some()
+        });
+        if rule.order == Order::Worth {
+            self.note_look(all);
+        }
+    }
+
     /// Has the policy learn from what was looked at.
     fn note_look(&self, seen: &[Seen<'_>]) {
         let mut sample = Sample::default();
-        for (_, _, entry) in seen {
+        for Seen { entry, .. } in seen {
             sample.keys += 1;
             sample.late += u32::from(self.access.is_late(entry.access_clock()));
             sample.bytes += entry.memory() as u64;
@@ -288,14 +299,8 @@ impl Tx {
     }
 
     /// How little an entry is worth; `None` if it must stay.
-    fn rank(
-        &self,
-        rule: Rule,
-        entry: EntryRef<'_>,
-        position: u64,
-        random: u64,
-        yardstick: Yardstick,
-    ) -> Option<u64> {
+    fn rank(&self, rule: Rule, seen: &Seen<'_>, yardstick: Yardstick) -> Option<u64> {
+        let Seen { position, entry, .. } = *seen;
         let deadline = entry.deadline();
         if rule.only_volatile && deadline.is_none() || entry.is_sticky() {
             return None;
@@ -308,7 +313,7 @@ impl Tx {
                 let (uses, age_ms) = self.access.uses_and_age(entry.access_clock());
                 yardstick.rank(uses, age_ms, entry.memory(), position)
             }
-            Order::Random => random,
+            Order::Random => seen.rank,
         })
     }
 }

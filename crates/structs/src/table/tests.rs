@@ -328,6 +328,30 @@ fn a_walk_tells_the_first_bits_of_each_hash() {
 }
 
 #[test]
+fn what_a_walk_tells_of_a_hash_finds_the_entry_while_others_go() {
+    let mut model = Model::default();
+    for number in 0..20_000 {
+        model.insert(spread(number));
+    }
+    let mut told = Vec::new();
+    let mut from = Some(0);
+    while let Some(place) = from {
+        model.table.prefetch_walk(place, 100);
+        from = model
+            .table
+            .walk_positions(place, 100, |position, address| told.push((position, address)));
+    }
+    // In an order of its own, so that segments shrink and join all the while.
+    told.sort_unstable_by_key(|(position, _)| position.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    assert_eq!(told.len(), 20_000);
+    for (position, address) in told {
+        let place = model.table.find(position, |found| found == address);
+        assert_eq!(model.table.remove(place.expect("nobody took it")), address);
+    }
+    assert_eq!((model.table.len(), model.table.memory()), (0, 0));
+}
+
+#[test]
 fn a_walk_over_few_entries_stops_at_its_budget() {
     let mut model = Model::default();
     // One entry far behind many: the directory keeps its depth, most segments are empty.

@@ -36,7 +36,7 @@ fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Vec<u8>> {
     let all = Need { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
     let (seen, least) = tx.find_least(&[look], rule, all);
     assert_eq!(seen, least.len());
-    least.iter().map(|(_, _, entry)| entry.key().to_vec()).collect()
+    least.iter().map(|seen| seen.entry.key().to_vec()).collect()
 }
 
 #[test]
