@@ -1,12 +1,13 @@
-//! When the replies of a batch leave: in a second turn of its session, behind all sessions that
-//! are ready.
+//! Second turns: what sessions leave until all sessions that are ready have had their turn.
 //!
-//! A client with several connections that sleeps is woken once for many replies then, and to wake
-//! it costs the server as much as some requests. One task takes all second turns: to run the task
-//! of each session again would cost as much as to execute its request.
+//! Requests that come alone are executed then (`session/aside.rs`): the keys of many are fetched
+//! from memory together. And the replies of a batch leave then: a client with several connections
+//! that sleeps is woken once for many replies, and to wake it costs the server as much as some
+//! requests. One task takes all second turns: to run the task of each session again would cost as
+//! much as to execute its request.
 //!
 //! Invariants: whoever stands in line is seen to by that task; no batch waits behind sessions whose
-//! first turns came later than `WAIT_US` after the first of those who wait.
+//! first turns came later than `WAIT_US` after the first of those who wait with replies.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -14,6 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use keyspace::Location;
+use smallvec::SmallVec;
+
+use crate::gathering::Gathering;
 use crate::session::Serve;
 use crate::worker::Worker;
 
@@ -24,13 +29,40 @@ const BYTES: usize = 2048;
 /// Where the first has waited for so long, others do not join.
 const WAIT_US: i64 = 500;
 
+/// So many bytes of requests are set aside, and one request more,
+pub(crate) const KEPT: usize = 128 * 1024;
+
+/// each at a multiple of so many,
+pub(crate) const GRAIN: usize = 64;
+
+/// and so many are fetched from memory together.
+const TOGETHER: usize = 32;
+
+/// What a request that is set aside is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    pub(crate) database: usize,
+    /// Where its one key belongs, if it has just one.
+    pub(crate) location: Option<Location>,
+}
+
+/// A session that stands in line.
+struct Waiting {
+    serve: Rc<RefCell<Serve>>,
+    ahead: Option<Ahead>,
+}
+
 /// What a worker knows of the second turns of its sessions.
 #[derive(Default)]
 pub(crate) struct SecondTurns {
-    /// Since when the first of those who wait does.
+    /// Since when the first of those who wait with replies does.
     since_us: Cell<Option<i64>>,
     /// Those who wait.
-    line: RefCell<Vec<Rc<RefCell<Serve>>>>,
+    line: RefCell<Vec<Waiting>>,
+    /// Bytes of the worker's read buffer with requests that are set aside.
+    kept: Cell<usize>,
+    /// What the request of the session that joins next is about.
+    ahead: Cell<Option<Ahead>>,
     /// The task that sees to them, while nobody waits.
     usher: Cell<Option<Waker>>,
 }
@@ -48,27 +80,96 @@ impl SecondTurns {
         now_us - since_us <= WAIT_US
     }
 
+    /// Where the worker's read buffer is free from.
+    #[inline]
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.get()
+    }
+
+    /// Whether another request may be set aside.
+    #[inline]
+    pub(crate) fn has_room(&self, now_us: i64) -> bool {
+        let since_us = self.since_us.get().unwrap_or(now_us);
+        self.kept.get() < KEPT && now_us - since_us <= WAIT_US
+    }
+
+    /// A request of so many bytes is set aside, of the session that lines up next.
+    #[inline]
+    pub(crate) fn keep(&self, ahead: Ahead, bytes: usize) {
+        self.kept.set(self.kept.get() + bytes.next_multiple_of(GRAIN));
+        self.ahead.set(Some(ahead));
+    }
+
     /// A session lines up.
     #[inline]
     pub(crate) fn join(&self, serve: Rc<RefCell<Serve>>) {
-        self.line.borrow_mut().push(serve);
+        let ahead = self.ahead.take();
+        self.line.borrow_mut().push(Waiting { serve, ahead });
         if let Some(usher) = self.usher.take() {
             usher.wake();
         }
     }
 
-    /// The turns of those in line have come.
-    pub(crate) fn give(&self) {
+    /// Whoever comes from now on stands in a new line.
+    fn begin(&self) -> Vec<Waiting> {
         self.since_us.set(None);
-        let mut line = self.line.take();
-        for serve in line.drain(..) {
-            let mut serve = serve.borrow_mut();
-            if catch_unwind(AssertUnwindSafe(|| serve.take_second_turn())).is_err() {
-                serve.give_up();
-            }
-        }
+        self.line.take()
+    }
+
+    /// The turns of those in line have come.
+    pub(crate) fn give(&self, worker: &Worker) {
+        let mut line = self.begin();
+        let written = if self.kept.get() > 0 { execute(worker, &line) } else { 0 };
+        self.kept.set(0);
+        line[written..].iter().for_each(|waiting| guard(&waiting.serve, Serve::take_second_turn));
+        line.clear();
         // Nobody lines up but in a turn of its own.
         self.line.replace(line);
+    }
+}
+
+/// Executes what those in line have set aside. Returns how many of them have written their replies:
+/// where that takes long they do not wait for the others.
+fn execute(worker: &Worker, line: &[Waiting]) -> usize {
+    let (mut written, mut began_us) = (0, None);
+    for (index, Waiting { serve, .. }) in line.iter().enumerate() {
+        if index % TOGETHER == 0 {
+            fetch(worker, &line[index..line.len().min(index + TOGETHER)]);
+        }
+        guard(serve, Serve::execute_aside);
+        let now_us = worker.ticked_us();
+        let took_us = now_us - *began_us.get_or_insert(worker.batch_began().us());
+        if took_us > BATCH_US || serve.borrow().unsent() > BYTES {
+            worker.go_out();
+            let done = &line[written..=index];
+            done.iter().for_each(|waiting| guard(&waiting.serve, Serve::take_second_turn));
+            (written, began_us) = (index + 1, None);
+        }
+    }
+    worker.go_out();
+    written
+}
+
+/// Has the keys of requests that were set aside on their way from memory.
+fn fetch(worker: &Worker, line: &[Waiting]) {
+    let mut left: SmallVec<[Ahead; TOGETHER]> = line.iter().filter_map(|it| it.ahead).collect();
+    if left.len() < 2 || !worker.come_in() {
+        return;
+    }
+    while let Some(&Ahead { database, .. }) = left.first() {
+        let here = left.iter().filter(|ahead| ahead.database == database);
+        let locations: SmallVec<[Location; TOGETHER]> =
+            here.filter_map(|ahead| ahead.location).collect();
+        worker.server.keyspace.prefetch(worker.lane, &locations, database);
+        left.retain(|ahead| ahead.database != database);
+    }
+}
+
+/// Does a part of a session's second turn. A panic ends the session.
+fn guard(serve: &RefCell<Serve>, step: fn(&mut Serve)) {
+    let mut serve = serve.borrow_mut();
+    if catch_unwind(AssertUnwindSafe(|| step(&mut serve))).is_err() {
+        serve.give_up();
     }
 }
 
@@ -84,14 +185,15 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Ready(())
         })
         .await;
-        turns.give();
+        Gathering::open();
+        turns.give(&worker);
         worker.end_turn();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BATCH_US, BYTES, SecondTurns, WAIT_US};
+    use super::{Ahead, BATCH_US, BYTES, GRAIN, KEPT, SecondTurns, WAIT_US};
 
     #[test]
     fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
@@ -102,7 +204,28 @@ mod tests {
         let last = 1000 + BATCH_US + WAIT_US;
         assert!(turns.await_one(1, last, last));
         assert!(!turns.await_one(1, last + 1, last + 1), "the first waits for too long");
-        turns.give();
+        turns.begin();
         assert!(turns.await_one(1, last + 2, last + 2));
+    }
+
+    #[test]
+    fn requests_are_set_aside_while_there_is_room_and_the_first_does_not_wait_for_long() {
+        let turns = SecondTurns::default();
+        let ahead = Ahead { database: 0, location: None };
+        assert_eq!(turns.kept(), 0);
+        turns.keep(ahead, 1);
+        turns.keep(ahead, GRAIN);
+        turns.keep(ahead, GRAIN + 1);
+        assert_eq!(turns.kept(), 4 * GRAIN, "each begins at a multiple of it");
+        assert!(turns.has_room(0), "nobody waits with a reply");
+        assert!(turns.await_one(1, 7, 7));
+        assert!(turns.has_room(7 + WAIT_US));
+        assert!(!turns.has_room(8 + WAIT_US), "the first waits for too long");
+        while turns.kept() + GRAIN < KEPT {
+            turns.keep(ahead, GRAIN);
+        }
+        assert!(turns.has_room(7), "for the last");
+        turns.keep(ahead, GRAIN);
+        assert!(!turns.has_room(7), "the buffer is full");
     }
 }

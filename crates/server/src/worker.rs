@@ -17,6 +17,7 @@ use base::time::{Moment, UnixMillis};
 use proto::Output;
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
+use tokio::task::unconstrained;
 
 use crate::audience::relocate;
 use crate::clients::{Client, ClientId, Signal};
@@ -26,12 +27,15 @@ use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
-use crate::second_turn::{self, SecondTurns};
+use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
-use crate::session::{Exit, Moving, Serve, Serving, Window};
+use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
 
-/// The read buffer that a worker's sessions share.
-const INPUT_SIZE: usize = 64 * 1024;
+/// How much a session reads at once.
+pub(crate) const READ_SIZE: usize = 64 * 1024;
+
+/// The read buffer that a worker's sessions share: what they set aside, and the next read.
+const INPUT_SIZE: usize = KEPT + REQUEST_MAX + READ_SIZE;
 
 /// As many as sessions with replies that wait for those of others, on most turns.
 const SPARE_OUTPUTS: usize = 64;
@@ -234,7 +238,8 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
-    tokio::task::spawn_local(second_turn::run(Rc::clone(&worker)));
+    // It does the work of many tasks in one turn.
+    tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
     tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
@@ -256,7 +261,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
 /// Gives the second turns that are due, so that nobody stands in line for ever, and ends what is
 /// gathered.
 fn settle(worker: &Worker) {
-    worker.second_turns.give();
+    worker.second_turns.give(worker);
     worker.gathering.close(&worker.server.journal);
 }
 

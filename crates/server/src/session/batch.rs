@@ -17,7 +17,7 @@ use super::{Place, Serve, Session, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute, queue_together};
-use crate::worker::Worker;
+use crate::worker::{READ_SIZE, Worker};
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
 pub(super) const COMMAND_BUDGET: u32 = 64;
@@ -56,17 +56,22 @@ impl Serve {
         if self.input.is_empty() {
             let worker = Rc::clone(&self.worker);
             let mut buffer = worker.input.borrow_mut();
-            let count = match self.stream.poll_read(cx, &mut buffer) {
+            let begin = worker.second_turns.kept();
+            let buffer = &mut buffer[begin..begin + READ_SIZE];
+            let count = match self.stream.poll_read(cx, buffer) {
                 Poll::Pending => return Turn::Wait,
                 Poll::Ready(Err(_) | Ok(0)) => return self.peer_is_done(),
                 Poll::Ready(Ok(count)) => count,
             };
             self.note_read(count);
+            if self.set_aside(begin, &buffer[..count]) {
+                self.line_up(cx);
+                return Turn::Wait;
+            }
             worker.start_batch();
             let (consumed, end) = self.run_batch(&buffer[..count], None);
             self.input.extend_from_slice(&buffer[consumed..count]);
             self.executed = 0;
-            drop(buffer);
             return self.after_batch(cx, end);
         }
         self.read_more(cx)
@@ -166,12 +171,15 @@ impl Serve {
         live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
     }
 
-    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End) -> Turn {
-        self.session.client.live.query_bytes.store(
-            u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX),
-            Ordering::Relaxed,
-        );
+    /// Shows what is left of the input.
+    pub(super) fn note_batch(&self) {
+        let left = u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX);
+        self.session.client.live.query_bytes.store(left, Ordering::Relaxed);
         self.mind_memory();
+    }
+
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End) -> Turn {
+        self.note_batch();
         match end {
             End::Drained if self.may_wait() => {
                 self.line_up(cx);
@@ -221,7 +229,7 @@ impl Serve {
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
-    fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
+    pub(super) fn run_batch(&mut self, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         if self.session.memcached.is_some() {
             return self.run_memcached(data, grant);
         }
@@ -241,6 +249,7 @@ impl Serve {
                 break End::Yielded;
             }
         };
+        self.comes_alone = batch.commands <= 1;
         let mut window = batch.window;
         self.parser = window.end();
         let consumed = window.executed;

@@ -59,6 +59,7 @@ impl Serve {
                 break End::Yielded;
             }
         };
+        self.comes_alone = batch.commands <= 1;
         let executed = batch.executed;
         self.keep_output(output);
         (executed, end)

@@ -9,6 +9,7 @@
 //! - between reading into the worker's buffer and leaving it, the session does not give way;
 //! - it is closed by its own worker only, whatever others ask.
 
+mod aside;
 mod batch;
 mod held;
 mod memcached;
@@ -27,6 +28,8 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use proto::{Output, RequestParser};
 
+use aside::Kept;
+pub(crate) use aside::REQUEST_MAX;
 use held::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
@@ -62,6 +65,10 @@ pub(crate) struct Serve {
     /// Its task's, once that has run: a task's waker stays the same for life.
     waker: Option<Waker>,
     place: Place,
+    /// Whether its requests came one at a time, as of late.
+    comes_alone: bool,
+    /// Where its next request is kept in the worker's buffer, if that was set aside.
+    aside: Option<Kept>,
 }
 
 /// The task of a session, which the worker shares while replies wait for their second turn.
@@ -130,11 +137,14 @@ impl Serve {
             held,
             waker: None,
             place: Place::Nowhere,
+            comes_alone: true,
+            aside: None,
         })
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
         loop {
+            self.take_back();
             if self.session.client.has_signals()
                 && let Some(exit) = self.answer_signals()
             {
@@ -298,6 +308,9 @@ impl Serve {
         {
             self.leave_queues(*blocked);
         }
+        if driven.is_ready() {
+            self.aside = None;
+        }
         if let Poll::Ready(Exit::Closed) = &driven {
             self.session.end_transaction(self.worker.server);
             watch::tell_departure(self.worker.server, &self.session);
@@ -311,11 +324,20 @@ impl Serve {
         // Who has left, or panicked, has no replies that wait.
         let Some(waker) = self.waker.take() else { return };
         let flushed = self.flush(&mut TaskContext::from_waker(&waker));
-        let has_left = matches!(flushed, Poll::Ready(Ok(())));
-        if !has_left || self.session.closing || self.has_requests() {
+        let is_settled = match flushed {
+            Poll::Ready(done) => done.is_ok(),
+            // The journal wakes who waits for it.
+            Poll::Pending => self.held.is_some(),
+        };
+        if !is_settled || self.has_more() {
             waker.wake_by_ref();
         }
         self.waker = Some(waker);
+    }
+
+    /// Whether it is to go on though its client has nothing new to say.
+    fn has_more(&self) -> bool {
+        self.session.closing || self.has_requests() || !matches!(self.stage, Stage::Requests)
     }
 
     /// Ends the session after a panic in its second turn.

@@ -214,6 +214,12 @@ impl Socket for UnixStream {
 }
 
 impl Serve {
+    /// Bytes of replies that have not left.
+    #[inline]
+    pub(crate) fn unsent(&self) -> usize {
+        self.output.as_ref().map_or(0, |output| output.len())
+    }
+
     /// Writes what is due, as far as the journal lets it go and the socket takes it; `Ready` when
     /// all has left.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {

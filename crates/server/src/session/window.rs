@@ -96,6 +96,22 @@ impl Window {
         }
     }
 
+    /// The only request of a new input, unless there is more, or less.
+    pub(super) fn only<'a>(&'a mut self, data: &'a [u8], limits: &Limits) -> Option<Args<'a>> {
+        self.begin(None);
+        if self.slots.is_empty() {
+            self.slots.push(Slot::default());
+        }
+        let parser = &mut self.slots[0].parser;
+        parser.reset();
+        match parser.advance(data, limits) {
+            Ok(Progress::Complete { consumed }) if consumed == data.len() => {
+                Some(parser.args(data))
+            }
+            _ => None,
+        }
+    }
+
     /// The next request, what is known of it, and where it ends.
     pub(super) fn first<'a>(&'a self, data: &'a [u8]) -> Option<(Args<'a>, Option<Known>, usize)> {
         let slot = self.slots[..self.complete].get(self.next)?;

@@ -1,0 +1,112 @@
+//! A request that comes alone may be set aside: it is executed in its session's second turn.
+//!
+//! One request waits for memory several times: for its key's lock, bucket, entry and value. Those
+//! of all sessions that are ready are fetched together instead, as those of one pipelining client
+//! are. Meanwhile the request stays in the worker's read buffer, behind those of others.
+//!
+//! Invariant: in a turn of its own a session has nothing set aside, but at the end of it; so
+//! whoever looks at a session finds all that was read and not executed in its input.
+
+use std::num::NonZeroU16;
+use std::ops::Range;
+use std::rc::Rc;
+
+use proto::memcached::Progress;
+
+use super::batch::End;
+use super::{Place, Serve};
+use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
+use crate::execute::Known;
+use crate::memcached;
+use crate::second_turn::{Ahead, GRAIN, KEPT};
+
+/// Longer requests are not set aside: to take one back copies it.
+pub(crate) const REQUEST_MAX: usize = 2048;
+
+/// Where a request is kept in the worker's buffer. Sessions have little room for it.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    /// In units of `GRAIN`.
+    begin: u16,
+    length: NonZeroU16,
+}
+
+const _: () = assert!((KEPT + REQUEST_MAX) / GRAIN <= u16::MAX as usize);
+
+impl Kept {
+    fn range(self) -> Range<usize> {
+        let begin = usize::from(self.begin) * GRAIN;
+        begin..begin + usize::from(self.length.get())
+    }
+}
+
+impl Serve {
+    /// Sets what was read to this place aside, if it is one request; `false` if it is to be
+    /// executed at once.
+    pub(super) fn set_aside(&mut self, begin: usize, data: &[u8]) -> bool {
+        let worker = &self.worker;
+        if !self.comes_alone
+            || self.place != Place::Nowhere
+            || data.len() > REQUEST_MAX
+            || !self.session.is_plain()
+            || !self.session.authenticated
+            || worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) == 0
+            || !worker.second_turns.has_room(worker.ticked_us())
+        {
+            return false;
+        }
+        let Some(ahead) = self.look_at(data) else { return false };
+        worker.server.keyspace.prefetch_locks(ahead.location.as_slice());
+        worker.second_turns.keep(ahead, data.len());
+        let length = NonZeroU16::new(data.len() as u16);
+        self.aside = length.map(|length| Kept { begin: (begin / GRAIN) as u16, length });
+        true
+    }
+
+    /// What the request there is is about, if it is one and nothing else.
+    fn look_at(&self, data: &[u8]) -> Option<Ahead> {
+        let (server, database) = (self.worker.server, self.session.database);
+        if let Some(dialogue) = &self.session.memcached {
+            if dialogue.watch.is_some() || dialogue.is_incomplete {
+                return None;
+            }
+            let mut parser = dialogue.parser;
+            let limits = memcached::limits(server, &self.session);
+            let Progress::Complete { request, consumed } = parser.advance(data, &limits) else {
+                return None;
+            };
+            let location = memcached::locate(server, &request);
+            return (consumed == data.len()).then_some(Ahead { database, location });
+        }
+        let mut window = self.worker.window.borrow_mut();
+        let args = window.only(data, &server.request_limits(true))?;
+        let location = Known::of(server, args).ok().and_then(|known| known.location);
+        Some(Ahead { database, location })
+    }
+
+    /// Takes back what was set aside.
+    #[inline]
+    pub(super) fn take_back(&mut self) {
+        if let Some(kept) = self.aside.take() {
+            let buffer = self.worker.input.borrow();
+            self.input.extend_from_slice(&buffer[kept.range()]);
+            self.executed = 0;
+        }
+    }
+
+    /// Executes what was set aside. The replies are left to the second turn.
+    pub(crate) fn execute_aside(&mut self) {
+        let Some(kept) = self.aside.take() else { return };
+        let worker = Rc::clone(&self.worker);
+        let buffer = worker.input.borrow();
+        let data = &buffer[kept.range()];
+        worker.start_batch();
+        let (consumed, end) = self.run_batch(data, None);
+        self.input.extend_from_slice(&data[consumed..]);
+        self.executed = 0;
+        self.note_batch();
+        if matches!(end, End::Closing) {
+            self.session.close();
+        }
+    }
+}
