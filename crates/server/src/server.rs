@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use acl::Users;
 use base::time::UnixMillis;
 use keyspace::{Keyspace, Refusal};
 use persist::storage::Storage;
@@ -57,6 +58,10 @@ pub(crate) struct Server {
     pub(crate) keyspace: &'static Keyspace,
     pub(crate) config: Config,
     pub(crate) table: CommandTable,
+    /// Who may do what.
+    pub(crate) users: Users,
+    /// What was denied to whom: ACL LOG.
+    pub(crate) acl_log: acl::Log,
     pub(crate) clients: Clients,
     pub(crate) crew: Crew,
     pub(crate) mailboxes: Mailboxes,
@@ -119,10 +124,13 @@ impl Server {
         let cores = Arc::new(Cores::configured(&config));
         let stats = Stats::new(table.len());
         let started = keyspace.clock().now_ms();
+        let users = Users::new(table.catalogue());
         Self {
             keyspace,
             config,
             table,
+            users,
+            acl_log: acl::Log::default(),
             clients: Clients::default(),
             crew: Crew::new(),
             mailboxes: Mailboxes::new(),

@@ -7,8 +7,9 @@
 
 use std::num::NonZeroU64;
 
+use acl::{Catalogue, Listed};
 use commands::errors::{self, shown};
-use commands::{Command, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec};
+use commands::{Command, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec, categories};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -157,6 +158,19 @@ impl CommandTable {
             return Ok(entry);
         }
         entry.subcommand(&args[1]).ok_or_else(|| unknown_subcommand(entry, &args[1]))
+    }
+
+    /// What rules of users need to know of the commands.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        let listed = self.entries.iter().flat_map(|top| {
+            top.family().map(|entry| Listed {
+                id: entry.id,
+                name: entry.full_name.clone(),
+                categories: categories::of(entry.spec, !entry.subcommands.is_empty()).collect(),
+                container: (entry.id != top.id).then_some(top.id),
+            })
+        });
+        Catalogue::new(self.count, listed)
     }
 
     /// A command by its full name, `container|subcommand` included.

@@ -1,0 +1,67 @@
+//! What a request asks for, and why it may be denied.
+
+use proto::Args;
+
+/// What a request does with a key. Neither bit: any permission on the key will do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs(u8);
+
+/// The databases that a request touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// This one.
+    Number(usize),
+    /// All of them, as FLUSHALL does.
+    All,
+}
+
+/// A request, taken apart.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// The id of the command, or of the subcommand if it is one.
+    pub command: usize,
+    /// The whole request, its name first.
+    pub args: Args<'a>,
+    /// Where keys stand in `args`, and what is done with them.
+    pub keys: &'a [(usize, Needs)],
+    /// Where channels stand in `args`.
+    pub channels: &'a [usize],
+    /// Whether they are patterns, which must then be allowed letter by letter.
+    pub channels_are_patterns: bool,
+    /// The databases touched, each with the argument that names it (0 where none does).
+    pub databases: &'a [(usize, Database)],
+}
+
+/// Why a request is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// The user may not run the command.
+    Command,
+    /// The user may not do that with the database; where it is named.
+    Database(usize),
+    /// The user may not do that with the key in this argument.
+    Key(usize),
+    /// The user may not use the channel in this argument.
+    Channel(usize),
+}
+
+impl Needs {
+    /// Nothing in particular.
+    pub const NOTHING: Needs = Needs(0);
+    /// To read the value.
+    pub const READ: Needs = Needs(1);
+    /// To change the value.
+    pub const WRITE: Needs = Needs(2);
+
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Needs) -> Needs {
+        Needs(self.0 | other.0)
+    }
+
+    /// Whether whoever may do `self` may do what is needed.
+    #[must_use]
+    pub(crate) const fn covers(self, needed: Needs) -> bool {
+        self.0 & needed.0 == needed.0
+    }
+}

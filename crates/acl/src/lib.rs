@@ -1,0 +1,21 @@
+//! Users and what they may do: rules as ACL SETUSER takes them, and their check.
+//!
+//! Sans-I/O: it knows commands by their numbers only and sees no session, file or clock.
+//! Invariants: a user's rules change all at once or not at all; of a password only its digest is
+//! kept; what neither the root nor one selector alone allows is denied.
+#![forbid(unsafe_code)]
+
+mod catalogue;
+mod check;
+mod log;
+mod password;
+mod rules;
+mod user;
+mod users;
+
+pub use catalogue::{Catalogue, Listed};
+pub use check::{Asked, Database, Denial, Needs};
+pub use log::{Context, Event, Log, Reason};
+pub use rules::Rules;
+pub use user::User;
+pub use users::{DEFAULT_USER, Users};

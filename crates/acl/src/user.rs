@@ -1,0 +1,82 @@
+//! A user, as sessions hold on to it: its rules change under them.
+//!
+//! Invariant: the bits of `state` follow from the rules, and change right behind them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::rules::Rules;
+
+/// A user.
+pub struct User {
+    name: Box<[u8]>,
+    /// The bits below, and above them how often the rules have changed.
+    state: AtomicU64,
+    rules: RwLock<Arc<Rules>>,
+}
+
+const UNLIMITED: u64 = 1;
+const OPEN: u64 = 2;
+const DELETED: u64 = 4;
+const ONE_VERSION: u64 = 8;
+
+impl User {
+    pub(crate) fn new(name: &[u8], rules: Rules) -> User {
+        let state = AtomicU64::new(bits(&rules));
+        User { name: name.into(), state, rules: RwLock::new(Arc::new(rules)) }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Whether it may do everything: all commands, keys, channels and databases.
+    #[inline]
+    pub fn is_unlimited(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & UNLIMITED != 0
+    }
+
+    /// Whether a connection that has said nothing may act as it: it is on and needs no password.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & OPEN != 0
+    }
+
+    /// Whether it has been removed, or replaced by another of its name.
+    #[inline]
+    pub fn is_deleted(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & DELETED != 0
+    }
+
+    /// A number that changes with the rules, for who keeps a copy of them.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.state.load(Ordering::Relaxed) / ONE_VERSION
+    }
+
+    /// The rules of now.
+    pub fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it other rules.
+    pub(crate) fn set_rules(&self, rules: Rules) {
+        let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.load(Ordering::Relaxed);
+        let version = state / ONE_VERSION * ONE_VERSION + ONE_VERSION;
+        self.state.store(version | state & DELETED | bits(&rules), Ordering::Relaxed);
+        *current = Arc::new(rules);
+    }
+
+    /// Says that nobody is this user any more.
+    pub(crate) fn delete(&self) {
+        self.state.fetch_or(DELETED, Ordering::Relaxed);
+    }
+}
+
+fn bits(rules: &Rules) -> u64 {
+    let unlimited = if rules.allows_everything() { UNLIMITED } else { 0 };
+    let open = if rules.is_on && rules.needs_no_password { OPEN } else { 0 };
+    unlimited | open
+}
