@@ -32,8 +32,8 @@ pub struct Asked<'a> {
     pub databases: &'a [(usize, Database)],
 }
 
-/// Why a request is denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a request is denied. Of two denials the greater got further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Denial {
     /// The user may not run the command.
     Command,

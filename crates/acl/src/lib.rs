@@ -7,15 +7,21 @@
 
 mod catalogue;
 mod check;
+mod commands;
+mod fault;
+mod file;
 mod log;
+mod ordered;
 mod password;
 mod rules;
+mod selector;
 mod user;
 mod users;
 
 pub use catalogue::{Catalogue, Listed};
 pub use check::{Asked, Database, Denial, Needs};
-pub use log::{Context, Event, Log, Reason};
-pub use rules::Rules;
+pub use fault::{Fault, RuleError};
+pub use log::{Context, Entry, Event, Log, Reason};
+pub use rules::{Permissions, Rules};
 pub use user::User;
-pub use users::{DEFAULT_USER, Users};
+pub use users::{DEFAULT_USER, DeclareError, Declared, Users, is_name};

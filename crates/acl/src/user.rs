@@ -1,6 +1,7 @@
 //! A user, as sessions hold on to it: its rules change under them.
 //!
-//! Invariant: the bits of `state` follow from the rules, and change right behind them.
+//! Invariant: the bits of `state` follow from the rules, and change with them; a user that was
+//! deleted stays so.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,9 +22,9 @@ const DELETED: u64 = 4;
 const ONE_VERSION: u64 = 8;
 
 impl User {
-    pub(crate) fn new(name: &[u8], rules: Rules) -> User {
+    pub(crate) fn new(name: &[u8], rules: Arc<Rules>) -> User {
         let state = AtomicU64::new(bits(&rules));
-        User { name: name.into(), state, rules: RwLock::new(Arc::new(rules)) }
+        User { name: name.into(), state, rules: RwLock::new(rules) }
     }
 
     /// Its name.
@@ -60,13 +61,14 @@ impl User {
         Arc::clone(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Gives it other rules.
-    pub(crate) fn set_rules(&self, rules: Rules) {
+    /// Gives it other rules; nobody else does so at the same time.
+    pub(crate) fn set_rules(&self, rules: Arc<Rules>) {
         let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load(Ordering::Relaxed);
         let version = state / ONE_VERSION * ONE_VERSION + ONE_VERSION;
+        // The rules are there for whoever sees the new version and asks for them.
         self.state.store(version | state & DELETED | bits(&rules), Ordering::Relaxed);
-        *current = Arc::new(rules);
+        *current = rules;
     }
 
     /// Says that nobody is this user any more.
@@ -76,7 +78,7 @@ impl User {
 }
 
 fn bits(rules: &Rules) -> u64 {
-    let unlimited = if rules.allows_everything() { UNLIMITED } else { 0 };
-    let open = if rules.is_on && rules.needs_no_password { OPEN } else { 0 };
+    let unlimited = if rules.allow_everything() { UNLIMITED } else { 0 };
+    let open = if rules.is_on() && rules.needs_no_password() { OPEN } else { 0 };
     unlimited | open
 }

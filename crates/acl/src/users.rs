@@ -1,14 +1,18 @@
 //! All users of the server.
 //!
-//! Invariants: the default user is always there and always the same object; a name that is asked
-//! for is never kept waiting by a change for longer than a map is changed.
+//! Invariants: the default user is always there and always the same object; changes come one after
+//! the other, each of them whole; who looks a user up waits for a change no longer than a map is
+//! changed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::catalogue::Catalogue;
+use crate::fault::RuleError;
 use crate::password::Digest;
-use crate::rules::Rules;
+use crate::rules::{Defaults, Rules};
+use crate::selector::is_blank;
 use crate::user::User;
 
 /// The name of the user that connections begin as.
@@ -16,23 +20,53 @@ pub const DEFAULT_USER: &[u8] = b"default";
 
 /// The registry.
 pub struct Users {
-    catalogue: Catalogue,
+    catalogue: Arc<Catalogue>,
     default: Arc<User>,
     /// By name, the default one included.
     named: RwLock<BTreeMap<Box<[u8]>, Arc<User>>>,
+    /// Held by who changes something.
+    turn: Mutex<()>,
+    /// Whether new users may use all channels.
+    all_channels: AtomicBool,
+}
+
+/// Users that were declared and are not known to anybody yet, by name.
+pub type Declared = BTreeMap<Vec<u8>, Rules>;
+
+/// Why a user was not declared.
+#[derive(Debug, PartialEq, Eq)]
+pub enum DeclareError {
+    /// The name contains what names must not.
+    Name,
+    /// Another line declares the same.
+    Twice,
+    /// A rule is wrong.
+    Rule(RuleError),
 }
 
 impl Users {
     /// A registry with the default user, who may do everything without a password.
-    pub fn new(catalogue: Catalogue) -> Users {
-        let default = Arc::new(User::new(DEFAULT_USER, Rules::unlimited()));
+    pub fn new(catalogue: Arc<Catalogue>) -> Users {
+        let rules = Arc::new(Rules::unlimited(&catalogue));
+        let default = Arc::new(User::new(DEFAULT_USER, rules));
         let named = BTreeMap::from([(DEFAULT_USER.into(), Arc::clone(&default))]);
-        Users { catalogue, default, named: RwLock::new(named) }
+        Users {
+            catalogue,
+            default,
+            named: RwLock::new(named),
+            turn: Mutex::default(),
+            all_channels: AtomicBool::new(false),
+        }
     }
 
     /// The commands that rules speak of.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// Says whether users that are created from now on may use all channels.
+    pub fn set_all_channels(&self, all: bool) {
+        self.all_channels.store(all, Ordering::Relaxed);
     }
 
     /// The user that connections begin as.
@@ -45,19 +79,147 @@ impl Users {
         self.read().get(name).cloned()
     }
 
+    /// A user as a file and ACL LIST show it, in words; a selector is as many as stand in it.
+    pub fn words(&self, user: &User) -> Vec<Vec<u8>> {
+        let mut words = vec![b"user".to_vec(), user.name().to_vec()];
+        words.extend(user.rules().words(&self.catalogue));
+        words
+    }
+
+    /// The same with blanks between the words.
+    pub fn line(&self, user: &User) -> Vec<u8> {
+        self.words(user).join(&b' ')
+    }
+
+    /// All users, by name.
+    pub fn all(&self) -> Vec<Arc<User>> {
+        self.read().values().cloned().collect()
+    }
+
     /// The user, if it is on and this is one of its passwords, or it needs none. How long this
     /// takes tells nothing about users or passwords.
     pub fn authenticate(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
         let given = Digest::of(password);
         let user = self.named(name);
-        let rules = user.as_ref().map(|user| user.rules());
-        let passwords = rules.as_ref().map_or(&[][..], |rules| &rules.passwords);
-        let fits = passwords.iter().fold(false, |fits, password| fits | password.is(&given));
-        let may_enter = rules.is_some_and(|it| it.is_on && (it.needs_no_password || fits));
-        user.filter(|_| may_enter)
+        // Where there is no such user, another one's passwords take the time.
+        let rules = user.as_ref().unwrap_or(&self.default).rules();
+        let fits = rules.has_password(&given) | rules.needs_no_password();
+        user.filter(|_| rules.is_on() && fits)
+    }
+
+    /// Changes a user, or creates it: all of these rules or none.
+    pub fn set(&self, name: &[u8], words: &[impl AsRef<[u8]>]) -> Result<Arc<User>, RuleError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.named(name);
+        let mut rules = match &known {
+            Some(user) => Rules::clone(&user.rules()),
+            None => Rules::new(self.defaults()),
+        };
+        rules.apply(words, self.defaults())?;
+        let rules = Arc::new(rules);
+        Ok(match known {
+            Some(user) => {
+                user.set_rules(rules);
+                user
+            }
+            None => {
+                let user = Arc::new(User::new(name, rules));
+                self.write().insert(name.into(), Arc::clone(&user));
+                user
+            }
+        })
+    }
+
+    /// Gives the default user this one password, or lets everybody in without one.
+    pub fn set_default_password(&self, password: Option<&[u8]>) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = Rules::clone(&self.default.rules());
+        match password {
+            Some(password) => rules.set_only_password(password),
+            None => rules.let_in_without_password(),
+        }
+        self.default.set_rules(Arc::new(rules));
+    }
+
+    /// Removes a user, who is told so; never the default one.
+    pub fn remove(&self, name: &[u8]) -> Option<Arc<User>> {
+        if name == DEFAULT_USER {
+            return None;
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let user = self.write().remove(name)?;
+        user.delete();
+        Some(user)
+    }
+
+    /// Adds the declaration of a user, who begins with nothing even if it is known already.
+    pub fn declare(
+        &self,
+        declared: &mut Declared,
+        name: &[u8],
+        words: &[impl AsRef<[u8]>],
+    ) -> Result<(), DeclareError> {
+        if !is_name(name) {
+            return Err(DeclareError::Name);
+        }
+        if declared.contains_key(name) {
+            return Err(DeclareError::Twice);
+        }
+        let mut rules = Rules::new(self.defaults());
+        rules.apply(words, self.defaults()).map_err(DeclareError::Rule)?;
+        declared.insert(name.to_vec(), rules);
+        Ok(())
+    }
+
+    /// Puts the declared users in the place of all others: those who were changed or removed.
+    /// Whoever stays as it is stays the same object, and so does the default user, who may do
+    /// everything where nothing is declared of it.
+    pub fn replace_all(&self, declared: Declared) -> Vec<Arc<User>> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut touched = Vec::new();
+        let mut next: BTreeMap<Box<[u8]>, Arc<User>> = BTreeMap::new();
+        let default = declared.get(DEFAULT_USER).cloned();
+        let default = default.unwrap_or_else(|| Rules::unlimited(&self.catalogue));
+        if !self.is_same(&self.default, &default) {
+            self.default.set_rules(Arc::new(default));
+            touched.push(self.default_user());
+        }
+        next.insert(DEFAULT_USER.into(), self.default_user());
+        for (name, rules) in declared {
+            let known = self.named(&name).filter(|user| self.is_same(user, &rules));
+            next.entry(name.clone().into()).or_insert_with(|| {
+                known.unwrap_or_else(|| Arc::new(User::new(&name, rules.into())))
+            });
+        }
+        let before = std::mem::replace(&mut *self.write(), next.clone());
+        for (name, user) in before {
+            if !next.get(&name).is_some_and(|it| Arc::ptr_eq(it, &user)) {
+                user.delete();
+                touched.push(user);
+            }
+        }
+        touched
+    }
+
+    fn is_same(&self, user: &User, rules: &Rules) -> bool {
+        user.rules().words(&self.catalogue) == rules.words(&self.catalogue)
+    }
+
+    fn defaults(&self) -> Defaults<'_> {
+        let all_channels = self.all_channels.load(Ordering::Relaxed);
+        Defaults { catalogue: &self.catalogue, all_channels }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, Arc<User>>> {
         self.named.read().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, Arc<User>>> {
+        self.named.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a user may be called so.
+pub fn is_name(name: &[u8]) -> bool {
+    !name.iter().any(|byte| is_blank(*byte))
 }

@@ -6,6 +6,7 @@
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
 use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use acl::{Catalogue, Listed};
 use commands::errors::{self, shown};
@@ -82,6 +83,7 @@ pub(crate) struct CommandTable {
     /// Open addressing.
     slots: Box<[Slot]>,
     count: usize,
+    catalogue: Arc<Catalogue>,
 }
 
 impl CommandTable {
@@ -103,6 +105,7 @@ impl CommandTable {
             let entry = entry.expect("the container is declared");
             entry.subcommands.push(builder.entry(command, Run::Data, Some(&container)));
         }
+        let catalogue = Arc::new(catalogue(&entries));
         for (old, new) in renames {
             rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())?;
         }
@@ -118,7 +121,7 @@ impl CommandTable {
             slots[place] = Slot { word, number };
         }
         let slots = slots.into_boxed_slice();
-        Ok(Self { entries, slots, count: builder.next_id })
+        Ok(Self { entries, slots, count: builder.next_id, catalogue })
     }
 
     /// How many ids there are.
@@ -160,17 +163,10 @@ impl CommandTable {
         entry.subcommand(&args[1]).ok_or_else(|| unknown_subcommand(entry, &args[1]))
     }
 
-    /// What rules of users need to know of the commands.
-    pub(crate) fn catalogue(&self) -> Catalogue {
-        let listed = self.entries.iter().flat_map(|top| {
-            top.family().map(|entry| Listed {
-                id: entry.id,
-                name: entry.full_name.clone(),
-                categories: categories::of(entry.spec, !entry.subcommands.is_empty()).collect(),
-                container: (entry.id != top.id).then_some(top.id),
-            })
-        });
-        Catalogue::new(self.count, listed)
+    /// What rules of users need to know of the commands; they call them by the names that they had
+    /// before any was renamed.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue)
     }
 
     /// A command by its full name, `container|subcommand` included.
@@ -240,6 +236,19 @@ fn is_brief(spec: &Spec, run: Run) -> bool {
         && spec.plan == Plan::Keys
         && (flags.has(Flags::FAST) || spec.group == Group::String)
         && !goes_on.into_iter().any(|flag| flags.has(flag))
+}
+
+fn catalogue(entries: &[Entry]) -> Catalogue {
+    let listed = entries.iter().flat_map(|top| {
+        top.family().map(|entry| Listed {
+            id: entry.id,
+            name: entry.full_name.clone(),
+            categories: categories::of(entry.spec, !entry.subcommands.is_empty()).collect(),
+            container: (entry.id != top.id).then_some(top.id),
+            is_exempt: entry.spec.flags.has(Flags::NO_AUTH),
+        })
+    });
+    Catalogue::new(listed)
 }
 
 fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), String> {
