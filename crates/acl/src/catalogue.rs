@@ -75,6 +75,13 @@ impl Catalogue {
         std::iter::once(id).chain(self.commands[id].subcommands.iter().copied())
     }
 
+    /// The full names of a category's commands, in any case of letters; `None` where there is no
+    /// such category.
+    pub fn names_in(&self, category: &[u8]) -> Option<impl Iterator<Item = &str>> {
+        let number = self::category(&[b"@", category].concat())?;
+        Some(self.members(number).map(|id| self.name(id)))
+    }
+
     /// Whether it has subcommands.
     pub(crate) fn is_container(&self, id: usize) -> bool {
         !self.commands[id].subcommands.is_empty()

@@ -134,7 +134,7 @@ impl Rules {
         match word {
             _ if is("on") => self.is_on = true,
             _ if is("off") => self.is_on = false,
-            _ if is("nopass") => self.let_in_without_password(),
+            _ if is("nopass") => self.set_password(None),
             _ if is("resetpass") => {
                 self.needs_no_password = false;
                 self.passwords.clear();
@@ -154,15 +154,11 @@ impl Rules {
         Ok(())
     }
 
-    pub(crate) fn let_in_without_password(&mut self) {
-        self.needs_no_password = true;
+    /// Leaves this password and no other, or lets everybody in without one.
+    pub(crate) fn set_password(&mut self, password: Option<&[u8]>) {
         self.passwords.clear();
-    }
-
-    /// Leaves this password and no other.
-    pub(crate) fn set_only_password(&mut self, password: &[u8]) {
-        self.passwords.clear();
-        self.add_password(Digest::of(password));
+        self.needs_no_password = password.is_none();
+        password.into_iter().for_each(|it| self.add_password(Digest::of(it)));
     }
 
     fn add_password(&mut self, digest: Digest) {

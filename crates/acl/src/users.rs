@@ -79,16 +79,16 @@ impl Users {
         self.read().get(name).cloned()
     }
 
-    /// A user as a file and ACL LIST show it, in words; a selector is as many as stand in it.
+    /// A user's name and rules, in words; a selector is as many as stand in it.
     pub fn words(&self, user: &User) -> Vec<Vec<u8>> {
-        let mut words = vec![b"user".to_vec(), user.name().to_vec()];
-        words.extend(user.rules().words(&self.catalogue));
+        let mut words = user.rules().words(&self.catalogue);
+        words.insert(0, user.name().to_vec());
         words
     }
 
-    /// The same with blanks between the words.
+    /// A user as a file and ACL LIST show it.
     pub fn line(&self, user: &User) -> Vec<u8> {
-        self.words(user).join(&b' ')
+        [b"user ", &*self.words(user).join(&b' ')].concat()
     }
 
     /// All users, by name.
@@ -134,10 +134,7 @@ impl Users {
     pub fn set_default_password(&self, password: Option<&[u8]>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rules = Rules::clone(&self.default.rules());
-        match password {
-            Some(password) => rules.set_only_password(password),
-            None => rules.let_in_without_password(),
-        }
+        rules.set_password(password);
         self.default.set_rules(Arc::new(rules));
     }
 
@@ -172,14 +169,21 @@ impl Users {
     }
 
     /// Puts the declared users in the place of all others: those who were changed or removed.
-    /// Whoever stays as it is stays the same object, and so does the default user, who may do
-    /// everything where nothing is declared of it.
-    pub fn replace_all(&self, declared: Declared) -> Vec<Arc<User>> {
+    /// Whoever stays as it is stays the same object, and so does the default user. Where nothing is
+    /// declared of that one it may do everything, with this password if there is one.
+    pub fn replace_all(
+        &self,
+        declared: Declared,
+        default_password: Option<&[u8]>,
+    ) -> Vec<Arc<User>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut touched = Vec::new();
         let mut next: BTreeMap<Box<[u8]>, Arc<User>> = BTreeMap::new();
-        let default = declared.get(DEFAULT_USER).cloned();
-        let default = default.unwrap_or_else(|| Rules::unlimited(&self.catalogue));
+        let default = declared.get(DEFAULT_USER).cloned().unwrap_or_else(|| {
+            let mut rules = Rules::unlimited(&self.catalogue);
+            rules.set_password(default_password);
+            rules
+        });
         if !self.is_same(&self.default, &default) {
             self.default.set_rules(Arc::new(default));
             touched.push(self.default_user());

@@ -11,19 +11,20 @@ use keyspace::AccessPolicy;
 
 use crate::aof;
 use crate::config::settings::{
-    APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE, HLL_SPARSE_MAX_BYTES,
-    IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR, LIST_MAX_LISTPACK_SIZE,
-    MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS, PROTO_MAX_BULK_LEN, RDBCOMPRESSION,
-    SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES, SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION,
-    STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES, STREAM_NODE_MAX_ENTRIES, WORKER_THREADS,
-    ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
+    HLL_SPARSE_MAX_BYTES, IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR,
+    LIST_MAX_LISTPACK_SIZE, MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS,
+    PROTO_MAX_BULK_LEN, RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES,
+    SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES,
+    STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
-use crate::config::{Config, Effect, MaxmemoryPolicy, SetError};
+use crate::config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::log_warning;
 use crate::notifications;
 use crate::reception::{self, plain};
 use crate::server::Server;
 use crate::startup::limits;
+use crate::users;
 
 /// CONFIG SET: changes values and performs their effects, all or none. It may wait, so it is not
 /// for workers.
@@ -50,7 +51,13 @@ pub(crate) fn change_config(
 /// Brings in line what needs no more than a store; done once for all at the start.
 pub(crate) fn apply_settings(server: &'static Server) {
     server.budget.configure(&server.config);
-    for effect in [Effect::KeyspaceSettings, Effect::CommandLog, Effect::LatencyMonitor] {
+    for effect in [
+        Effect::KeyspaceSettings,
+        Effect::CommandLog,
+        Effect::LatencyMonitor,
+        Effect::NewUsers,
+        Effect::Password,
+    ] {
         perform(server, effect, "").expect("storing a number does not fail");
     }
 }
@@ -105,10 +112,18 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             server.aof.policy_changed(server);
             Ok(())
         }
-        // The password is read whenever a client comes; who is in stays in, as in Redis. The points
-        // of `save` are read whenever the slow clock looks.
-        Effect::Password
-        | Effect::SaveSchedule
+        // Who is in stays in, as in Redis.
+        Effect::Password => {
+            users::adopt_password(server);
+            Ok(())
+        }
+        Effect::NewUsers => {
+            let channels = server.config.get(ACL_PUBSUB_DEFAULT);
+            server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
+            Ok(())
+        }
+        // The points of `save` are read whenever the slow clock looks.
+        Effect::SaveSchedule
         // What these would change is not there yet.
         | Effect::Backlog
         | Effect::ProcessTitle

@@ -60,7 +60,9 @@ mod syslog;
 mod table;
 mod tracking;
 mod unit;
+mod users;
 mod valve;
+mod whole_file;
 mod worker;
 
 pub use keyspace::heap::Counted;

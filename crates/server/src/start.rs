@@ -33,6 +33,7 @@ use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
 use crate::startup::{daemon, leftovers, limits, memory, panics, signals, user};
 use crate::table::CommandTable;
+use crate::users;
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -174,10 +175,12 @@ fn prepare(
     limits::choose_pages(&startup.config);
     limits::fit_max_clients(&startup.config, &log).map_err(|line| told(&log, line))?;
     let table = command_table(&startup).map_err(|line| told(&log, line))?;
+    let declared = startup.users;
     let server = make_server(startup.config, table, log, Box::new(Disk));
     panics::watch(server);
     effects::apply_settings(server);
     let fail = |line| told(&server.log, line);
+    users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();
     server.memcached.users.load(server).map_err(fail)?;
     signals::listen(server).map_err(|error| fail(plain(&error)))?;

@@ -31,7 +31,7 @@ pub use options::ALL;
 pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };
-pub use rewrite::RewriteError;
+pub use rewrite::{RewriteError, UserLine};
 pub use store::{Change, Config, Readable, SetError, Setting, Shape};
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ pub enum Effect {
     KeyspaceSettings,
     /// Change the default user's password.
     Password,
+    /// Tell the registry of users what new ones begin with.
+    NewUsers,
     /// Change the working directory.
     Directory,
     /// Reopen the log, or filter it anew.

@@ -66,6 +66,8 @@ macro_rules! settings {
 }
 
 settings! {
+    ACLFILE: Arc<[u8]> = "aclfile";
+    ACLLOG_MAX_LEN: usize = "acllog-max-len";
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
     ACTIVEDEFRAG: bool = "activedefrag";
     ACTIVE_DEFRAG_CYCLE_MAX: u32 = "active-defrag-cycle-max";

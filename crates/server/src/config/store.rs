@@ -155,12 +155,13 @@ impl Config {
         }
         let mut change = Change { effects: Vec::new(), before: Vec::new() };
         for ((index, [name, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
-            if before == value {
+            let effect = ALL[index].effect;
+            // The default user may have got another password since this one was set.
+            if before == value && effect != Effect::Password {
                 continue;
             }
             self.store(index, &value);
             change.before.push((index, before));
-            let effect = ALL[index].effect;
             if effect != Effect::None && change.effects.iter().all(|(known, _)| *known != effect) {
                 change.effects.push((effect, lossy(name)));
             }

@@ -2,7 +2,7 @@
 
 use super::super::choices::{AclPubsubDefault, DebugAccess};
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, WORKS};
 
 /// Passwords, users and what they may do.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -19,21 +19,22 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         access: Access::Startup,
         doc: "The file of users.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "acllog-max-len",
         kind: integer(0, i64::MAX),
         default: "128",
         doc: "How many refusals ACL LOG remembers.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "acl-pubsub-default",
         kind: Kind::Choice(AclPubsubDefault::WORDS),
         default: "resetchannels",
+        effect: Effect::NewUsers,
         doc: "Which channels a new user may use.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "enable-protected-configs",

@@ -373,7 +373,7 @@ fn rewrite_keeps_what_is_right() {
     set(&config, &["save", "30 3 40 4", "maxmemory", "2mb", "replica-read-only", "yes"]).unwrap();
     set(&config, &["notify-keyspace-events", "AKEn"]).unwrap();
     set(&config, &["masterauth", "a\r\nport 1 \"\u{e9}\0", "timeout", "5"]).unwrap();
-    let users = ["default on \"nopass\"".to_owned()];
+    let users = [["default", "on", "nopass"].map(|word| word.as_bytes().to_vec()).to_vec()];
     config.rewrite(Some(&users)).unwrap();
     let new = fs::read_to_string(&file).unwrap();
     assert_eq!(

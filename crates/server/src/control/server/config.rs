@@ -11,6 +11,7 @@ use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
 use crate::effects;
 use crate::log::{log_notice, log_warning};
+use crate::users;
 
 pub(super) const CONFIG: ControlCommand = Command {
     spec: Spec {
@@ -105,7 +106,7 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<
     let server = context.server;
     Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.config_turn.lock().expect("no critical section here panics");
-        if let Err(error) = server.config.rewrite(None) {
+        if let Err(error) = server.config.rewrite(users::lines(server).as_deref()) {
             log_warning!(server.log, "CONFIG REWRITE failed: {error}");
             return Err(Refusal::owned(error.to_string()));
         }
@@ -152,6 +153,7 @@ fn reset_statistics(
     server.budget.excess.reset();
     server.compaction.spell.reset();
     server.keyspace.pauses().reset();
+    server.acl_log.reset_counters();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)

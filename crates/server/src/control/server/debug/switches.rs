@@ -18,6 +18,7 @@ use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::session::{Elsewhere, Ran, Session, Stage};
+use crate::users;
 
 /// Accepts and does nothing.
 pub(super) fn nothing(
@@ -150,7 +151,7 @@ pub(super) fn rewrite_all(
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
             Refusal::owned(format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {error}"))
         };
-        server.config.rewrite_all(None).map_err(failed)?;
+        server.config.rewrite_all(users::lines(server).as_deref()).map_err(failed)?;
         reply.ok();
         Ok(())
     }))

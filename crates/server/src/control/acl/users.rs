@@ -1,0 +1,244 @@
+//! The ACL commands that show and change users.
+//!
+//! Invariant: a user changes as the whole command says, or not at all.
+
+use std::sync::Arc;
+
+use acl::{Permissions, RuleError, User};
+use commands::declare::{Command, Spec, at_least, exactly};
+use commands::errors::{shown, wrong_arity};
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use super::{OF_USERS, quoting};
+use crate::control::connection::DEFAULT_USER;
+use crate::control::{Context, ControlCommand, Next};
+use crate::users::users_changed;
+
+pub(super) const SETUSER: ControlCommand = Command {
+    spec: Spec {
+        name: "SETUSER",
+        since: "6.0.0",
+        syntax: "username [rule [rule ...]]",
+        summary: "Creates and modifies an ACL user and its rules.",
+        complexity: "O(N). Where N is the number of rules provided.",
+        arity: at_least(3),
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        history: &[
+            ("6.2.0", "Added Pub/Sub channel patterns."),
+            ("7.0.0", "Added selectors and key based permissions."),
+        ],
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: setuser,
+};
+
+fn setuser(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    if !acl::is_name(&args[2]) {
+        return Err(Refusal::error("ERR Usernames can't contain spaces or null characters"));
+    }
+    let words: Vec<&[u8]> = args.skip(3).iter().collect();
+    let user = context.server.users.set(&args[2], &words).map_err(|error| match error {
+        RuleError::Wrong { word, why } => {
+            quoting("Error in ACL SETUSER modifier", shown(&word, usize::MAX), &format!(": {why}"))
+        }
+        RuleError::Unmatched { word } => {
+            quoting("Unmatched parenthesis in acl selector starting at", &word, ".")
+        }
+    })?;
+    reply.ok();
+    users_changed(context.server, &[user]);
+    Ok(Next::Done)
+}
+
+pub(super) const GETUSER: ControlCommand = Command {
+    spec: Spec {
+        name: "GETUSER",
+        since: "6.0.0",
+        syntax: "username",
+        summary: "Lists the ACL rules of a user.",
+        complexity: "O(N). Where N is the number of password, command and pattern rules that the \
+         user has.",
+        arity: exactly(3),
+        history: &[
+            ("6.2.0", "Added Pub/Sub channel patterns."),
+            (
+                "7.0.0",
+                "Added selectors and changed the format of key and channel patterns from a list \
+                 to their rule representation.",
+            ),
+        ],
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: getuser,
+};
+
+fn getuser(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let users = &context.server.users;
+    let Some(user) = users.named(&args[2]) else {
+        reply.null();
+        return Ok(Next::Done);
+    };
+    let rules = user.rules();
+    let root = rules.root(users.catalogue());
+    reply.map(3 + permission_count(&root));
+    reply.bulk(b"flags");
+    let flags = rules.flags();
+    reply.set(flags.len());
+    flags.iter().for_each(|flag| reply.bulk(flag.as_bytes()));
+    reply.bulk(b"passwords");
+    let passwords: Vec<String> = rules.passwords().collect();
+    reply.array(passwords.len());
+    passwords.iter().for_each(|digest| reply.bulk(digest.as_bytes()));
+    reply_permissions(&root, reply);
+    reply.bulk(b"selectors");
+    let selectors = rules.selectors(users.catalogue());
+    reply.array(selectors.len());
+    for selector in selectors {
+        reply.map(permission_count(&selector));
+        reply_permissions(&selector, reply);
+    }
+    Ok(Next::Done)
+}
+
+/// Databases are Valkey's, so they are told only where a rule speaks of them.
+fn permission_count(permissions: &Permissions) -> usize {
+    3 + usize::from(permissions.databases.is_some())
+}
+
+fn reply_permissions(permissions: &Permissions, reply: &mut Reply<'_>) {
+    let Permissions { commands, keys, channels, databases } = permissions;
+    let mut pair = |what: &str, rules: &[u8]| {
+        reply.bulk(what.as_bytes());
+        reply.bulk(rules);
+    };
+    pair("commands", commands);
+    pair("keys", keys);
+    pair("channels", channels);
+    if let Some(databases) = databases {
+        pair("databases", databases);
+    }
+}
+
+pub(super) const DELUSER: ControlCommand = Command {
+    spec: Spec {
+        name: "DELUSER",
+        since: "6.0.0",
+        syntax: "username [username ...]",
+        summary: "Deletes ACL users, and terminates their connections.",
+        complexity: "O(1) amortized time considering the typical user.",
+        arity: at_least(3),
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: deluser,
+};
+
+fn deluser(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let names = args.skip(2);
+    if names.iter().any(|name| name == DEFAULT_USER) {
+        return Err(Refusal::error("ERR The 'default' user cannot be removed"));
+    }
+    let users = &context.server.users;
+    let removed: Vec<Arc<User>> = names.iter().filter_map(|name| users.remove(name)).collect();
+    reply.integer(removed.len() as i64);
+    users_changed(context.server, &removed);
+    Ok(Next::Done)
+}
+
+pub(super) const DRYRUN: ControlCommand = Command {
+    spec: Spec {
+        name: "DRYRUN",
+        since: "7.0.0",
+        syntax: "username command [arg [arg ...]]",
+        summary: "Simulates the execution of a command by a user, without executing the command.",
+        complexity: "O(1).",
+        arity: at_least(4),
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: dryrun,
+};
+
+fn dryrun(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    let Some(user) = server.users.named(&args[2]) else {
+        return Err(quoting("User", &args[2], " not found"));
+    };
+    let (entry, tried) = match server.table.resolve(args.skip(3)) {
+        Ok(entry) => (entry, args.skip(3)),
+        Err(_) => return Err(quoting("Command", &args[3], " not found")),
+    };
+    if !entry.spec.arity.admits(tried.len()) {
+        return Err(wrong_arity(&entry.full_name));
+    }
+    if user.rules().may_run(entry.id, tried) {
+        reply.ok();
+    } else {
+        let user = String::from_utf8_lossy(user.name());
+        let name = &entry.full_name;
+        reply
+            .bulk(format!("User {user} has no permissions to run the '{name}' command").as_bytes());
+    }
+    Ok(Next::Done)
+}
+
+pub(super) const LIST: ControlCommand = Command {
+    spec: Spec {
+        name: "LIST",
+        since: "6.0.0",
+        summary: "Dumps the effective rules in ACL file format.",
+        complexity: "O(N). Where N is the number of configured users.",
+        arity: exactly(2),
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: list,
+};
+
+fn list(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let users = &context.server.users;
+    let all = users.all();
+    reply.array(all.len());
+    all.iter().for_each(|user| reply.bulk(&users.line(user)));
+    Ok(Next::Done)
+}
+
+pub(super) const USERS: ControlCommand = Command {
+    spec: Spec {
+        name: "USERS",
+        since: "6.0.0",
+        summary: "Lists all ACL users.",
+        complexity: "O(N). Where N is the number of configured users.",
+        arity: exactly(2),
+        ..OF_USERS
+    },
+    subcommands: &[],
+    run: users,
+};
+
+fn users(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let all = context.server.users.all();
+    reply.array(all.len());
+    all.iter().for_each(|user| reply.bulk(user.name()));
+    Ok(Next::Done)
+}
