@@ -32,10 +32,11 @@ impl User {
         &self.name
     }
 
-    /// Whether it may do everything: all commands, keys, channels and databases.
+    /// Whether it may do everything: all commands, keys, channels and databases. Nobody may who is
+    /// gone.
     #[inline]
     pub fn is_unlimited(&self) -> bool {
-        self.state.load(Ordering::Relaxed) & UNLIMITED != 0
+        self.state.load(Ordering::Relaxed) & (UNLIMITED | DELETED) == UNLIMITED
     }
 
     /// Whether a connection that has said nothing may act as it: it is on and needs no password.

@@ -39,6 +39,8 @@ pub struct Spec {
     pub keys: &'static [KeySpec],
     /// What it locks.
     pub plan: Plan,
+    /// Where its channels stand, for the rules of users.
+    pub channels: Channels,
     /// ACL categories beyond those that flags and group imply, such as `@dangerous`.
     pub categories: &'static [&'static str],
     /// Hints for clients and proxies.
@@ -105,6 +107,19 @@ pub enum Plan {
     Visits,
 }
 
+/// Where the channels of a command stand that its user must be allowed to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channels {
+    /// Nowhere.
+    None,
+    /// One at this index.
+    At(usize),
+    /// All arguments from this index on.
+    From(usize),
+    /// As `From`, and they are patterns.
+    PatternsFrom(usize),
+}
+
 /// Flags of a command; the names are those of COMMAND INFO.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u32);
@@ -129,6 +144,7 @@ impl Spec {
         flags: Flags::NONE,
         keys: &[],
         plan: Plan::Keys,
+        channels: Channels::None,
         categories: &[],
         tips: &[],
         history: &[],

@@ -140,6 +140,11 @@ impl Place {
         blocked(&self.waiter).outcome.lock().expect("no critical section here panics").take()
     }
 
+    /// The requests that would serve the client.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = Args<'_>> {
+        blocked(&self.waiter).requests.iter().map(|(_, request)| request.as_args())
+    }
+
     /// Whether it is a place in one queue only, which whoever serves the client takes it from.
     pub(crate) fn is_single(&self) -> bool {
         blocked(&self.waiter).requests.len() == 1

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
+    AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering,
 };
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::Waker;
 
+use acl::DEFAULT_USER;
 use base::time::UnixMillis;
 use keyspace::Watch;
 use smallvec::SmallVec;
@@ -75,7 +76,6 @@ pub(crate) struct LiveFigures {
     pub(crate) net_in: AtomicU64,
     pub(crate) net_out: AtomicU64,
     pub(crate) commands: AtomicU64,
-    pub(crate) authenticated: AtomicBool,
     /// Commands queued for EXEC; -1 without MULTI.
     pub(crate) queued: AtomicI32,
     pub(crate) queued_bytes: AtomicU64,
@@ -128,6 +128,13 @@ pub(crate) struct Named {
     watch: Option<Arc<Watch>>,
 }
 
+impl Named {
+    /// The name of its user.
+    pub(crate) fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or(DEFAULT_USER)
+    }
+}
+
 static NAMELESS: LazyLock<Named> = LazyLock::new(Named::default);
 
 impl Deref for Names {
@@ -162,6 +169,8 @@ pub(crate) enum Signal {
     UnblockError = 1 << 5,
     /// A blocked session was served, or may give up now.
     Served = 1 << 6,
+    /// What its user may do has changed.
+    Review = 1 << 7,
 }
 
 /// Flags of `LiveFigures::flags`.

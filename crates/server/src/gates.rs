@@ -9,16 +9,14 @@ use proto::Args;
 use crate::budget;
 use crate::clients::client_flags;
 use crate::config::DebugAccess;
-use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND, REQUIREPASS};
+use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
+use crate::guard;
 use crate::loading::LOADING;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
 use crate::valve::Valve;
 use crate::worker::Worker;
-
-/// A client that must say who it is first.
-const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
 
 /// In Redis, who watches counts as a replica.
 const WATCHES: Refusal = Refusal::error("ERR Replica can't interact with the keyspace");
@@ -43,8 +41,11 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     {
         return Verdict::Refused(refusal);
     }
-    if !session.authenticated && !flags.has(Flags::NO_AUTH) && needs_password(worker.server) {
-        return Verdict::Refused(NO_AUTH);
+    if !session.may_do_everything()
+        && !flags.has(Flags::NO_AUTH)
+        && let Some(refusal) = guard::refuse(worker.server, session, entry, args)
+    {
+        return Verdict::Refused(refusal);
     }
     if session.is_confined() && !flags.has(Flags::SUBSCRIBED) {
         return Verdict::Refused(confined(entry));
@@ -94,7 +95,7 @@ pub(crate) fn admits_behind(
     entry: &Entry,
     args: Args<'_>,
 ) -> bool {
-    if !before.is_some_and(|it| std::ptr::eq(it, entry)) {
+    if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
         return matches!(admit(worker, session, entry, args), Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
@@ -157,8 +158,8 @@ fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal>
     )))
 }
 
-/// Whether there still is a password: it may have been taken away since the client came.
+/// Whether clients have to say who they are: the default user has a password, or is off.
 #[cold]
 pub(crate) fn needs_password(server: &Server) -> bool {
-    !server.config.get(REQUIREPASS).is_empty()
+    !server.users.default_user().is_open()
 }

@@ -420,7 +420,8 @@ pub(crate) fn welcome(
     if tongue == Tongue::Memcached {
         memcached::watch::tell_arrival(server, &client);
     }
-    let mut session = Session::new(client, !has_password, is_local);
+    let user = Some(server.users.default_user()).filter(|_| !has_password);
+    let mut session = Session::new(client, user, is_local);
     if tongue == Tongue::Memcached {
         session.memcached = Some(Dialogue::new(server));
         session.select(server.config.get(MEMCACHED_DATABASE) as usize);

@@ -21,6 +21,8 @@ use proto::Args;
 
 use crate::DataCommand;
 
+pub use sort::pattern_option;
+
 /// All commands of the family.
 pub const COMMANDS: &[&DataCommand] = &[
     &delete::DEL,

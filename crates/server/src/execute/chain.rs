@@ -193,7 +193,9 @@ impl<'a> Chain<'a> {
 fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<Box<dyn Program>> {
     let Run::Unit(prepare) = link.entry.run else { return None };
     let (server, entry, resp) = (worker.server, link.entry, session.resp);
-    let program = prepare(Asked { server, entry, resp, session: None }, link.args).ok()?;
+    let limited = session.limited(server);
+    let asked = Asked { server, entry, resp, limited, session: None };
+    let program = prepare(asked, link.args).ok()?;
     program.is_brief().then_some(program)
 }
 

@@ -20,7 +20,9 @@ impl Request<'_> {
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, prepare: Prepare, grant: Granted) -> Step {
         let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
-        let asked = Asked { server, entry, resp, session: Some(&mut *self.session) };
+        let limited = self.session.limited(server);
+        let session = Some(&mut *self.session);
+        let asked = Asked { server, entry, resp, limited, session };
         let mut program = match prepare(asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {

@@ -4,12 +4,13 @@
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
 
+use acl::DEFAULT_USER;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
 use crate::config::settings::MEMCACHED_USER;
-use crate::control::connection::{DEFAULT_USER, verify};
+use crate::control::connection::verify;
 use crate::execute::Step;
 use crate::gates;
 use crate::server::Server;
@@ -21,7 +22,7 @@ const PLAIN: &[u8] = b"PLAIN";
 /// Whether the client need not say who it is, or has done so.
 #[inline]
 pub(crate) fn is_known(server: &Server, session: &Session) -> bool {
-    session.authenticated || !needs_login(server)
+    session.is_known() || !needs_login(server)
 }
 
 /// Whether clients have to say who they are.
@@ -102,12 +103,18 @@ impl Turn<'_> {
         let server = self.worker.server;
         self.count(Figure::AuthCommands);
         let is_ours = *user == *server.config.get(MEMCACHED_USER);
-        let default = if is_ours { DEFAULT_USER } else { user };
-        // Without a password the default user is nobody who could say who it is.
-        let is_right = server.memcached.users.admits(user, password)
-            || gates::needs_password(server) && verify(server, default, password).is_ok();
+        let found = if server.memcached.users.admits(user, password) {
+            Some(server.users.default_user())
+        } else {
+            let name = if is_ours { DEFAULT_USER } else { user };
+            let context = acl::Context::TopLevel;
+            let found = verify(server, &self.session.client, context, name, password).ok();
+            // Without a password the default user is nobody who could say who it is.
+            found.filter(|user| user.name() != DEFAULT_USER || gates::needs_password(server))
+        };
+        let is_right = found.is_some();
         if is_right {
-            self.session.authenticate(true);
+            self.session.authenticate(found);
         } else {
             self.count(Figure::AuthErrors);
         }

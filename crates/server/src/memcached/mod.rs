@@ -34,6 +34,7 @@ use crate::config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
 use crate::evict;
 use crate::execute::{Grant, Round, Step, account};
 use crate::gates::{self, Verdict};
+use crate::guard;
 use crate::loading::LOADING;
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
@@ -120,6 +121,9 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
     let line = refusal.line().unwrap_or_default();
     if line.starts_with(b"OOM ") {
         return Failure::OutOfMemory;
+    }
+    if let Some(why) = line.strip_prefix(b"NOPERM ") {
+        return Failure::Client(str::from_utf8(why).unwrap_or("No permissions"));
     }
     Failure::Server(str::from_utf8(line).unwrap_or("refused"))
 }
@@ -236,7 +240,7 @@ impl Turn<'_> {
     }
 
     /// The command of Redis that stands for what is asked, by whose flags the gates and the books
-    /// go; if it is there, and nothing keeps it from running.
+    /// go; if it is there, and the client's user may run it.
     fn admit(&mut self, deed: Deed) -> Result<&'static Entry, Step> {
         let server = self.worker.server;
         let deeds = server.memcached.deeds.get_or_init(|| Deeds::find(&server.table));
@@ -244,7 +248,31 @@ impl Turn<'_> {
             return Err(self.fail(Failure::Server("the command is disabled")));
         };
         self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
+        if !self.session.may_do_everything()
+            && let Some(refusal) = self.ask_rules(entry)
+        {
+            server.stats.rejected(self.worker.lane, entry.id);
+            return Err(self.refuse(&refusal));
+        }
         Ok(entry)
+    }
+
+    /// What the rules of the client's user deny: each key is looked at as if it had come alone.
+    #[cold]
+    fn ask_rules(&self, entry: &'static Entry) -> Option<Refusal> {
+        let (server, name) = (self.worker.server, entry.spec.name.as_bytes());
+        let mut buffer = [0; KEY_LENGTH_MAX];
+        let mut is_alone = true;
+        for key in deeds::keys_of(&self.request.operation) {
+            is_alone = false;
+            let args: OwnedArgs = [name, key.bytes(&mut buffer)].into_iter().collect();
+            let refusal = guard::refuse(server, self.session, entry, args.as_args());
+            if refusal.is_some() {
+                return refusal;
+            }
+        }
+        let args: OwnedArgs = [name].into_iter().collect();
+        is_alone.then(|| guard::refuse(server, self.session, entry, args.as_args())).flatten()
     }
 
     /// Asks the gates; `Some` is what comes instead of the command.

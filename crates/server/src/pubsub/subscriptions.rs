@@ -42,6 +42,14 @@ impl Subscriptions {
         self.sets[kind as usize].iter().map(|named| named.0.name.clone()).collect()
     }
 
+    /// All names, each with whether it is a pattern.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = (&[u8], bool)> {
+        SubscriptionKind::ALL.into_iter().flat_map(|kind| {
+            let names = self.sets[kind as usize].iter().map(|named| &*named.0.name);
+            names.map(move |name| (name, kind == SubscriptionKind::Pattern))
+        })
+    }
+
     /// The audiences that the client belongs to.
     pub(crate) fn audiences(&self) -> impl Iterator<Item = &Audience> {
         self.sets.iter().flatten().map(|named| &named.0.audience)

@@ -18,6 +18,7 @@ use crate::budget::OUT_OF_MEMORY;
 use crate::config::LogLevel as ServerLevel;
 use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlHandler, NOT_FROM_SCRIPT};
+use crate::guard::{Limited, Request};
 use crate::server::Server;
 use crate::table::{Entry, Run};
 use crate::unit::Unit;
@@ -53,6 +54,8 @@ pub(super) struct Caller<'a> {
     pub(super) unit: &'a mut Unit,
     /// The key that the script was called with, and where it belongs, if that is known.
     pub(super) known: Option<(&'a [u8], Location)>,
+    /// Whose rules its commands have to keep, if there are any.
+    pub(super) limited: Option<&'a Limited>,
     pub(super) is_read_only: bool,
     pub(super) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
@@ -83,7 +86,7 @@ impl Host for Loader {
     fn set_replication(&mut self, _: Replication) {}
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        may_call(self.server, args)
+        self.server.table.resolve(args).is_ok().then_some(true)
     }
 
     fn check_time(&mut self) -> Result<(), Stop> {
@@ -127,7 +130,9 @@ impl Host for Caller<'_> {
     fn set_replication(&mut self, _: Replication) {}
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        may_call(self.server, args)
+        let entry = self.server.table.resolve(args).ok()?;
+        let request = Request { entry, args, database: self.unit.tx.database() };
+        Some(self.limited.is_none_or(|limited| limited.allows(self.server, request)))
     }
 
     fn check_time(&mut self) -> Result<(), Stop> {
@@ -163,10 +168,6 @@ fn log(server: &Server, level: LogLevel, text: &[u8]) {
     server.log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
 }
 
-fn may_call(server: &Server, args: Args<'_>) -> Option<bool> {
-    server.table.resolve(args).is_ok().then_some(true)
-}
-
 impl Caller<'_> {
     /// The command, if the script may call it.
     fn admit(&mut self, args: Args<'_>) -> Result<&'static Entry, Refusal> {
@@ -183,6 +184,12 @@ impl Caller<'_> {
         let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit(_));
         if flags.has(Flags::NOSCRIPT) || needs_session {
             return Err(NOT_FROM_SCRIPT);
+        }
+        if let Some(limited) = self.limited {
+            let request = Request { entry, args, database: self.unit.tx.database() };
+            if let Some(refusal) = limited.refuse_called(self.server, request) {
+                return Err(refusal);
+            }
         }
         let writes = flags.has(Flags::WRITE) || flags.has(Flags::MAY_REPLICATE);
         if self.is_read_only && writes {

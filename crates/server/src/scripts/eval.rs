@@ -146,6 +146,7 @@ pub(super) fn prepare(
         entry: asked.entry,
         keys,
         resp: asked.resp,
+        limited: asked.limited.clone(),
         is_read_only: asks_to_read || flags.no_writes,
         allows_oom: flags.allow_oom,
         seed: None,

@@ -15,6 +15,7 @@ use super::brevity::Brevity;
 use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
+use crate::guard::Limited;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
 use crate::session::Session;
 use crate::table::Entry;
@@ -99,6 +100,8 @@ pub(super) struct Call {
     /// How many of the arguments behind the third are keys.
     pub(super) keys: usize,
     pub(super) resp: Resp,
+    /// Whose rules its commands have to keep, if there are any.
+    pub(super) limited: Option<Limited>,
     pub(super) is_read_only: bool,
     /// Whether it may write when no memory is left.
     pub(super) allows_oom: bool,
@@ -137,6 +140,7 @@ impl Program for Call {
             server: self.server,
             unit: &mut *unit,
             known,
+            limited: self.limited.as_ref(),
             is_read_only: self.is_read_only,
             allows_oom: self.allows_oom,
             may_restart,

@@ -49,7 +49,7 @@ impl Serve {
             || self.place != Place::Nowhere
             || data.len() > REQUEST_MAX
             || !self.session.is_plain()
-            || !self.session.authenticated
+            || !self.session.is_known()
             || worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) == 0
             || !worker.second_turns.has_room(worker.ticked_us())
         {

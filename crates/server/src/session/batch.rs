@@ -287,7 +287,7 @@ impl Batch<'_> {
     /// Executes the next request, or a chain of them; `Some` ends the batch.
     fn next(&mut self, serve: &mut Serve, output: &mut Output) -> Option<End> {
         if self.window.is_empty() {
-            let authenticated = serve.session.authenticated;
+            let authenticated = serve.session.is_known();
             let limits = self.worker.server.request_limits(authenticated);
             self.window.fill(self.data, &limits);
             self.look_ahead(&serve.session);

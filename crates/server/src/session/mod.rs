@@ -197,6 +197,9 @@ impl Serve {
         if client.is_asked(Signal::Kill) {
             return Some(Exit::Closed);
         }
+        if self.session.client.take(Signal::Review) {
+            self.review();
+        }
         if self.session.client.take(Signal::CloseAfterReply) {
             self.session.close();
         }

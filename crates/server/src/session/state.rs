@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use acl::{DEFAULT_USER, User};
 use commands::Flags;
 use keyspace::Lsn;
 use proto::{Reply, Resp};
@@ -26,7 +27,8 @@ pub(crate) struct Session {
     /// The logical database.
     pub(crate) database: usize,
     pub(crate) resp: Resp,
-    pub(crate) authenticated: bool,
+    /// Who it says it is. Who has not said so may do what the default user may without a password.
+    user: Option<Arc<User>>,
     /// To be closed once the replies due have left.
     pub(crate) closing: bool,
     pub(crate) reply_mode: ReplyMode,
@@ -64,9 +66,9 @@ pub(crate) enum ReplyMode {
 }
 
 impl Session {
-    pub(crate) fn new(client: Arc<Client>, authenticated: bool, is_local: bool) -> Self {
-        client.live.authenticated.store(authenticated, Ordering::Relaxed);
-        Self { authenticated, is_local, ..Self::blank(client) }
+    /// A session of this user, or of nobody yet.
+    pub(crate) fn new(client: Arc<Client>, user: Option<Arc<User>>, is_local: bool) -> Self {
+        Self { user, is_local, ..Self::blank(client) }
     }
 
     fn blank(client: Arc<Client>) -> Self {
@@ -74,7 +76,7 @@ impl Session {
             client,
             database: 0,
             resp: Resp::Two,
-            authenticated: false,
+            user: None,
             closing: false,
             reply_mode: ReplyMode::On,
             pending: None,
@@ -133,10 +135,32 @@ impl Session {
         self.client.live.resp.store(if resp == Resp::Two { 2 } else { 3 }, Ordering::Relaxed);
     }
 
-    /// Lets the client in, or not any more.
-    pub(crate) fn authenticate(&mut self, is_known: bool) {
-        self.authenticated = is_known;
-        self.client.live.authenticated.store(is_known, Ordering::Relaxed);
+    /// Lets the client in as a user, or not any more.
+    pub(crate) fn authenticate(&mut self, user: Option<Arc<User>>) {
+        self.user = user;
+        let mut names = self.client.names();
+        let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
+        if names.user() != name {
+            names.user = Some(name).filter(|name| *name != DEFAULT_USER).map(Box::from);
+        }
+    }
+
+    /// Whether it has said who it is.
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether its user may do everything.
+    #[inline]
+    pub(crate) fn may_do_everything(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| user.is_unlimited())
+    }
+
+    /// The user whose rules hold for it; `None` if it has to say first who it is.
+    pub(crate) fn acts_as(&self, server: &Server) -> Option<Arc<User>> {
+        let default = || Some(server.users.default_user()).filter(|user| user.is_open());
+        self.user.clone().or_else(default)
     }
 
     /// Forgets what was queued and what is watched.

@@ -23,6 +23,7 @@ use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute::{self, Grant, Round};
+use crate::guard;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
@@ -336,6 +337,27 @@ impl Serve {
             (blocked.on_timeout)(&mut reply);
         }
         self.end_wait(*blocked, output)
+    }
+
+    /// Looks at what its user may still do. Whoever listens to what is not for it any more goes;
+    /// whoever waits for such keys waits no longer.
+    pub(super) fn review(&mut self) {
+        let server = self.worker.server;
+        if guard::must_leave(server, &self.session) {
+            return self.session.close();
+        }
+        let Stage::Blocked(blocked) = &self.stage else { return };
+        let Some((place, entry)) = &blocked.keys else { return };
+        let mut requests = place.requests();
+        let refusal = requests.find_map(|it| guard::refuse(server, &self.session, entry, it));
+        drop(requests);
+        // Who is being served this moment was so before.
+        let Some(refusal) = refusal.filter(|_| place.give_up()) else { return };
+        let mut output = Output::new();
+        server.refuse(&refusal, &mut Reply::new(&mut output, self.session.resp));
+        if let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests) {
+            self.end_wait(*blocked, output);
+        }
     }
 
     /// The reply of a wait for the disk, if it is over.

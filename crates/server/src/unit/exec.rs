@@ -15,6 +15,7 @@ use super::{Asked, Needs, Place, Program, Unit};
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context};
 use crate::execute;
+use crate::guard::{Limited, Request};
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
 use crate::table::Run;
@@ -36,6 +37,7 @@ struct Exec {
     queue: Arc<Queue>,
     watching: Option<Watching>,
     resp: Resp,
+    limited: Option<Limited>,
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<Ran>,
     has_begun: bool,
@@ -60,7 +62,7 @@ struct Ran {
 }
 
 pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
-    let Asked { server, resp, session, .. } = asked;
+    let Asked { server, resp, limited, session, .. } = asked;
     let Some(session) = session else { return Err(WITHOUT_MULTI) };
     let pending = session.pending.as_ref();
     let Some((pending, queue)) = pending.and_then(|it| Some((it, it.queue.as_ref()?))) else {
@@ -79,6 +81,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         queue,
         watching,
         resp,
+        limited,
         ran,
         has_begun,
         nested,
@@ -227,6 +230,13 @@ impl Exec {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
+        if let Some(limited) = &self.limited {
+            let database = unit.tx.database();
+            let request = Request { entry: queued.entry, args: queued.args, database };
+            if let Some(refusal) = limited.refuse_queued(self.server, request) {
+                return Ok(self.refuse(unit, &refusal, out));
+            }
+        }
         loop {
             let args = queued.args;
             let result = match queued.entry.run {
@@ -307,7 +317,8 @@ impl Exec {
                     Place::Heavy => None,
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
-                match prepare(Asked { server, entry, resp, session }, queued.args) {
+                let limited = self.limited.clone();
+                match prepare(Asked { server, entry, resp, limited, session }, queued.args) {
                     Ok(program) => program,
                     Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
                 }

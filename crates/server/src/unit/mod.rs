@@ -23,6 +23,7 @@ pub(crate) use pending::Pending;
 use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
+use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
@@ -45,6 +46,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) server: &'static Server,
     pub(crate) entry: &'static Entry,
     pub(crate) resp: Resp,
+    /// Whose rules its commands have to keep, if there are any.
+    pub(crate) limited: Option<Limited>,
     /// Not there within a unit that left its session's worker.
     pub(crate) session: Option<&'a mut Session>,
 }

@@ -95,6 +95,12 @@ const JOURNALLED_AT_ONCE: u64 = 1024;
 /// Comparing two elements, in nanoseconds.
 const COMPARED_NS: u64 = 30;
 
+/// Which option of a request names keys by a pattern, if one does: it is for those who may read
+/// every key.
+pub fn pattern_option(args: Args<'_>) -> Option<&'static str> {
+    Request::parse(args, true).ok()?.pattern_option()
+}
+
 fn sort(
     tx: &mut Tx,
     args: Args<'_>,

@@ -75,6 +75,15 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
+    /// Which option names keys by a pattern; GET counts as one even where it names none.
+    pub(super) fn pattern_option(&self) -> Option<&'static str> {
+        match self.order {
+            Order::Pattern(_) => Some("BY"),
+            Order::Found | Order::Elements if self.gets.is_empty() => None,
+            Order::Found | Order::Elements => Some("GET"),
+        }
+    }
+
     /// Whether keys of other names are looked into.
     pub(super) fn looks_elsewhere(&self) -> bool {
         let by_pattern = matches!(self.order, Order::Pattern(_));

@@ -141,7 +141,7 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     session.has_caching = false;
     session.select(0);
     session.speak(Resp::Two);
-    session.authenticate(server.config.get(REQUIREPASS).is_empty());
+    session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));
     session.no_touch = false;
     session.fieldsets.clear();
     if session.reply_mode == ReplyMode::Off {

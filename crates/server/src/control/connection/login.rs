@@ -3,24 +3,24 @@
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
+use acl::{DEFAULT_USER, Reason, User};
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
 use commands::errors::{SYNTAX, showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 
 use super::AT_ANY_TIME;
 use super::names::checked_client_name;
-use crate::config::settings::{HELLO_SERVER_NAME, REQUIREPASS};
+use crate::clients::Client;
+use crate::config::settings::HELLO_SERVER_NAME;
 use crate::control::{Context, ControlCommand, Next};
-use crate::gates;
+use crate::guard;
 use crate::server::{REDIS_VERSION, Server};
-
-/// The only user there is.
-pub(crate) const DEFAULT_USER: &[u8] = b"default";
+use crate::session::Session;
 
 const WRONG_PASSWORD: Refusal =
     Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -59,14 +59,17 @@ pub(super) const AUTH: ControlCommand = Command {
 };
 
 fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let server = context.server;
     let (user, password) = match args.len() {
-        2 if context.server.config.get(REQUIREPASS).is_empty() => return Err(NO_PASSWORD_SET),
+        2 if server.users.default_user().rules().needs_no_password() => {
+            return Err(NO_PASSWORD_SET);
+        }
         2 => (DEFAULT_USER, &args[1]),
         3 => (&args[1], &args[2]),
         _ => return Err(SYNTAX),
     };
-    verify(context.server, user, password)?;
-    context.session()?.authenticate(true);
+    let session = context.session()?;
+    log_in(server, session, user, password)?;
     reply.ok();
     Ok(Next::Done)
 }
@@ -101,10 +104,9 @@ fn hello(
     let resp = wanted_version(args)?;
     let wishes = HelloWishes::read(args)?;
     if let Some((user, password)) = wishes.credentials {
-        verify(server, user, password)?;
-        session.authenticate(true);
+        log_in(server, session, user, password)?;
     }
-    if !session.authenticated && gates::needs_password(server) {
+    if session.acts_as(server).is_none() {
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(name) = wishes.name {
@@ -173,15 +175,32 @@ impl<'a> HelloWishes<'a> {
     }
 }
 
-/// Whether this is the password of that user.
-pub(crate) fn verify(server: &Server, user: &[u8], password: &[u8]) -> Result<(), Refusal> {
-    let expected = server.config.get(REQUIREPASS);
-    let is_right = same_digest(&expected, password) || expected.is_empty();
-    if is_right && user == DEFAULT_USER {
-        return Ok(());
-    }
-    server.stats.denied_logins.fetch_add(1, Ordering::Relaxed);
-    Err(WRONG_PASSWORD)
+/// Makes a session that of a user, if this is the user's password.
+fn log_in(
+    server: &Server,
+    session: &mut Session,
+    user: &[u8],
+    password: &[u8],
+) -> Result<(), Refusal> {
+    let context =
+        if session.is_queueing() { acl::Context::Multi } else { acl::Context::TopLevel };
+    let user = verify(server, &session.client, context, user, password)?;
+    session.authenticate(Some(user));
+    Ok(())
+}
+
+/// The user of this name, if this is its password; who says another is noted in ACL LOG.
+pub(crate) fn verify(
+    server: &Server,
+    client: &Client,
+    context: acl::Context,
+    name: &[u8],
+    password: &[u8],
+) -> Result<Arc<User>, Refusal> {
+    server.users.authenticate(name, password).ok_or_else(|| {
+        guard::note(server, Reason::Auth, context, b"AUTH", name, client);
+        WRONG_PASSWORD
+    })
 }
 
 /// Whether two texts are the same. Digests are compared, all of them to the end, so the time it

@@ -3,7 +3,7 @@
 //! Invariant: the message is under way to every subscriber when the count is replied; within a
 //! unit it leaves with the unit's changes.
 
-use commands::declare::{Command, Flags, Group, Spec, exactly};
+use commands::declare::{Channels, Command, Flags, Group, Spec, exactly};
 use commands::{Access, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -31,6 +31,7 @@ pub(super) const PUBLISH: ControlCommand = Command {
         summary: "Posts a message to a channel.",
         complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
             and M is the total number of subscribed patterns (by any client).",
+        channels: Channels::At(1),
         ..BASE
     },
     subcommands: &[],
@@ -46,6 +47,7 @@ pub(super) const SPUBLISH: ControlCommand = Command {
         complexity: "O(N) where N is the number of clients subscribed to the receiving shard \
             channel.",
         keys: &[keys::first(Access::NOT_KEY)],
+        channels: Channels::At(1),
         ..BASE
     },
     subcommands: &[],

@@ -3,7 +3,7 @@
 //! Invariant: each name given is answered by one message, which says how many subscriptions there
 //! are then; what was published before it stands before it.
 
-use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::declare::{Channels, Command, Flags, Group, Spec, at_least};
 use commands::{Access, KeySpec, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -34,6 +34,7 @@ pub(super) const SUBSCRIBE: ControlCommand = Command {
         summary: "Listens for messages published to channels.",
         complexity: "O(N) where N is the number of channels to subscribe to.",
         arity: at_least(2),
+        channels: Channels::From(1),
         ..BASE
     },
     subcommands: &[],
@@ -47,6 +48,7 @@ pub(super) const PSUBSCRIBE: ControlCommand = Command {
         summary: "Listens for messages published to channels that match one or more patterns.",
         complexity: "O(N) where N is the number of patterns to subscribe to.",
         arity: at_least(2),
+        channels: Channels::PatternsFrom(1),
         ..BASE
     },
     subcommands: &[],
@@ -62,6 +64,7 @@ pub(super) const SSUBSCRIBE: ControlCommand = Command {
         complexity: "O(N) where N is the number of shard channels to subscribe to.",
         arity: at_least(2),
         keys: SHARD_CHANNELS,
+        channels: Channels::From(1),
         ..BASE
     },
     subcommands: &[],

@@ -14,7 +14,6 @@ use super::list::{address, flags_of};
 use crate::clients::{Client, ClientId, Peer, Signal, client_flags};
 use crate::config::settings::DATABASES;
 use crate::control::Context;
-use crate::control::connection::DEFAULT_USER;
 use crate::server::Server;
 
 /// The letters that FLAGS may ask for.
@@ -128,7 +127,7 @@ impl<'a> Condition<'a> {
     fn parse(server: &Server, word: &[u8], name: &[u8], value: &'a [u8]) -> Result<Self, Refusal> {
         Ok(match () {
             () if is(name, "TYPE") => Self::Kind(Kind::parse(value)?),
-            () if is(name, "USER") && value == DEFAULT_USER => Self::User(value),
+            () if is(name, "USER") && server.users.named(value).is_some() => Self::User(value),
             () if is(name, "USER") => return Err(complain("No such user", value)),
             () if is(name, "ADDR") => Self::Address(value),
             () if is(name, "LADDR") => Self::LocalAddress(value),
@@ -161,7 +160,7 @@ impl<'a> Condition<'a> {
         match self {
             Self::Ids(ids) => ids.contains(&(client.id as i64)),
             Self::Kind(kind) => *kind == Kind::of(client),
-            Self::User(name) => client.names().user.as_deref().unwrap_or(DEFAULT_USER) == *name,
+            Self::User(name) => client.names().user() == *name,
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,
             Self::LocalAddress(wanted) => address(server, client.local).as_bytes() == *wanted,
             Self::Ip(wanted) => match client.peer {

@@ -16,7 +16,6 @@ use super::filter::{Filter, Purpose, Viewer};
 use super::{OF_ITSELF, OF_OTHERS};
 use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
-use crate::control::connection::DEFAULT_USER;
 use crate::control::{Context, ControlCommand, Next};
 use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
@@ -220,7 +219,7 @@ fn write_line(
         u8::from(output > 0),
         fixed + query + output + arguments as u64 + number(&live.queued_bytes),
         if output > 0 { "rw" } else { "r" },
-        text(names.user.as_deref().unwrap_or(DEFAULT_USER)),
+        text(names.user()),
         live.redirect.load(Ordering::Relaxed),
         live.resp.load(Ordering::Relaxed),
         text(&names.library),

@@ -1,0 +1,273 @@
+//! What a user may do: the rules of its ACL beside each of its requests.
+//!
+//! Invariants: whoever runs a command for a client asks here first, on every port and wherever the
+//! command comes from; keys are found the way the lock plan finds them; a user who may do
+//! everything costs one look.
+
+use std::sync::Arc;
+
+use acl::{Asked, Context, Database, Denial, Event, Needs, Reason, Rules, User};
+use commands::arguments::{database, is};
+use commands::declare::{Channels, Flags, Group};
+use commands::keys::{Access, Begin};
+use keyspace::Refusal;
+use proto::Args;
+use smallvec::SmallVec;
+
+use crate::clients::{Client, Signal};
+use crate::config::settings::{ACLLOG_MAX_LEN, DATABASES};
+use crate::control::connection::describe;
+use crate::mailbox::Rounds;
+use crate::pubsub::Subscriptions;
+use crate::request_keys;
+use crate::server::Server;
+use crate::session::Session;
+use crate::table::Entry;
+
+/// A client that must say who it is first.
+pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
+
+/// A user who may not do everything, and its client, wherever its requests run.
+#[derive(Clone)]
+pub(crate) struct Limited {
+    user: Arc<User>,
+    client: Arc<Client>,
+}
+
+impl Session {
+    /// The client's user, if there are rules to ask; `None` too for who has not said who it is.
+    #[inline]
+    pub(crate) fn limited(&self, server: &Server) -> Option<Limited> {
+        if self.may_do_everything() { None } else { self.look_up_limits(server) }
+    }
+
+    #[cold]
+    fn look_up_limits(&self, server: &Server) -> Option<Limited> {
+        let user = self.acts_as(server).filter(|user| !user.is_unlimited())?;
+        Some(Limited { user, client: Arc::clone(&self.client) })
+    }
+}
+
+/// What keeps a request from a session's user, if anything does. For sessions that may not do
+/// everything, and commands that need a user.
+#[cold]
+pub(crate) fn refuse(
+    server: &Server,
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+) -> Option<Refusal> {
+    if session.acts_as(server).is_none() {
+        return Some(NO_AUTH);
+    }
+    let limited = session.look_up_limits(server)?;
+    let is_queueing = session.is_queueing();
+    let context = if is_queueing { Context::Multi } else { Context::TopLevel };
+    let request = Request { entry, args, database: session.database };
+    match limited.denial(server, context, request) {
+        Some(denied) => Some(Refusal::owned(format!("NOPERM {}", denied.text))),
+        None if is_queueing => None,
+        None => limited.refuse_pattern(request),
+    }
+}
+
+/// A request and where it would run.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) args: Args<'a>,
+    pub(crate) database: usize,
+}
+
+/// What was denied, in words.
+struct Denied {
+    denial: Denial,
+    text: String,
+}
+
+impl Limited {
+    /// What keeps a command of a transaction from running though it was queued.
+    pub(crate) fn refuse_queued(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
+        let Some(denied) = self.denial(server, Context::Multi, request) else {
+            return self.refuse_pattern(request);
+        };
+        let why = match denied.denial {
+            Denial::Command => "no permission to execute the command or subcommand",
+            Denial::Key(_) => "no permission to touch the specified keys",
+            Denial::Channel(_) => {
+                "no permission to access one of the channels used as arguments"
+            }
+            Denial::Database(_) => "no permission to access the database",
+        };
+        Some(Refusal::owned(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and the \
+             EXEC call. This command is no longer allowed for the following reason: {why}"
+        )))
+    }
+
+    /// What keeps a command from a script.
+    pub(crate) fn refuse_called(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
+        match self.denial(server, Context::Lua, request) {
+            Some(Denied { text, .. }) => {
+                Some(Refusal::owned(format!("ERR ACL failure in script: {text}")))
+            }
+            None => self.refuse_pattern(request),
+        }
+    }
+
+    /// Whether a request would be let through; nothing is noted.
+    pub(crate) fn allows(&self, server: &Server, request: Request<'_>) -> bool {
+        denial(server, &self.user.rules(), request).is_none()
+    }
+
+    /// Asks the rules, and notes in the log what they deny.
+    fn denial(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Denied> {
+        let denial = denial(server, &self.user.rules(), request)?;
+        let Request { entry, args, .. } = request;
+        let name = entry.full_name.as_bytes();
+        let (reason, object, text) = match denial {
+            Denial::Command => {
+                let user = String::from_utf8_lossy(self.user.name());
+                let command = &entry.full_name;
+                let text = format!("User {user} has no permissions to run the '{command}' command");
+                (Reason::Command, name, text)
+            }
+            Denial::Key(index) => {
+                (Reason::Key, &args[index], "No permissions to access a key".to_owned())
+            }
+            Denial::Channel(index) => {
+                (Reason::Channel, &args[index], "No permissions to access a channel".to_owned())
+            }
+            Denial::Database(_) => {
+                (Reason::Database, name, "No permissions to access database".to_owned())
+            }
+        };
+        note(server, reason, context, object, self.user.name(), &self.client);
+        Some(Denied { denial, text })
+    }
+
+    /// SORT may look into keys of any name, which is for those who may read all of them.
+    fn refuse_pattern(&self, request: Request<'_>) -> Option<Refusal> {
+        let Request { entry, args, .. } = request;
+        if !entry.spec.keys.iter().any(|spec| matches!(spec.begin, Begin::Undeclared)) {
+            return None;
+        }
+        let option = commands::generic::pattern_option(args)?;
+        if self.user.rules().may_read_all_keys(entry.id, args) {
+            return None;
+        }
+        Some(Refusal::owned(format!(
+            "ERR {option} option of SORT denied due to insufficient ACL permissions."
+        )))
+    }
+}
+
+/// What the rules deny of a request, if anything.
+pub(crate) fn denial(server: &Server, rules: &Rules, request: Request<'_>) -> Option<Denial> {
+    let Request { entry, args, .. } = request;
+    // Who comes in, or leaves, needs no leave for that.
+    if entry.spec.flags.has(Flags::NO_AUTH) {
+        return None;
+    }
+    // Where the counts of a request lie it has no keys, locks none, and is refused by its handler.
+    let keys = request_keys::find(entry, args).unwrap_or_default();
+    let keys: SmallVec<[(usize, Needs); 4]> =
+        keys.into_iter().map(|(index, access)| (index, needs(access))).collect();
+    let (channels, channels_are_patterns) = match entry.spec.channels {
+        Channels::None => (0..0, false),
+        Channels::At(index) => (index..index + 1, false),
+        Channels::From(index) => (index..args.len(), false),
+        Channels::PatternsFrom(index) => (index..args.len(), true),
+    };
+    let channels: SmallVec<[usize; 4]> = channels.collect();
+    let databases = databases(server, request);
+    let (keys, channels, databases) = (&keys[..], &channels[..], &databases[..]);
+    let command = entry.id;
+    rules.check(&Asked { command, args, keys, channels, channels_are_patterns, databases }).err()
+}
+
+/// What must be allowed of a key for what is done to it.
+fn needs(access: Access) -> Needs {
+    let reads = access.has(Access::ACCESS);
+    let changes = [Access::UPDATE, Access::INSERT, Access::DELETE];
+    match (reads, changes.into_iter().any(|change| access.has(change))) {
+        (false, false) => Needs::NOTHING,
+        (true, false) => Needs::READ,
+        (false, true) => Needs::WRITE,
+        (true, true) => Needs::READ.and(Needs::WRITE),
+    }
+}
+
+/// The databases that a request touches.
+fn databases(server: &Server, request: Request<'_>) -> SmallVec<[(usize, Database); 2]> {
+    let Request { entry, args, database: current } = request;
+    let (spec, count) = (entry.spec, server.config.get(DATABASES) as usize);
+    // What is no database is refused by the command.
+    let named = |index: usize| {
+        let number = database(args.get(index)?, count).ok()?;
+        Some((index, Database::Number(number)))
+    };
+    let here = (0, Database::Number(current));
+    match (spec.group, spec.name) {
+        (Group::Connection, "SELECT") => named(1).into_iter().collect(),
+        (_, "SWAPDB") => [named(1), named(2)].into_iter().flatten().collect(),
+        (Group::Generic, "MOVE") => [Some(here), named(2)].into_iter().flatten().collect(),
+        (Group::Generic, "COPY") => {
+            let words = (3..args.len()).filter(|index| is(&args[*index], "DB"));
+            let others = words.filter_map(|index| named(index + 1));
+            std::iter::once(here).chain(others).collect()
+        }
+        (_, "FLUSHALL") => SmallVec::from_slice(&[(0, Database::All)]),
+        _ if is_about_data(entry) => SmallVec::from_slice(&[here]),
+        _ => SmallVec::new(),
+    }
+}
+
+/// Whether a command is about what the present database holds.
+fn is_about_data(entry: &Entry) -> bool {
+    let spec = entry.spec;
+    let has_keys = spec.keys.iter().any(|keys| !keys.access.has(Access::NOT_KEY));
+    has_keys || spec.flags.has(Flags::WRITE) || spec.flags.has(Flags::READONLY)
+}
+
+/// Notes in ACL LOG what was denied.
+pub(crate) fn note(
+    server: &Server,
+    reason: Reason,
+    context: Context,
+    object: &[u8],
+    user: &[u8],
+    client: &Client,
+) {
+    let now = server.keyspace.clock().now_ms();
+    let client = describe(server, client, now);
+    let limit = server.config.get(ACLLOG_MAX_LEN);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    server.acl_log.record(Event { reason, context, object, user, client }, now, limit);
+}
+
+/// Has the clients of users whose rules have changed, or who are gone, look at what they may still
+/// do.
+pub(crate) fn users_changed(server: &Server, users: &[Arc<User>]) {
+    let rounds = Rounds::default();
+    for client in server.clients.all() {
+        let is_of = |user: &Arc<User>| client.names().user() == user.name();
+        if users.iter().any(is_of) {
+            server.mailboxes.signal(&client, Signal::Review, &rounds);
+        }
+    }
+    server.mailboxes.ring(&rounds);
+}
+
+/// Whether a client has to go: its user is gone, or may not hear any more what it listens to.
+pub(crate) fn must_leave(server: &Server, session: &Session) -> bool {
+    let Some(user) = session.acts_as(server) else { return false };
+    if user.is_deleted() {
+        return true;
+    }
+    let rules = user.rules();
+    let may_hear = |all: &Subscriptions| {
+        all.all_names().all(|(name, is_pattern)| rules.may_use_channel(name, is_pattern))
+    };
+    session.subscriptions.as_deref().is_some_and(|all| !may_hear(all))
+}
