@@ -57,7 +57,10 @@ pub(crate) fn refuse(
     entry: &Entry,
     args: Args<'_>,
 ) -> Option<Refusal> {
-    if session.acts_as(server).is_none() {
+    let Some(user) = session.acts_as(server) else { return Some(NO_AUTH) };
+    if user.is_deleted() {
+        // It came in just when its user went.
+        session.client.ask(Signal::Kill);
         return Some(NO_AUTH);
     }
     let limited = session.look_up_limits(server)?;
@@ -242,7 +245,6 @@ pub(crate) fn note(
     let now = server.keyspace.clock().now_ms();
     let client = describe(server, client, now);
     let limit = server.config.get(ACLLOG_MAX_LEN);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     server.acl_log.record(Event { reason, context, object, user, client }, now, limit);
 }
 

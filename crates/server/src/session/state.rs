@@ -41,7 +41,7 @@ pub(crate) struct Session {
     /// What it has subscribed to, if to anything.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Its place among those whose copies are tracked, if it has one.
-    pub(crate) tracked: Option<Tracked>,
+    pub(crate) tracked: Option<Box<Tracked>>,
     /// Whether CLIENT CACHING came right before the present command.
     pub(crate) has_caching: bool,
     /// The highest LSN that replies not yet held back have seen.

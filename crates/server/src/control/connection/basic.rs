@@ -9,7 +9,7 @@ use proto::{Args, Reply, Resp};
 
 use super::AT_ANY_TIME;
 use crate::clients::client_flags;
-use crate::config::settings::{DATABASES, REQUIREPASS};
+use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlCommand, Next};
 use crate::session::ReplyMode;
 

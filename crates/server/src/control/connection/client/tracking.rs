@@ -71,7 +71,7 @@ fn tracking(
             if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
                 session.has_caching = false;
             }
-            session.tracked = Some(Tracked::begin(server, &session.client, options));
+            session.tracked = Some(Box::new(Tracked::begin(server, &session.client, options)));
         }
         word if is(word, "OFF") => {
             session.tracked = None;
