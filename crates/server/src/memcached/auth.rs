@@ -1,5 +1,6 @@
 //! Who a memcached client is: SASL PLAIN in the binary protocol, and in text a first `set` whose
-//! value is a name and a password. It is the default user by another name, or one of a file.
+//! value is a name and a password. It is a user as AUTH knows them, the default one by another name
+//! too, or one of a file, who has the default user's rights.
 //!
 //! Invariants: both are checked as AUTH checks them; before that nothing is executed and nothing
 //! told but the version; an attempt that failed leaves a client where it was.
@@ -23,6 +24,12 @@ const PLAIN: &[u8] = b"PLAIN";
 #[inline]
 pub(crate) fn is_known(server: &Server, session: &Session) -> bool {
     session.is_known() || !needs_login(server)
+}
+
+/// Whether clients may say who they are: who need not can still be somebody else than the default
+/// user.
+fn offers_login(server: &Server) -> bool {
+    needs_login(server) || server.users.all().len() > 1
 }
 
 /// Whether clients have to say who they are.
@@ -65,7 +72,7 @@ impl Turn<'_> {
     pub(super) fn authenticate(&mut self) -> Step {
         let server = self.worker.server;
         let response = match self.request.operation {
-            _ if !needs_login(server) => Response::Failed(Failure::Unknown),
+            _ if !offers_login(server) => Response::Failed(Failure::Unknown),
             Operation::ListMechanisms => Response::Mechanisms(PLAIN),
             Operation::Authenticate { mechanism: PLAIN, data, continued: false } => {
                 match self.log_in_by(data) {

@@ -6,7 +6,9 @@
 use std::iter;
 
 use proto::OwnedArgs;
-use proto::memcached::{KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode};
+use proto::memcached::{
+    Administration, KEY_LENGTH_MAX, Key, Keys, Operation, Request, StoreMode, Words,
+};
 use smallvec::SmallVec;
 
 use crate::budget;
@@ -23,9 +25,15 @@ pub(super) enum Deed {
     Increment,
     Touch,
     Flush,
+    Report,
+    ResetReport,
+    Configure,
+    Dump,
+    Watch,
+    Stop,
 }
 
-const COMMANDS: [(Deed, &str); 8] = [
+const COMMANDS: [(Deed, &str); 14] = [
     (Deed::Get, "GET"),
     (Deed::GetAndTouch, "GETEX"),
     (Deed::Set, "SET"),
@@ -34,6 +42,12 @@ const COMMANDS: [(Deed, &str); 8] = [
     (Deed::Increment, "INCRBY"),
     (Deed::Touch, "PEXPIREAT"),
     (Deed::Flush, "FLUSHDB"),
+    (Deed::Report, "INFO"),
+    (Deed::ResetReport, "CONFIG|RESETSTAT"),
+    (Deed::Configure, "CONFIG|SET"),
+    (Deed::Dump, "SCAN"),
+    (Deed::Watch, "MONITOR"),
+    (Deed::Stop, "SHUTDOWN"),
 ];
 
 impl Deed {
@@ -50,7 +64,31 @@ impl Deed {
             Operation::Arithmetic(_) => Self::Increment,
             Operation::Touch { .. } => Self::Touch,
             Operation::Flush(_) => Self::Flush,
+            Operation::Statistics(words) => Self::of_report(*words),
+            Operation::Administer(what, words) => Self::of_administration(*what, *words),
             _ => Self::Get,
+        }
+    }
+}
+
+impl Deed {
+    fn of_report(mut words: Words<'_>) -> Self {
+        match words.next() {
+            Some(b"reset") => Self::ResetReport,
+            Some(b"cachedump") => Self::Dump,
+            _ => Self::Report,
+        }
+    }
+
+    fn of_administration(what: Administration, mut words: Words<'_>) -> Self {
+        match what {
+            Administration::Shutdown => Self::Stop,
+            Administration::Watch => Self::Watch,
+            Administration::LruCrawler => match words.next() {
+                Some(b"metadump" | b"mgdump") => Self::Dump,
+                _ => Self::Configure,
+            },
+            _ => Self::Configure,
         }
     }
 }
@@ -61,7 +99,13 @@ pub(super) struct Deeds([Option<&'static Entry>; COMMANDS.len()]);
 impl Deeds {
     /// Finds them, whatever they are called now.
     pub(super) fn find(table: &'static CommandTable) -> Self {
-        let named = |name: &str| table.entries().iter().find(|entry| entry.spec.name == name);
+        let among = |all: &'static [Entry], name: &str| all.iter().find(|it| it.spec.name == name);
+        let named = |name: &str| match name.split_once('|') {
+            None => among(table.entries(), name),
+            Some((container, name)) => {
+                among(&among(table.entries(), container)?.subcommands, name)
+            }
+        };
         Self(COMMANDS.map(|(_, name)| named(name)))
     }
 
@@ -118,7 +162,8 @@ mod tests {
         let deeds = super::Deeds::find(&server.table);
         for (index, (deed, name)) in COMMANDS.into_iter().enumerate() {
             assert_eq!(deed as usize, index);
-            assert_eq!(deeds.entry(deed).expect("a command of ours").spec.name, name);
+            let own = name.rsplit('|').next().unwrap();
+            assert_eq!(deeds.entry(deed).expect("a command of ours").spec.name, own);
         }
     }
 }

@@ -209,8 +209,7 @@ pub(crate) fn execute(
             turn.say(Response::Ok);
             Step::Close
         }
-        Operation::Statistics(words) => turn.report(*words),
-        Operation::Administer(what, words) => turn.administer(*what, *words),
+        Operation::Statistics(_) | Operation::Administer(..) => turn.steer(),
         Operation::ListMechanisms | Operation::Authenticate { .. } => turn.authenticate(),
     }
 }
@@ -239,12 +238,24 @@ impl Turn<'_> {
         self.worker.server.memcached.count(self.worker, figure);
     }
 
+    /// Tells a report, or does what a command of administration says.
+    fn steer(&mut self) -> Step {
+        let operation = &self.request.operation;
+        match self.admit(Deed::of(operation)) {
+            Err(step) => step,
+            Ok(_) => match operation {
+                Operation::Statistics(words) => self.report(*words),
+                Operation::Administer(what, words) => self.administer(*what, *words),
+                _ => unreachable!("nothing else steers"),
+            },
+        }
+    }
+
     /// The command of Redis that stands for what is asked, by whose flags the gates and the books
     /// go; if it is there, and the client's user may run it.
     fn admit(&mut self, deed: Deed) -> Result<&'static Entry, Step> {
         let server = self.worker.server;
-        let deeds = server.memcached.deeds.get_or_init(|| Deeds::find(&server.table));
-        let Some(entry) = deeds.entry(deed) else {
+        let Some(entry) = self.deeds().entry(deed) else {
             return Err(self.fail(Failure::Server("the command is disabled")));
         };
         self.session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
@@ -257,9 +268,22 @@ impl Turn<'_> {
         Ok(entry)
     }
 
+    fn deeds(&self) -> &'static Deeds {
+        let server = self.worker.server;
+        server.memcached.deeds.get_or_init(|| Deeds::find(&server.table))
+    }
+
     /// What the rules of the client's user deny: each key is looked at as if it had come alone.
     #[cold]
     fn ask_rules(&self, entry: &'static Entry) -> Option<Refusal> {
+        // What would be made is told if it is there.
+        let tells = matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
+        let told = self.deeds().entry(Deed::Get).filter(|_| tells);
+        let mut entries = told.into_iter().chain([entry]);
+        entries.find_map(|entry| self.ask_rules_of(entry))
+    }
+
+    fn ask_rules_of(&self, entry: &'static Entry) -> Option<Refusal> {
         let (server, name) = (self.worker.server, entry.spec.name.as_bytes());
         let mut buffer = [0; KEY_LENGTH_MAX];
         let mut is_alone = true;
