@@ -36,7 +36,7 @@ impl Users {
             at.say(errors, " should start with user keyword followed by the username. ");
             return;
         };
-        let words: Vec<&[u8]> = words.filter(|word| !word.is_empty()).collect();
+        let words: Vec<&[u8]> = words.collect();
         let Err(error) = self.declare(declared, name, &words) else { return };
         let shown = String::from_utf8_lossy(name);
         match error {

@@ -15,6 +15,8 @@ mod ordered;
 mod password;
 mod rules;
 mod selector;
+#[cfg(test)]
+mod tests;
 mod user;
 mod users;
 

@@ -117,7 +117,8 @@ impl Rules {
         words: &[impl AsRef<[u8]>],
         defaults: Defaults<'_>,
     ) -> Result<(), RuleError> {
-        for word in merge_selectors(words)? {
+        // Redis takes an empty word for no rule.
+        for word in merge_selectors(words)?.into_iter().filter(|word| !word.is_empty()) {
             let applied = match word.strip_prefix(b"(") {
                 Some(inside) => self.add_selector(inside, defaults),
                 None => self.apply_one(&word, defaults),
