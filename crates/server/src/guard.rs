@@ -97,9 +97,7 @@ impl Limited {
         let why = match denied.denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
-            Denial::Channel(_) => {
-                "no permission to access one of the channels used as arguments"
-            }
+            Denial::Channel(_) => "no permission to access one of the channels used as arguments",
             Denial::Database(_) => "no permission to access the database",
         };
         Some(Refusal::owned(format!(

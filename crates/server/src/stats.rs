@@ -31,7 +31,6 @@ pub(crate) struct Stats {
     /// Clients that were closed because all of them took too much memory.
     pub(crate) evicted_clients: AtomicU64,
     pub(crate) panics: AtomicU64,
-    pub(crate) denied_logins: AtomicU64,
 }
 
 #[derive(Default)]
@@ -67,7 +66,6 @@ impl Stats {
             output_limit_disconnections: AtomicU64::new(0),
             evicted_clients: AtomicU64::new(0),
             panics: AtomicU64::new(0),
-            denied_logins: AtomicU64::new(0),
         }
     }
 
@@ -166,7 +164,6 @@ impl Stats {
             &self.query_buffer_overruns,
             &self.output_limit_disconnections,
             &self.evicted_clients,
-            &self.denied_logins,
         ] {
             counter.store(0, Ordering::Relaxed);
         }

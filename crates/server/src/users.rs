@@ -107,6 +107,3 @@ pub(crate) fn lines(server: &Server) -> Option<Vec<UserLine>> {
 pub(crate) fn adopt_password(server: &Server) {
     server.users.set_default_password(password(server).as_deref());
 }
-
-/// Whoever may do everything, or less than before, is looked at again.
-pub(crate) fn users_changed(_: &Server, _: &[Arc<User>]) {}

@@ -190,3 +190,83 @@ fn a_password_and_a_file_both_let_in() {
     Talk::to(&server).ask("set a 0 0 12\r\ndefault mine\r\n", refused);
     Talk::to(&server).ask("set a 0 0 9\r\nme secret\r\n", refused);
 }
+
+/// The users of ACL are memcached's, too: each key and each command is looked at.
+#[test]
+fn users_may_do_here_what_they_may_do_there() {
+    let server = start(&[]);
+    let mut root = server.client();
+    tests::check(
+        &mut root,
+        "
+        > ACL SETUSER bob on >secret ~app:* %R~read:* +@all -flushdb -@admin -@dangerous
+        OK
+        > ACL SETUSER default >root
+        OK
+        > ACL SETUSER default resetpass >root
+        OK
+        > SET read:1 x
+        OK
+        ",
+    );
+    let mut bob = Talk::to(&server);
+    bob.ask("get app:1\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    bob.ask("set a 0 0 9\r\nbob wrong\r\n", "CLIENT_ERROR authentication failure\r\n");
+    bob.ask("set a 0 0 10\r\nbob secret\r\n", "STORED\r\n");
+    bob.ask("set app:1 0 0 1\r\na\r\n", "STORED\r\n");
+    bob.ask("get app:1 read:1\r\n", "VALUE app:1 0 1\r\na\r\nVALUE read:1 0 1\r\nx\r\nEND\r\n");
+    const KEY: &str = "CLIENT_ERROR No permissions to access a key\r\n";
+    for denied in [
+        "get foo\r\n",
+        "get app:1 foo\r\n",
+        "set foo 0 0 1\r\na\r\n",
+        "set read:1 0 0 1\r\na\r\n",
+        "append read:1 0 0 1\r\na\r\n",
+        "delete read:1\r\n",
+        "incr read:1 1\r\n",
+        "touch read:1 0\r\n",
+        "gat 0 read:1\r\n",
+        "mg read:1 v T0\r\n",
+        "mg foo v N0\r\n",
+        "ms read:1 1\r\na\r\n",
+        "md read:1\r\n",
+        "ma read:1\r\n",
+        "me foo\r\n",
+    ] {
+        bob.ask(denied, KEY);
+    }
+    let command = |name: &str| {
+        format!("CLIENT_ERROR User bob has no permissions to run the '{name}' command\r\n")
+    };
+    bob.ask("flush_all\r\n", &command("flushdb"));
+    bob.ask("stats\r\n", &command("info"));
+    bob.ask("stats reset\r\n", &command("config|resetstat"));
+    bob.ask("cache_memlimit 100\r\n", &command("config|set"));
+    bob.ask("watch\r\n", &command("monitor"));
+    bob.ask("shutdown\r\n", &command("shutdown"));
+    bob.ask("get read:1\r\n", "VALUE read:1 0 1\r\nx\r\nEND\r\n");
+    let told = tests::render::text(&root.call(&["ACL", "LOG", "1"]));
+    assert!(told.contains("shutdown") && told.contains("bob"), "{told}");
+    // What was allowed a moment ago is not any more.
+    tests::check(&mut root, "> ACL SETUSER bob resetkeys\nOK");
+    bob.ask("get read:1\r\n", KEY);
+    tests::check(&mut root, "> ACL DELUSER bob\n(integer) 1");
+    tests::server::eventually("it is closed", || bob.is_closed());
+}
+
+/// Where nobody has to log in one may, in SASL, where requests of that are told from others.
+#[test]
+fn who_need_not_say_who_it_is_may() {
+    let server = start(&[]);
+    let mut root = server.client();
+    let talk = &mut Talk::to(&server);
+    let auth = |data: &[u8]| Packet { value: data.to_vec(), ..Packet::new(0x21, "PLAIN") };
+    let (unknown, denied) = (0x81, 0x20);
+    assert_eq!(ask(talk, &auth(b"\0bob\0secret")).status, unknown);
+    tests::check(&mut root, "> ACL SETUSER bob on >secret ~app:* +@all\nOK\n> SET foo x\nOK");
+    assert_eq!(ask(talk, &Packet::new(0x00, "foo")).value, b"x");
+    assert_eq!(ask(talk, &auth(b"\0bob\0wrong")).status, denied);
+    assert_eq!(ask(talk, &auth(b"\0bob\0secret")).status, 0);
+    assert_ne!(ask(talk, &Packet::new(0x00, "foo")).status, 0);
+    tests::check(&mut root, "> CLIENT LIST USER bob\n~ *user=bob*");
+}

@@ -112,7 +112,8 @@ impl Replayer {
             }
             Run::Unit(prepare) => {
                 let (server, resp) = (self.server, Resp::Two);
-                let mut program = prepare(Asked { server, entry, resp, limited: None, session: None }, args)?;
+                let mut program =
+                    prepare(Asked { server, entry, resp, limited: None, session: None }, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
             }
             Run::Control(_) if entry.spec.name == "SELECT" => {

@@ -69,7 +69,6 @@ settings! {
     ACLFILE: Arc<[u8]> = "aclfile";
     ACLLOG_MAX_LEN: usize = "acllog-max-len";
     ACL_PUBSUB_DEFAULT: AclPubsubDefault = "acl-pubsub-default";
-    ACLLOG_MAX_LEN: usize = "acllog-max-len";
     ACTIVEDEFRAG: bool = "activedefrag";
     ACTIVE_DEFRAG_CYCLE_MAX: u32 = "active-defrag-cycle-max";
     ACTIVE_DEFRAG_CYCLE_MIN: u32 = "active-defrag-cycle-min";

@@ -102,9 +102,7 @@ impl Deeds {
         let among = |all: &'static [Entry], name: &str| all.iter().find(|it| it.spec.name == name);
         let named = |name: &str| match name.split_once('|') {
             None => among(table.entries(), name),
-            Some((container, name)) => {
-                among(&among(table.entries(), container)?.subcommands, name)
-            }
+            Some((container, name)) => among(&among(table.entries(), container)?.subcommands, name),
         };
         Self(COMMANDS.map(|(_, name)| named(name)))
     }

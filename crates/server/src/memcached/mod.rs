@@ -277,7 +277,8 @@ impl Turn<'_> {
     #[cold]
     fn ask_rules(&self, entry: &'static Entry) -> Option<Refusal> {
         // What would be made is told if it is there.
-        let tells = matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
+        let tells =
+            matches!(&self.request.operation, Operation::Retrieve(it) if it.vivify.is_some());
         let told = self.deeds().entry(Deed::Get).filter(|_| tells);
         let mut entries = told.into_iter().chain([entry]);
         entries.find_map(|entry| self.ask_rules_of(entry))

@@ -9,6 +9,7 @@ use proto::{Args, Reply};
 
 use super::OF_USERS;
 use crate::control::{Context, ControlCommand, Next};
+use crate::guard;
 use crate::users;
 
 pub(super) const LOAD: ControlCommand = Command {
@@ -52,7 +53,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
-        users::users_changed(server, &changed);
+        guard::users_changed(server, &changed);
         Ok(())
     }))
 }

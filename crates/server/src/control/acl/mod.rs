@@ -13,7 +13,6 @@ use commands::errors::{showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::connection::DEFAULT_USER;
 use super::help::{self, container};
 use super::{Context, ControlCommand, Next};
 
@@ -177,8 +176,8 @@ const WHOAMI: ControlCommand = Command {
     run: whoami,
 };
 
-fn whoami(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    reply.bulk(DEFAULT_USER);
+fn whoami(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    reply.bulk(context.session()?.client.names().user());
     Ok(Next::Done)
 }
 

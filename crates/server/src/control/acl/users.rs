@@ -4,16 +4,15 @@
 
 use std::sync::Arc;
 
-use acl::{Permissions, RuleError, User};
+use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
 use commands::declare::{Command, Spec, at_least, exactly};
 use commands::errors::{shown, wrong_arity};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::{OF_USERS, quoting};
-use crate::control::connection::DEFAULT_USER;
 use crate::control::{Context, ControlCommand, Next};
-use crate::users::users_changed;
+use crate::guard::{self, Request, users_changed};
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {
@@ -191,14 +190,19 @@ fn dryrun(
     if !entry.spec.arity.admits(tried.len()) {
         return Err(wrong_arity(&entry.full_name));
     }
-    if user.rules().may_run(entry.id, tried) {
+    let request = Request { entry, args: tried, database: 0 };
+    let Some(denial) = guard::denial(server, &user.rules(), request) else {
         reply.ok();
-    } else {
-        let user = String::from_utf8_lossy(user.name());
-        let name = &entry.full_name;
-        reply
-            .bulk(format!("User {user} has no permissions to run the '{name}' command").as_bytes());
-    }
+        return Ok(Next::Done);
+    };
+    let text: [&[u8]; 3] = match denial {
+        Denial::Command => [b"run the '", entry.full_name.as_bytes(), b"' command"],
+        Denial::Key(index) => [b"access the '", &tried[index], b"' key"],
+        Denial::Channel(index) => [b"access the '", &tried[index], b"' channel"],
+        Denial::Database(index) => [b"access database ", &tried[index], b""],
+    };
+    let who: [&[u8]; 3] = [b"User ", user.name(), b" has no permissions to "];
+    reply.bulk(&[who.concat(), text.concat()].concat());
     Ok(Next::Done)
 }
 

@@ -182,8 +182,7 @@ fn log_in(
     user: &[u8],
     password: &[u8],
 ) -> Result<(), Refusal> {
-    let context =
-        if session.is_queueing() { acl::Context::Multi } else { acl::Context::TopLevel };
+    let context = if session.is_queueing() { acl::Context::Multi } else { acl::Context::TopLevel };
     let user = verify(server, &session.client, context, user, password)?;
     session.authenticate(Some(user));
     Ok(())

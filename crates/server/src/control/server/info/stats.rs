@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::keyspace::Count;
+use acl::Reason;
 
 use super::Report;
 use crate::counters::Totals;
@@ -81,11 +82,15 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     report.field("eventloop_duration_cmd_sum", totals.busy_us);
     report.fields(NO_LOOP, 0);
-    report.field("acl_access_denied_auth", get(&stats.denied_logins));
-    report.fields(
-        &["acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"],
-        0,
-    );
+    for (name, reason) in [
+        ("acl_access_denied_auth", Reason::Auth),
+        ("acl_access_denied_cmd", Reason::Command),
+        ("acl_access_denied_key", Reason::Key),
+        ("acl_access_denied_channel", Reason::Channel),
+        ("acl_access_denied_db", Reason::Database),
+    ] {
+        report.field(name, server.acl_log.denied(reason));
+    }
     report.field("panics", get(&stats.panics));
 }
 
