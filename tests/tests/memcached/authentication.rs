@@ -245,7 +245,7 @@ fn users_may_do_here_what_they_may_do_there() {
     bob.ask("watch\r\n", &command("monitor"));
     bob.ask("shutdown\r\n", &command("shutdown"));
     bob.ask("get read:1\r\n", "VALUE read:1 0 1\r\nx\r\nEND\r\n");
-    let told = tests::render::text(&root.call(&["ACL", "LOG", "1"]));
+    let told = tests::render::render(&root.call(&["ACL", "LOG", "1"]));
     assert!(told.contains("shutdown") && told.contains("bob"), "{told}");
     // What was allowed a moment ago is not any more.
     tests::check(&mut root, "> ACL SETUSER bob resetkeys\nOK");
