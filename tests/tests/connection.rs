@@ -364,10 +364,6 @@ fn helpers_of_clients_are_answered() {
         > ACL CAT connection
          1) "asking"
         ...
-        > ACL SETUSER x
-        (error) ERR ACL SETUSER is not supported yet: 'default' is the only user
-        > ACL LOG
-        (error) ERR ACL LOG is not supported yet
         > REPLICAOF localhost 6379
         (error) ERR Replication is not supported yet: this server can only be a master
         "#,

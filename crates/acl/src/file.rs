@@ -50,7 +50,7 @@ impl Users {
                     .expect("writing to a String cannot fail");
             }
             DeclareError::Rule(RuleError::Wrong { why, .. }) => {
-                at.say(errors, &format!(": {why}. "))
+                at.say(errors, &format!(": {why}. "));
             }
             DeclareError::Rule(RuleError::Unmatched { .. }) => {
                 at.say(errors, ": Unmatched parenthesis in selector definition. ");

@@ -127,7 +127,7 @@ proptest! {
         let file = users.write_file();
         let again = super::users();
         let declared = again.read_file(&file, "file");
-        prop_assert!(declared.is_ok(), "{:?} in {}", declared.err(), String::from_utf8_lossy(&file));
+        prop_assert!(declared.is_ok(), "{:?} in {:?}", declared.err(), file);
         again.replace_all(declared.expect("it was looked at"), None);
         prop_assert_eq!(again.write_file(), file);
         prop_assert_eq!(disagreement(&again, &model), None);
@@ -136,7 +136,8 @@ proptest! {
     #[test]
     fn a_wrong_rule_changes_nothing(
         before in prop::collection::vec(word(), 0..8),
-        after in prop::collection::vec(prop_oneof![word(), "[ -~]{0,6}", Just("(".to_owned())], 1..8),
+        after in prop::collection::vec(
+            prop_oneof![word(), "[ -~]{0,6}", Just("(".to_owned())], 1..8),
     ) {
         let users = users();
         let _ = users.set(b"u", &before);

@@ -71,7 +71,7 @@ fn connect(server: &'static Server) -> UnixStream {
     theirs.set_nonblocking(true).unwrap();
     ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-    let session = Session::new(client, true, true);
+    let session = Session::new(client, None, true);
     let moving = Moving::fresh(RawStream::Unix(theirs), session);
     server.crew.hand_over(server, Box::new(moving));
     ours

@@ -82,6 +82,12 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     );
     report.field("eventloop_duration_cmd_sum", totals.busy_us);
     report.fields(NO_LOOP, 0);
+    write_denials(server, report);
+    report.field("panics", get(&stats.panics));
+}
+
+/// What the rules of users kept from whom.
+fn write_denials(server: &Server, report: &mut Report) {
     for (name, reason) in [
         ("acl_access_denied_auth", Reason::Auth),
         ("acl_access_denied_cmd", Reason::Command),
@@ -91,7 +97,6 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     ] {
         report.field(name, server.acl_log.denied(reason));
     }
-    report.field("panics", get(&stats.panics));
 }
 
 fn write_rates(rates: &Rates, report: &mut Report) {
