@@ -238,12 +238,12 @@ fn users_may_do_here_what_they_may_do_there() {
     let command = |name: &str| {
         format!("CLIENT_ERROR User bob has no permissions to run the '{name}' command\r\n")
     };
-    bob.ask("flush_all\r\n", &command("flushdb"));
-    bob.ask("stats\r\n", &command("info"));
-    bob.ask("stats reset\r\n", &command("config|resetstat"));
-    bob.ask("cache_memlimit 100\r\n", &command("config|set"));
-    bob.ask("watch\r\n", &command("monitor"));
-    bob.ask("shutdown\r\n", &command("shutdown"));
+    bob.ask("flush_all\r\n", command("flushdb"));
+    bob.ask("stats\r\n", command("info"));
+    bob.ask("stats reset\r\n", command("config|resetstat"));
+    bob.ask("cache_memlimit 100\r\n", command("config|set"));
+    bob.ask("watch\r\n", command("monitor"));
+    bob.ask("shutdown\r\n", command("shutdown"));
     bob.ask("get read:1\r\n", "VALUE read:1 0 1\r\nx\r\nEND\r\n");
     let told = tests::render::render(&root.call(&["ACL", "LOG", "1"]));
     assert!(told.contains("shutdown") && told.contains("bob"), "{told}");
