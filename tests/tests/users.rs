@@ -200,6 +200,55 @@ fn what_was_queued_is_looked_at_again() {
     }
 }
 
+/// Who becomes another user within a transaction goes by the rules of that one from there on.
+#[test]
+fn a_transaction_may_change_its_user() {
+    for server in servers("~app:* +@all") {
+        play(
+            &server,
+            "
+            root> MULTI
+            OK
+            root> SET foo 1
+            QUEUED
+            root> AUTH bob secret
+            QUEUED
+            root> SET foo 2
+            QUEUED
+            root> EVAL \"return redis.pcall('set','foo','3').err\" 0
+            QUEUED
+            root> SET app:1 1
+            QUEUED
+            root> EXEC
+            1) OK
+            2) OK
+            ~ 3) (error) NOPERM ACLs rules changed *: no permission to touch the specified keys
+            4) \"ERR ACL failure in script: No permissions to access a key\"
+            5) OK
+            root> ACL WHOAMI
+            \"bob\"
+            # What runs again, for the sake of keys that no one named, begins as who came.
+            other> MULTI
+            OK
+            other> SET foo 4
+            QUEUED
+            other> AUTH bob secret
+            QUEUED
+            other> EVAL \"return redis.call('set','app:' .. ARGV[1],'3')\" 0 2
+            QUEUED
+            other> EXEC
+            1) OK
+            2) OK
+            3) OK
+            last> MGET foo app:1 app:2
+            1) \"4\"
+            2) \"1\"
+            3) \"3\"
+            ",
+        );
+    }
+}
+
 #[test]
 fn scripts_keep_the_rules_of_who_calls_them() {
     for server in servers("~app:* &ch:* +@all -get") {

@@ -145,6 +145,11 @@ impl Session {
         }
     }
 
+    /// Who it has said it is.
+    pub(crate) fn user(&self) -> Option<Arc<User>> {
+        self.user.clone()
+    }
+
     /// Whether it has said who it is.
     #[inline]
     pub(crate) fn is_known(&self) -> bool {

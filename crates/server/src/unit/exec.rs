@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use acl::User;
 use commands::Flags;
 use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
@@ -38,6 +39,8 @@ struct Exec {
     watching: Option<Watching>,
     resp: Resp,
     limited: Option<Limited>,
+    /// Who the client was before a command of the transaction made it another user.
+    former: Option<Former>,
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<Ran>,
     has_begun: bool,
@@ -49,6 +52,9 @@ struct Exec {
     /// Whether it wants none from here on.
     is_mute: bool,
 }
+
+/// A session's user.
+type Former = Option<Arc<User>>;
 
 /// What a command of the queue cost.
 struct Ran {
@@ -82,6 +88,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         watching,
         resp,
         limited,
+        former: None,
         ran,
         has_begun,
         nested,
@@ -153,6 +160,10 @@ impl Program for Exec {
             session.speak(self.resp);
             session.reply_mode = self.reply_mode;
             self.is_mute = !session.replies();
+            if let Some(former) = self.former.take() {
+                session.authenticate(former);
+                self.limited = session.limited(self.server);
+            }
         }
     }
 
@@ -279,6 +290,10 @@ impl Exec {
         };
         let (server, entry, args) = (self.server, queued.entry, queued.args);
         let mark = out.mark();
+        let may_log_in = entry.spec.flags.has(Flags::NO_AUTH);
+        if may_log_in && self.former.is_none() {
+            self.former = Some(session.user());
+        }
         let mut reply = Reply::new(out, session.resp);
         let asker = Some(Asker { worker, session });
         let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
@@ -286,6 +301,9 @@ impl Exec {
         let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
         self.resp = session.resp;
         self.is_mute = !session.replies();
+        if may_log_in {
+            self.limited = session.limited(server);
+        }
         unit.read_for(session.reader());
         unit.tx.switch_database(session.database);
         match ended {
