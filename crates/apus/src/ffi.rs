@@ -3,8 +3,15 @@
 //! Invariant: nothing here takes or gives a pointer.
 #![allow(unsafe_code)]
 
+use std::ffi::{c_int, c_long};
+
+/// The number of `mi_option_purge_delay`, and what it is unless it is set, in milliseconds.
+const PURGE_DELAY: c_int = 15;
+const USUAL_DELAY: c_long = 10;
+
 unsafe extern "C" {
     fn mi_collect(force: bool);
+    fn mi_option_set(option: c_int, value: c_long);
 }
 
 /// Has mimalloc give back what the calling thread holds and nobody uses.
@@ -12,4 +19,12 @@ pub(crate) fn give_back() {
     // SAFETY: mimalloc is linked, as the allocator of the process, and this may be called at any
     // time: it looks at the thread's own pages and at those of threads that are gone.
     unsafe { mi_collect(true) };
+}
+
+/// Whether mimalloc gives back at once what becomes free, or keeps it for some milliseconds.
+pub(crate) fn give_back_at_once(yes: bool) {
+    let delay = if yes { 0 } else { USUAL_DELAY };
+    // SAFETY: the option is one of mimalloc's, and may be set at any time: it is a word that is
+    // read wherever something becomes free.
+    unsafe { mi_option_set(PURGE_DELAY, delay) };
 }

@@ -16,7 +16,10 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
-    server::give_back_by(ffi::give_back);
+    server::allocate_by(server::Allocator {
+        give_back: ffi::give_back,
+        give_back_at_once: ffi::give_back_at_once,
+    });
     let mut arguments = std::env::args_os().peekable();
     let program = arguments.next().unwrap_or_default();
     let is_memcached = Path::new(&program).file_name() == Some(OsStr::new("memcached"));

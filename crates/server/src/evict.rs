@@ -22,6 +22,7 @@ use crate::config::MaxmemoryPolicy;
 use crate::config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
 use crate::memcached::events;
 use crate::memcached::watch::Class;
+use crate::release;
 use crate::worker::Worker;
 
 /// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
@@ -90,6 +91,8 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         return;
     }
     let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
+    // What may come back need not be evicted.
+    release::turn(worker);
     worker.tick();
     let began = worker.ticked_us();
     let patience = patience_us(server.config.get(MAXMEMORY_EVICTION_TENACITY));

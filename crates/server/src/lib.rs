@@ -68,6 +68,6 @@ mod whole_file;
 mod worker;
 
 pub use keyspace::heap::Counted;
-pub use release::give_back_by;
+pub use release::{Allocator, allocate_by};
 pub use server::{APUS_VERSION, REDIS_VERSION};
 pub use start::{run, run_as_memcached};

@@ -3,25 +3,41 @@
 //! A block that one thread allocated and another freed stays with the first until that allocates
 //! again; so do large values, which are freed in the background. Where much has lain idle for some
 //! time, each thread that makes values is asked to have its allocator look (`budget.rs` says when).
+//! What becomes free the allocator keeps for some milliseconds, longer while more does. Beside a
+//! limit much would lie idle so, and then it goes back at once.
 //!
 //! Invariant: a thread gives back once for each time it is asked to, between two batches or jobs.
 
 use std::sync::OnceLock;
 
+use crate::budget::Advice;
 use crate::server::Server;
 use crate::worker::Worker;
 
-static GIVE_BACK: OnceLock<fn()> = OnceLock::new();
+/// How the allocator of the process is told what to do with what nobody uses.
+pub struct Allocator {
+    /// Gives back what the calling thread holds.
+    pub give_back: fn(),
+    /// Whether all threads give back at once what becomes free, and do not keep it for a moment in
+    /// case it is wanted again.
+    pub give_back_at_once: fn(bool),
+}
 
-/// Says how the allocator of the process gives back what the calling thread does not use. Without
-/// that it never does; what is said later does not count.
-pub fn give_back_by(how: fn()) {
-    let _ = GIVE_BACK.set(how);
+static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
+
+/// Says what the allocator of the process is. Without that nothing is given back here; what is said
+/// later does not count.
+pub fn allocate_by(allocator: Allocator) {
+    let _ = ALLOCATOR.set(allocator);
 }
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
 pub(crate) fn look(server: &Server, now_us: i64) {
-    if server.budget.look(now_us) {
+    let Advice { release, at_once } = server.budget.look(now_us);
+    if let Some((at_once, allocator)) = at_once.zip(ALLOCATOR.get()) {
+        (allocator.give_back_at_once)(at_once);
+    }
+    if release {
         ask(server);
     }
 }
@@ -42,7 +58,7 @@ pub(crate) fn turn(worker: &Worker) {
 
 /// Gives back what the calling thread does not use.
 pub(crate) fn give_back() {
-    if let Some(how) = GIVE_BACK.get() {
-        how();
+    if let Some(allocator) = ALLOCATOR.get() {
+        (allocator.give_back)();
     }
 }
