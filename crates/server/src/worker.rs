@@ -87,7 +87,8 @@ pub(crate) enum Message {
 }
 
 impl Worker {
-    fn new(server: &'static Server, lane: usize) -> Self {
+    /// That of this thread.
+    pub(crate) fn new(server: &'static Server, lane: usize) -> Self {
         let worker = Self {
             server,
             lane,

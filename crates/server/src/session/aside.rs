@@ -110,3 +110,56 @@ impl Serve {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Future, poll_fn};
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::pin::Pin;
+    use std::rc::Rc;
+    use std::task::Poll;
+    use std::time::{Duration, Instant};
+
+    use crate::clients::Peer;
+    use crate::session::{Moving, RawStream, Serve, Serving, Session};
+    use crate::worker::Worker;
+
+    /// A turn of the session, which is to go on.
+    async fn take_turn(serving: &mut Serving) {
+        let turn = poll_fn(|cx| Poll::Ready(Pin::new(&mut *serving).poll(cx))).await;
+        assert!(turn.is_pending());
+    }
+
+    #[test]
+    fn what_was_set_aside_is_executed_where_its_session_is_woken_before_its_second_turn() {
+        let server = crate::start::test_server();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let worker = Rc::new(Worker::new(server, 0));
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            theirs.set_nonblocking(true).unwrap();
+            let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
+            let session = Session::new(client, Some(server.users.default_user()), true);
+            let moving = Moving::fresh(RawStream::Unix(theirs), session);
+            let mut serving = Serving::new(Serve::new(Rc::clone(&worker), moving).unwrap());
+            for request in ["SET k v\r\n", "GET k\r\n"] {
+                ours.write_all(request.as_bytes()).unwrap();
+                let began = Instant::now();
+                while serving.0.borrow().aside.is_none() {
+                    assert!(began.elapsed() < Duration::from_secs(60), "it is never set aside");
+                    take_turn(&mut serving).await;
+                    tokio::task::yield_now().await;
+                }
+                // As another thread's letter has it.
+                take_turn(&mut serving).await;
+                assert!(serving.0.borrow().aside.is_none(), "nothing is, in a turn of its own");
+                worker.second_turns.give(&worker);
+            }
+            let mut replies = [0; 64];
+            let length = ours.read(&mut replies).unwrap();
+            assert_eq!(&replies[..length], b"+OK\r\n$1\r\nv\r\n", "each once");
+        });
+    }
+}
