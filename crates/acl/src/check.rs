@@ -35,10 +35,10 @@ pub struct Asked<'a> {
 /// Why a request is denied. Of two denials the greater got further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Denial {
+    /// The user may not use the database; where it is named.
+    Database(usize),
     /// The user may not run the command.
     Command,
-    /// The user may not do that with the database; where it is named.
-    Database(usize),
     /// The user may not do that with the key in this argument.
     Key(usize),
     /// The user may not use the channel in this argument.

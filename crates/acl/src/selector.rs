@@ -62,13 +62,13 @@ impl Selector {
 
     /// Whether the request is allowed, and where not.
     pub(crate) fn check(&self, asked: &Asked<'_>) -> Result<(), Denial> {
+        if let Some((index, _)) = asked.databases.iter().find(|it| !self.may_enter(it.1)) {
+            return Err(Denial::Database(*index));
+        }
         if !self.may_run(asked.command, asked.args) {
             return Err(Denial::Command);
         }
         let at = |index: usize| asked.args.get(index).unwrap_or_default();
-        if let Some((index, _)) = asked.databases.iter().find(|it| !self.may_enter(it.1)) {
-            return Err(Denial::Database(*index));
-        }
         if let Some((index, _)) = asked.keys.iter().find(|it| !self.may_use_key(at(it.0), it.1)) {
             return Err(Denial::Key(*index));
         }
@@ -121,6 +121,9 @@ impl Selector {
             _ if is("allcommands") => self.commands = Commands::all(catalogue),
             _ if is("nocommands") => self.commands = Commands::none(catalogue),
             [b'd' | b'D', b'b' | b'B', b'=', list @ ..] => self.databases = Some(databases(list)?),
+            [b'~' | b'%', ..] if matches!(self.keys, Scope::All) => {
+                return Err(Fault::PatternBehindAll);
+            }
             [b'~', pattern @ ..] => self.add_key(pattern, Needs::READ.and(Needs::WRITE))?,
             [b'%', rest @ ..] => {
                 let (pattern, granted) = permissions(rest)?;
@@ -143,18 +146,19 @@ impl Selector {
         Ok(())
     }
 
+    /// Both permissions on `*` are all keys, whichever words give them: Redis has a pattern then
+    /// that its own description, read again, does not give back.
     fn add_key(&mut self, pattern: &[u8], granted: Needs) -> Result<(), Fault> {
-        if pattern == b"*" && granted == Needs::READ.and(Needs::WRITE) {
-            self.keys = Scope::All;
-            return Ok(());
-        }
-        let Scope::Matching(patterns) = &mut self.keys else {
-            return Err(Fault::PatternBehindAll);
-        };
         check_pattern(pattern)?;
-        match patterns.get_mut(pattern) {
-            Some(before) => *before = before.and(granted),
-            None => patterns.push(pattern.into(), granted),
+        let Scope::Matching(patterns) = &mut self.keys else { return Ok(()) };
+        let all = patterns.get_mut(pattern).map_or(granted, |before| {
+            *before = before.and(granted);
+            *before
+        });
+        if pattern == b"*" && all == Needs::READ.and(Needs::WRITE) {
+            self.keys = Scope::All;
+        } else if patterns.get_mut(pattern).is_none() {
+            patterns.push(pattern.into(), granted);
         }
         Ok(())
     }
