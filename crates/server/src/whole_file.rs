@@ -19,10 +19,8 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return written;
     }
-    match path.parent() {
-        Some(directory) => File::open(directory)?.sync_all(),
-        None => Ok(()),
-    }
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn write_new(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {

@@ -11,7 +11,7 @@ use proto::memcached::{Failure, Form, Operation, Request, Response, Store, Store
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
 use crate::config::settings::MEMCACHED_USER;
-use crate::control::connection::verify;
+use crate::control::connection::{Login, verify};
 use crate::execute::Step;
 use crate::gates;
 use crate::server::Server;
@@ -115,7 +115,8 @@ impl Turn<'_> {
         } else {
             let name = if is_ours { DEFAULT_USER } else { user };
             let context = acl::Context::TopLevel;
-            let found = verify(server, &self.session.client, context, name, password).ok();
+            let login = Login { context, word: b"AUTH", name, password };
+            let found = verify(server, &self.session.client, login).ok();
             // Without a password the default user is nobody who could say who it is.
             found.filter(|user| user.name() != DEFAULT_USER || gates::needs_password(server))
         };

@@ -69,7 +69,7 @@ fn auth(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         _ => return Err(SYNTAX),
     };
     let session = context.session()?;
-    log_in(server, session, user, password)?;
+    log_in(server, session, &args[0], (user, password))?;
     reply.ok();
     Ok(Next::Done)
 }
@@ -103,8 +103,8 @@ fn hello(
     let (server, session) = (context.server, context.session()?);
     let resp = wanted_version(args)?;
     let wishes = HelloWishes::read(args)?;
-    if let Some((user, password)) = wishes.credentials {
-        log_in(server, session, user, password)?;
+    if let Some(credentials) = wishes.credentials {
+        log_in(server, session, &args[0], credentials)?;
     }
     if session.acts_as(server).is_none() {
         return Err(HELLO_WITHOUT_AUTH);
@@ -179,25 +179,33 @@ impl<'a> HelloWishes<'a> {
 fn log_in(
     server: &Server,
     session: &mut Session,
-    user: &[u8],
-    password: &[u8],
+    word: &[u8],
+    (name, password): (&[u8], &[u8]),
 ) -> Result<(), Refusal> {
     let context = if session.is_queueing() { acl::Context::Multi } else { acl::Context::TopLevel };
-    let user = verify(server, &session.client, context, user, password)?;
+    let user = verify(server, &session.client, Login { context, word, name, password })?;
     session.authenticate(Some(user));
     Ok(())
+}
+
+/// Somebody who says who it is.
+pub(crate) struct Login<'a> {
+    pub(crate) context: acl::Context,
+    /// The command, as the client wrote it.
+    pub(crate) word: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) password: &'a [u8],
 }
 
 /// The user of this name, if this is its password; who says another is noted in ACL LOG.
 pub(crate) fn verify(
     server: &Server,
     client: &Client,
-    context: acl::Context,
-    name: &[u8],
-    password: &[u8],
+    login: Login<'_>,
 ) -> Result<Arc<User>, Refusal> {
+    let Login { context, word, name, password } = login;
     server.users.authenticate(name, password).ok_or_else(|| {
-        guard::note(server, Reason::Auth, context, b"AUTH", name, client);
+        guard::note(server, Reason::Auth, context, word, name, client);
         WRONG_PASSWORD
     })
 }

@@ -12,7 +12,7 @@ use commands::declare::Flags;
 use super::ControlCommand;
 
 pub(crate) use client::describe;
-pub(crate) use login::{same_digest, verify};
+pub(crate) use login::{Login, same_digest, verify};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[
