@@ -255,10 +255,7 @@ fn loading_ends_the_clients_of_users_that_change_and_of_no_others() {
 fn what_is_saved_is_there_after_a_restart() {
     let mut server = with_file("", &[]);
     let mut root = server.client();
-    ok(
-        &mut root,
-        r#"ACL SETUSER u on >hidden ~\"x &'y +select|0 -config|set ("~a\"b" "~c)" db=1)"#,
-    );
+    set_user(&mut root, &["on", ">hidden", "~\"x", "&'y", "+select|0", "-config|set", SELECTOR]);
     ok(&mut root, "ACL SETUSER default >pass -flushall");
     let before = text(&mut root, "ACL LIST");
     ok(&mut root, "ACL SAVE");
@@ -320,7 +317,7 @@ fn the_configuration_file_gets_the_users() {
     let mut root = server.client();
     ok(&mut root, "AUTH pass");
     set_user(&mut root, &["on", "~\"x", "&'y", SELECTOR, "+config|get"]);
-    ok(&mut root, "ACL DELUSER v");
+    assert_eq!(call(&mut root, "ACL DELUSER v"), Value::Integer(1));
     let before = text(&mut root, "ACL LIST");
     ok(&mut root, "CONFIG REWRITE");
     server.kill();
