@@ -220,9 +220,10 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
     );
     assert_eq!(text(&mut root, "ACL LIST"), before);
     fs::remove_file(&file).unwrap();
-    check(
-        &mut root,
-        "> ACL LOAD\n(error) ERR Error loading ACLs, opening file 'u.acl': No such file or directory",
+    let Value::Error(error) = call(&mut root, "ACL LOAD") else { panic!("there is no file") };
+    assert_eq!(
+        String::from_utf8(error).unwrap(),
+        "ERR Error loading ACLs, opening file 'u.acl': No such file or directory"
     );
     assert_eq!(text(&mut root, "ACL LIST"), before);
     ok(&mut root, "ACL SAVE");
@@ -279,12 +280,11 @@ fn a_file_that_cannot_be_written_is_told() {
     };
     let server = Server::start_prepared(prepare, &["--aclfile", "inner/u.acl"]);
     fs::remove_dir_all(server.folder().join("inner")).unwrap();
-    check(
-        &mut server.client(),
-        r#"
-        > ACL SAVE
-        (error) ERR There was an error trying to save the ACLs. Please check the server logs for more information
-        "#,
+    let Value::Error(error) = call(&mut server.client(), "ACL SAVE") else { panic!("it cannot") };
+    assert_eq!(
+        String::from_utf8(error).unwrap(),
+        "ERR There was an error trying to save the ACLs. Please check the server logs for more \
+         information"
     );
     assert!(server.log().contains("Saving the users to 'inner/u.acl' failed"), "{}", server.log());
 }
@@ -392,7 +392,16 @@ fn a_file_without_the_default_user_leaves_it_its_password() {
     let mut stranger = Client::connect(server.port());
     check(
         &mut stranger,
-        "> PING\n(error) NOAUTH Authentication required.\n> AUTH pass\nOK\n> ACL LOAD\nOK\n> PING\nPONG",
+        r#"
+        > PING
+        (error) NOAUTH Authentication required.
+        > AUTH pass
+        OK
+        > ACL LOAD
+        OK
+        > PING
+        PONG
+        "#,
     );
     let mut stranger = Client::connect(server.port());
     check(&mut stranger, "> PING\n(error) NOAUTH Authentication required.");

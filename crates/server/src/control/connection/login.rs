@@ -189,6 +189,7 @@ fn log_in(
 }
 
 /// Somebody who says who it is.
+#[derive(Clone, Copy)]
 pub(crate) struct Login<'a> {
     pub(crate) context: acl::Context,
     /// The command, as the client wrote it.
