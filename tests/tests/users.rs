@@ -453,6 +453,47 @@ fn sessions_begin_and_end_as_the_default_user() {
     }
 }
 
+/// Who came while a password was wanted, and was let do what the default user may when it was not,
+/// is a stranger again when one is.
+#[test]
+fn a_stranger_stays_one() {
+    for server in servers("~* &* +@all") {
+        play(
+            &server,
+            "
+            root> AUTH bob secret
+            OK
+            root> ACL SETUSER default resetpass >password
+            OK
+            stranger> GET app:1
+            (error) NOAUTH Authentication required.
+            root> ACL SETUSER default nopass resetkeys ~app:* -@all +get
+            OK
+            stranger> GET app:1
+            (nil)
+            stranger> GET foo
+            (error) NOPERM No permissions to access a key
+            root> ACL SETUSER default resetpass >password
+            OK
+            stranger> GET app:1
+            (error) NOAUTH Authentication required.
+            root> ACL SETUSER default nopass resetkeys ~foo
+            OK
+            stranger> GET app:1
+            (error) NOPERM No permissions to access a key
+            stranger> GET foo
+            (nil)
+            stranger> SET foo x
+            (error) NOPERM User default has no permissions to run the 'set' command
+            root> ACL SETUSER default ~* &* +@all
+            OK
+            stranger> SET foo x
+            OK
+            ",
+        );
+    }
+}
+
 /// The rules of Valkey for databases.
 #[test]
 fn databases_are_denied_too() {

@@ -4,7 +4,7 @@
 //! command comes from; keys are found the way the lock plan finds them; a user who may do
 //! everything costs one look.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use acl::{Asked, Context, Database, Denial, Event, Needs, Reason, Rules, User};
 use commands::arguments::{database, is};
@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 use crate::clients::{Client, Signal};
 use crate::config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use crate::control::connection::describe;
+use crate::gates;
 use crate::mailbox::Rounds;
 use crate::pubsub::Subscriptions;
 use crate::request_keys;
@@ -27,12 +28,19 @@ use crate::table::Entry;
 /// A client that must say who it is first.
 pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
 
-/// A user who may not do everything, and its client, wherever its requests run.
-#[derive(Clone)]
-pub(crate) struct Limited {
+/// A client whose user may not do everything, wherever its requests run.
+///
+/// Workers share users: what all of them wrote to with each request would go from core to core. So
+/// each client keeps the rules, and looks at their number only.
+pub(crate) struct Member {
     user: Arc<User>,
     client: Arc<Client>,
+    /// The rules, and the user's number when they were its.
+    rules: Mutex<(u64, Arc<Rules>)>,
 }
+
+/// A member, as a session and its programs share it.
+pub(crate) type Limited = Arc<Member>;
 
 impl Session {
     /// The client's user, if there are rules to ask; `None` too for who has not said who it is.
@@ -41,29 +49,39 @@ impl Session {
         if self.may_do_everything() { None } else { self.look_up_limits(server) }
     }
 
-    #[cold]
     fn look_up_limits(&self, server: &Server) -> Option<Limited> {
+        if !self.is_known() && gates::needs_password(server) {
+            return None;
+        }
+        let member = self.member.take().or_else(|| self.begin_membership(server))?;
+        self.member.set(Some(Arc::clone(&member)));
+        Some(member)
+    }
+
+    #[cold]
+    fn begin_membership(&self, server: &Server) -> Option<Limited> {
         let user = self.acts_as(server).filter(|user| !user.is_unlimited())?;
-        Some(Limited { user, client: Arc::clone(&self.client) })
+        let rules = Mutex::new((user.version(), user.rules()));
+        Some(Arc::new(Member { user, client: Arc::clone(&self.client), rules }))
     }
 }
 
 /// What keeps a request from a session's user, if anything does. For sessions that may not do
 /// everything, and commands that need a user.
-#[cold]
 pub(crate) fn refuse(
     server: &Server,
     session: &Session,
     entry: &Entry,
     args: Args<'_>,
 ) -> Option<Refusal> {
-    let Some(user) = session.acts_as(server) else { return Some(NO_AUTH) };
-    if user.is_deleted() {
+    let Some(limited) = session.look_up_limits(server) else {
+        return session.acts_as(server).is_none().then_some(NO_AUTH);
+    };
+    if limited.user.is_deleted() {
         // It came in just when its user went.
         session.client.ask(Signal::Kill);
         return Some(NO_AUTH);
     }
-    let limited = session.look_up_limits(server)?;
     let is_queueing = session.is_queueing();
     let context = if is_queueing { Context::Multi } else { Context::TopLevel };
     let request = Request { entry, args, database: session.database };
@@ -88,7 +106,17 @@ struct Denied {
     text: String,
 }
 
-impl Limited {
+impl Member {
+    /// Looks at the rules of now.
+    fn with_rules<T>(&self, look: impl FnOnce(&Rules) -> T) -> T {
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let version = self.user.version();
+        if rules.0 != version {
+            *rules = (version, self.user.rules());
+        }
+        look(&rules.1)
+    }
+
     /// What keeps a command of a transaction from running though it was queued.
     pub(crate) fn refuse_queued(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
         let Some(denied) = self.denial(server, Context::Multi, request) else {
@@ -118,12 +146,12 @@ impl Limited {
 
     /// Whether a request would be let through; nothing is noted.
     pub(crate) fn allows(&self, server: &Server, request: Request<'_>) -> bool {
-        denial(server, &self.user.rules(), request).is_none()
+        self.with_rules(|rules| denial(server, rules, request)).is_none()
     }
 
     /// Asks the rules, and notes in the log what they deny.
     fn denial(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Denied> {
-        let denial = denial(server, &self.user.rules(), request)?;
+        let denial = self.with_rules(|rules| denial(server, rules, request))?;
         let Request { entry, args, .. } = request;
         let name = entry.full_name.as_bytes();
         let (reason, object, text) = match denial {
@@ -154,7 +182,7 @@ impl Limited {
             return None;
         }
         let option = commands::generic::pattern_option(args)?;
-        if self.user.rules().may_read_all_keys(entry.id, args) {
+        if self.with_rules(|rules| rules.may_read_all_keys(entry.id, args)) {
             return None;
         }
         Some(Refusal::owned(format!(

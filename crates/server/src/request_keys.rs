@@ -2,22 +2,21 @@
 //!
 //! Invariant: keys are found the way the lock plan finds them, so the two never disagree.
 
-use std::collections::TryReserveError;
-
 use commands::arguments::is;
 use commands::keys::Access;
 use keyspace::Refusal;
 use proto::Args;
+use smallvec::SmallVec;
 
 use crate::table::Entry;
 
-const INVALID_ARGUMENTS: Refusal = Refusal::error("ERR Invalid arguments specified for command");
+/// The keys of a request: where they stand, and what it does to them.
+pub(crate) type RequestKeys = SmallVec<[(usize, Access); 4]>;
 
-/// Where the keys of a request stand, and what it does to them; an error if its counts lie.
-pub(crate) fn find(entry: &Entry, request: Args<'_>) -> Result<Vec<(usize, Access)>, Refusal> {
-    let mut keys = Vec::new();
-    // As many as the request has at most: they arrived, so this is bounded.
-    keys.try_reserve(request.len()).map_err(|_: TryReserveError| INVALID_ARGUMENTS)?;
+/// The keys of a request; an error if its counts lie.
+pub(crate) fn find(entry: &Entry, request: Args<'_>) -> Result<RequestKeys, Refusal> {
+    // There are no more of them than arguments that arrived.
+    let mut keys = RequestKeys::new();
     // Shard channels are placed as keys are, and are none.
     for spec in entry.spec.keys.iter().filter(|spec| !spec.access.has(Access::NOT_KEY)) {
         let access = access(entry, spec.access, request);

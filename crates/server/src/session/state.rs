@@ -2,6 +2,7 @@
 //!
 //! Invariant: all of it may move to another worker.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,6 +15,7 @@ use smallvec::SmallVec;
 use crate::audience::Audience;
 use crate::clients::{Client, ClientId, Delivery, Signal, client_flags};
 use crate::control::fieldsets::Fieldsets;
+use crate::guard::Limited;
 use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;
 use crate::server::Server;
@@ -29,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) resp: Resp,
     /// Who it says it is. Who has not said so may do what the default user may without a password.
     user: Option<Arc<User>>,
+    /// Its user's rules, once they were asked.
+    pub(crate) member: Cell<Option<Limited>>,
     /// To be closed once the replies due have left.
     pub(crate) closing: bool,
     pub(crate) reply_mode: ReplyMode,
@@ -77,6 +81,7 @@ impl Session {
             database: 0,
             resp: Resp::Two,
             user: None,
+            member: Cell::default(),
             closing: false,
             reply_mode: ReplyMode::On,
             pending: None,
@@ -138,6 +143,7 @@ impl Session {
     /// Lets the client in as a user, or not any more.
     pub(crate) fn authenticate(&mut self, user: Option<Arc<User>>) {
         self.user = user;
+        self.member = Cell::default();
         let mut names = self.client.names();
         let name = self.user.as_ref().map_or(DEFAULT_USER, |user| user.name());
         if names.user() != name {

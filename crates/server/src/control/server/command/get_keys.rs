@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use super::info::write_access;
 use crate::control::{Context, Next};
-use crate::request_keys;
+use crate::request_keys::{self, RequestKeys};
 
 /// COMMAND GETKEYS.
 pub(super) fn get_keys(
@@ -40,10 +40,7 @@ pub(super) fn get_keys_and_flags(
 }
 
 /// The request that follows the subcommand, and where its keys stand.
-fn keys<'a>(
-    context: &Context<'_>,
-    args: Args<'a>,
-) -> Result<(Args<'a>, Vec<(usize, Access)>), Refusal> {
+fn keys<'a>(context: &Context<'_>, args: Args<'a>) -> Result<(Args<'a>, RequestKeys), Refusal> {
     let request = args.skip(2);
     let entry = context.server.table.resolve(request).map_err(|_| INVALID_COMMAND)?;
     if entry.spec.keys.iter().all(|spec| spec.access.has(Access::NOT_KEY)) {
@@ -54,7 +51,7 @@ fn keys<'a>(
     }
     match request_keys::find(entry, request) {
         Ok(keys) if !keys.is_empty() => Ok((request, keys)),
-        _ if entry.spec.flags.has(Flags::NO_MANDATORY_KEYS) => Ok((request, Vec::new())),
+        _ if entry.spec.flags.has(Flags::NO_MANDATORY_KEYS) => Ok((request, RequestKeys::new())),
         _ => Err(INVALID_ARGUMENTS),
     }
 }
