@@ -51,10 +51,11 @@ impl User {
         self.state.load(Ordering::Relaxed) & DELETED != 0
     }
 
-    /// A number that changes with the rules, for who keeps a copy of them.
+    /// A number that changes with the rules, for who keeps a copy of them: who has seen it and then
+    /// asks for the rules gets those that it counts, or later ones.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.state.load(Ordering::Relaxed) / ONE_VERSION
+        self.state.load(Ordering::Acquire) / ONE_VERSION
     }
 
     /// The rules of now.
@@ -67,8 +68,8 @@ impl User {
         let mut current = self.rules.write().unwrap_or_else(PoisonError::into_inner);
         let state = self.state.load(Ordering::Relaxed);
         let version = state / ONE_VERSION * ONE_VERSION + ONE_VERSION;
-        // The rules are there for whoever sees the new version and asks for them.
-        self.state.store(version | state & DELETED | bits(&rules), Ordering::Relaxed);
+        // Whoever sees the new version finds the lock held, or the new rules.
+        self.state.store(version | state & DELETED | bits(&rules), Ordering::Release);
         *current = rules;
     }
 

@@ -209,6 +209,42 @@ fn one_pattern_must_allow_all_that_is_needed() {
 }
 
 #[test]
+fn all_databases_must_be_open_to_who_touches_all() {
+    for (rules, expected) in [("alldbs", true), ("db=0,1", false), ("resetdbs", false)] {
+        let users = users();
+        let rules = users.set(b"u", &["+@all", rules]).unwrap().rules();
+        let command = users.catalogue().find(b"set").unwrap();
+        let asked = Asked {
+            command,
+            args: OwnedArgs::default().as_args(),
+            keys: &[],
+            channels: &[],
+            channels_are_patterns: false,
+            databases: &[(0, Database::All)],
+        };
+        assert_eq!(rules.check(&asked).is_ok(), expected);
+    }
+}
+
+#[test]
+fn who_may_read_all_keys() {
+    for (rules, expected) in [
+        ("+get allkeys", true),
+        ("+get %R~*", true),
+        ("+get %W~*", false),
+        ("+get ~a*", false),
+        ("~* (+get ~a)", false),
+        ("-@all (+get %R~*)", true),
+    ] {
+        let users = users();
+        let rules = users.set(b"u", &rules.split(' ').collect::<Vec<_>>()).unwrap().rules();
+        let command = users.catalogue().find(b"get").unwrap();
+        let args = OwnedArgs::default();
+        assert_eq!(rules.may_read_all_keys(command, args.as_args()), expected);
+    }
+}
+
+#[test]
 fn channels_as_patterns_are_allowed_letter_by_letter() {
     let users = users();
     let rules = users.set(b"u", &["&foo*", "&b?"]).unwrap().rules();
