@@ -207,9 +207,11 @@ mod tests {
         assert_eq!(seen(&log), [("a".into(), 2, 0), ("b".into(), 1, 1)]);
         let entry = log.newest(1).remove(0);
         assert_eq!((entry.created_ms, entry.updated_ms, &*entry.client), (0, 60_000, "at 60000"));
-        deny(&log, "a", 120_001);
-        assert_eq!(seen(&log)[..2], [("a".into(), 1, 2), ("a".into(), 2, 0)]);
-        assert_eq!(log.denied(Reason::Key), 4);
+        deny(&log, "a", 120_000);
+        assert_eq!(seen(&log)[0], ("a".into(), 3, 0), "the minute begins with the last denial");
+        deny(&log, "a", 180_001);
+        assert_eq!(seen(&log)[..2], [("a".into(), 1, 2), ("a".into(), 3, 0)]);
+        assert_eq!(log.denied(Reason::Key), 5);
         log.clear();
         assert!(seen(&log).is_empty());
     }

@@ -5,7 +5,7 @@ mod properties;
 
 use std::sync::Arc;
 
-use proto::OwnedArgs;
+use proto::{Args, OwnedArgs};
 
 use crate::{Asked, Catalogue, Database, DeclareError, Declared, Denial, Listed, Needs, Users};
 
@@ -216,7 +216,7 @@ fn all_databases_must_be_open_to_who_touches_all() {
         let command = users.catalogue().find(b"set").unwrap();
         let asked = Asked {
             command,
-            args: OwnedArgs::default().as_args(),
+            args: Args::default(),
             keys: &[],
             channels: &[],
             channels_are_patterns: false,
@@ -239,8 +239,7 @@ fn who_may_read_all_keys() {
         let users = users();
         let rules = users.set(b"u", &rules.split(' ').collect::<Vec<_>>()).unwrap().rules();
         let command = users.catalogue().find(b"get").unwrap();
-        let args = OwnedArgs::default();
-        assert_eq!(rules.may_read_all_keys(command, args.as_args()), expected);
+        assert_eq!(rules.may_read_all_keys(command, Args::default()), expected, "{command}");
     }
 }
 
@@ -350,6 +349,7 @@ fn a_file_with_faults_names_them_all_and_no_password() {
          username. /f:9: Unknown command or category name in ACL. WARNING: ACL errors detected, \
          no change to the previously active ACL rules was performed"
     );
+    assert!(users.read_file(b"user a on\0 foo\n", "/f").is_ok(), "a NUL ends a line");
     let mut declared = Declared::new();
     assert_eq!(users.declare(&mut declared, b"a b", &["on"]), Err(DeclareError::Name));
     assert_eq!(users.declare(&mut declared, b"", &["on"]), Ok(()));
