@@ -19,6 +19,7 @@ use proto::OwnedArgs;
 
 use super::check::Check;
 use super::mark::SyncMark;
+use super::padding::Padding;
 use super::place::Place;
 use crate::storage::{File, Window};
 
@@ -60,6 +61,8 @@ pub enum AofDamage {
     Torn,
     /// Something that is no unit begins here.
     Malformed {
+        /// Where it begins; whatever stands before that is as it was written.
+        from: u64,
         /// Where it is seen.
         at: u64,
         /// What is wrong.
@@ -75,7 +78,7 @@ impl fmt::Display for AofError {
             AofDamage::Torn => {
                 write!(out, "the file is cut off, its last whole unit ends at {}", self.offset)
             }
-            AofDamage::Malformed { at, why } => {
+            AofDamage::Malformed { at, why, .. } => {
                 write!(out, "at offset {at}: {why}; the last whole unit ends at {}", self.offset)
             }
             AofDamage::Unread(error) => write!(out, "the file cannot be read: {error}"),
@@ -98,6 +101,8 @@ pub struct UnitReader<'f> {
     batch: Option<(u64, u64)>,
     time: Option<i64>,
     number: Option<u64>,
+    /// Where the padding begins that was just passed over, and what its last line so far was.
+    padding: Option<(Place, Padding)>,
 }
 
 /// Why there is nothing to take.
@@ -115,6 +120,7 @@ enum Item {
     Check(Check),
     Cut(Check),
     Mark(SyncMark),
+    Padding(Padding),
     /// What says nothing to us.
     Annotation,
 }
@@ -130,7 +136,8 @@ impl<'f> UnitReader<'f> {
     pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
         let window = Window::at(file, offset, read);
         let whole = Place { offset, batch: None };
-        Self { window, at: 0, is_last: false, whole, batch: None, time: None, number: None }
+        let (at, is_last, batch, time) = (0, false, None, None);
+        Self { window, at, is_last, whole, batch, time, number: None, padding: None }
     }
 
     /// Where the last whole unit ends.
@@ -154,15 +161,16 @@ impl<'f> UnitReader<'f> {
                 if is_transaction {
                     return Err(self.error(AofDamage::Torn));
                 }
-                // Annotations at the end belong to no unit, and are whole.
-                self.whole = self.place_here();
+                // Annotations at the end belong to no unit, and are whole; padding is no part of
+                // what was written.
+                self.whole = self.padding.map_or_else(|| self.place_here(), |(place, _)| place);
                 return Ok(None);
             };
             let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
             match (&*word, is_transaction) {
                 (b"MULTI", false) => is_transaction = true,
-                (b"MULTI", true) => return Err(self.malformed(self.here(), "MULTI within MULTI")),
-                (b"EXEC", false) => return Err(self.malformed(self.here(), "EXEC without MULTI")),
+                (b"MULTI", true) => return Err(self.malformed_here("MULTI within MULTI")),
+                (b"EXEC", false) => return Err(self.malformed_here("EXEC without MULTI")),
                 (b"EXEC", true) => break,
                 _ => unit.commands.push(args),
             }
@@ -188,7 +196,9 @@ impl<'f> UnitReader<'f> {
             };
             match found {
                 Ok(item) => {
+                    let place = self.place_here();
                     let begin = std::mem::replace(&mut self.at, cursor.at);
+                    self.note_padding(&item, place)?;
                     match item {
                         Item::Command(args) => return Ok(Some(self.own(begin, args))),
                         Item::Time(time) => self.time = Some(time),
@@ -198,12 +208,12 @@ impl<'f> UnitReader<'f> {
                             self.batch = Some((begin, begin.saturating_add(check.len)));
                         }
                         Item::Cut(_) => self.batch = None,
-                        Item::Annotation => {}
+                        Item::Padding(_) | Item::Annotation => {}
                     }
                 }
                 Err(Halt::Malformed(why)) => {
                     let at = self.window.offset + cursor.at as u64;
-                    return Err(self.malformed(at, why));
+                    return Err(self.malformed(self.here(), at, why));
                 }
                 Err(Halt::More(count)) if !self.is_last => {
                     self.window.skip(std::mem::take(&mut self.at));
@@ -215,6 +225,23 @@ impl<'f> UnitReader<'f> {
                 Err(Halt::More(_)) => return Err(self.error(AofDamage::Torn)),
             }
         }
+    }
+
+    /// Notes an item that begins at a place. Behind padding stands more of it, or the end. Who does
+    /// not know it writes behind its last line.
+    fn note_padding(&mut self, item: &Item, place: Place) -> Result<(), AofError> {
+        let before = self.padding.take();
+        match (item, before) {
+            (Item::Padding(kind), _) => {
+                self.padding = Some((before.map_or(place, |(begin, _)| begin), *kind));
+            }
+            (_, Some((begin, Padding::Line))) => {
+                let why = "the beginning of a batch is not there";
+                return Err(self.malformed(begin.offset(), place.offset(), why));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// The command that was just passed over; its arguments are where these say.
@@ -243,8 +270,12 @@ impl<'f> UnitReader<'f> {
         Place { offset, batch }
     }
 
-    fn malformed(&self, at: u64, why: &'static str) -> AofError {
-        self.error(AofDamage::Malformed { at, why })
+    fn malformed_here(&self, why: &'static str) -> AofError {
+        self.malformed(self.here(), self.here(), why)
+    }
+
+    fn malformed(&self, from: u64, at: u64, why: &'static str) -> AofError {
+        self.error(AofDamage::Malformed { from, at, why })
     }
 
     fn error(&self, damage: AofDamage) -> AofError {
@@ -276,6 +307,9 @@ impl<'a> Cursor<'a> {
                 if let Some(mark) = SyncMark::parse(line) {
                     return Ok(Item::Mark(mark));
                 }
+                if let Some(padding) = Padding::parse(line) {
+                    return Ok(Item::Padding(padding));
+                }
                 let time = line.strip_prefix(b"#TS:").and_then(parse_i64);
                 Ok(time.map_or(Item::Annotation, Item::Time))
             }
@@ -303,6 +337,7 @@ impl<'a> Cursor<'a> {
             Ending::Another => true,
             // The one behind ours begins with an annotation; who leaves none is another server.
             Ending::Beyond => is_short || !matches!(here.get(len), None | Some(b'#')),
+            Ending::Lost => false,
             Ending::Unclear => is_short,
         };
         let damaged = Halt::Malformed("the batch is not as its check line says");
@@ -370,6 +405,8 @@ enum Ending {
     Another,
     /// An item begins within and does not end there.
     Beyond,
+    /// Its end was not written over padding.
+    Lost,
     /// Something within is no item, or all of it are whole items.
     Unclear,
 }
@@ -383,6 +420,7 @@ impl Ending {
             match cursor.item() {
                 Ok(Item::Cut(left)) => return Self::Cut { at, left },
                 Ok(Item::Check(_)) => return Self::Another,
+                Ok(Item::Padding(_)) => return Self::Lost,
                 Ok(_) => {}
                 Err(Halt::More(_)) => return Self::Beyond,
                 Err(Halt::Malformed(_)) => return Self::Unclear,

@@ -1,5 +1,7 @@
 //! Journals in and out: whole, torn at every byte, and damaged at every byte.
 
+mod padding;
+
 use std::path::Path;
 
 use super::{AofDamage, AofError, Place, UnitReader, check_line};
@@ -124,7 +126,7 @@ fn a_command_that_is_too_long_is_refused_where_it_becomes_so() {
         let error = error.unwrap();
         let at = begin.len() + before.len();
         assert_eq!(error.offset, begin.len() as u64);
-        let is_told = matches!(error.damage, AofDamage::Malformed { at: told, why }
+        let is_told = matches!(error.damage, AofDamage::Malformed { at: told, why, .. }
             if told == at as u64 && why.contains("4 GiB"));
         assert!(is_told, "{error}");
     }
@@ -300,7 +302,7 @@ fn what_is_no_journal_is_refused_with_the_place() {
         assert_eq!(found.len(), 1);
         let AofError { offset, damage } = error.unwrap();
         assert_eq!(offset, good.len() as u64);
-        let AofDamage::Malformed { at, why: found } = damage else { panic!("{damage:?}") };
+        let AofDamage::Malformed { at, why: found, .. } = damage else { panic!("{damage:?}") };
         assert_eq!(found, why);
         assert!(at >= offset);
     }

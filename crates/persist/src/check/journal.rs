@@ -69,22 +69,22 @@ fn check_file(
         false => (0, Vec::new()),
     };
     let mut units = UnitReader::behind(&mut *file, offset, rest);
-    let (place, error) = loop {
+    let (place, sound, error) = loop {
         let place = units.place();
         match units.next_unit() {
             Ok(Some(unit)) => match repair.and_then(|repair| repair.until) {
                 Some(until) if unit.time.is_some_and(|time| time > until) => {
                     check_some_is_left(place, path, until)?;
-                    break (place, None);
+                    break (place, place.offset(), None);
                 }
                 _ => {}
             },
-            Ok(None) => break (units.place(), None),
-            Err(error) => break (place, Some(error)),
+            // Padding at the end stays: a server may be about to write over it.
+            Ok(None) => break (units.place(), size, None),
+            Err(error) => break (place, place.offset(), Some(error)),
         }
     };
     drop(units);
-    let sound = place.offset();
     writeln!(out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
     match error {
         Some(AofError { damage: AofDamage::Unread(error), .. }) => return Err(error.into()),

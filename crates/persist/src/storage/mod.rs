@@ -134,9 +134,15 @@ impl Storage for Disk {
         match how {
             How::Read => options.read(true),
             How::Create => options.write(true).create(true).truncate(true),
-            How::Append => options.append(true).create(true),
+            // Not as the system appends, which would write what is to go over something else at
+            // the end, too.
+            How::Append => options.write(true).create(true).truncate(false),
         };
-        Ok(Box::new(options.open(path)?))
+        let mut file = options.open(path)?;
+        if how == How::Append {
+            file.seek(SeekFrom::End(0))?;
+        }
+        Ok(Box::new(file))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

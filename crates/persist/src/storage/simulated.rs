@@ -1,7 +1,8 @@
 //! A disk in memory that fails and crashes as it is told to; for tests.
 //!
 //! A crash keeps what was synced. Of what was written to a file since, it keeps some beginning,
-//! maybe torn in the middle of a write; of what happened to the names in a directory since, it
+//! maybe torn in the middle of a write; of what was written over something else, any blocks, since
+//! a disk writes those in no order; of what happened to the names in a directory since, it
 //! keeps the first few steps. Which, a seed decides.
 //!
 //! Invariant: what was synced before a crash is there after it.
@@ -54,6 +55,9 @@ const DELAY: Duration = Duration::from_millis(5);
 
 /// For want of space, as the system counts errors.
 const NO_SPACE: i32 = 28;
+
+/// What a disk writes whole or not at all; smaller than any is, so that small files have many.
+const BLOCK: usize = 64;
 
 /// No such file.
 const NOT_FOUND: i32 = 2;
@@ -127,6 +131,22 @@ enum Write {
 }
 
 impl Write {
+    /// Has some blocks of it happen, if it goes over what is there, and else all of it.
+    fn scatter(&self, bytes: &mut Vec<u8>, random: &mut Random) {
+        let Self::At(offset, new) = self else { return self.apply(bytes) };
+        if offset + new.len() > bytes.len() {
+            return self.apply(bytes);
+        }
+        let mut from = 0;
+        while from < new.len() {
+            let to = ((offset + from + 1).next_multiple_of(BLOCK) - offset).min(new.len());
+            if below(random, 2) == 0 {
+                bytes[offset + from..offset + to].copy_from_slice(&new[from..to]);
+            }
+            from = to;
+        }
+    }
+
     fn apply(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::At(offset, new) => {
@@ -150,8 +170,12 @@ impl Content {
         let mut kept = std::mem::take(&mut self.synced);
         let writes = std::mem::take(&mut self.writes);
         let whole = below(random, writes.len() + 1);
+        let is_ordered = below(random, 2) == 0;
         for write in &writes[..whole] {
-            write.apply(&mut kept);
+            match is_ordered {
+                true => write.apply(&mut kept),
+                false => write.scatter(&mut kept, random),
+            }
         }
         if let Some(Write::At(offset, bytes)) = writes.get(whole) {
             let torn = bytes[..below(random, bytes.len() + 1)].to_vec();
@@ -290,7 +314,8 @@ impl Storage for Disk {
         }
         let crashes = state.crashes;
         drop(state);
-        Ok(Box::new(Handle { disk: self.clone(), content, place: 0, how, crashes }))
+        let place = if how == How::Append { lock(&content).bytes.len() } else { 0 };
+        Ok(Box::new(Handle { disk: self.clone(), content, place, crashes }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -356,9 +381,8 @@ impl Storage for Disk {
 struct Handle {
     disk: Disk,
     content: Arc<Mutex<Content>>,
-    /// Where it is read or written next, but at the end where it was opened to append.
+    /// Where it is read or written next.
     place: usize,
-    how: How,
     /// How many crashes there had been when it was opened.
     crashes: u64,
 }
@@ -407,9 +431,9 @@ impl File for Handle {
             None => bytes.len(),
         };
         let mut content = lock(&self.content);
-        let place = if self.how == How::Append { content.bytes.len() } else { self.place };
-        content.change(Write::At(place, bytes[..count].to_vec()));
-        self.place = place + count;
+        content.change(Write::At(self.place, bytes[..count].to_vec()));
+        drop(content);
+        self.place += count;
         Ok(count)
     }
 

@@ -205,8 +205,9 @@ impl Source<'_> {
         })?;
         runner.finish().map_err(|why| self.refuse(&why))?;
         match end {
-            // What is appended then would seem to be of the batch that was cut off.
-            Ok(()) if self.may_mend && place.is_within_batch() => {
+            // Padding is written over. And what is appended to a part of a batch would seem to be of
+            // what was cut off.
+            Ok(()) if self.may_mend && (place.offset() < length || place.is_within_batch()) => {
                 Ok(Replayed { bytes: self.cut(place)?, number })
             }
             Ok(()) => Ok(Replayed { bytes: length, number }),
@@ -230,9 +231,9 @@ impl Source<'_> {
         let config = &self.server.config;
         let is_allowed = match error.damage {
             AofDamage::Torn => config.get(AOF_LOAD_TRUNCATED),
-            AofDamage::Malformed { .. } => {
+            AofDamage::Malformed { from, .. } => {
                 length - error.offset <= config.get(AOF_LOAD_CORRUPT_TAIL_MAX_SIZE)
-                    || config.get(AOF_LOAD_TRUNCATED) && self.may_be_unsynced(error, number)?
+                    || config.get(AOF_LOAD_TRUNCATED) && self.may_be_unsynced(from, number)?
             }
             AofDamage::Unread(_) => false,
         };
@@ -252,11 +253,12 @@ impl Source<'_> {
         cut.map_err(|error| self.refuse(&plain(&error)))
     }
 
-    /// Whether a power loss may have left what is there, so that nobody relied on it.
-    fn may_be_unsynced(&self, error: &AofError, number: Option<u64>) -> Result<bool, String> {
+    /// Whether a power loss may have left what is there from a place on, so that nobody relied on
+    /// it.
+    fn may_be_unsynced(&self, from: u64, number: Option<u64>) -> Result<bool, String> {
         // Who wrote a file without marks does not say.
         let Some(number) = number else { return Ok(false) };
-        let is_synced = is_synced_beyond(&mut *self.open()?, number, error.offset);
+        let is_synced = is_synced_beyond(&mut *self.open()?, number, from);
         is_synced.map(|is_synced| !is_synced).map_err(|error| self.refuse(&plain(&error)))
     }
 

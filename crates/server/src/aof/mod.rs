@@ -12,6 +12,7 @@ mod ahead;
 mod apart;
 mod figures;
 mod files;
+mod increment;
 mod load;
 mod pieces;
 mod pin;

@@ -10,6 +10,7 @@ use persist::storage::{File, How, read_full, write_all};
 
 use super::Fresh;
 use super::files::{Beginning, Files};
+use super::increment::Increment;
 use super::writer::Writer;
 use crate::log::log_notice;
 
@@ -24,7 +25,8 @@ impl Writer {
         let mut files = Files::within(self.server, directory.clone()).map_err(io::Error::other)?;
         let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
         let mut from = storage.open(&increment, How::Read)?;
-        copy(&mut *from, &mut *files.begin(Beginning::Apart)?, self.length)?;
+        let length = self.length();
+        copy(&mut *from, &mut *files.begin(Beginning::Apart)?, length)?;
         let installed = files.install(&base.path, base.form, Beginning::Apart);
         let opened = installed.and_then(|()| {
             let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
@@ -32,7 +34,7 @@ impl Writer {
         });
         // Whether it is named there nobody knows after an error: then only the next base helps.
         let file = opened.inspect_err(|error| self.lose(error))?;
-        (self.file, self.files) = (Some(file), files);
+        (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
         if beginning == Beginning::Apart {
             // It had no name that would be looked for.

@@ -411,11 +411,73 @@ fn written_in_three_batches(disk: &Disk) -> (PathBuf, Vec<u8>, Vec<usize>) {
     let mut ends = Vec::new();
     for number in 1..=3 {
         assert!(write(server, number));
-        ends.push(read().len());
+        ends.push(end_of_batches(&read()));
     }
     let bytes = read();
     end(server);
     (path, bytes, ends)
+}
+
+/// Where the padding begins at the end of a file.
+fn end_of_batches(bytes: &[u8]) -> usize {
+    let end = bytes.windows(6).position(|window| window == b"\r\n#PAD");
+    end.expect("a file whose batches are synced one by one is padded") + 2
+}
+
+#[test]
+fn what_a_power_loss_can_leave_of_the_first_batch_behind_a_start_keeps_nothing_from_starting() {
+    let disk = new_disk();
+    let (path, bytes, _) = written_in_three_batches(&disk);
+    let ended_well = persist::storage::read_whole(&disk, &path).unwrap();
+    let server = start(&disk).unwrap();
+    assert!(write(server, 4));
+    let longer = persist::storage::read_whole(&disk, &path).unwrap();
+    end(server);
+    // It ends with a mark, which says that all before it is on disk.
+    assert!(longer.starts_with(&ended_well) && ended_well.len() > end_of_batches(&bytes));
+    // Behind the mark that was synced with the padding.
+    let begin = longer.windows(6).rposition(|window| window == b"#SYNC:").unwrap();
+    assert!(begin > ended_well.len());
+    for place in begin..end_of_batches(&longer) {
+        let mut damaged = longer.clone();
+        damaged[place] ^= 1;
+        disk.put(&path, &damaged);
+        let server = start(&disk).unwrap_or_else(|why| panic!("{place}: {why}"));
+        assert!(has(server, 3), "{place}");
+        end(server);
+    }
+}
+
+#[test]
+fn padding_goes_when_the_log_ends_or_is_not_synced_any_more() {
+    let disk = new_disk();
+    let (path, bytes, ends) = written_in_three_batches(&disk);
+    assert!(bytes.len() > ends[2] && bytes.ends_with(b".|\r\n"));
+    let read = || persist::storage::read_whole(&disk, &path).unwrap();
+    let has_padding = |bytes: &[u8]| bytes.windows(4).any(|window| window == b"#PAD");
+    assert!(!has_padding(&read()));
+    let server = start(&disk).unwrap();
+    let policy = |name: &[u8]| {
+        let _ = server.config.set_many(&[b"appendfsync", name], true).unwrap();
+        server.aof.policy_changed(server);
+    };
+    assert!(write(server, 1));
+    assert!(has_padding(&read()));
+    policy(b"everysec");
+    // What is left of it is written over.
+    for _ in 0..40 {
+        assert!(append(server, 1).is_some());
+        flush(server);
+    }
+    assert!(!has_padding(&read()));
+    policy(b"always");
+    assert!(write(server, 5));
+    assert!(has_padding(&read()));
+    end(server);
+    assert!(!has_padding(&read()));
+    let server = start(&disk).unwrap();
+    assert!(has(server, 1) && has(server, 5));
+    end(server);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! it writes more.
 
 use std::io;
+use std::iter;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -17,9 +18,10 @@ use std::time::Duration;
 use base::random::Random;
 use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
-use persist::storage::{File, write_all};
+use persist::storage::File;
 
 use super::files::{Beginning, Files};
+use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Base, Fresh, Order, rewrite};
@@ -45,8 +47,8 @@ const WRITE_OUT: u64 = 8 << 20;
 /// What the disk began with earlier, of which it has written most by the next time.
 const WRITTEN_OUT: u64 = 8 * WRITE_OUT;
 
-/// Batches that are copied behind their check line, to be written in one call.
-const COPIED: usize = 64 << 10;
+/// What stands before a batch is shorter.
+const ANNOTATIONS: usize = 160;
 
 /// What the writer has to do.
 pub(super) struct Writer {
@@ -57,9 +59,7 @@ pub(super) struct Writer {
     pub(super) is_lent: bool,
     pub(super) state: State,
     /// The present increment; none before the first base.
-    pub(super) file: Option<Box<dyn File>>,
-    /// How much of it are whole batches.
-    pub(super) length: u64,
+    pub(super) file: Option<Increment>,
     /// How much of it is on disk, and what the last mark in it says of that.
     synced_length: u64,
     marked: Option<u64>,
@@ -123,9 +123,9 @@ impl Writer {
     ) -> Self {
         let new = Self::new(server, queue, files);
         let number = number.unwrap_or(new.number);
-        let (state, file, synced, synced_length) = (State::Sound, Some(file), end, length);
-        let begun_length = length;
-        Self { state, file, length, synced_length, begun_length, number, end, synced, ..new }
+        let (state, file) = (State::Sound, Some(Increment::new(file, length)));
+        let (synced, synced_length, begun_length) = (end, length, length);
+        Self { state, file, synced_length, begun_length, number, end, synced, ..new }
     }
 
     /// One that waits for a base.
@@ -137,7 +137,6 @@ impl Writer {
             is_lent: false,
             state: State::Lost,
             file: None,
-            length: 0,
             synced_length: 0,
             marked: None,
             begun_length: 0,
@@ -267,7 +266,7 @@ impl Writer {
     /// Writes a batch behind a line that tells whether it is whole.
     fn append<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<()> {
         let length = batch.clone().map(<[u8]>::len).sum::<usize>();
-        if length == 0 {
+        if length == 0 || !self.make_room(length)? {
             return Ok(());
         }
         self.piece.clear();
@@ -278,33 +277,57 @@ impl Writer {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let written = (self.piece.len() + length) as u64;
-        if length <= COPIED {
-            batch.for_each(|slice| self.piece.extend_from_slice(slice));
-            write_all(&mut **file, &self.piece)?;
-        } else {
-            write_all(&mut **file, &self.piece)?;
-            for slice in batch {
-                write_all(&mut **file, slice)?;
-            }
-        }
-        self.length += written;
-        self.server.aof.figures.grow(written);
+        self.write_piece(batch)?;
         self.begin_sync_if_due();
         Ok(())
+    }
+
+    /// Writes what is in `piece` and what follows it.
+    fn write_piece<'a>(&mut self, rest: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let before = file.length();
+        file.write(&mut self.piece, rest)?;
+        self.server.aof.figures.grow(file.length() - before);
+        Ok(())
+    }
+
+    /// Sees to it that there is padding to write a batch over where each is synced, as that takes
+    /// the disk less time; whether all that was written before is on disk, if it had to be.
+    fn make_room(&mut self, length: usize) -> io::Result<bool> {
+        let is_synced = self.server.config.get(APPENDFSYNC) == AppendFsync::Always;
+        let pads = is_synced && self.state == State::Sound && !self.is_lent;
+        let count = length + ANNOTATIONS;
+        let wants = |file: &Increment| count <= OVER_PADDING && file.wants_padding(count);
+        if !pads || !self.file.as_ref().is_some_and(wants) {
+            return Ok(true);
+        }
+        if self.marked.is_none() {
+            // If a power loss takes the beginning of the first batch, too, the file is known to
+            // have marks.
+            self.piece.clear();
+            self.mark();
+            self.write_piece(iter::empty())?;
+        }
+        self.file.as_mut().map_or(Ok(()), Increment::pad)?;
+        Ok(self.sync())
+    }
+
+    /// How much of the present increment are whole batches.
+    pub(super) fn length(&self) -> u64 {
+        self.file.as_ref().map_or(0, Increment::length)
     }
 
     /// Has the disk begin with much of what was written: to sync all that came in a second would
     /// take so long that clients had to wait for room in the queue. What it has written leaves the
     /// memory of the system, which is used again for what comes next.
     fn begin_sync_if_due(&mut self) {
-        let is_much = self.length - self.begun_length >= WRITE_OUT;
+        let length = self.length();
+        let is_much = length - self.begun_length >= WRITE_OUT;
         let policy = self.server.config.get(APPENDFSYNC);
         let is_due = is_much && policy == AppendFsync::Everysec && !self.spares_disk();
         if let Some(file) = self.file.as_mut().filter(|_| is_due) {
-            file.begin_sync(self.begun_length.saturating_sub(WRITTEN_OUT)..self.length);
-            self.begun_length = self.length;
+            file.begin_sync(self.begun_length.saturating_sub(WRITTEN_OUT)..length);
+            self.begun_length = length;
         }
     }
 
@@ -323,16 +346,14 @@ impl Writer {
             return false;
         }
         self.piece.clear();
-        if self.length > 0 {
+        if self.length() > 0 {
             self.mark();
         }
-        let Some(file) = &mut self.file else { return false };
-        if let Err(error) = write_all(&mut **file, &self.piece) {
-            self.wait_for_disk(std::iter::empty(), &error);
+        let cut_off = self.file.as_mut().map_or(Ok(()), Increment::cut_off);
+        if let Err(error) = cut_off.and_then(|()| self.write_piece(iter::empty())) {
+            self.wait_for_disk(iter::empty(), &error);
             return false;
         }
-        self.length += self.piece.len() as u64;
-        self.server.aof.figures.grow(self.piece.len() as u64);
         self.sync()
     }
 
@@ -340,8 +361,8 @@ impl Writer {
     pub(super) fn retry(&mut self) {
         let batch = std::mem::take(&mut self.unwritten);
         self.marked = None;
-        let cut_off = self.file.as_mut().map_or(Ok(()), |file| file.truncate(self.length));
-        if let Err(error) = cut_off.and_then(|()| self.append(std::iter::once(&batch[..]))) {
+        let cut_off = self.file.as_mut().map_or(Ok(()), Increment::cut_off_all);
+        if let Err(error) = cut_off.and_then(|()| self.append(iter::once(&batch[..]))) {
             self.unwritten = batch;
             return self.fail(&error);
         }
@@ -395,7 +416,7 @@ impl Writer {
             return false;
         }
         let Some(file) = &mut self.file else { return false };
-        let began_us = self.server.keyspace.clock().monotonic_us();
+        let (length, began_us) = (file.length(), self.server.keyspace.clock().monotonic_us());
         if let Err(error) = file.sync() {
             log_warning!(self.server.log, "Fail to fsync the AOF file: {}", plain(&error));
             self.lose(&error);
@@ -404,7 +425,7 @@ impl Writer {
         self.synced_at_us = self.now_us();
         self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
-        (self.synced_length, self.begun_length) = (self.length, self.length);
+        (self.synced_length, self.begun_length) = (length, length);
         if self.state == State::Sound {
             self.server.journal.acknowledge(self.end);
         }
@@ -413,6 +434,10 @@ impl Writer {
 
     /// Begins the increment that follows a base, whose cut is here.
     fn begin_increment(&mut self) {
+        if let Some(file) = &mut self.file {
+            // Padding that stays says nothing.
+            let _ = file.cut_off();
+        }
         let is_sound = self.state == State::Sound && self.sync();
         let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
         match self.files.begin(beginning) {
@@ -436,7 +461,7 @@ impl Writer {
 
     /// Writes to a file from its beginning on.
     pub(super) fn turn_to(&mut self, file: Box<dyn File>) {
-        (self.file, self.length, self.stamped) = (Some(file), 0, 0);
+        (self.file, self.stamped) = (Some(Increment::new(file, 0)), 0);
         (self.synced_length, self.begun_length, self.marked) = (0, 0, None);
         self.number = Random::from_entropy().next_u64();
         self.unwritten.clear();
@@ -458,7 +483,7 @@ impl Writer {
                 self.state = State::Lost;
             }
         }
-        rewrite::done(self.server, result.ok().map(|base| (base, self.length)));
+        rewrite::done(self.server, result.ok().map(|base| (base, self.length())));
     }
 
     fn install(&mut self, base: &Fresh, beginning: Beginning) -> Result<(), String> {
