@@ -120,6 +120,39 @@ fn go_back_and_forth(oracle: Oracle, preamble: &str) {
     check(&mut client, "> GET theirs\n\"12\"\n> FCALL answer 0\n(integer) 42\n");
 }
 
+/// With `appendfsync always` the log ends with padding until the server ends.
+#[test]
+fn the_real_servers_start_on_what_a_kill_leaves_and_write_behind_it() {
+    let own = [LOGGED, &["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]].concat();
+    let mut ours = Server::start(&own);
+    let mut client = ours.client();
+    fill(&mut client, false);
+    rewrite(&mut client);
+    change(&mut client);
+    let expected = digest(&mut client);
+    let folder = ours.folder().join("appendonlydir");
+    drop(client);
+    ours.kill();
+    let increment = std::fs::read(folder.join("appendonly.aof.2.incr.aof")).expect("it is there");
+    assert!(increment.ends_with(b"..|\r\n"), "nothing cuts the padding off");
+    for oracle in Oracle::ALL {
+        let theirs = oracle.start_prepared(with_log_in(folder.clone()), &own);
+        let mut client = theirs.client();
+        assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
+        run(&mut client, &["SET", "theirs", "1"]);
+        let expected = seen_here(&theirs);
+        end(&theirs);
+        let again = Server::start_prepared(with_log_of(&theirs), &own);
+        let mut client = again.client();
+        assert_eq!(digest(&mut client), expected, "what {oracle:?} wrote behind it is here");
+        run(&mut client, &["APPEND", "theirs", "2"]);
+        let expected = digest(&mut client);
+        end(&again);
+        let again = Server::start_prepared(with_log_of(&again), &own);
+        assert_eq!(digest(&mut again.client()), expected, "and what came then");
+    }
+}
+
 /// As the pages of Redis 8.10 have it: a base and an increment with their manifest.
 #[test]
 fn the_real_servers_start_on_our_backups() {

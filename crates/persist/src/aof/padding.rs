@@ -46,7 +46,7 @@ pub fn pad_line(from: u64, to: &mut Vec<u8>) {
     to.extend_from_slice(b"\r\n");
 }
 
-/// At least so many bytes of padding that stand at an offset with room for a line, and the last one.
+/// At least so many bytes of padding from where there is room for a line, with the last line.
 #[must_use]
 pub fn padding(from: u64, count: usize) -> Vec<u8> {
     let (mut bytes, mut end) = (Vec::with_capacity(count + PADDING_LINE as usize), from);

@@ -205,8 +205,8 @@ impl Source<'_> {
         })?;
         runner.finish().map_err(|why| self.refuse(&why))?;
         match end {
-            // Padding is written over. And what is appended to a part of a batch would seem to be of
-            // what was cut off.
+            // Padding is no part of it. And what is appended to a part of a batch would seem to be
+            // of what was cut off.
             Ok(()) if self.may_mend && (place.offset() < length || place.is_within_batch()) => {
                 Ok(Replayed { bytes: self.cut(place)?, number })
             }
