@@ -233,23 +233,45 @@ fn a_file_is_loaded_as_a_whole_or_not_at_all() {
 }
 
 #[test]
-fn loading_ends_the_clients_of_users_that_change_and_of_no_others() {
-    let server = with_file(
-        "user same on nopass +@all ~*\nuser other on nopass +@all ~*\nuser gone on nopass +@all",
-        &[],
-    );
-    let mut root = server.client();
-    let [mut same, mut other, mut gone] = ["same", "other", "gone"].map(|name| {
-        let mut client = server.client();
-        ok(&mut client, &format!("AUTH {name} x"));
-        client
-    });
-    let text = "user same on nopass +@all ~*\nuser other on nopass +@all ~* -get\n";
-    fs::write(server.folder().join("u.acl"), text).unwrap();
-    ok(&mut root, "ACL LOAD");
-    assert!(other.is_closed() && gone.is_closed());
-    check(&mut same, "> ACL WHOAMI\n\"same\"");
-    check(&mut root, "> ACL WHOAMI\n\"default\"");
+fn loading_ends_the_clients_of_users_who_are_gone_and_gives_others_their_new_rules() {
+    let text = |users: &str| format!("user default on nopass ~* &* +@all\n{users}");
+    let before = text("user other on nopass ~* &* +@all\nuser gone on nopass ~* +@all\n");
+    let prepare = |folder: &std::path::Path| fs::write(folder.join("u.acl"), &before).unwrap();
+    let arguments = ["--aclfile", "u.acl"];
+    for server in [
+        Server::start_prepared(prepare, &arguments),
+        Oracle::Redis82.start_prepared(prepare, &arguments),
+        Oracle::Valkey91.start_prepared(prepare, &arguments),
+    ] {
+        let mut root = server.client();
+        let [mut other, mut listener, mut gone] = ["other", "other", "gone"].map(|name| {
+            let mut client = server.client();
+            ok(&mut client, &format!("AUTH {name} x"));
+            client
+        });
+        listener.send(&["SUBSCRIBE", "news"]);
+        listener.receive();
+        let after = text("user other on >new ~a* &other +@all -set\n");
+        fs::write(server.folder().join("u.acl"), after).unwrap();
+        ok(&mut root, "ACL LOAD");
+        for client in [&mut listener, &mut gone] {
+            eventually("it is closed", || client.is_closed());
+        }
+        check(
+            &mut other,
+            r#"
+            > ACL WHOAMI
+            "other"
+            > GET a
+            (nil)
+            > GET b
+            (error) NOPERM No permissions to access a key
+            > SET a 1
+            (error) NOPERM User other has no permissions to run the 'set' command
+            "#,
+        );
+        check(&mut root, "> ACL WHOAMI\n\"default\"");
+    }
 }
 
 #[test]

@@ -168,39 +168,39 @@ impl Users {
         Ok(())
     }
 
-    /// Puts the declared users in the place of all others: those who were changed or removed.
-    /// Whoever stays as it is stays the same object, and so does the default user. Where nothing is
-    /// declared of that one it may do everything, with this password if there is one.
+    /// Puts the declared users in the place of all others: those who were changed or removed. Whoever
+    /// is declared again stays the same object, whose clients stay, and so does the default user.
+    /// Where nothing is declared of that one it may do everything, with this password if there is
+    /// one.
     pub fn replace_all(
         &self,
-        declared: Declared,
+        mut declared: Declared,
         default_password: Option<&[u8]>,
     ) -> Vec<Arc<User>> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut touched = Vec::new();
-        let mut next: BTreeMap<Box<[u8]>, Arc<User>> = BTreeMap::new();
-        let default = declared.get(DEFAULT_USER).cloned().unwrap_or_else(|| {
+        declared.entry(DEFAULT_USER.to_vec()).or_insert_with(|| {
             let mut rules = Rules::unlimited(&self.catalogue);
             rules.set_password(default_password);
             rules
         });
-        if !self.is_same(&self.default, &default) {
-            self.default.set_rules(Arc::new(default));
-            touched.push(self.default_user());
-        }
-        next.insert(DEFAULT_USER.into(), self.default_user());
+        let (mut touched, mut next) = (Vec::new(), BTreeMap::new());
         for (name, rules) in declared {
-            let known = self.named(&name).filter(|user| self.is_same(user, &rules));
-            next.entry(name.clone().into()).or_insert_with(|| {
-                known.unwrap_or_else(|| Arc::new(User::new(&name, rules.into())))
-            });
+            let user = match self.named(&name) {
+                Some(user) => {
+                    if !self.is_same(&user, &rules) {
+                        user.set_rules(Arc::new(rules));
+                        touched.push(Arc::clone(&user));
+                    }
+                    user
+                }
+                None => Arc::new(User::new(&name, Arc::new(rules))),
+            };
+            next.insert(name.into(), user);
         }
         let before = std::mem::replace(&mut *self.write(), next.clone());
-        for (name, user) in before {
-            if !next.get(&name).is_some_and(|it| Arc::ptr_eq(it, &user)) {
-                user.delete();
-                touched.push(user);
-            }
+        for (_, user) in before.into_iter().filter(|(name, _)| !next.contains_key(name)) {
+            user.delete();
+            touched.push(user);
         }
         touched
     }

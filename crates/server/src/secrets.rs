@@ -26,6 +26,8 @@ fn is_secret(entry: &Entry, args: Args<'_>, index: usize) -> bool {
             credentials.is_some_and(|auth| index == auth + 1 || index == auth + 2)
         }
         (Group::Server, "SETUSER" | "DELUSER" | "GETUSER") => index >= 2,
+        // What a user is asked to be allowed may be a login.
+        (Group::Server, "DRYRUN") => index >= 4,
         (Group::Server, "SET") => {
             let names_a_secret = |name| ConfigOption::named(name).is_some_and(|it| it.sensitive);
             index >= 3 && index % 2 == 1 && args.get(index - 1).is_some_and(names_a_secret)
@@ -61,6 +63,7 @@ mod tests {
             "HELLO 3 auth (redacted) (redacted) SETNAME me"
         );
         assert_eq!(seen("ACL SETUSER me >secret"), "ACL SETUSER (redacted) (redacted)");
+        assert_eq!(seen("ACL DRYRUN me AUTH secret"), "ACL DRYRUN me AUTH (redacted)");
         assert_eq!(seen("SET requirepass secret"), "SET requirepass secret");
         assert_eq!(seen("CLIENT SETNAME auth"), "CLIENT SETNAME auth");
     }
