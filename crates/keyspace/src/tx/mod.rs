@@ -438,7 +438,8 @@ impl Tx {
     }
 
     /// As `door`, with the access clock beside it; `None` if the partition is not granted.
-    #[inline]
+    // Built in place: to read it back in larger pieces than it was written in waits for the stores.
+    #[inline(always)]
     fn door_and_clock(&mut self, location: Location) -> Option<(Door<'_>, &AccessClock)> {
         let Location { partition, position } = location;
         let door = Door {

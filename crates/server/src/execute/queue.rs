@@ -15,6 +15,7 @@ use crate::evict;
 use crate::gates;
 use crate::session::Session;
 use crate::table::Entry;
+use crate::unit::Pending;
 use crate::worker::Worker;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -34,7 +35,7 @@ pub(super) fn queue(
     if entry.spec.flags.has(Flags::NO_MULTI) {
         return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
     }
-    keep(session, entry, location, args, out);
+    keep(session, std::iter::once((args, Known { entry, location })), out);
     session.show_pending();
 }
 
@@ -43,15 +44,15 @@ pub(super) fn queue(
 pub(crate) fn queue_together<'a>(
     worker: &Worker,
     session: &mut Session,
-    requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
+    requests: impl Iterator<Item = (Args<'a>, Option<Known>)> + Clone,
     out: &mut Output,
 ) -> usize {
     if !session.is_queueing() || !session.is_undisturbed() {
         return 0;
     }
+    let known = requests.map_while(|(args, known)| Some((args, known?)));
     let (mut count, mut before) = (0, None);
-    for (args, known) in requests {
-        let Some(Known { entry, location }) = known else { break };
+    for (args, Known { entry, .. }) in known.clone() {
         let flags = entry.spec.flags;
         if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
             break;
@@ -60,27 +61,27 @@ pub(crate) fn queue_together<'a>(
         if !gates::admits_behind(worker, session, before, entry, args) {
             break;
         }
-        keep(session, entry, location, args, out);
         (count, before) = (count + 1, Some(entry));
     }
     if let Some(last) = before {
+        keep(session, known.take(count), out);
         session.client.live.last_command.store(last.id as u32, Ordering::Relaxed);
         session.show_pending();
     }
     count
 }
 
+/// Keeps commands that are admitted.
 #[inline]
-fn keep(
+fn keep<'a>(
     session: &mut Session,
-    entry: &'static Entry,
-    location: Option<Location>,
-    args: Args<'_>,
+    commands: impl Iterator<Item = (Args<'a>, Known)>,
     out: &mut Output,
 ) {
-    if let Some(pending) = &mut session.pending {
+    let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) else { return };
+    for (args, Known { entry, location }) in commands {
         // A program may meet other keys than its own.
-        pending.push(entry, args, location.filter(|_| entry.has_first_key));
+        queue.push(entry, args, location.filter(|_| entry.has_first_key));
+        Reply::new(out, session.resp).raw(QUEUED);
     }
-    Reply::new(out, session.resp).raw(QUEUED);
 }

@@ -390,7 +390,8 @@ impl Batch<'_> {
                 is_queueing = found.entry.spec.name == "MULTI";
             }
             if is_queueing {
-                // EXEC fetches what it needs when its turn comes.
+                // EXEC fetches the rest under its locks.
+                server.keyspace.prefetch_locks(found.location.as_slice());
                 continue;
             }
             if let Some(location) = found.location {

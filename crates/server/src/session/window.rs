@@ -122,7 +122,7 @@ impl Window {
     pub(super) fn ahead<'a>(
         &'a self,
         data: &'a [u8],
-    ) -> impl Iterator<Item = (Args<'a>, Option<Known>)> {
+    ) -> impl Iterator<Item = (Args<'a>, Option<Known>)> + Clone {
         let ready = &self.slots[self.next..self.complete];
         ready.iter().map(|slot| (slot.parser.args(&data[slot.start..]), slot.known))
     }

@@ -121,7 +121,13 @@ impl Queue {
         (index..self.len()).filter_map(|index| self.get(index))
     }
 
-    fn push(&mut self, entry: &'static Entry, args: Args<'_>, location: Option<Location>) {
+    /// Adds a command; `location` says where its one key belongs, if it has just one, at index 1.
+    pub(crate) fn push(
+        &mut self,
+        entry: &'static Entry,
+        args: Args<'_>,
+        location: Option<Location>,
+    ) {
         self.flags = self.flags.and(entry.spec.flags);
         let last = self.arguments.last_mut();
         let first = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
@@ -171,22 +177,16 @@ impl Pending {
         self.queue = Some(Arc::new(Queue::with_room()));
     }
 
-    /// Queues a command.
-    pub(crate) fn push(
-        &mut self,
-        entry: &'static Entry,
-        args: Args<'_>,
-        location: Option<Location>,
-    ) {
-        let Some(queue) = &mut self.queue else { return };
-        Arc::make_mut(queue).push(entry, args, location);
+    /// The commands that wait for EXEC, to be added to.
+    pub(crate) fn queue_mut(&mut self) -> Option<&mut Queue> {
+        self.queue.as_mut().map(Arc::make_mut)
     }
 
     /// A command was refused while others are queued: EXEC will be, too.
     #[cold]
     pub(crate) fn spoil(&mut self) {
-        if let Some(queue) = &mut self.queue {
-            Arc::make_mut(queue).is_spoilt = true;
+        if let Some(queue) = self.queue_mut() {
+            queue.is_spoilt = true;
         }
     }
 
