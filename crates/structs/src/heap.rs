@@ -1,7 +1,9 @@
 //! How much memory the process has in use: every allocation, counted where it is made.
 //!
-//! A thread counts in one of a few slots, each with a cache line of its own, and what has come
-//! together there goes into one sum now and then, so that the sum is one load for who reads it.
+//! A thread counts in a slot with a cache line of its own, and what has come together there goes
+//! into one sum now and then, so that the sum is one load for who reads it. The first threads of
+//! the process are the only ones that write to their slots: to count is an addition, not a locked
+//! instruction that waits for all stores before it. Later threads share slots.
 //!
 //! Invariant: the sum and what the slots and the arena hold back are together the bytes in use; a
 //! slot holds back less than `STEP`, whatever was allocated.
@@ -13,7 +15,10 @@ use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 /// What may be missing from the sum, or be too much in it, for each thread: 4 KB.
 pub const STEP: usize = 4096;
 
-const SLOTS: usize = 64;
+/// So many threads have slots of their own, for good: workers are among the first.
+const OWN: usize = 128;
+/// The others share so many.
+const SHARED: usize = 64;
 
 /// Alone in its cache lines.
 #[repr(align(128))]
@@ -21,7 +26,7 @@ struct Slot(AtomicIsize);
 
 static SUM: Slot = Slot(AtomicIsize::new(0));
 
-static SLOT: [Slot; SLOTS] = [const { Slot(AtomicIsize::new(0)) }; SLOTS];
+static SLOT: [Slot; OWN + SHARED] = [const { Slot(AtomicIsize::new(0)) }; OWN + SHARED];
 
 /// An allocator that counts what another one gives.
 pub struct Counted<A>(pub A);
@@ -49,27 +54,51 @@ pub(crate) fn publish(by: isize) {
 
 #[inline]
 fn count(by: isize) {
-    let slot = &SLOT[own_slot()].0;
+    count_in(slot_of_thread(), by);
+}
+
+#[inline]
+fn count_in(index: usize, by: isize) {
+    let slot = &SLOT[index].0;
+    if index >= OWN {
+        return count_shared(slot, by);
+    }
+    let held_back = slot.load(Ordering::Relaxed) + by;
+    if held_back.unsigned_abs() < STEP {
+        slot.store(held_back, Ordering::Relaxed);
+    } else {
+        slot.store(0, Ordering::Relaxed);
+        publish(held_back);
+    }
+}
+
+#[cold]
+fn count_shared(slot: &AtomicIsize, by: isize) {
     let held_back = slot.fetch_add(by, Ordering::Relaxed) + by;
     if held_back.unsigned_abs() >= STEP {
         publish(slot.swap(0, Ordering::Relaxed));
     }
 }
 
-/// The slot of this thread; threads are dealt out in turn.
+/// The slot of this thread, its own if the index is below `OWN`.
 #[inline]
-fn own_slot() -> usize {
+fn slot_of_thread() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         // Without a destructor, so that the allocator may use it at any time.
-        static OWN: Cell<usize> = const { Cell::new(usize::MAX) };
+        static INDEX: Cell<usize> = const { Cell::new(usize::MAX) };
     }
-    OWN.with(|own| {
-        if own.get() == usize::MAX {
-            own.set(THREADS.fetch_add(1, Ordering::Relaxed) % SLOTS);
+    INDEX.with(|index| {
+        if index.get() == usize::MAX {
+            index.set(dealt(THREADS.fetch_add(1, Ordering::Relaxed)));
         }
-        own.get()
+        index.get()
     })
+}
+
+/// The slot of one thread after so many others.
+fn dealt(threads: usize) -> usize {
+    if threads < OWN { threads } else { OWN + threads % SHARED }
 }
 
 // SAFETY: every call goes to the allocator within as it came, and what it gives comes back as it
@@ -113,27 +142,48 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
 mod tests {
     use std::alloc::{GlobalAlloc, Layout, System};
 
-    use super::{Counted, SLOT, SLOTS, STEP, count, own_slot, used};
+    use super::{Counted, OWN, SHARED, SLOT, STEP, count_in, dealt, used};
     use std::sync::atomic::Ordering;
 
     #[test]
     fn a_slot_holds_back_less_than_a_step_and_loses_nothing() {
-        let own = || SLOT[own_slot()].0.load(Ordering::Relaxed);
-        let before = own();
-        // Other tests allocate nothing through `Counted`, but their arenas publish to the sum.
-        count(100);
-        count(-100);
-        assert_eq!(own(), before);
-        for _ in 0..1000 {
-            count(STEP as isize / 3);
-            assert!(own().unsigned_abs() < STEP);
+        // No other test has so many threads as to use the last of either kind.
+        for index in [OWN - 1, OWN + SHARED - 1] {
+            let held_back = || SLOT[index].0.load(Ordering::Relaxed);
+            // Other tests allocate nothing through `Counted`, but their arenas publish to the sum.
+            count_in(index, 100);
+            assert_eq!(held_back(), 100);
+            count_in(index, -100);
+            assert_eq!(held_back(), 0);
+            for _ in 0..1000 {
+                count_in(index, STEP as isize / 3);
+                assert!(held_back().unsigned_abs() < STEP);
+            }
+            for _ in 0..1000 {
+                count_in(index, -(STEP as isize / 3));
+                assert!(held_back().unsigned_abs() < STEP);
+            }
+            assert_eq!(held_back().unsigned_abs() % (STEP / 3), 0);
         }
-        for _ in 0..1000 {
-            count(-(STEP as isize / 3));
-            assert!(own().unsigned_abs() < STEP);
-        }
-        assert_eq!((own() - before).unsigned_abs() % (STEP / 3), 0);
-        assert!(own_slot() < SLOTS);
+    }
+
+    #[test]
+    fn the_first_threads_share_their_slots_with_nobody() {
+        let dealt: Vec<usize> = (0..1000).map(dealt).collect();
+        assert!(dealt[..OWN].iter().enumerate().all(|(thread, slot)| thread == *slot));
+        assert!(dealt[OWN..].iter().all(|slot| (OWN..OWN + SHARED).contains(slot)));
+    }
+
+    #[test]
+    fn threads_that_share_a_slot_lose_nothing() {
+        const TIMES: usize = STEP / 8;
+        let index = OWN + SHARED - 2;
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..TIMES).for_each(|_| count_in(index, 1)));
+            }
+        });
+        assert_eq!(SLOT[index].0.load(Ordering::Relaxed), 4 * TIMES as isize);
     }
 
     #[test]
