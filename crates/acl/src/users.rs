@@ -168,10 +168,10 @@ impl Users {
         Ok(())
     }
 
-    /// Puts the declared users in the place of all others: those who were changed or removed. Whoever
-    /// is declared again stays the same object, whose clients stay, and so does the default user.
-    /// Where nothing is declared of that one it may do everything, with this password if there is
-    /// one.
+    /// Puts the declared users in the place of all others: those who were changed or removed.
+    /// Whoever is declared again stays the same object, whose clients stay, and so does the default
+    /// user. Where nothing is declared of that one it may do everything, with this password if
+    /// there is one.
     pub fn replace_all(
         &self,
         mut declared: Declared,
