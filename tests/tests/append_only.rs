@@ -322,6 +322,35 @@ fn the_log_is_loaded_on_demand_whether_it_is_on_or_was() {
     );
 }
 
+/// Else a server that always ends before its log has grown by enough would never rewrite it.
+#[test]
+fn after_a_start_the_log_has_grown_by_all_that_is_behind_its_base() {
+    let arguments = ["--appendonly", "yes", "--auto-aof-rewrite-percentage", "0"];
+    let arguments = [&arguments[..], &["--enable-debug-command", "yes"]].concat();
+    for mut server in Oracle::Redis82.beside(&arguments) {
+        let mut client = server.client();
+        check(&mut client, "> BGREWRITEAOF\nBackground append only file rewriting started");
+        settle(&mut client);
+        client.call(&["SET", "key", &"x".repeat(5000)]);
+        check(&mut client, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0");
+        server.kill();
+        server.restart();
+        let mut client = server.client();
+        let field = |client: &mut Client, name: &str| -> u64 {
+            let info = text(&client.call(&["INFO", "persistence"]));
+            let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            value.expect("a field of the section").trim().parse().expect("a number")
+        };
+        let [base, all] = ["aof_base_size", "aof_current_size"].map(|it| field(&mut client, it));
+        assert!(base < 3000 && all > base + 5000, "{base} {all}");
+        check(
+            &mut client,
+            "> CONFIG SET auto-aof-rewrite-min-size 1 auto-aof-rewrite-percentage 100\nOK",
+        );
+        eventually("the log is rewritten", || field(&mut client, "aof_rewrites") == 1);
+    }
+}
+
 #[test]
 fn the_log_moves_with_its_next_base_when_the_directory_changes() {
     let own = ["--appendonly", "yes", "--appendfsync", "always"];

@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Figures {
     /// Bytes of all files that the manifest names but history.
     total: AtomicU64,
-    /// What they were when the last base was put in its place, or at the start.
+    /// What they were when the last base was put in its place; at the start, what the base has.
     base: AtomicU64,
     syncs: AtomicU64,
     delayed: AtomicU64,
 }
 
 impl Figures {
-    /// Bytes of all files, and what they were after the last rewrite or at the start.
+    /// Bytes of all files, and what they were after the last rewrite; after a start, those of the
+    /// base.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.total.load(Ordering::Relaxed), self.base.load(Ordering::Relaxed))
     }

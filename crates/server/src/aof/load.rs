@@ -90,7 +90,7 @@ impl Stock {
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let Replayed { bytes: total, number } = replay(server, &files, Ending::Mended)?;
+        let Replayed { bytes: total, base, number } = replay(server, &files, Ending::Mended)?;
         if is_new {
             make_directory(server, None).map_err(told("Can't open or create append-only dir"))?;
             begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
@@ -103,7 +103,9 @@ impl Stock {
         if let Ok(history) = files.take_history() {
             super::rewrite::remove(server, history);
         }
-        server.aof.figures.set_sizes(total, total);
+        // How long the log was when its base was made nobody has noted. To take all of it would let
+        // a log grow for ever whose server ends before it has grown by enough.
+        server.aof.figures.set_sizes(total, base);
         // Nobody changes anything before the log is attached.
         let mut world = Acquisition::of_world(server.keyspace);
         wait_for(&mut world);
@@ -137,6 +139,8 @@ fn seconds_since(server: &Server, began_us: i64) -> f64 {
 struct Replayed {
     /// How many bytes they have.
     bytes: u64,
+    /// How many of them the base has.
+    base: u64,
     /// What the marks of the last one are known by.
     number: Option<u64>,
 }
@@ -152,10 +156,14 @@ fn replay(server: &'static Server, files: &Files, ending: Ending) -> Result<Repl
         let replayed = source.load()?;
         all.bytes += replayed.bytes;
         all.number = replayed.number;
+        let is_base = files.manifest().base() == Some(*part);
+        if is_base {
+            all.base = replayed.bytes;
+        }
         log_notice!(
             server.log,
             "DB loaded from {} file {}: {:.3} seconds",
-            if files.manifest().base() == Some(*part) { "base" } else { "incr" },
+            if is_base { "base" } else { "incr" },
             String::from_utf8_lossy(&part.name),
             seconds_since(server, began_us)
         );
@@ -204,15 +212,16 @@ impl Source<'_> {
             Stopped::Alone(error) => self.refuse(&plain(&error)),
         })?;
         runner.finish().map_err(|why| self.refuse(&why))?;
-        match end {
+        let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
             // of what was cut off.
             Ok(()) if self.may_mend && (place.offset() < length || place.is_within_batch()) => {
-                Ok(Replayed { bytes: self.cut(place)?, number })
+                self.cut(place)?
             }
-            Ok(()) => Ok(Replayed { bytes: length, number }),
-            Err(error) => Ok(Replayed { bytes: self.mend(&error, place, length, number)?, number }),
-        }
+            Ok(()) => length,
+            Err(error) => self.mend(&error, place, length, number)?,
+        };
+        Ok(Replayed { bytes, number, ..Replayed::default() })
     }
 
     fn open(&self) -> Result<Box<dyn File>, String> {
