@@ -20,6 +20,12 @@ fn start() -> (Server, u16) {
     let server = Server::start_on_small_disk(MEGABYTES, &[&own[..], &log].concat());
     let mut early = Connection::to(port);
     assert_eq!(early.line("set early 0 0 1\r\nx\r\n"), "STORED\r\n");
+    // The log has some space of its own, which these use up.
+    let filler = "x".repeat(600 << 10);
+    for key in ["one", "two"] {
+        let set = format!("set {key} 0 0 {}\r\n{filler}\r\n", filler.len());
+        assert_eq!(early.line(&set), "STORED\r\n");
+    }
     let ballast = server.disk().join("ballast");
     let mut ballast = std::fs::File::create(ballast).expect("a name");
     while std::io::Write::write_all(&mut ballast, &[0; 512]).is_ok() {}
