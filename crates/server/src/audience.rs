@@ -130,21 +130,24 @@ fn strike_off(rolls: &mut Vec<(usize, Arc<Roll>)>, client: &Client) -> bool {
 }
 
 impl Roll {
-    /// Gives messages with rising numbers to the members that they are for; how many there are.
-    pub(crate) fn deliver(&self, messages: &[(u64, Arc<[u8]>)]) -> usize {
+    /// Gives messages with rising numbers to the members that they are for, and those who are to
+    /// be woken for them to `wake`. Returns how many members there are.
+    pub(crate) fn deliver(
+        &self,
+        messages: &[(u64, Arc<[u8]>)],
+        wake: &mut dyn FnMut(&Arc<Client>),
+    ) -> usize {
         let later_than = |number: u64| -> Bundle {
             let later = messages.iter().filter(|(own, _)| *own > number);
             later.map(|(_, bytes)| Arc::clone(bytes)).collect()
         };
         let (whole, members) = (later_than(0), self.members());
         for member in members.values() {
-            if messages.first().is_some_and(|(first, _)| *first > member.joined_after) {
-                member.client.deliver(Delivery::Messages(Arc::clone(&whole)));
-                continue;
-            }
-            let part = later_than(member.joined_after);
-            if !part.is_empty() {
-                member.client.deliver(Delivery::Messages(part));
+            let is_early =
+                messages.first().is_some_and(|(first, _)| *first > member.joined_after);
+            let own = if is_early { Arc::clone(&whole) } else { later_than(member.joined_after) };
+            if !own.is_empty() && member.client.deliver(Delivery::Messages(own)) {
+                wake(&member.client);
             }
         }
         members.len()

@@ -327,18 +327,17 @@ impl Client {
         self.signals.load(Ordering::Acquire) & signal as u32 != 0
     }
 
-    /// Gives the client messages, such as MONITOR lines, and wakes the session.
-    pub(crate) fn deliver(&self, delivery: Delivery) {
+    /// Gives the client messages, such as MONITOR lines; whether its session is to be woken for
+    /// them. Until it has looked, one wake is enough.
+    #[must_use]
+    pub(crate) fn deliver(&self, delivery: Delivery) -> bool {
         {
             let mut deliveries = self.deliveries();
             let deliveries = deliveries.get_or_insert_default();
             deliveries.bytes += delivery.size();
             deliveries.waiting.push(delivery);
         }
-        // Until the session has looked, one wake is enough.
-        if self.ask(Signal::Deliver) {
-            self.wake();
-        }
+        self.ask(Signal::Deliver)
     }
 
     /// Takes the messages that were given, in order.

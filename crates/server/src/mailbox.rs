@@ -194,18 +194,24 @@ impl Mailboxes {
 
 /// Gives letters to their clients and wakes them.
 fn hand_out(mut letters: VecDeque<Letter>) {
-    while hand_out_next(&mut letters).is_some() {}
+    while hand_out_next(&mut letters, &mut |client| client.wake()).is_some() {}
 }
 
-/// Does so with the first letter, and with those right behind it that are for the same members: to
-/// them they are one bundle. For how many clients that was.
-pub(crate) fn hand_out_next(letters: &mut VecDeque<Letter>) -> Option<usize> {
+/// Gives the first letter, and those right behind it that are for the same members, to their
+/// clients: to them they are one bundle. Who is to be woken for what it was given goes to `wake`.
+/// Returns for how many clients the letters were.
+pub(crate) fn hand_out_next(
+    letters: &mut VecDeque<Letter>,
+    wake: &mut dyn FnMut(&Arc<Client>),
+) -> Option<usize> {
     /// Of so many, so that the members have their turns in between.
     const BUNDLE_MAX: usize = 256;
     let (number, roll, bytes) = match letters.pop_front()? {
         Letter::Message { number, roll, bytes } => (number, roll, bytes),
         Letter::Notices(client, notices) => {
-            client.deliver(Delivery::Notices(notices));
+            if client.deliver(Delivery::Notices(notices)) {
+                wake(&client);
+            }
             return Some(1);
         }
         Letter::Wake(client) => {
@@ -221,7 +227,7 @@ pub(crate) fn hand_out_next(letters: &mut VecDeque<Letter>) -> Option<usize> {
         messages.push((*number, Arc::clone(bytes)));
         letters.pop_front();
     }
-    Some(roll.deliver(&messages))
+    Some(roll.deliver(&messages, wake))
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use base::time::{Moment, UnixMillis};
@@ -56,6 +58,8 @@ pub(crate) struct Worker {
     pub(crate) rounds: Rounds,
     /// Letters taken out of the mailbox and not handed out yet.
     letters: RefCell<VecDeque<Letter>>,
+    /// Clients that were given messages and whose sessions are to be woken for them.
+    addressees: RefCell<VecDeque<Arc<Client>>>,
     /// Sessions that live here. The shared count also has those that are on their way to the lane.
     adopted: Cell<usize>,
     /// The partition that this worker's expiry is in the middle of.
@@ -99,6 +103,7 @@ impl Worker {
             inside: Cell::new(false),
             rounds: Rounds::default(),
             letters: RefCell::default(),
+            addressees: RefCell::default(),
             adopted: Cell::new(0),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
@@ -196,7 +201,21 @@ impl Worker {
 
     /// Hands out the next letters that belong together; for how many clients they were.
     fn hand_out_letter(&self) -> Option<usize> {
-        hand_out_next(&mut self.letters.borrow_mut())
+        let mut addressees = self.addressees.borrow_mut();
+        let wake = &mut |client: &Arc<Client>| addressees.push_back(Arc::clone(client));
+        hand_out_next(&mut self.letters.borrow_mut(), wake)
+    }
+
+    /// Whether letters were not handed out yet, or sessions not woken.
+    fn has_mail(&self) -> bool {
+        !self.letters.borrow().is_empty() || !self.addressees.borrow().is_empty()
+    }
+
+    /// Wakes the sessions of the first of those who were given messages.
+    fn wake_addressees(&self, most: usize) {
+        let mut addressees = self.addressees.borrow_mut();
+        let count = most.min(addressees.len());
+        addressees.drain(..count).for_each(|client| client.wake());
     }
 
     /// Ends the books of a session, or hands it to another worker.
@@ -269,19 +288,32 @@ fn settle(worker: &Worker) {
 /// After letters to so many clients the sessions have the worker again.
 const LETTER_BUDGET: usize = 1000;
 
-/// Hands out what comes into the worker's mailbox.
+/// So many of those who were given messages are woken at a time.
+const WOKEN_TOGETHER: usize = 16;
+
+/// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
+/// time. In between the worker looks at its sockets: who has just published need not wait until all
+/// subscribers have been written to before it is heard again, and what it says meanwhile goes to
+/// those who stand in line in one piece.
 async fn deliver_mail(worker: Rc<Worker>) {
     let mailboxes = &worker.server.mailboxes;
     loop {
-        let mut letters = poll_fn(|cx| mailboxes.poll(worker.lane, cx.waker())).await;
+        let mut letters = poll_fn(|cx| match worker.has_mail() {
+            true => Poll::Ready(mailboxes.collect(worker.lane)),
+            // Sessions hand letters out, too; who left those rings even so.
+            false => mailboxes.poll(worker.lane, cx.waker()),
+        })
+        .await;
         worker.letters.borrow_mut().append(&mut letters);
         let mut clients = 0;
-        while let Some(more) = worker.hand_out_letter() {
+        while clients < LETTER_BUDGET
+            && let Some(more) = worker.hand_out_letter()
+        {
             clients += more;
-            if clients >= LETTER_BUDGET {
-                clients = 0;
-                tokio::task::yield_now().await;
-            }
+        }
+        worker.wake_addressees(WOKEN_TOGETHER);
+        if worker.has_mail() {
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -306,7 +338,7 @@ async fn retire(worker: &Worker) {
     }
 }
 
-fn own_clients(worker: &Worker) -> Vec<std::sync::Arc<Client>> {
+fn own_clients(worker: &Worker) -> Vec<Arc<Client>> {
     let mut clients = worker.server.clients.all();
     clients.retain(|client| client.lane() == worker.lane);
     clients
@@ -315,7 +347,7 @@ fn own_clients(worker: &Worker) -> Vec<std::sync::Arc<Client>> {
 fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let worker = Rc::clone(worker);
     worker.adopted.set(worker.adopted.get() + 1);
-    let client = std::sync::Arc::clone(&moving.session.client);
+    let client = Arc::clone(&moving.session.client);
     client.set_lane(worker.lane);
     // Who is in transit is handed every letter at once: none is under way.
     let audiences = moving.session.audiences(worker.server);
