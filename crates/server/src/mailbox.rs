@@ -236,7 +236,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Wake, Waker};
 
-    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out};
+    use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out, hand_out_next};
     use crate::audience::{Audience, relocate};
     use crate::clients::{Client, Clients, Delivery, Peer, Signal};
 
@@ -376,6 +376,22 @@ mod tests {
             client.take_deliveries().iter().map(|it| it.messages().len()).collect::<Vec<_>>()
         };
         assert_eq!((sizes(&early), sizes(&late)), (vec![3, 1], vec![1, 1]));
+    }
+
+    #[test]
+    fn who_was_woken_and_has_not_looked_yet_is_not_woken_again() {
+        let rig = Rig::new();
+        let (client, rounds) = (rig.join(1), Rounds::default());
+        let woken_for = |texts: &[&str]| {
+            texts.iter().for_each(|text| rig.publish(&rounds, text));
+            let (mut letters, mut woken) = (rig.mailboxes.collect(1), 0);
+            while hand_out_next(&mut letters, &mut |_| woken += 1).is_some() {}
+            woken
+        };
+        assert_eq!((woken_for(&["a", "b"]), woken_for(&["c"])), (1, 0));
+        assert!(client.take(Signal::Deliver));
+        assert_eq!(read(&client), "abc");
+        assert_eq!(woken_for(&["d"]), 1);
     }
 
     #[test]

@@ -288,8 +288,12 @@ fn settle(worker: &Worker) {
 /// After letters to so many clients the sessions have the worker again.
 const LETTER_BUDGET: usize = 1000;
 
-/// So many of those who were given messages are woken at a time.
-const WOKEN_TOGETHER: usize = 16;
+/// So many of those who were given messages are woken at a time at least,
+const WOKEN_LEAST: usize = 16;
+
+/// and no more groups than so many are made of them: where others keep the worker busy, each group
+/// waits for a turn of all of those.
+const GROUPS: usize = 3;
 
 /// Hands out what comes into the worker's mailbox, and wakes the sessions it is for a few at a
 /// time. In between the worker looks at its sockets: who has just published need not wait until all
@@ -297,6 +301,7 @@ const WOKEN_TOGETHER: usize = 16;
 /// those who stand in line in one piece.
 async fn deliver_mail(worker: Rc<Worker>) {
     let mailboxes = &worker.server.mailboxes;
+    let mut together = WOKEN_LEAST;
     loop {
         let mut letters = poll_fn(|cx| match worker.has_mail() {
             true => Poll::Ready(mailboxes.collect(worker.lane)),
@@ -311,9 +316,12 @@ async fn deliver_mail(worker: Rc<Worker>) {
         {
             clients += more;
         }
-        worker.wake_addressees(WOKEN_TOGETHER);
+        together = worker.addressees.borrow().len().div_ceil(GROUPS).max(together);
+        worker.wake_addressees(together);
         if worker.has_mail() {
             tokio::task::yield_now().await;
+        } else {
+            together = WOKEN_LEAST;
         }
     }
 }
