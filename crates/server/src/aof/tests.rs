@@ -481,6 +481,23 @@ fn padding_goes_when_the_log_ends_or_is_not_synced_any_more() {
 }
 
 #[test]
+fn the_size_that_is_told_is_that_of_the_files_without_padding() {
+    let disk = new_disk();
+    let directory = std::env::current_dir().unwrap().join("appendonlydir");
+    let read = |name: &str| persist::storage::read_whole(&disk, &directory.join(name)).unwrap();
+    // In each life padding begins at another place within a line.
+    for life in 0..40 {
+        let server = start(&disk).unwrap();
+        assert!(write(server, 10_usize.pow(life % 7)));
+        let increment = end_of_batches(&read("appendonly.aof.1.incr.aof"));
+        // As in Redis, the base of an empty start does not count before the next one.
+        let base = if life == 0 { 0 } else { read("appendonly.aof.1.base.rdb").len() };
+        assert_eq!(server.aof.figures.sizes().0, (base + increment) as u64, "{life}");
+        end(server);
+    }
+}
+
+#[test]
 fn what_a_power_loss_can_leave_keeps_nothing_from_starting() {
     let disk = new_disk();
     let (path, bytes, ends) = written_in_three_batches(&disk);

@@ -284,9 +284,17 @@ impl Writer {
 
     /// Writes what is in `piece` and what follows it.
     fn write_piece<'a>(&mut self, rest: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<()> {
+        self.lengthen(|file, piece| file.write(piece, rest))
+    }
+
+    /// Does something with the file, if there is one, and shows by how much it is longer then.
+    fn lengthen(
+        &mut self,
+        work: impl FnOnce(&mut Increment, &mut Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let before = file.length();
-        file.write(&mut self.piece, rest)?;
+        work(file, &mut self.piece)?;
         self.server.aof.figures.grow(file.length() - before);
         Ok(())
     }
@@ -308,7 +316,7 @@ impl Writer {
             self.mark();
             self.write_piece(iter::empty())?;
         }
-        self.file.as_mut().map_or(Ok(()), Increment::pad)?;
+        self.lengthen(|file, _| file.pad())?;
         Ok(self.sync())
     }
 
