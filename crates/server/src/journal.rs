@@ -84,11 +84,23 @@ struct Line {
     /// Why the reader fails, for clients.
     failure: String,
     waiting: Vec<(Lsn, Waker)>,
+    /// How often all were to look again.
+    rouses: u64,
+}
+
+/// How somebody stands in line who waits for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The lowest LSN that it stands in line for.
+    pub(crate) lsn: Option<Lsn>,
+    /// How often all were to look again before it last looked.
+    pub(crate) rouses: u64,
 }
 
 impl Line {
     /// Has all who wait look again. They stay in line: who waits on does not queue again.
-    fn rouse(&self) {
+    fn rouse(&mut self) {
+        self.rouses += 1;
         self.waiting.iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 }
@@ -194,7 +206,7 @@ impl Journal {
 
     /// Replies that saw up to `lsn` leave, though that is not safe: somebody wants it so.
     pub(crate) fn let_pass(&self, lsn: Lsn) {
-        let line = self.line();
+        let mut line = self.line();
         if line.reliance == Reliance::Disk {
             self.durable.fetch_max(lsn, Ordering::AcqRel);
         }
@@ -243,16 +255,23 @@ impl Journal {
         lsn <= self.durable.load(Ordering::Acquire)
     }
 
-    /// Queues a session with a reply that saw `lsn`, to be woken when the reply may leave; `false`
-    /// if it may already, or the reader has failed.
-    pub(crate) fn wait(&self, lsn: Lsn, waker: &Waker) -> bool {
+    /// Looks for somebody who waits for others, the lowest LSN of whom is `lowest`: queues it,
+    /// unless they need not wait for that or it stands there already, to be woken when that is safe
+    /// or all are to look again. `standing` is what this said when it last looked.
+    pub(crate) fn stand(&self, standing: Standing, lowest: Option<Lsn>, waker: &Waker) -> Standing {
         let mut line = self.line();
+        let rouses = line.rouses;
+        // What is not safe yet nobody has been called for.
+        let mut lsn = standing.lsn.filter(|stood| *stood > self.safe());
         // Both change under this mutex only, so the waker cannot come too late.
-        if self.is_durable(lsn) || self.has_failed() {
-            return false;
+        if let Some(lowest) = lowest
+            && !self.is_durable(lowest)
+            && lsn.is_none_or(|stood| lowest < stood)
+        {
+            line.waiting.push((lowest, waker.clone()));
+            lsn = Some(lowest);
         }
-        line.waiting.push((lsn, waker.clone()));
-        true
+        Standing { lsn, rouses }
     }
 
     /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
@@ -451,7 +470,7 @@ mod tests {
     };
     use proto::OwnedArgs;
 
-    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance};
+    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance, Standing, Waker};
     use crate::commit::publish;
 
     #[derive(Clone, Default)]
@@ -560,7 +579,8 @@ mod tests {
     fn without_a_reader_nothing_waits() {
         let journal = Journal::new(Clock::system());
         assert!(journal.is_durable(u64::MAX));
-        assert!(!journal.wait(u64::MAX, std::task::Waker::noop()));
+        let stood = journal.stand(Standing::default(), Some(u64::MAX), Waker::noop());
+        assert_eq!(stood.lsn, None);
     }
 
     /// On a clock that is moved by hand.
@@ -580,7 +600,8 @@ mod tests {
         let second = journal.append(b"second");
         look(1);
         assert!(!journal.is_durable(first) && !journal.is_durable(second));
-        assert!(journal.wait(second, std::task::Waker::noop()));
+        let stood = journal.stand(Standing::default(), Some(second), Waker::noop());
+        assert_eq!(stood.lsn, Some(second));
         assert!(journal.is_durable(0), "who saw nothing of it waits for nothing");
         journal.note_written(first, began_us);
         assert!(journal.is_durable(second), "it is not late any more");

@@ -31,6 +31,7 @@ mod gates;
 mod gathering;
 mod guard;
 mod heavy;
+mod held_line;
 mod journal;
 mod latency;
 mod loading;

@@ -28,6 +28,7 @@ use crate::counters::WorkerCounters;
 use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
+use crate::held_line::{self, HeldLine};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
@@ -76,6 +77,7 @@ pub(crate) struct Worker {
     /// When the present batch began.
     batch_began: Cell<Moment>,
     pub(crate) second_turns: SecondTurns,
+    pub(crate) held_line: HeldLine,
 }
 
 /// What a worker is told.
@@ -113,6 +115,7 @@ impl Worker {
             wall_offset_us: Cell::new(0),
             batch_began: Cell::default(),
             second_turns: SecondTurns::default(),
+            held_line: HeldLine::default(),
         };
         worker.start_batch();
         worker
@@ -261,6 +264,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     // It does the work of many tasks in one turn.
     tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
     tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
+    tokio::task::spawn_local(held_line::run(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),

@@ -91,7 +91,7 @@ impl Serve {
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
                 if held.queued == Some(lsn) && !journal.has_failed()
-                    || journal.wait(lsn, cx.waker())
+                    || self.worker.held_line.wait(journal, lsn, cx.waker())
                 {
                     held.queued = Some(lsn);
                     waits = true;
