@@ -15,14 +15,17 @@ use std::task::{Context, Poll, Waker};
 
 use keyspace::Lsn;
 
-use crate::journal::{Journal, Standing};
+use crate::journal::Journal;
 use crate::worker::Worker;
 
 /// Who waits at a worker.
 #[derive(Default)]
 pub(crate) struct HeldLine {
     waiting: RefCell<Vec<(Lsn, Waker)>>,
-    standing: Cell<Standing>,
+    /// For which LSN the task stands in the journal's line, or did until it was last woken.
+    standing: Cell<Option<Lsn>>,
+    /// How often all were to look again before the task last looked.
+    rouses: Cell<u64>,
     /// The task's, once it has run.
     usher: RefCell<Option<Waker>>,
 }
@@ -35,7 +38,7 @@ impl HeldLine {
             return false;
         }
         self.waiting.borrow_mut().push((lsn, waker.clone()));
-        if self.standing.get().lsn.is_none_or(|lowest| lsn < lowest)
+        if self.standing.get().is_none_or(|lowest| lsn < lowest)
             && let Some(usher) = &*self.usher.borrow()
         {
             usher.wake_by_ref();
@@ -43,27 +46,26 @@ impl HeldLine {
         true
     }
 
-    /// Wakes those whose replies may leave, or all if all are to look again, and stands in the
+    /// Wakes those whose records are safe, or all if all are to look again, and stands in the
     /// journal's line for the others.
     fn usher(&self, journal: &Journal, cx: &Context<'_>) {
         self.usher.borrow_mut().get_or_insert_with(|| cx.waker().clone());
+        let mut waiting = self.waiting.borrow_mut();
         loop {
-            let mut waiting = self.waiting.borrow_mut();
-            let standing = self.standing.get();
             let lowest = waiting.iter().map(|(lsn, _)| *lsn).min();
-            let stood = journal.stand(standing, lowest, cx.waker());
-            self.standing.set(stood);
-            let are_roused = stood.rouses != standing.rouses;
-            let mut is_ready = false;
+            self.standing.set(lowest);
+            let rouses = journal.stand(lowest, cx.waker());
+            let are_roused = self.rouses.replace(rouses) != rouses;
+            let (safe, count) = (journal.safe(), waiting.len());
             waiting.retain(|(lsn, waker)| {
-                let stays = !journal.is_durable(*lsn);
+                // A reply that may leave for another reason may have to wait once more.
+                let stays = *lsn > safe;
                 if !stays || are_roused {
                     waker.wake_by_ref();
                 }
-                is_ready |= !stays;
                 stays
             });
-            if !is_ready {
+            if waiting.len() == count {
                 return;
             }
         }
@@ -89,7 +91,7 @@ mod tests {
     use keyspace::Lsn;
 
     use super::HeldLine;
-    use crate::journal::{Journal, JournalReader, Reliance};
+    use crate::journal::{Journal, JournalReader, LATE_US, Reliance};
 
     #[derive(Default)]
     struct Bell(AtomicUsize);
@@ -113,6 +115,7 @@ mod tests {
     /// A journal with three records, and sessions that wait for each.
     struct Rig {
         journal: Journal,
+        clock: Clock,
         line: HeldLine,
         lsns: [Lsn; 3],
         sessions: [Arc<Bell>; 3],
@@ -121,11 +124,12 @@ mod tests {
 
     impl Rig {
         fn new() -> Self {
-            let journal = Journal::new(Clock::system());
+            let clock = Clock::manual(1000);
+            let journal = Journal::new(clock.clone());
             journal.attach(Box::new(Silent), Reliance::Disk);
             let lsns = [b"a", b"b", b"c"].map(|record| journal.append(record));
             let (sessions, usher) = Default::default();
-            let rig = Self { journal, line: HeldLine::default(), lsns, sessions, usher };
+            let rig = Self { journal, clock, line: HeldLine::default(), lsns, sessions, usher };
             rig.take_turn();
             rig
         }
@@ -203,7 +207,7 @@ mod tests {
         rig.journal.acknowledge(rig.lsns[2]);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 0, 2]);
-        // Replies that must not wait any more leave, whatever they saw.
+        // Replies that need not wait any more leave, whatever they saw.
         let late = rig.journal.append(b"d");
         let waker = Waker::from(Arc::clone(&rig.sessions[1]));
         assert!(rig.line.wait(&rig.journal, late, &waker));
@@ -211,5 +215,46 @@ mod tests {
         rig.journal.let_pass(late);
         rig.take_turn();
         assert_eq!(rig.rung().1, [2, 1, 2]);
+    }
+
+    #[test]
+    fn who_was_woken_too_early_is_woken_again() {
+        let rig = Rig::new();
+        rig.journal.rely_on(Reliance::System);
+        let be_late = || {
+            rig.clock.advance(LATE_US / 1000 + 1);
+            rig.journal.look(rig.clock.monotonic_us());
+        };
+        be_late();
+        assert!(rig.wait(2));
+        rig.take_turn();
+        let before = rig.rung().1[2];
+        // The reader catches up, and is late again before the session has looked.
+        rig.journal.note_written(rig.lsns[0], rig.clock.monotonic_us());
+        rig.take_turn();
+        be_late();
+        assert!(!rig.journal.is_durable(rig.lsns[2]));
+        rig.journal.note_written(rig.lsns[2], rig.clock.monotonic_us());
+        rig.take_turn();
+        assert_eq!(rig.rung().1[2], before + 2);
+    }
+
+    #[test]
+    fn another_log_is_waited_for_as_the_first_was() {
+        let rig = Rig::new();
+        assert!(rig.wait(0));
+        rig.take_turn();
+        rig.journal.detach();
+        rig.take_turn();
+        assert!(!rig.wait(2), "without a reader nothing waits");
+        rig.journal.attach(Box::new(Silent), Reliance::Disk);
+        let lsn = rig.journal.append(b"d");
+        let waker = Waker::from(Arc::clone(&rig.sessions[1]));
+        assert!(rig.line.wait(&rig.journal, lsn, &waker));
+        let before = rig.rung().0;
+        rig.journal.acknowledge(lsn);
+        assert!(rig.rung().0 > before, "the usher hears of it");
+        rig.take_turn();
+        assert_eq!(rig.rung().1[1], 1);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Journal {
 /// How long a record may wait for the system to have it before replies wait for that, in
 /// microseconds: as much as a process that is killed may lose of what it acknowledged. A sync that
 /// takes as long keeps replies waiting, too.
-const LATE_US: i64 = 500_000;
+pub(crate) const LATE_US: i64 = 500_000;
 
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
@@ -86,15 +86,6 @@ struct Line {
     waiting: Vec<(Lsn, Waker)>,
     /// How often all were to look again.
     rouses: u64,
-}
-
-/// How somebody stands in line who waits for others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
-    /// The lowest LSN that it stands in line for.
-    pub(crate) lsn: Option<Lsn>,
-    /// How often all were to look again before it last looked.
-    pub(crate) rouses: u64,
 }
 
 impl Line {
@@ -137,8 +128,9 @@ impl Journal {
         drop(tail);
         self.failed.store(false, Ordering::Release);
         self.rely_on(Reliance::Nobody);
-        // Nothing will become safe any more; what waited for that has been roused.
-        self.line().waiting.clear();
+        // Nothing will become safe any more.
+        let waiting = std::mem::take(&mut self.line().waiting);
+        waiting.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     /// What replies may rely on from now on.
@@ -181,7 +173,8 @@ impl Journal {
         let is_late = now_us > self.late_at_us.load(Ordering::Relaxed);
         if is_late && line.reliance == Reliance::System && !line.is_late {
             line.is_late = true;
-            self.durable.store(line.written, Ordering::Release);
+            // What is safe may leave in any case.
+            self.durable.store(line.written.max(self.safe()), Ordering::Release);
         }
     }
 
@@ -255,23 +248,17 @@ impl Journal {
         lsn <= self.durable.load(Ordering::Acquire)
     }
 
-    /// Looks for somebody who waits for others, the lowest LSN of whom is `lowest`: queues it,
-    /// unless they need not wait for that or it stands there already, to be woken when that is safe
-    /// or all are to look again. `standing` is what this said when it last looked.
-    pub(crate) fn stand(&self, standing: Standing, lowest: Option<Lsn>, waker: &Waker) -> Standing {
+    /// Queues a task that waits for others, in the place where it stood before: until what the
+    /// lowest of them waits for is safe, or all are to look again. Whoever is taken out of line is
+    /// woken. Returns how often all were to look again so far.
+    pub(crate) fn stand(&self, lowest: Option<Lsn>, waker: &Waker) -> u64 {
         let mut line = self.line();
-        let rouses = line.rouses;
-        // What is not safe yet nobody has been called for.
-        let mut lsn = standing.lsn.filter(|stood| *stood > self.safe());
-        // Both change under this mutex only, so the waker cannot come too late.
-        if let Some(lowest) = lowest
-            && !self.is_durable(lowest)
-            && lsn.is_none_or(|stood| lowest < stood)
-        {
+        line.waiting.retain(|(_, other)| !other.will_wake(waker));
+        // It changes under this mutex only, so the waker cannot come too late.
+        if let Some(lowest) = lowest.filter(|lowest| *lowest > self.safe()) {
             line.waiting.push((lowest, waker.clone()));
-            lsn = Some(lowest);
         }
-        Standing { lsn, rouses }
+        line.rouses
     }
 
     /// Queues a waker until everything up to `lsn` is safe, or something changed; `false` if it is
@@ -470,7 +457,7 @@ mod tests {
     };
     use proto::OwnedArgs;
 
-    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance, Standing, Waker};
+    use super::{Journal, JournalReader, LATE_US, Lsn, Reliance};
     use crate::commit::publish;
 
     #[derive(Clone, Default)]
@@ -579,8 +566,6 @@ mod tests {
     fn without_a_reader_nothing_waits() {
         let journal = Journal::new(Clock::system());
         assert!(journal.is_durable(u64::MAX));
-        let stood = journal.stand(Standing::default(), Some(u64::MAX), Waker::noop());
-        assert_eq!(stood.lsn, None);
     }
 
     /// On a clock that is moved by hand.
@@ -600,8 +585,6 @@ mod tests {
         let second = journal.append(b"second");
         look(1);
         assert!(!journal.is_durable(first) && !journal.is_durable(second));
-        let stood = journal.stand(Standing::default(), Some(second), Waker::noop());
-        assert_eq!(stood.lsn, Some(second));
         assert!(journal.is_durable(0), "who saw nothing of it waits for nothing");
         journal.note_written(first, began_us);
         assert!(journal.is_durable(second), "it is not late any more");
