@@ -36,6 +36,8 @@ use crate::unit::{Place, Program, Unit};
 
 /// The most heavy-work threads.
 const MAX_THREADS: usize = 32;
+/// The most of them that run transactions: however many of those never end, CONFIG SET does.
+const MAX_TRANSACTIONS: usize = 28;
 /// How long a thread may wait on for what nobody wants any more.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -89,6 +91,11 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
+    /// Those that hold locks, or wait for them.
+    transactions: VecDeque<Job>,
+    /// How many of them are under way.
+    transacting: usize,
+    /// All others.
     jobs: VecDeque<Job>,
     idle: usize,
     threads: usize,
@@ -242,7 +249,7 @@ impl Heavy {
         work: Work,
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        self.submit(Box::new(move |lane| {
+        self.transact(Box::new(move |lane| {
             // A session that is gone needs no reply.
             let _ = sender.send(transaction.run(lane, args, work));
         }));
@@ -256,7 +263,7 @@ impl Heavy {
         args: OwnedArgs,
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        self.submit(Box::new(move |lane| {
+        self.transact(Box::new(move |lane| {
             // A session that is gone needs no reply.
             let _ = sender.send(errand.run(lane, args));
         }));
@@ -266,7 +273,7 @@ impl Heavy {
     /// Runs a control command's work here, outside any turnstile.
     pub(crate) fn run(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        self.submit(Box::new(move |lane| {
+        self.job(Box::new(move |lane| {
             let Call { server, entry, args, resp } = call;
             let mut output = Output::new();
             let watch = Watch::start(server.keyspace.clock());
@@ -286,7 +293,12 @@ impl Heavy {
 
     /// Runs any closure here that nobody waits for.
     pub(crate) fn spawn(&self, work: impl FnOnce(usize) + Send + 'static) {
-        self.submit(Box::new(work));
+        self.job(Box::new(work));
+    }
+
+    /// As `spawn`, for what waits for locks.
+    pub(crate) fn spawn_transaction(&self, work: impl FnOnce(usize) + Send + 'static) {
+        self.transact(Box::new(work));
     }
 
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
@@ -300,20 +312,28 @@ impl Heavy {
     pub(crate) fn dismiss(&self, patience: Duration) {
         let mut queue = self.shared.lock();
         queue.ending = true;
-        queue.jobs.clear();
+        queue.forget_all();
         self.shared.arrived.notify_all();
         let works = |queue: &mut Queue| queue.threads > 0;
         let waited = self.shared.left.wait_timeout_while(queue, patience, works);
         drop(waited.expect("no critical section here panics"));
     }
 
-    fn submit(&self, job: Job) {
+    fn job(&self, job: Job) {
+        self.submit(|queue| queue.jobs.push_back(job));
+    }
+
+    fn transact(&self, job: Job) {
+        self.submit(|queue| queue.transactions.push_back(job));
+    }
+
+    fn submit(&self, enter: impl FnOnce(&mut Queue)) {
         let mut queue = self.shared.lock();
         if queue.ending {
             return;
         }
-        queue.jobs.push_back(job);
-        if queue.idle >= queue.jobs.len() || queue.lanes == MAX_THREADS {
+        enter(&mut queue);
+        if queue.idle >= queue.ready() || queue.lanes == MAX_THREADS {
             self.shared.arrived.notify_one();
             return;
         }
@@ -330,6 +350,29 @@ impl Heavy {
     }
 }
 
+impl Queue {
+    /// How many may be begun.
+    fn ready(&self) -> usize {
+        self.jobs.len() + self.transactions.len().min(MAX_TRANSACTIONS - self.transacting)
+    }
+
+    /// What is to be begun next, and whether it is a transaction.
+    fn take(&mut self) -> Option<(Job, bool)> {
+        if self.transacting < MAX_TRANSACTIONS
+            && let Some(job) = self.transactions.pop_front()
+        {
+            self.transacting += 1;
+            return Some((job, true));
+        }
+        Some((self.jobs.pop_front()?, false))
+    }
+
+    fn forget_all(&mut self) {
+        self.transactions.clear();
+        self.jobs.clear();
+    }
+}
+
 impl Shared {
     /// The system gave us no thread: the others do the work. Without others nobody would, so who
     /// waits for it is let go.
@@ -338,7 +381,7 @@ impl Shared {
         let mut queue = self.lock();
         queue.threads -= 1;
         if queue.threads == 0 {
-            queue.jobs.clear();
+            queue.forget_all();
         }
     }
 
@@ -350,12 +393,13 @@ impl Shared {
         let mut queue = self.lock();
         let mut released = queue.releases;
         while !queue.ending {
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some((job, transacts)) = queue.take() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let job = std::panic::AssertUnwindSafe(move || job(lane));
                 let _ = std::panic::catch_unwind(job);
                 queue = self.lock();
+                queue.transacting -= usize::from(transacts);
                 continue;
             }
             if released != queue.releases {

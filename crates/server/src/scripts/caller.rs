@@ -3,8 +3,6 @@
 //! Invariant: whether a command may be called is decided before it runs; what it changes is the
 //! unit's.
 
-use std::sync::Arc;
-
 use base::time::Moment;
 use commands::Flags;
 use commands::arguments::database;
@@ -13,7 +11,7 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::books::Books;
-use super::running::{Running, What};
+use super::running::{Listed, What};
 use crate::budget::OUT_OF_MEMORY;
 use crate::config::LogLevel as ServerLevel;
 use crate::config::settings::DATABASES;
@@ -66,7 +64,8 @@ pub(super) struct Caller<'a> {
     pub(super) began_us: Option<i64>,
     pub(super) has_written: bool,
     pub(super) books: Books,
-    pub(super) running: Option<Arc<Running>>,
+    /// From an earlier run, too.
+    pub(super) listed: &'a mut Option<Listed>,
     /// For who asks what runs: the name of the function, if it is one.
     pub(super) function: Option<&'a [u8]>,
     /// And the request.
@@ -106,8 +105,8 @@ impl Host for Caller<'_> {
         };
         if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
             self.has_written = true;
-            if let Some(running) = &self.running {
-                running.note_write();
+            if let Some(listed) = &*self.listed {
+                listed.set_written(true);
             }
         }
         let clock = self.server.keyspace.clock();
@@ -138,16 +137,17 @@ impl Host for Caller<'_> {
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
         // Most scripts are over before they look again.
-        let Some(began_us) = self.began_us else {
+        if self.began_us.is_none() && self.listed.is_none() {
             self.began_us = Some(now);
             return Ok(());
-        };
+        }
+        let began_us = *self.began_us.get_or_insert(now);
         let underway = &self.server.scripts.underway;
-        let running = self.running.get_or_insert_with(|| {
+        let listed = self.listed.get_or_insert_with(|| {
             let (function, request) = (self.function.map(Box::from), self.request.into());
             underway.enter(began_us, self.has_written, What { function, request })
         });
-        if running.is_killed() {
+        if listed.is_killed() {
             return Err(Stop::Killed);
         }
         let is_long = now - began_us > WORKER_TIME_US;

@@ -151,6 +151,7 @@ pub(super) fn prepare(
         allows_oom: flags.allow_oom,
         seed: None,
         has_failed: false,
+        listed: None,
         books: Books::default(),
         began: (0, 0),
     }))

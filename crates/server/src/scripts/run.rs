@@ -15,6 +15,7 @@ use super::brevity::Brevity;
 use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
+use super::running::Listed;
 use crate::guard::Limited;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
 use crate::session::Session;
@@ -108,6 +109,8 @@ pub(super) struct Call {
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
+    /// Where it stands for SCRIPT KILL, once it has taken long.
+    pub(super) listed: Option<Listed>,
     /// Of the run that was the last.
     pub(super) books: Books,
     /// When it began, on the clock of the wall in microseconds, and in which database.
@@ -134,6 +137,9 @@ impl Program for Call {
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
+        if let Some(listed) = &self.listed {
+            listed.set_written(false);
+        }
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
         let mut caller = Caller {
@@ -148,7 +154,7 @@ impl Program for Call {
             began_us: None,
             has_written: false,
             books: Books::default(),
-            running: None,
+            listed: &mut self.listed,
             function: self.code.function(),
             request: args,
         };
@@ -167,11 +173,11 @@ impl Program for Call {
                 }
             }
         });
-        if let Some(running) = &caller.running {
-            self.server.scripts.underway.leave(running);
-        }
         self.books = caller.books;
         unit.tx.switch_database(database);
+        if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
+            self.listed = None;
+        }
         match result {
             Ok(()) => Ok(()),
             Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),

@@ -1,7 +1,7 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
-//! Invariant: a script stands here from its second look at the time until it is over; who takes a
-//! moment only is never here.
+//! Invariant: a script stands here from its second look at the time until it is over, also while it
+//! moves to another thread; who takes a moment only is never here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -30,12 +30,18 @@ pub(crate) struct Underway {
 }
 
 /// One of them.
-pub(crate) struct Running {
+struct Running {
     /// On the monotonic clock, in microseconds.
     since_us: i64,
     is_killed: AtomicBool,
     has_written: AtomicBool,
     what: What,
+}
+
+/// The place of one of them among all.
+pub(crate) struct Listed {
+    running: Arc<Running>,
+    underway: &'static Underway,
 }
 
 /// What runs, for who asks.
@@ -47,8 +53,8 @@ pub(crate) struct What {
 }
 
 impl Underway {
-    /// A script that has been running for a while.
-    pub(crate) fn enter(&self, since_us: i64, has_written: bool, what: What) -> Arc<Running> {
+    /// A script that has been running for a while stands here until what is returned is dropped.
+    pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: What) -> Listed {
         let running = Arc::new(Running {
             since_us,
             is_killed: AtomicBool::new(false),
@@ -56,12 +62,7 @@ impl Underway {
             what,
         });
         self.lock().push(Arc::clone(&running));
-        running
-    }
-
-    /// It is over.
-    pub(crate) fn leave(&self, running: &Arc<Running>) {
-        self.lock().retain(|other| !Arc::ptr_eq(other, running));
+        Listed { running, underway: self }
     }
 
     /// Ends those scripts, or functions, that began before a moment and have written nothing; where
@@ -129,14 +130,20 @@ impl Underway {
     }
 }
 
-impl Running {
+impl Listed {
     /// Whether it is to end.
     pub(crate) fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Relaxed)
+        self.running.is_killed.load(Ordering::Relaxed)
     }
 
-    /// It has written: from here on it runs to its end.
-    pub(crate) fn note_write(&self) {
-        self.has_written.store(true, Ordering::Relaxed);
+    /// Whether it has written, and so runs to its end. A run that begins again has not.
+    pub(crate) fn set_written(&self, has_written: bool) {
+        self.running.has_written.store(has_written, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.underway.lock().retain(|other| !Arc::ptr_eq(other, &self.running));
     }
 }
