@@ -164,3 +164,48 @@ fn only_who_may_debug_stops_the_world() {
     let reply = ask(&mut server.client(), "DEBUG STOP-WORLD 1");
     assert!(reply.starts_with("(error) ERR DEBUG command not allowed"), "{reply}");
 }
+
+#[test]
+fn more_long_scripts_than_threads_meet_at_a_key() {
+    // More than there are threads for heavy work.
+    const SCRIPTS: usize = 40;
+    let server = start(&["--busy-reply-threshold", "0"]);
+    let spin = "for turn = 1, 5000000 do end return redis.call('INCR', 'met')";
+    let mut clients: Vec<Client> = (0..=SCRIPTS).map(|_| server.client()).collect();
+    let (last, first) = clients.split_last_mut().expect("there is at least one");
+    for (number, client) in first.iter_mut().enumerate() {
+        client.send(&["EVAL", spin, "1", &number.to_string()]);
+    }
+    // It has the key that they turn out to need, and waits for a thread.
+    last.send(&["EVAL", spin, "1", "met"]);
+    let mut counts: Vec<String> =
+        clients.iter_mut().map(|client| render(&client.receive())).collect();
+    counts.sort_by_key(|count| (count.len(), count.clone()));
+    let expected = (1..=SCRIPTS + 1).map(|count| format!("(integer) {count}"));
+    assert_eq!(counts, expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn control_commands_go_on_while_no_thread_is_left_for_heavy_work() {
+    // More than there are threads for it.
+    const SCRIPTS: usize = 40;
+    let server = start(&["--busy-reply-threshold", "20"]);
+    let mut other = server.client();
+    let mut clients: Vec<Client> = (0..SCRIPTS).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(&["EVAL", "while true do end", "1", &number.to_string()]);
+    }
+    eventually("one has moved", || ask(&mut other, "GET 0") == BUSY);
+    assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 1000000"), "OK");
+    for client in &mut clients {
+        let mut reply = String::new();
+        eventually("it is killed, or was told to wait", || {
+            ask(&mut other, "SCRIPT KILL");
+            if let Ok(Arrival::Reply(value)) = client.arrival(Duration::ZERO) {
+                reply = render(&value);
+            }
+            !reply.is_empty()
+        });
+        assert!(reply == BUSY || reply.contains("Script killed by user"), "{reply}");
+    }
+}

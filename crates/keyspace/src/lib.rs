@@ -44,7 +44,7 @@ pub use tx::{
 pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};
 pub use watch::{Heed, Watch};
-pub use world::{HeavyPass, LANES};
+pub use world::{HEAVY_TRANSACTIONS, HeavyPass, LANES};
 
 /// What a command may cost before it is handed to a heavy-work thread, in nanoseconds.
 pub const WORKER_BUDGET_NS: u64 = 200_000;

@@ -262,13 +262,27 @@ fn heavy_transactions_and_worlds_take_turns() {
     });
 }
 
+/// One that has moved turns out to need the world: it keeps its thread while it waits for that, and
+/// others wait for the thread.
+#[test]
+fn heavy_transactions_may_ask_for_the_world() {
+    explore(|| {
+        let stage = Stage::new();
+        tasks!(stage;
+            { take_world_heavily(&stage); transact_heavily(&stage, 0, &[0]) },
+            { transact_heavily(&stage, 1, &[0]); take_world_heavily(&stage) },
+            { stage.take_world(); stage.transact(2, &[0]) },
+        );
+    });
+}
+
 #[test]
 fn withdrawn_heavy_work_keeps_nobody_waiting() {
     explore(|| {
         let stage = Stage::new();
         tasks!(stage;
             for _ in 0..3 {
-                let mut pass = HeavyPass::request(stage.keyspace);
+                let mut pass = HeavyPass::to_move(stage.keyspace);
                 let _ = pass.poll(&Waker::from(Arc::new(Bell::default())));
             },
             { transact_heavily(&stage, 1, &[0]); stage.transact(1, &[0]) },
@@ -281,7 +295,7 @@ fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut acquisition = stage.acquire(lane, partitions);
-    let mut pass = HeavyPass::request(stage.keyspace);
+    let mut pass = HeavyPass::to_move(stage.keyspace);
     if !pass.is_admitted() {
         drop(acquisition);
         stage.keyspace.leave(lane);
@@ -296,8 +310,19 @@ fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
     drop(pass);
 }
 
+fn take_world_heavily(stage: &Stage) {
+    let bell = Arc::new(Bell::default());
+    let mut pass = HeavyPass::to_move(stage.keyspace);
+    while pass.poll(&Waker::from(Arc::clone(&bell))).is_pending() {
+        bell.wait();
+    }
+    pass.step_aside();
+    stage.take_world();
+    drop(pass);
+}
+
 fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
-    let mut pass = HeavyPass::request(stage.keyspace);
+    let mut pass = HeavyPass::to_visit(stage.keyspace);
     pass.wait();
     let options = TxOptions { touches: true, heavy: true, ..TxOptions::internal(1, 0) };
     let mut tx = Tx::begin(stage.plan(&[]), options);

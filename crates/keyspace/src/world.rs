@@ -8,11 +8,11 @@
 //! *stops*: lanes go out at their next command boundary and do not come in again. The last one out
 //! grants it. Transactions that are parked, locks and all, have changed nothing and do not count.
 //!
-//! Invariant: while the world is granted no lane is inside and no heavy work is under way. All
-//! sides publish first and look second, sequentially consistent: a lane stores INSIDE then reads
-//! `stop`, and a requester stores `stop` then reads the lanes; heavy work counts itself in then
-//! reads `wanted`, and a requester stores `wanted` then reads the count. So at least one of two
-//! sees the other. `stop` and `wanted` change under the mutex only, and who stops wants.
+//! Invariant: while the world is granted no lane is inside and no heavy work is under way. Lanes
+//! and requesters publish first and look second, sequentially consistent: a lane stores INSIDE then
+//! reads `stop`, and a requester stores `stop` then reads the lanes. So at least one of two sees
+//! the other. `stop` and `wanted` change under the mutex only, and who stops wants. Heavy work is
+//! counted in under it too, and out anywhere: it is counted first and `wanted` read second.
 
 use std::collections::VecDeque;
 use std::task::{Poll, Waker};
@@ -26,6 +26,10 @@ use crate::sync::{Arc, Mutex, lock};
 
 /// Threads that may run transactions: workers, heavy-work threads, background tasks.
 pub const LANES: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
+
+/// How many transactions may do heavy work at a time. Each has a thread from before it moves there,
+/// locks and all: what waited for a thread with its locks could keep those that have one waiting.
+pub const HEAVY_TRANSACTIONS: usize = if cfg!(feature = "shuttle") { 1 } else { 31 };
 
 pub(crate) struct World {
     wanted: AtomicBool,
@@ -52,8 +56,26 @@ struct State {
     requests: VecDeque<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
     waiting: Vec<Waker>,
-    /// Heavy work that found the world wanted.
-    heavy: Vec<(Arc<Request>, Waker)>,
+    /// Heavy work that found the world wanted, or no thread free.
+    heavy: Vec<Applicant>,
+    /// How many of the heavy transactions there may be are there.
+    transactions: usize,
+}
+
+/// Heavy work that waits for leave.
+struct Applicant {
+    request: Arc<Request>,
+    kind: HeavyKind,
+    waker: Waker,
+}
+
+/// Who does heavy work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeavyKind {
+    /// One of [`HEAVY_TRANSACTIONS`].
+    Transaction,
+    /// Who has a thread already and holds nothing while it waits.
+    Visit,
 }
 
 /// A request for the world, or for leave to do heavy work.
@@ -63,6 +85,8 @@ const QUEUED: u32 = 0;
 const GRANTED: u32 = 1;
 /// Taken off the queue to let those who waited for the world come in first; to be queued again.
 const DEFERRED: u32 = 2;
+/// Of a heavy transaction that asks for the world: it keeps its thread and counts no more.
+const ASIDE: u32 = 3;
 
 /// A request for the world, from asking to giving it back.
 pub(crate) struct WorldTicket(Arc<Request>);
@@ -72,6 +96,7 @@ pub(crate) struct WorldTicket(Arc<Request>);
 pub struct HeavyPass {
     keyspace: &'static Keyspace,
     request: Arc<Request>,
+    kind: HeavyKind,
 }
 
 impl World {
@@ -141,17 +166,7 @@ impl World {
         lock(&self.state).granted
     }
 
-    /// Counts in a piece of heavy work; `false` if the world is wanted.
-    fn enter_heavy(&self) -> bool {
-        self.heavy.fetch_add(1, Ordering::SeqCst);
-        if self.wanted.load(Ordering::SeqCst) {
-            self.leave_heavy();
-            return false;
-        }
-        true
-    }
-
-    /// Counts it out; the last one out while the world is wanted stops it.
+    /// Counts a piece of heavy work out; the last one out while the world is wanted stops it.
     fn leave_heavy(&self) {
         let was_last = self.heavy.fetch_sub(1, Ordering::SeqCst) == 1;
         if was_last && self.wanted.load(Ordering::SeqCst) {
@@ -159,36 +174,73 @@ impl World {
         }
     }
 
+    /// Admits heavy work and counts it in, unless the world is wanted or there is no thread for it.
+    fn admit(&self, state: &mut State, request: &Request, kind: HeavyKind) -> bool {
+        let is_transaction = kind == HeavyKind::Transaction;
+        if is_transaction && state.transactions == HEAVY_TRANSACTIONS {
+            return false;
+        }
+        if self.wanted.load(Ordering::SeqCst) {
+            return false;
+        }
+        state.transactions += usize::from(is_transaction);
+        self.heavy.fetch_add(1, Ordering::SeqCst);
+        request.0.store(GRANTED, Ordering::Release);
+        true
+    }
+
+    /// Admits those who wait, as far as may be; they are to be woken.
+    fn admit_waiting(&self, state: &mut State) -> Vec<Waker> {
+        let waiting = std::mem::take(&mut state.heavy);
+        let mut wakers = Vec::new();
+        for applicant in waiting {
+            if self.admit(state, &applicant.request, applicant.kind) {
+                wakers.push(applicant.waker);
+            } else {
+                state.heavy.push(applicant);
+            }
+        }
+        wakers
+    }
+
     /// Whether a request for heavy work is admitted and counted in; if not, this waker is woken
     /// when it is.
-    fn poll_heavy(&self, request: &Arc<Request>, waker: &Waker) -> Poll<()> {
+    fn poll_heavy(&self, request: &Arc<Request>, kind: HeavyKind, waker: &Waker) -> Poll<()> {
         let mut state = lock(&self.state);
         if request.is_granted() {
             return Poll::Ready(());
         }
-        if !self.wanted.load(Ordering::SeqCst) {
-            self.heavy.fetch_add(1, Ordering::SeqCst);
-            request.0.store(GRANTED, Ordering::Release);
+        let mut waiting = state.heavy.iter_mut();
+        if let Some(applicant) = waiting.find(|one| Arc::ptr_eq(&one.request, request)) {
+            applicant.waker.clone_from(waker);
+            return Poll::Pending;
+        }
+        if self.admit(&mut state, request, kind) {
             return Poll::Ready(());
         }
-        match state.heavy.iter_mut().find(|(queued, _)| Arc::ptr_eq(queued, request)) {
-            Some((_, queued)) => queued.clone_from(waker),
-            None => state.heavy.push((Arc::clone(request), waker.clone())),
-        }
+        let (request, waker) = (Arc::clone(request), waker.clone());
+        state.heavy.push(Applicant { request, kind, waker });
         Poll::Pending
     }
 
     /// Ends heavy work, or the wait for it.
-    fn withdraw_heavy(&self, request: &Arc<Request>) {
-        let mut withdrawn = None;
-        if !request.is_granted() {
-            let mut state = lock(&self.state);
-            let mut queue = state.heavy.iter();
-            let place = queue.position(|(queued, _)| Arc::ptr_eq(queued, request));
-            withdrawn = place.map(|at| state.heavy.swap_remove(at));
-        }
+    fn withdraw_heavy(&self, request: &Arc<Request>, kind: HeavyKind) {
+        let mut state = lock(&self.state);
+        let mut waiting = state.heavy.iter();
+        let place = waiting.position(|one| Arc::ptr_eq(&one.request, request));
+        let withdrawn = place.map(|at| state.heavy.remove(at));
+        let status = request.0.load(Ordering::Acquire);
+        let gives_thread = kind == HeavyKind::Transaction && matches!(status, GRANTED | ASIDE);
+        let admitted = if gives_thread {
+            state.transactions -= 1;
+            self.admit_waiting(&mut state)
+        } else {
+            Vec::new()
+        };
+        drop(state);
         drop(withdrawn);
-        if request.is_granted() {
+        admitted.into_iter().for_each(Waker::wake);
+        if status == GRANTED {
             self.leave_heavy();
         }
     }
@@ -199,7 +251,7 @@ impl World {
     pub(crate) fn step_aside(&self) {
         let request = Request::new();
         self.leave_heavy();
-        while self.poll_heavy(&request, Waker::noop()).is_pending() {
+        while self.poll_heavy(&request, HeavyKind::Visit, Waker::noop()).is_pending() {
             crate::sync::pause();
         }
     }
@@ -289,11 +341,7 @@ impl World {
         self.stop.store(false, Ordering::SeqCst);
         self.wanted.store(false, Ordering::SeqCst);
         let mut wakers = std::mem::take(&mut state.waiting);
-        wakers.extend(state.heavy.drain(..).map(|(request, waker)| {
-            self.heavy.fetch_add(1, Ordering::SeqCst);
-            request.0.store(GRANTED, Ordering::Release);
-            waker
-        }));
+        wakers.extend(self.admit_waiting(state));
         wakers.extend(state.requests.drain(..).map(|(request, waker)| {
             request.0.store(DEFERRED, Ordering::Release);
             waker
@@ -345,14 +393,24 @@ impl WorldTicket {
 }
 
 impl HeavyPass {
-    /// Asks for leave; it is there at once unless the world is wanted.
+    /// Asks for leave to visit partitions on a thread that the caller has; it is there at once
+    /// unless the world is wanted.
     #[must_use]
-    pub fn request(keyspace: &'static Keyspace) -> Self {
-        let request = Request::new();
-        if keyspace.world().enter_heavy() {
-            request.0.store(GRANTED, Ordering::Relaxed);
-        }
-        Self { keyspace, request }
+    pub fn to_visit(keyspace: &'static Keyspace) -> Self {
+        Self::request(keyspace, HeavyKind::Visit)
+    }
+
+    /// Asks for leave for a transaction that moves to another thread; it is there at once unless
+    /// the world is wanted or as many as may do so.
+    #[must_use]
+    pub fn to_move(keyspace: &'static Keyspace) -> Self {
+        Self::request(keyspace, HeavyKind::Transaction)
+    }
+
+    fn request(keyspace: &'static Keyspace, kind: HeavyKind) -> Self {
+        let (world, request) = (keyspace.world(), Request::new());
+        world.admit(&mut lock(&world.state), &request, kind);
+        Self { keyspace, request, kind }
     }
 
     /// Whether the work may begin.
@@ -366,7 +424,7 @@ impl HeavyPass {
         if self.is_admitted() {
             return Poll::Ready(());
         }
-        self.keyspace.world().poll_heavy(&self.request, waker)
+        self.keyspace.world().poll_heavy(&self.request, self.kind, waker)
     }
 
     /// Waits for leave, for a thread that may wait.
@@ -374,6 +432,14 @@ impl HeavyPass {
         while self.poll(Waker::noop()).is_pending() {
             crate::sync::pause();
         }
+    }
+
+    /// Keeps the thread and gives the rest of the leave back: for a transaction that asks for the
+    /// world, which waits for all who have leave.
+    pub fn step_aside(&mut self) {
+        debug_assert!(self.is_admitted(), "who waits is in nobody's way");
+        self.request.0.store(ASIDE, Ordering::Release);
+        self.keyspace.world().leave_heavy();
     }
 
     /// Lets the world pass if it is wanted: for work that holds no lock at the moment, on a thread
@@ -388,6 +454,6 @@ impl HeavyPass {
 
 impl Drop for HeavyPass {
     fn drop(&mut self) {
-        self.keyspace.world().withdraw_heavy(&self.request);
+        self.keyspace.world().withdraw_heavy(&self.request, self.kind);
     }
 }

@@ -359,7 +359,7 @@ impl Request<'_> {
         let mut pass = None;
         // Who has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
-            let asked = round.pass.unwrap_or_else(|| HeavyPass::request(server.keyspace));
+            let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
                 let (number, now) = (round.number, Some(tx.now()));
                 drop(tx);

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Refusal, Tx, TxOptions,
+    Acquisition, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Refusal,
+    Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
@@ -34,10 +35,12 @@ use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
 
-/// The most heavy-work threads.
-const MAX_THREADS: usize = 32;
-/// The most of them that run transactions: however many of those never end, CONFIG SET does.
-const MAX_TRANSACTIONS: usize = 28;
+/// The most threads that run anything but transactions: however many of those never end, CONFIG
+/// SET does.
+const MAX_JOBS: usize = 16;
+/// The most heavy-work threads: there is one for each transaction that has leave, and one for who
+/// has the world, which needs none.
+const MAX_THREADS: usize = HEAVY_TRANSACTIONS + 1 + MAX_JOBS;
 /// How long a thread may wait on for what nobody wants any more.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -91,12 +94,12 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    /// Those that hold locks, or wait for them.
+    /// Those that come with their locks: a thread for each is there or can be made.
     transactions: VecDeque<Job>,
-    /// How many of them are under way.
-    transacting: usize,
     /// All others.
     jobs: VecDeque<Job>,
+    /// How many of the others are under way.
+    jobs_begun: usize,
     idle: usize,
     threads: usize,
     /// Lanes that were given away; one that a thread never came to take stays unused.
@@ -192,9 +195,10 @@ impl Errand {
 fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Tx {
     let options = tx.options();
     let mut acquisition = tx.widen(round);
-    if acquisition.wants_world() {
-        // The world waits for everyone who has leave.
-        *pass = None;
+    if acquisition.wants_world()
+        && let Some(pass) = pass
+    {
+        pass.step_aside();
     }
     wait_for(&mut acquisition);
     Tx::begin(acquisition, options)
@@ -296,11 +300,6 @@ impl Heavy {
         self.job(Box::new(work));
     }
 
-    /// As `spawn`, for what waits for locks.
-    pub(crate) fn spawn_transaction(&self, work: impl FnOnce(usize) + Send + 'static) {
-        self.transact(Box::new(work));
-    }
-
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
     pub(crate) fn release(&self) {
         let mut queue = self.shared.lock();
@@ -353,18 +352,20 @@ impl Heavy {
 impl Queue {
     /// How many may be begun.
     fn ready(&self) -> usize {
-        self.jobs.len() + self.transactions.len().min(MAX_TRANSACTIONS - self.transacting)
+        self.transactions.len() + self.jobs.len().min(MAX_JOBS - self.jobs_begun)
     }
 
     /// What is to be begun next, and whether it is a transaction.
     fn take(&mut self) -> Option<(Job, bool)> {
-        if self.transacting < MAX_TRANSACTIONS
-            && let Some(job) = self.transactions.pop_front()
-        {
-            self.transacting += 1;
+        if let Some(job) = self.transactions.pop_front() {
             return Some((job, true));
         }
-        Some((self.jobs.pop_front()?, false))
+        if self.jobs_begun == MAX_JOBS {
+            return None;
+        }
+        let job = self.jobs.pop_front()?;
+        self.jobs_begun += 1;
+        Some((job, false))
     }
 
     fn forget_all(&mut self) {
@@ -393,13 +394,13 @@ impl Shared {
         let mut queue = self.lock();
         let mut released = queue.releases;
         while !queue.ending {
-            if let Some((job, transacts)) = queue.take() {
+            if let Some((job, is_transaction)) = queue.take() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let job = std::panic::AssertUnwindSafe(move || job(lane));
                 let _ = std::panic::catch_unwind(job);
                 queue = self.lock();
-                queue.transacting -= usize::from(transacts);
+                queue.jobs_begun -= usize::from(!is_transaction);
                 continue;
             }
             if released != queue.releases {
@@ -450,7 +451,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 impl Admission {
     /// Waits until no world operation is under way.
     pub(crate) fn wait(keyspace: &'static Keyspace) -> Self {
-        let mut pass = HeavyPass::request(keyspace);
+        let mut pass = HeavyPass::to_visit(keyspace);
         pass.wait();
         Self { keyspace, pass }
     }

@@ -100,7 +100,7 @@ impl Request<'_> {
         }
         // Who has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
-            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::request(server.keyspace));
+            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() && unit.is_fresh() {
                 let (number, now) = (round.number, Some(unit.tx.now()));
                 self.out.truncate(mark);

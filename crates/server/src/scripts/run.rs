@@ -178,24 +178,7 @@ impl Program for Call {
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
             self.listed = None;
         }
-        match result {
-            Ok(()) => Ok(()),
-            Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
-            Err(Fault::Stop(_)) => {
-                unit.start_over();
-                Err(Refusal::Heavy)
-            }
-            Err(Fault::Error(error)) => {
-                self.has_failed = true;
-                let mut reply = Reply::new(out, self.resp);
-                if error.is_new {
-                    unit.refuse(&Refusal::owned(error.text), &mut reply);
-                } else {
-                    reply.error(&error.text);
-                }
-                Ok(())
-            }
-        }
+        self.conclude(result, unit, out)
     }
 
     fn restart(&mut self, _: &mut Place<'_>) {
@@ -224,6 +207,33 @@ impl Program for Call {
 }
 
 impl Call {
+    /// What a run has come to: a reply, or that it has to begin again.
+    fn conclude(
+        &mut self,
+        result: Result<(), Fault>,
+        unit: &mut Unit,
+        out: &mut Output,
+    ) -> Result<(), Refusal> {
+        match result {
+            Ok(()) => Ok(()),
+            Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
+            Err(Fault::Stop(_)) => {
+                unit.start_over();
+                Err(Refusal::Heavy)
+            }
+            Err(Fault::Error(error)) => {
+                self.has_failed = true;
+                let mut reply = Reply::new(out, self.resp);
+                if error.is_new {
+                    unit.refuse(&Refusal::owned(error.text), &mut reply);
+                } else {
+                    reply.error(&error.text);
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn brevity(&self) -> &Brevity {
         match &self.code {
             Code::Script(handle) => &handle.brevity,

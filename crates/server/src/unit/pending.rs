@@ -219,7 +219,7 @@ impl Watching {
             return;
         }
         let keyspace = server.keyspace;
-        server.heavy.spawn_transaction(move |lane| {
+        server.heavy.spawn(move |lane| {
             let mut admission = Admission::wait(keyspace);
             for (database, key) in &self.keys {
                 let acquisition = admission.acquire(keyspace.locate(key).partition);

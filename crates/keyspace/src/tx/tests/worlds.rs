@@ -8,7 +8,7 @@ use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, world};
 use crate::lock::acquisition::Acquisition;
 use crate::refusal::Refusal;
 use crate::tx::TxOptions;
-use crate::world::HeavyPass;
+use crate::world::{HEAVY_TRANSACTIONS, HeavyPass};
 
 #[derive(Default)]
 struct Bell(AtomicUsize);
@@ -95,16 +95,16 @@ fn the_turnstiles_stay_open_until_heavy_work_is_done_and_no_more_begins() {
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [flusher, worker] = bells.clone().map(Waker::from);
     let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
-    let under_way = [HeavyPass::request(keyspace), HeavyPass::request(keyspace)];
+    let under_way = [HeavyPass::to_visit(keyspace), HeavyPass::to_visit(keyspace)];
     assert!(under_way.iter().all(HeavyPass::is_admitted));
     let mut acquisition = Acquisition::of_world(keyspace);
     assert_eq!(acquisition.poll(&flusher), Poll::Pending);
     let [first, second] = under_way;
     drop(first);
     assert!(!keyspace.is_stopping() && keyspace.enter(2), "others go on");
-    let mut later = HeavyPass::request(keyspace);
+    let mut later = HeavyPass::to_visit(keyspace);
     assert!(!later.is_admitted() && later.poll(&worker).is_pending());
-    let withdrawn = HeavyPass::request(keyspace).poll(&worker);
+    let withdrawn = HeavyPass::to_visit(keyspace).poll(&worker);
     assert!(withdrawn.is_pending());
     drop(second);
     assert!(keyspace.is_stopping() && keyspace.stopped_since().is_some());
@@ -124,12 +124,45 @@ fn the_turnstiles_stay_open_until_heavy_work_is_done_and_no_more_begins() {
 }
 
 #[test]
+fn so_many_transactions_move_to_other_threads_and_no_more() {
+    let keyspace = keyspace();
+    let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+    let wakers = bells.clone().map(Waker::from);
+    let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
+    let mut moved: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move(keyspace)).collect();
+    assert!(moved.iter().all(HeavyPass::is_admitted));
+    assert!(HeavyPass::to_visit(keyspace).is_admitted(), "who has a thread needs none");
+    let mut waiting = [HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace)];
+    for (pass, waker) in waiting.iter_mut().zip(&wakers) {
+        assert!(pass.poll(waker).is_pending());
+    }
+    drop(moved.pop());
+    assert_eq!((rung(), waiting[0].is_admitted()), ([1, 0], true), "in the order they came");
+    // One that asks for the world keeps its thread.
+    moved[0].step_aside();
+    assert_eq!(rung(), [1, 0]);
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert!(acquisition.poll(Waker::noop()).is_pending());
+    moved.drain(1..);
+    assert!(!waiting[1].is_admitted(), "the world is wanted");
+    let [first, second] = waiting;
+    drop(first);
+    assert!(acquisition.poll(Waker::noop()).is_ready());
+    drop((acquisition, moved));
+    assert_eq!((rung(), second.is_admitted()), ([1, 1], true));
+    drop(second);
+    let all: Vec<_> = (0..=HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move(keyspace)).collect();
+    assert!(all[..HEAVY_TRANSACTIONS].iter().all(HeavyPass::is_admitted));
+    assert!(!all[HEAVY_TRANSACTIONS].is_admitted());
+}
+
+#[test]
 fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
     let keyspace = keyspace();
     let partition = keyspace.locate(b"k").partition;
     std::thread::scope(|scope| {
         let visitor = scope.spawn(move || {
-            let mut pass = HeavyPass::request(keyspace);
+            let mut pass = HeavyPass::to_visit(keyspace);
             pass.wait();
             let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
             let visits = (1..).find(|_| {
