@@ -106,7 +106,7 @@ impl Host for Caller<'_> {
         if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
             self.has_written = true;
             if let Some(listed) = &*self.listed {
-                listed.set_written(true);
+                listed.note_write();
             }
         }
         let clock = self.server.keyspace.clock();

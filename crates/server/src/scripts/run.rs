@@ -137,9 +137,6 @@ impl Program for Call {
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
-        if let Some(listed) = &self.listed {
-            listed.set_written(false);
-        }
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
         let mut caller = Caller {

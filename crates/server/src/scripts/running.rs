@@ -136,9 +136,9 @@ impl Listed {
         self.running.is_killed.load(Ordering::Relaxed)
     }
 
-    /// Whether it has written, and so runs to its end. A run that begins again has not.
-    pub(crate) fn set_written(&self, has_written: bool) {
-        self.running.has_written.store(has_written, Ordering::Relaxed);
+    /// It has written: it runs to its end. One that begins again elsewhere soon writes again.
+    pub(crate) fn note_write(&self) {
+        self.running.has_written.store(true, Ordering::Relaxed);
     }
 }
 
