@@ -10,6 +10,7 @@ mod docs;
 mod environment;
 mod fuzz;
 mod licences;
+mod release;
 mod sanitize;
 mod shell;
 mod suite;
@@ -22,8 +23,10 @@ Usage: cargo xtask VERB
 
   setup           install what the tests need into target/test-env; quick when it is there
   test [ARGS..]   setup, build the server, then `cargo test ARGS` (default: --workspace)
-  bench [SECTION..] [--rounds N] [--scale F] [--name NAME]
-                  measure Apus beside its peers; write the record (25 minutes)
+  release         build the binary that is packaged, laid out by what ran often in a training
+  bench [SECTION..] [--rounds N] [--scale F] [--name NAME] [--tuned]
+                  measure Apus beside its peers; write the record (25 minutes);
+                  --tuned takes the build of `release` instead of `cargo build --release`
   tidy            check style numbers, banned words and calls, and the import edges
   docs [--check]  write COMPATIBILITY.md from the last full test run, or fail if it differs
   licences        check the dependencies' licences and the banned crates of deny.toml
@@ -55,6 +58,7 @@ fn run(verb: &str, rest: &[String]) -> Result<ExitCode, String> {
     match (verb, rest) {
         ("setup", []) => environment::prepare().map(drop)?,
         ("test", _) => suite::run(rest).and_then(count::Count::verdict)?,
+        ("release", []) => release::run()?,
         ("bench", _) => bench::run(rest)?,
         ("tidy", []) => tidy::run()?,
         ("docs", []) => docs::run(docs::Mode::Write)?,

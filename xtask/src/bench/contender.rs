@@ -46,8 +46,8 @@ pub(super) enum Workers {
 }
 
 /// Ours first, then the peers that `setup` has found.
-pub(super) fn all() -> Result<Vec<Contender>, String> {
-    let mut contenders = vec![Contender::new(OURS, shell::target().join("release/apus"))?];
+pub(super) fn all(ours: PathBuf) -> Result<Vec<Contender>, String> {
+    let mut contenders = vec![Contender::new(OURS, ours)?];
     for (name, key) in [(REDIS_70, "redis70"), (REDIS_82, "redis82"), (VALKEY_91, "valkey91")] {
         contenders.push(Contender::new(name, installed(key)?)?);
     }
@@ -70,7 +70,7 @@ pub(super) const REDIS_82: &str = "Redis 8.2";
 pub(super) const VALKEY_91: &str = "Valkey 9.1";
 
 impl Contender {
-    fn new(name: &'static str, program: PathBuf) -> Result<Self, String> {
+    pub(super) fn new(name: &'static str, program: PathBuf) -> Result<Self, String> {
         let banner = shell::output(&mut shell::command(&program, &["--version"]))?;
         let version = banner.lines().next().unwrap_or_default().to_owned();
         Ok(Self { name, version, program })
@@ -210,6 +210,16 @@ impl Running {
     /// Its resident bytes.
     pub(super) fn resident(&self) -> Result<f64, String> {
         self.used(&self.watch()).map(|used| used.rss as f64)
+    }
+
+    /// Ends it in order, so that it writes what it keeps for its end.
+    pub(super) fn end(mut self) -> Result<(), String> {
+        let said = pipe::line(&pipe::connect(self.port)?, &["SHUTDOWN", "NOSAVE"])?;
+        if !said.is_empty() {
+            return Err(format!("SHUTDOWN: {said}"));
+        }
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(()) } else { Err(format!("a server ended badly: {status}")) }
     }
 
     /// The port of its cluster bus.

@@ -59,14 +59,47 @@ impl Exchange {
     }
 }
 
+/// One who publishes messages of 64 bytes, and who hears them.
+pub(super) struct Broadcast {
+    audience: Audience,
+    publisher: Exchange,
+    /// What each of the audience gets when the publisher has sent once.
+    delivered: usize,
+}
+
+impl Broadcast {
+    /// So many subscribers of a channel, and so many messages that are sent together.
+    pub(super) fn new(port: u16, subscribers: usize, together: usize) -> Result<Self, String> {
+        let text = "x".repeat(64);
+        let delivered = format!("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$64\r\n{text}\r\n").len();
+        let requests = pipe::encode(&["PUBLISH", "news", &text]).repeat(together);
+        let reply = format!(":{subscribers}\r\n").len();
+        Ok(Self {
+            audience: Audience::of(port, "news", subscribers)?,
+            publisher: Exchange::new(port, 1, vec![requests], reply * together)?,
+            delivered: delivered * together,
+        })
+    }
+
+    /// Sends so many times, until all have heard all of it.
+    pub(super) fn run(&mut self, times: u64) -> Result<(), String> {
+        let bytes = times as usize * self.delivered;
+        std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| self.audience.hear(bytes));
+            self.publisher.run(times)?;
+            hearing.join().expect("it returns its errors")
+        })
+    }
+}
+
 /// Connections that are told what others send.
-pub(super) struct Audience {
+struct Audience {
     streams: Vec<TcpStream>,
 }
 
 impl Audience {
     /// So many subscribers of a channel.
-    pub(super) fn of(port: u16, channel: &str, count: usize) -> Result<Self, String> {
+    fn of(port: u16, channel: &str, count: usize) -> Result<Self, String> {
         let request = pipe::encode(&["SUBSCRIBE", channel]);
         let reply = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
         let exchange = Exchange::new(port, count, vec![request], reply.len());
@@ -80,7 +113,7 @@ impl Audience {
     }
 
     /// Reads until each has got so many bytes.
-    pub(super) fn hear(&mut self, bytes: usize) -> Result<(), String> {
+    fn hear(&mut self, bytes: usize) -> Result<(), String> {
         /// A look that found nothing is followed by a rest: the next one finds more at once.
         const REST: Duration = Duration::from_micros(200);
         let mut missing = vec![bytes; self.streams.len()];

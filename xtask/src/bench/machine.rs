@@ -1,6 +1,7 @@
 //! What a record must say of the machine and of the code. Invariant: nothing here is assumed, all
 //! of it is read.
 
+use super::build::Build;
 use super::process::{field, read};
 use crate::shell;
 
@@ -8,6 +9,8 @@ use crate::shell;
 pub(super) struct Machine {
     pub(super) date: String,
     pub(super) commit: String,
+    /// Which build of that code.
+    pub(super) build: &'static str,
     pub(super) compiler: String,
     pub(super) kernel: String,
     pub(super) processor: String,
@@ -19,7 +22,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn read() -> Result<Self, String> {
+    pub(super) fn read(build: Build) -> Result<Self, String> {
         let processors = read("/proc/cpuinfo")?;
         let model = processors.lines().find(|line| line.starts_with("model name"));
         let model = model.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown");
@@ -28,6 +31,7 @@ impl Machine {
         Ok(Self {
             date: line(&["date", "-u", "+%Y-%m-%d"])?,
             commit: commit()?,
+            build: build.name(),
             compiler: line(&["rustc", "--version"])?,
             kernel: line(&["uname", "-srm"])?,
             processor: model.to_owned(),
@@ -39,10 +43,11 @@ impl Machine {
     }
 
     /// All of it with its names.
-    pub(super) fn facts(&self) -> [(&'static str, &str); 9] {
+    pub(super) fn facts(&self) -> [(&'static str, &str); 10] {
         [
             ("date (UTC)", &self.date),
             ("commit of Apus", &self.commit),
+            ("build of Apus", self.build),
             ("compiler", &self.compiler),
             ("kernel", &self.kernel),
             ("processor", &self.processor),

@@ -2,6 +2,7 @@
 //! as README's table. Invariant: what was scaled down or ran too few rounds is shown, never
 //! recorded.
 
+mod build;
 mod classic;
 mod contender;
 mod cores;
@@ -16,6 +17,7 @@ mod plan;
 mod process;
 mod record;
 mod sections;
+mod training;
 
 use std::fs;
 use std::path::Path;
@@ -27,6 +29,8 @@ use figure::replace_between;
 use machine::Machine;
 use plan::Plan;
 use sections::{Bench, Finding, Section};
+
+pub(crate) use training::train;
 
 /// All that was measured.
 struct Run {
@@ -45,9 +49,8 @@ const MARKERS: (&str, &str) = ("<!-- bench: begin -->\n", "<!-- bench: end -->\n
 /// Measures what is asked for, prints the tables, writes the record and README's table.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let plan = Plan::parse(arguments)?;
-    shell::run(&mut shell::cargo(&["build", "--release", "--package", "apus"]))?;
-    let (contenders, cores) = (contender::all()?, Cores::read()?);
-    let machine = Machine::read()?;
+    let (contenders, cores) = (contender::all(plan.build.make()?)?, Cores::read()?);
+    let machine = Machine::read(plan.build)?;
     let loads_before = machine::load_averages()?;
     let mut findings = Vec::new();
     for section in &plan.sections {

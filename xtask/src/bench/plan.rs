@@ -1,5 +1,6 @@
 //! What was asked for on the command line. Invariant: a plan repeats itself by its command.
 
+use super::build::Build;
 use super::sections::{ALL, Section};
 
 /// Rounds of a record: fewer say too little about the spread.
@@ -9,6 +10,7 @@ const ROUNDS: usize = 5;
 pub(super) struct Plan {
     /// In the order of `ALL`.
     pub(super) sections: Vec<&'static Section>,
+    pub(super) build: Build,
     pub(super) rounds: usize,
     /// What times and numbers of keys are multiplied by.
     pub(super) scale: f64,
@@ -19,7 +21,7 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn parse(arguments: &[String]) -> Result<Self, String> {
         let (mut rounds, mut scale, mut name) = (ROUNDS, 1.0, "bench".to_owned());
-        let mut wanted: Vec<&str> = Vec::new();
+        let (mut build, mut wanted) = (Build::Plain, Vec::<&str>::new());
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
@@ -28,6 +30,10 @@ impl Plan {
                     return Err(format!("no section {word}; there are {}", names.join(" ")));
                 }
                 wanted.push(word);
+                continue;
+            }
+            if word == "--tuned" {
+                build = Build::Tuned;
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
@@ -48,11 +54,15 @@ impl Plan {
                     }
                     name.clone_from(value);
                 }
-                _ => return Err(format!("{word}: want --rounds N, --scale F or --name NAME")),
+                _ => {
+                    return Err(format!(
+                        "{word}: want --rounds N, --scale F, --name NAME, --tuned"
+                    ));
+                }
             }
         }
         let chosen = |section: &&Section| wanted.is_empty() || wanted.contains(&section.name);
-        Ok(Self { sections: ALL.iter().filter(chosen).collect(), rounds, scale, name })
+        Ok(Self { sections: ALL.iter().filter(chosen).collect(), build, rounds, scale, name })
     }
 
     /// Whether all that README quotes is measured in full, so that it may quote it.
@@ -79,6 +89,9 @@ impl Plan {
         if self.scale < 1.0 {
             command += &format!(" --scale {}", self.scale);
         }
+        if self.build == Build::Tuned {
+            command += " --tuned";
+        }
         command + " --name " + &self.name
     }
 
@@ -100,10 +113,17 @@ mod tests {
 
     #[test]
     fn a_plan_repeats_itself_by_its_command() {
-        for line in ["", "--rounds 3", "idle loads --scale 0.5", "keys --name other --rounds 7"] {
+        for line in [
+            "",
+            "--rounds 3",
+            "idle loads --scale 0.5",
+            "keys --name other --rounds 7",
+            "--tuned idle",
+        ] {
             let command = parse(line).expect("a plan").command();
             let again = parse(command.strip_prefix("cargo xtask bench ").expect("the verb"));
             assert_eq!(again.expect("a plan").command(), command, "{line}");
+            assert_eq!(command.contains(" --tuned"), line.contains("--tuned"), "{line}");
         }
     }
 

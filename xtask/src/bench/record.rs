@@ -125,13 +125,14 @@ Less is better in every row. Ours has one worker there, each peer one process, s
 and `apus bench` on another. With the same number of cores for all, shared with the generator:
 
 {several}
-Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. {met} of
-its {goals} goals are met; latencies, throughput, spread, and what it does not show are in
+Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. Our build is
+{build}. {met} of its {goals} goals are met; latencies, throughput, spread, and what it does not show are in
 [the record](bench/records/{name}.md). `{command}` measures it again.
 ",
         table = Table { names, figures }.medians(),
         several = several.map(Table::medians).unwrap_or_default(),
         date = run.machine.date,
+        build = run.machine.build,
         rounds = run.plan.rounds,
         load = run.loads_before.split(' ').next().unwrap_or_default(),
         goals = run.goals().len(),
@@ -193,6 +194,7 @@ fn described(section: &Section, finding: &Finding) -> Value {
 pub(super) mod tests {
     use serde_json::{Value, json};
 
+    use super::super::build::Build;
     use super::super::contender::{Contender, OURS, REDIS_70};
     use super::super::cores::Cores;
     use super::super::figure::{Figure, Table};
@@ -223,7 +225,7 @@ pub(super) mod tests {
             plan: Plan::parse(&[]).expect("a plan"),
             contenders: [OURS, REDIS_70].map(contender).into(),
             cores: Cores::read().expect("this process has cores"),
-            machine: Machine::read().expect("this is a machine"),
+            machine: Machine::read(Build::Plain).expect("this is a machine"),
             loads_before: "0.10 0.20 0.30".to_owned(),
             loads_after: "0.40 0.50 0.60".to_owned(),
             findings: ALL[..2].iter().map(|section| (section, finding())).collect(),
@@ -240,6 +242,7 @@ pub(super) mod tests {
             "| GET, us | 1.25 (1.00 to 1.50) | 2.50 (2.00 to 3.00) |",
             "- Apus, GET: the generator was the limit (3 x)",
             "apus bench -p PORT",
+            "- build of Apus: the plain one, `cargo build --release`",
             "- kernel: Linux",
             "--appendonly no",
             "Redis 7.0 v=1",
@@ -252,7 +255,8 @@ pub(super) mod tests {
     fn readme_never_quotes_one_process_alone() {
         let text = summary(&run(), "2026-01-01-test");
         assert_eq!(text.matches("| GET, us | 1.25 | 2.50 | 0.50 |").count(), 2, "{text}");
-        assert!(text.contains("0 of\nits 2 goals are met"), "{text}");
+        assert!(text.contains("0 of its 2 goals are met"), "{text}");
+        assert!(text.contains("Our build is\nthe plain one"), "{text}");
         assert!(text.contains("(bench/records/2026-01-01-test.md)"));
     }
 

@@ -4,7 +4,7 @@ use base::Random;
 
 use super::super::classic::Classic;
 use super::super::contender::{REDIS_70, Running, Workers};
-use super::super::exchange::{Audience, Exchange, stay_on};
+use super::super::exchange::{Broadcast, Exchange, stay_on};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
 use super::super::pipe;
@@ -181,24 +181,14 @@ pub(super) fn messages(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), S
     let servers = bench.start_all()?;
     stay_on(&bench.cores.generator())?;
     let mut figures = PIPELINES.map(|(name, _)| Figure::new(name, UNIT, servers.len())).to_vec();
-    let text = "x".repeat(64);
-    let delivered = format!("*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$64\r\n{text}\r\n").len();
-    let request = pipe::encode(&["PUBLISH", "news", &text]);
-    let reply = format!(":{SUBSCRIBERS}\r\n").len();
     bench.rounds(servers.len(), |_, index| {
         let server = &servers[index];
         for ((_, pipeline), figure) in PIPELINES.iter().zip(&mut figures) {
-            let mut audience = Audience::of(server.port, "news", SUBSCRIBERS)?;
-            let (sent, length) = (request.repeat(*pipeline), reply * pipeline);
-            let mut publisher = Exchange::new(server.port, 1, vec![sent], length)?;
+            let mut broadcast = Broadcast::new(server.port, SUBSCRIBERS, *pipeline)?;
             let times = bench.plan.scaled(4000) / *pipeline as u64 + 1;
             let messages = times as usize * pipeline;
             let watch = server.watch();
-            std::thread::scope(|scope| {
-                let hearing = scope.spawn(|| audience.hear(messages * delivered));
-                publisher.run(times)?;
-                hearing.join().expect("it returns its errors")
-            })?;
+            broadcast.run(times)?;
             let used = server.used(&watch)?;
             let count = (messages * SUBSCRIBERS) as f64;
             figure.values[index].push((used.user + used.system).as_secs_f64() * 1e6 / count);
