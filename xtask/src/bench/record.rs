@@ -126,8 +126,8 @@ and `apus bench` on another. With the same number of cores for all, shared with 
 
 {several}
 Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. Our build is
-{build}. {met} of its {goals} goals are met; latencies, throughput, spread, and what it does not show are in
-[the record](bench/records/{name}.md). `{command}` measures it again.
+{build}. {met} of its {goals} goals are met; latencies, throughput, spread, and what it
+does not show are in [the record](bench/records/{name}.md). `{command}` measures it again.
 ",
         table = Table { names, figures }.medians(),
         several = several.map(Table::medians).unwrap_or_default(),
