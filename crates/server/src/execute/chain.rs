@@ -30,8 +30,8 @@ use crate::worker::Worker;
 pub(crate) const CHAIN_MAX: usize = 8;
 
 /// After so many microseconds others may have the locks, whatever of the chain is left. A busy lock
-/// is looked at for about as long before anybody goes away.
-const HOLD_US: i64 = 10;
+/// is looked at for a few before anybody goes away.
+const HOLD_US: i64 = 20;
 
 /// A request that may be part of a chain.
 #[derive(Clone, Copy)]
@@ -107,6 +107,8 @@ impl<'a> Chain<'a> {
         if !acquisition.attempt() {
             return None;
         }
+        // What was done before them holds nobody up.
+        worker.tick();
         let options = TxOptions { undoable: are_programs, ..options(worker, session) };
         let tx = Tx::begin(acquisition, options);
         // Somebody waits for one of the keys: to serve it may take more locks.
@@ -170,15 +172,13 @@ impl<'a> Chain<'a> {
         let Ok(seen) = unit.carry_out(&mut *program, args, &mut place, out) else {
             out.truncate(mark);
             unit.start_over();
-            program.note_long();
+            program.note_undone();
             return false;
         };
         conclude(worker, session, entry, args, &mut *program, seen);
         session.client.live.last_command.store(entry.id as u32, Ordering::Relaxed);
         book(worker, session, entry, args, out, length);
-        if worker.ticked_us() - begun_us >= HOLD_US {
-            program.note_long();
-        }
+        program.note_run(worker.ticked_us() - begun_us >= HOLD_US);
         true
     }
 

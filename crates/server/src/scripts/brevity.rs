@@ -4,15 +4,22 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So often a script that was not brief runs alone before it is taken for brief again: the machine
-/// may have been busy with something else, and what a script does depends on its arguments.
+/// So often a script that was not brief runs alone before it is taken for brief again: what a
+/// script does depends on its arguments.
 const RUNS_ALONE: u32 = 64;
 
-/// Whether a script is brief, as far as its last runs tell.
+/// A script is not brief if it takes long twice in so many runs. Once means little: the thread may
+/// have been interrupted, or a virtual machine's processor taken away.
+const RUNS_BETWEEN: u32 = 16;
+
+/// Whether a script is brief, as far as its last runs tell. Where threads share it, a count may be
+/// lost.
 #[derive(Default)]
 pub(super) struct Brevity {
     /// How many runs it has to go alone.
     alone: AtomicU32,
+    /// For how many runs in company it is remembered that one took long.
+    suspect: AtomicU32,
 }
 
 impl Brevity {
@@ -20,29 +27,70 @@ impl Brevity {
     #[inline]
     pub(super) fn allows_company(&self) -> bool {
         let alone = self.alone.load(Ordering::Relaxed);
-        // Where threads share it, a count may be lost.
         if alone > 0 {
             self.alone.store(alone - 1, Ordering::Relaxed);
         }
         alone == 0
     }
 
-    /// A run in company was not brief.
-    pub(super) fn note_long(&self) {
+    /// A run in company took long, or did not.
+    #[inline]
+    pub(super) fn note_run(&self, was_long: bool) {
+        let suspect = self.suspect.load(Ordering::Relaxed);
+        match (was_long, suspect) {
+            (false, 0) => {}
+            (false, _) => self.suspect.store(suspect - 1, Ordering::Relaxed),
+            (true, 0) => self.suspect.store(RUNS_BETWEEN, Ordering::Relaxed),
+            (true, _) => {
+                self.suspect.store(0, Ordering::Relaxed);
+                self.note_undone();
+            }
+        }
+    }
+
+    /// A run in company had to be undone, and would be again.
+    pub(super) fn note_undone(&self) {
         self.alone.store(RUNS_ALONE, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Brevity, RUNS_ALONE};
+    use super::{Brevity, RUNS_ALONE, RUNS_BETWEEN};
 
-    #[test]
-    fn who_was_long_goes_alone_for_a_while() {
-        let brevity = Brevity::default();
-        assert!(brevity.allows_company());
-        brevity.note_long();
+    #[track_caller]
+    fn goes_alone_for_a_while(brevity: &Brevity) {
         assert!((0..RUNS_ALONE).all(|_| !brevity.allows_company()));
         assert!(brevity.allows_company());
+    }
+
+    #[test]
+    fn who_is_undone_goes_alone_for_a_while() {
+        let brevity = Brevity::default();
+        assert!(brevity.allows_company());
+        brevity.note_undone();
+        goes_alone_for_a_while(&brevity);
+    }
+
+    #[test]
+    fn who_is_long_twice_within_a_while_goes_alone() {
+        let brevity = Brevity::default();
+        for _ in 0..2 {
+            brevity.note_run(true);
+            (1..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));
+            assert!(brevity.allows_company());
+            brevity.note_run(true);
+            goes_alone_for_a_while(&brevity);
+        }
+    }
+
+    #[test]
+    fn who_is_long_now_and_then_stays_in_company() {
+        let brevity = Brevity::default();
+        for _ in 0..3 {
+            brevity.note_run(true);
+            (0..RUNS_BETWEEN).for_each(|_| brevity.note_run(false));
+            assert!(brevity.allows_company());
+        }
     }
 }

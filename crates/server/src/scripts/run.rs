@@ -190,8 +190,12 @@ impl Program for Call {
         self.brevity().allows_company()
     }
 
-    fn note_long(&self) {
-        self.brevity().note_long();
+    fn note_run(&self, was_long: bool) {
+        self.brevity().note_run(was_long);
+    }
+
+    fn note_undone(&self) {
+        self.brevity().note_undone();
     }
 
     fn book(&self, args: Args<'_>, worker: &Worker, session: &mut Session) {

@@ -92,8 +92,11 @@ pub(crate) trait Program: Send {
         false
     }
 
-    /// It turned out not to be brief.
-    fn note_long(&self) {}
+    /// It ran in company, and took long or did not.
+    fn note_run(&self, _was_long: bool) {}
+
+    /// It could not be run in company.
+    fn note_undone(&self) {}
 
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
     fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
