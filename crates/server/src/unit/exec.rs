@@ -14,12 +14,12 @@ use smallvec::SmallVec;
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit};
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
-use crate::control::{Asker, Context};
+use crate::control::{Asker, Context, ControlHandler};
 use crate::execute;
 use crate::guard::{Limited, Request};
 use crate::server::Server;
 use crate::session::{ReplyMode, Session};
-use crate::table::Run;
+use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
 const WITHOUT_MULTI: Refusal = Refusal::error("ERR EXEC without MULTI");
@@ -180,10 +180,10 @@ impl Program for Exec {
     }
 
     fn may_move(&self) -> bool {
-        self.queue.iter_from(self.ran.len()).all(|queued| {
-            let needs_session = queued.entry.spec.flags.has(Flags::USES_FIELDSET);
-            !matches!(queued.entry.run, Run::Control(_)) && !needs_session
-        })
+        // What may turn out to need more locks may have to begin at its beginning.
+        let may_restart = self.queue.needs(self.server).undoable;
+        let first = if may_restart { 0 } else { self.ran.len() };
+        self.queue.iter_from(first).all(|queued| !needs_session(queued.entry))
     }
 
     fn book(&self, _: Args<'_>, worker: &Worker, session: &mut Session) {
@@ -215,6 +215,13 @@ impl Drop for Exec {
             queue.recycle();
         }
     }
+}
+
+/// Whether a command can be run only where its session is. Scripts have none, either.
+fn needs_session(entry: &Entry) -> bool {
+    let flags = entry.spec.flags;
+    let is_of_session = flags.has(Flags::NOSCRIPT) || entry.spec.name == "SELECT";
+    flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Control(_)) && is_of_session
 }
 
 impl Exec {
@@ -266,7 +273,9 @@ impl Exec {
                     }
                     unit.call(queued.entry, handler, args, self.resp, out)
                 }
-                Run::Control(_) => return Ok(self.control(queued, unit, place, out)),
+                Run::Control(handler) => {
+                    return Ok(self.control(handler, queued, unit, place, out));
+                }
                 Run::Unit(_) => self.run_nested(queued, unit, place, out),
             };
             match result {
@@ -276,20 +285,27 @@ impl Exec {
         }
     }
 
-    /// Runs a control command, which only a worker can; whether it failed.
+    /// Runs a control command; whether it failed.
     fn control(
         &mut self,
+        handler: ControlHandler,
         queued: Queued<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> bool {
-        let (Run::Control(handler), Place::Worker(worker, session)) = (queued.entry.run, place)
-        else {
-            unreachable!("it may not move");
-        };
         let (server, entry, args) = (self.server, queued.entry, queued.args);
         let mark = out.mark();
+        let Place::Worker(worker, session) = place else {
+            let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
+            let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
+            let next = handler(&mut context, args, &mut reply);
+            let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
+            return ended.is_err_and(|refusal| {
+                out.truncate(mark);
+                self.refuse(unit, &refusal, out)
+            });
+        };
         let may_log_in = entry.spec.flags.has(Flags::NO_AUTH);
         if may_log_in && self.former.is_none() {
             self.former = Some(session.user());
