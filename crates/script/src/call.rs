@@ -6,7 +6,12 @@
 
 use std::fmt;
 
+use base::number::{format_f64, format_i64};
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Value};
+use proto::ArgsBuffer;
+
+/// Integers below this are exact as doubles.
+const EXACT_BOUND: f64 = (1_u64 << 53) as f64;
 
 /// An error raised in Rust, on its way through Lua.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,4 +201,16 @@ pub(crate) fn to_i64(number: f64) -> i64 {
 pub(crate) fn to_u64(number: f64) -> u64 {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     if number < BOUND { to_i64(number) as u64 } else { to_i64(number - BOUND) as u64 ^ 1 << 63 }
+}
+
+/// Adds a number to the arguments of a command; whether it fits.
+pub(crate) fn push_number(args: &mut ArgsBuffer, number: f64) -> bool {
+    if number.fract() == 0.0 && number.abs() < EXACT_BOUND {
+        return args.push(format_i64(number as i64, &mut [0; 20]));
+    }
+    if number.is_nan() && number.is_sign_negative() {
+        // The sign of a NaN shows, as it does in C.
+        return args.push(b"-nan");
+    }
+    args.push(&format_f64(number))
 }

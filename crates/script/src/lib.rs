@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod call;
+mod direct;
 mod error;
 mod host;
 mod interpreter;
@@ -19,6 +20,7 @@ mod shebang;
 #[cfg(test)]
 mod tests;
 
+pub use direct::{Leave, Workbench};
 pub use error::{Fault, ScriptError};
 pub use host::{Host, LogLevel, Replication, Stop};
 pub use interpreter::{Input, Interpreter, Limits, Version};

@@ -6,9 +6,13 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
+use proto::Reply;
 use sha1::Digest;
 
+use crate::direct::{Direct, Leave, Workbench};
 use crate::error::ScriptError;
+use crate::host::Host;
+use crate::interpreter::{Input, Limits};
 use crate::shebang::{self, Flags};
 
 /// A SHA1 digest, which is a script's name.
@@ -109,6 +113,8 @@ pub struct Program {
     /// Where the Lua begins.
     body: usize,
     sight: Sight,
+    /// How it is run without Lua, if it can be.
+    direct: Option<Box<Direct>>,
 }
 
 /// Which of the lists that it is given a script can see.
@@ -155,7 +161,8 @@ impl Program {
             body = source.len() - shebang.body.len();
         }
         let (sha1, sight) = (Sha1::of(source), Sight::of(&source[body..]));
-        Ok(Program { sha1, source: source.into(), flags, body, sight })
+        let direct = Direct::read(&source[body..]).map(Box::new);
+        Ok(Program { sha1, source: source.into(), flags, body, sight, direct })
     }
 
     /// The whole source, its shebang included.
@@ -175,7 +182,28 @@ impl Program {
 
     /// The bytes of memory held.
     pub fn memory(&self) -> usize {
-        self.source.len() + size_of::<Program>()
+        let direct = self.direct.as_ref().map_or(0, |direct| direct.memory());
+        self.source.len() + size_of::<Program>() + direct
+    }
+
+    /// Whether it may be run without Lua.
+    #[inline]
+    pub fn is_direct(&self) -> bool {
+        self.direct.is_some()
+    }
+
+    /// Runs it without Lua, if that can be. What it returns is appended to `reply`, in whose
+    /// protocol its client speaks; if it leaves, nothing is, but what its commands did is done.
+    pub fn run_directly(
+        &self,
+        input: Input<'_>,
+        host: &mut dyn Host,
+        limits: Limits,
+        bench: &mut Workbench,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Leave> {
+        let direct = self.direct.as_ref().ok_or(Leave::GaveUp)?;
+        direct.run(input, host, limits, bench, reply)
     }
 
     /// What it can see.

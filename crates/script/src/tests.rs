@@ -5,16 +5,18 @@ use std::collections::HashMap;
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::{
-    Fault, Host, Input, Interpreter, Limits, LogLevel, Program, Replication, Stop, Version,
+    Fault, Host, Input, Interpreter, Leave, Limits, LogLevel, Program, Replication, Stop, Version,
+    Workbench,
 };
 
+mod direct;
 mod hostile;
 mod libraries;
 mod protocols;
 mod recorded;
 
 /// A server of strings.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Shop {
     strings: HashMap<Vec<u8>, Vec<u8>>,
     lines: Vec<String>,
@@ -75,7 +77,9 @@ impl Host for Shop {
     }
 }
 
-/// An interpreter and its shop.
+const LIMITS: Limits = Limits { memory: 32 << 20 };
+
+/// An interpreter and its shop. Whatever can be run without Lua is, and has to come to the same.
 struct Bench {
     lua: Interpreter,
     shop: Shop,
@@ -98,10 +102,25 @@ impl Bench {
         let arguments: OwnedArgs = arguments.iter().copied().collect();
         let input =
             Input { keys: Args::default(), arguments: arguments.as_args(), seed: self.seed };
-        let limits = Limits { memory: 32 << 20 };
+        let mut shop = self.shop.clone();
+        let directly = run_directly(&program, input, resp, &mut shop);
+        let result = self.run(&program, input, resp);
+        match &directly {
+            Ok(reply) => {
+                assert_eq!(result.as_ref(), Ok(reply), "{}", script.escape_ascii());
+                assert_eq!(self.shop, shop, "{}", script.escape_ascii());
+            }
+            Err(Leave::Stop(stop)) => assert_eq!(result, Err(Fault::Stop(*stop))),
+            Err(Leave::GaveUp) => {}
+        }
+        result
+    }
+
+    /// Runs a program in Lua.
+    fn run(&mut self, program: &Program, input: Input<'_>, resp: Resp) -> Result<Vec<u8>, Fault> {
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, resp);
-        let result = self.lua.run(&program, input, &mut self.shop, limits, &mut reply);
+        let result = self.lua.run(program, input, &mut self.shop, LIMITS, &mut reply);
         result.map(|()| bytes_of(output))
     }
 
@@ -117,6 +136,19 @@ impl Bench {
             Err(Fault::Stop(stop)) => panic!("{stop:?}"),
         }
     }
+}
+
+/// Runs a program without Lua.
+fn run_directly(
+    program: &Program,
+    input: Input<'_>,
+    resp: Resp,
+    shop: &mut Shop,
+) -> Result<Vec<u8>, Leave> {
+    let (mut output, mut bench) = (Output::new(), Workbench::default());
+    let mut reply = Reply::new(&mut output, resp);
+    let result = program.run_directly(input, shop, LIMITS, &mut bench, &mut reply);
+    result.map(|()| bytes_of(output))
 }
 
 /// Runs with the stack that a thread of the server has; that of a test is small for what nests.

@@ -15,18 +15,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-use base::number::{format_f64, format_i64};
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, RegistryKey, Table};
-use proto::{Args, ArgsBuffer, Reply};
+use proto::{Args, Reply};
 
 use super::shared::Shared;
+use crate::call::push_number;
 use crate::host::{Host, Stop};
 use crate::program::Sight;
 use crate::replies::{Fields, NoRoom, push_reply, write_value};
-
-/// Integers below this are exact as doubles.
-const EXACT_BOUND: f64 = (1_u64 << 53) as f64;
 
 /// The host of the run that is under way, while nobody talks to it.
 #[derive(Default)]
@@ -236,17 +233,6 @@ unsafe fn gather(state: *mut lua_State, shared: &Shared) -> Result<(), Outcome> 
         }
     }
     Ok(())
-}
-
-fn push_number(args: &mut ArgsBuffer, number: f64) -> bool {
-    if number.fract() == 0.0 && number.abs() < EXACT_BOUND {
-        return args.push(format_i64(number as i64, &mut [0; 20]));
-    }
-    if number.is_nan() && number.is_sign_negative() {
-        // The sign of a NaN shows, as it does in C.
-        return args.push(b"-nan");
-    }
-    args.push(&format_f64(number))
 }
 
 /// The entrance to Lua.
