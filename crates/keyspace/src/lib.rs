@@ -38,8 +38,8 @@ pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
 pub use structs::{arena, heap};
 pub use tx::{
-    Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Need, Order, Outcome,
-    Propagation, Rule, Swept, Tx, TxOptions,
+    Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Need, Order,
+    Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, PartitionIndex, PartitionSet, Refusal,
-    Tx, TxOptions,
+    Acquisition, Counted, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, PartitionIndex, PartitionSet,
+    Refusal, Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
@@ -115,6 +115,7 @@ impl Transaction {
     fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, hold, mut tx, client } = self;
+        tx.give_up(Counted::default());
         tx.move_to_heavy(lane);
         let mut output = Output::new();
         let watch = Watch::start(work.server.keyspace.clock());

@@ -119,9 +119,10 @@ pub struct Tx {
 /// A key of a logical database.
 type NamedKey = (usize, Box<[u8]>);
 
-/// What happened so far; booked by `conclude`, so that a round that was undone does not count.
-#[derive(Default)]
-struct Counted {
+/// What a transaction looked up so far; booked when it is concluded, so that a round that was undone
+/// does not count.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
@@ -272,12 +273,15 @@ impl Tx {
         result
     }
 
+    /// The command that ran has to begin again, where so much had been looked up.
+    pub fn give_up(&mut self, counted: Counted) {
+        self.counted = counted;
+        self.missed.get_mut().clear();
+    }
+
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.options.heavy = true;
-        // The command begins again there.
-        self.counted = Counted::default();
-        self.missed.get_mut().clear();
         // The arguments moved too: other bytes may lie where the key lay.
         self.forget_hint();
         self.options.lane = lane;

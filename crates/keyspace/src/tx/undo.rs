@@ -46,9 +46,21 @@ impl UndoLog {
 }
 
 impl Tx {
-    /// Undoes everything and keeps the locks: the transaction begins again where it is.
-    pub fn start_over(&mut self) {
+    /// Whether it has changed nothing yet that it could undo.
+    pub fn is_unchanged(&self) -> bool {
+        self.undo.as_ref().is_none_or(|undo| undo.images.is_empty())
+    }
+
+    /// What it looked up so far.
+    pub fn counted(&self) -> Counted {
+        self.counted.clone()
+    }
+
+    /// Undoes everything and keeps the locks: the transaction begins again where it is, after so
+    /// many lookups.
+    pub fn start_over(&mut self, counted: Counted) {
         self.roll_back();
+        self.counted = counted;
         self.undo = Some(UndoLog::default());
         self.ready.clear();
     }

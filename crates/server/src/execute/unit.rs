@@ -104,6 +104,8 @@ impl Request<'_> {
             if !asked.is_admitted() && unit.is_fresh() {
                 let (number, now) = (round.number, Some(unit.tx.now()));
                 self.out.truncate(mark);
+                program.restart(&mut Place::Worker(self.worker, &mut *self.session));
+                self.session.select(unit.home());
                 drop(unit);
                 let round = Round { number, now, pass: Some(asked) };
                 let needs = program.needs(self.args);

@@ -1,23 +1,48 @@
-//! What is known of how long a script takes.
+//! What is known of how a script runs.
 //!
-//! Invariant: it is a hint. Whatever it says, a script does the same, alone or in a chain.
+//! Invariant: it is a hint. Whatever it says, a script does the same, alone or in a chain, with Lua
+//! or without.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// So often a script that was not brief runs alone before it is taken for brief again: what a
-/// script does depends on its arguments.
-const RUNS_ALONE: u32 = 64;
+/// So often a script that was not brief runs alone before it is taken for brief again, and one that
+/// needed Lua has it: what a script does depends on its arguments.
+const RUNS_WITHOUT: u32 = 64;
 
 /// A script is not brief if it takes long twice in so many runs. Once means little: the thread may
 /// have been interrupted, or a virtual machine's processor taken away.
 const RUNS_BETWEEN: u32 = 16;
 
+/// Something that a script does without for a while. Where threads share it, a count may be lost.
+#[derive(Default)]
+pub(super) struct Pause {
+    /// For how many runs.
+    left: AtomicU32,
+}
+
+impl Pause {
+    /// Whether it is over; asked before each run.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        let left = self.left.load(Ordering::Relaxed);
+        if left > 0 {
+            self.left.store(left - 1, Ordering::Relaxed);
+        }
+        left == 0
+    }
+
+    /// Begins it.
+    pub(super) fn begin(&self) {
+        self.left.store(RUNS_WITHOUT, Ordering::Relaxed);
+    }
+}
+
 /// Whether a script is brief, as far as its last runs tell. Where threads share it, a count may be
 /// lost.
 #[derive(Default)]
 pub(super) struct Brevity {
-    /// How many runs it has to go alone.
-    alone: AtomicU32,
+    /// While it lasts, it goes alone.
+    alone: Pause,
     /// For how many runs in company it is remembered that one took long.
     suspect: AtomicU32,
 }
@@ -26,11 +51,7 @@ impl Brevity {
     /// Whether a run may share its locks with others; asked before each.
     #[inline]
     pub(super) fn allows_company(&self) -> bool {
-        let alone = self.alone.load(Ordering::Relaxed);
-        if alone > 0 {
-            self.alone.store(alone - 1, Ordering::Relaxed);
-        }
-        alone == 0
+        self.alone.is_over()
     }
 
     /// A run in company took long, or did not.
@@ -50,17 +71,17 @@ impl Brevity {
 
     /// A run in company had to be undone, and would be again.
     pub(super) fn note_undone(&self) {
-        self.alone.store(RUNS_ALONE, Ordering::Relaxed);
+        self.alone.begin();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Brevity, RUNS_ALONE, RUNS_BETWEEN};
+    use super::{Brevity, RUNS_BETWEEN, RUNS_WITHOUT};
 
     #[track_caller]
     fn goes_alone_for_a_while(brevity: &Brevity) {
-        assert!((0..RUNS_ALONE).all(|_| !brevity.allows_company()));
+        assert!((0..RUNS_WITHOUT).all(|_| !brevity.allows_company()));
         assert!(brevity.allows_company());
     }
 

@@ -16,7 +16,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
 
-use super::brevity::Brevity;
+use super::brevity::{Brevity, Pause};
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;
@@ -40,9 +40,15 @@ pub(crate) struct Handle {
     kept: Arc<Kept>,
     /// What this thread knows of it.
     pub(super) brevity: Brevity,
+    /// While it lasts, it is run by Lua.
+    pub(super) in_lua: Pause,
 }
 
 impl Handle {
+    fn of(kept: Arc<Kept>) -> Self {
+        Self { kept, brevity: Brevity::default(), in_lua: Pause::default() }
+    }
+
     fn note_called(&self) {
         // Others read it, so it is written only where that changes it.
         if !self.kept.is_called.load(Ordering::Relaxed) {
@@ -136,7 +142,7 @@ impl Cache {
             *handles = Handles { state, ..Handles::default() };
         }
         let kept = Arc::clone(scripts.by_digest.get(&digest)?);
-        let handle = Arc::new(Handle { kept, brevity: Brevity::default() });
+        let handle = Arc::new(Handle::of(kept));
         handles.by_digest.insert(digest, Arc::clone(&handle));
         Some(handle)
     }
@@ -155,7 +161,7 @@ impl Cache {
         if is_new {
             scripts.evaluated.push_back(digest);
         }
-        Ok(Arc::new(Handle { kept, brevity: Brevity::default() }))
+        Ok(Arc::new(Handle::of(kept)))
     }
 
     /// Keeps a script that SCRIPT LOAD was given.

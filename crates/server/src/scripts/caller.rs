@@ -58,6 +58,8 @@ pub(super) struct Caller<'a> {
     pub(super) allows_oom: bool,
     /// Whether all the unit did may be undone for the script's sake.
     pub(super) may_restart: bool,
+    /// Whether all it did is undone, and done again, if a command fails.
+    pub(super) is_tentative: bool,
     /// A moment before, which the times of its commands are told from.
     pub(super) moment: Moment,
     /// When it first looked at the time, on the monotonic clock in microseconds.
@@ -187,6 +189,10 @@ impl Caller<'_> {
         }
         if let Some(limited) = self.limited {
             let request = Request { entry, args, database: self.unit.tx.database() };
+            // What is denied is noted once.
+            if self.is_tentative && !limited.allows(self.server, request) {
+                return Err(NOT_FROM_SCRIPT);
+            }
             if let Some(refusal) = limited.refuse_called(self.server, request) {
                 return Err(refusal);
             }

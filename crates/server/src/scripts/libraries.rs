@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use keyspace::Refusal;
-use script::{Fault, Library, Limits, Registration, Stop};
+use script::{Fault, Library, Registration, Stop};
 
 use super::brevity::Brevity;
 use super::caller::Loader;
 use super::eval::refusal;
-use super::run::{MEMORY_MAX, with_interpreter};
+use super::run::{LIMITS, with_interpreter};
 use crate::server::Server;
 
 const TIMEOUT: Refusal =
@@ -50,9 +50,8 @@ impl Loaded {
     ) -> Result<Self, Refusal> {
         let library = Library::parse(source).map_err(refusal)?;
         admit(library.name())?;
-        let limits = Limits { memory: MEMORY_MAX };
         let result = with_interpreter(server, |interpreter| {
-            interpreter.load(&library, &mut Loader::begin(server), limits)
+            interpreter.load(&library, &mut Loader::begin(server), LIMITS)
         });
         let functions = result.map_err(|fault| match fault {
             Fault::Error(error) => refusal(error),

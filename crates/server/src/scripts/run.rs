@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
-use script::{Fault, Input, Interpreter, Limits, Stop, Version};
+use script::{Fault, Input, Interpreter, Leave, Limits, Stop, Version, Workbench};
 
 use super::books::Books;
 use super::brevity::Brevity;
@@ -20,15 +20,17 @@ use crate::guard::Limited;
 use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
 use crate::session::Session;
 use crate::table::Entry;
-use crate::unit::{Needs, Place, Program, Unit};
+use crate::unit::{Before, Needs, Place, Program, Unit};
 use crate::worker::Worker;
 
-/// The most that one run may take, in bytes.
-pub(super) const MEMORY_MAX: usize = 1 << 30;
+/// The most that one run may take.
+pub(super) const LIMITS: Limits = Limits { memory: 1 << 30 };
 
 thread_local! {
     /// Not there while it runs.
     static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
+    /// For scripts that are run without Lua.
+    static BENCH: RefCell<Workbench> = RefCell::default();
 }
 
 /// A thread's interpreter, and where others read how much memory it takes.
@@ -83,7 +85,38 @@ pub(super) enum Code {
     Function(Arc<Loaded>, Box<[u8]>),
 }
 
+/// How it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// Without Lua.
+    Direct,
+    Lua,
+}
+
 impl Code {
+    /// Whether it may be run without Lua, as far as one can tell; asked before each run.
+    fn may_go_directly(&self) -> bool {
+        match self {
+            Self::Script(script) => script.is_direct() && script.in_lua.is_over(),
+            Self::Function(..) => false,
+        }
+    }
+
+    fn run_in_lua(
+        &self,
+        interpreter: &mut Interpreter,
+        input: Input<'_>,
+        caller: &mut Caller<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Script(script) => interpreter.run(script, input, caller, LIMITS, reply),
+            Self::Function(loaded, name) => {
+                interpreter.run_function(&loaded.library, name, input, caller, LIMITS, reply)
+            }
+        }
+    }
+
     /// The function's name, if it is one.
     fn function(&self) -> Option<&[u8]> {
         match self {
@@ -131,51 +164,31 @@ impl Program for Call {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
-        // Where others did something before, that cannot be undone for this script alone.
-        let may_restart = unit.hurries() && unit.is_fresh();
         let database = unit.tx.database();
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
-        let (keys, arguments) = self.split(args);
-        let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
-        let mut caller = Caller {
-            server: self.server,
-            unit: &mut *unit,
-            known,
-            limited: self.limited.as_ref(),
-            is_read_only: self.is_read_only,
-            allows_oom: self.allows_oom,
-            may_restart,
-            moment: place.moment(self.server),
-            began_us: None,
-            has_written: false,
-            books: Books::default(),
-            listed: &mut self.listed,
-            function: self.code.function(),
-            request: args,
+        // Where others changed something before, that cannot be undone for this script alone.
+        let before = if unit.hurries() { unit.before() } else { None };
+        let mut means = match &before {
+            Some(_) if self.code.may_go_directly() => Means::Direct,
+            _ => Means::Lua,
         };
-        let mut reply = Reply::new(out, self.resp);
-        let result = with_interpreter(self.server, |interpreter| {
-            let seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
-            let input = Input { keys, arguments, seed };
-            let limits = Limits { memory: MEMORY_MAX };
-            match &self.code {
-                Code::Script(program) => {
-                    interpreter.run(program, input, &mut caller, limits, &mut reply)
-                }
-                Code::Function(loaded, name) => {
-                    let library = &loaded.library;
-                    interpreter.run_function(library, name, input, &mut caller, limits, &mut reply)
-                }
+        let result = loop {
+            let result = self.perform(args, unit, place, means, before.is_some(), out);
+            if let Some(result) = result {
+                break result;
             }
-        });
-        self.books = caller.books;
+            if let Some(before) = &before {
+                unit.start_over_from(before.clone());
+            }
+            means = Means::Lua;
+        };
         unit.tx.switch_database(database);
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
             self.listed = None;
         }
-        self.conclude(result, unit, out)
+        self.conclude(result, before, unit, out)
     }
 
     fn restart(&mut self, _: &mut Place<'_>) {
@@ -208,10 +221,65 @@ impl Program for Call {
 }
 
 impl Call {
+    /// Runs it once; `None` if only Lua can tell what comes of it, and what it did is to be undone.
+    fn perform(
+        &mut self,
+        args: Args<'_>,
+        unit: &mut Unit,
+        place: &Place<'_>,
+        means: Means,
+        may_restart: bool,
+        out: &mut Output,
+    ) -> Option<Result<(), Fault>> {
+        let (keys, arguments) = self.split(args);
+        let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
+        let mut caller = Caller {
+            server: self.server,
+            unit: &mut *unit,
+            known,
+            limited: self.limited.as_ref(),
+            is_read_only: self.is_read_only,
+            allows_oom: self.allows_oom,
+            may_restart,
+            is_tentative: means == Means::Direct,
+            moment: place.moment(self.server),
+            began_us: None,
+            has_written: false,
+            books: Books::default(),
+            listed: &mut self.listed,
+            function: self.code.function(),
+            request: args,
+        };
+        let mut input = Input { keys, arguments, seed: self.seed };
+        let mut reply = Reply::new(out, self.resp);
+        let result = match (means, &self.code) {
+            (Means::Direct, Code::Script(script)) => {
+                let result = BENCH.with_borrow_mut(|bench| {
+                    script.run_directly(input, &mut caller, LIMITS, bench, &mut reply)
+                });
+                match result {
+                    Ok(()) => Ok(()),
+                    Err(Leave::Stop(stop)) => Err(Fault::Stop(stop)),
+                    Err(Leave::GaveUp) => {
+                        script.in_lua.begin();
+                        return None;
+                    }
+                }
+            }
+            (_, code) => with_interpreter(self.server, |interpreter| {
+                input.seed = Some(*self.seed.get_or_insert_with(|| interpreter.seed()));
+                code.run_in_lua(interpreter, input, &mut caller, &mut reply)
+            }),
+        };
+        self.books = caller.books;
+        Some(result)
+    }
+
     /// What a run has come to: a reply, or that it has to begin again.
     fn conclude(
         &mut self,
         result: Result<(), Fault>,
+        before: Option<Before>,
         unit: &mut Unit,
         out: &mut Output,
     ) -> Result<(), Refusal> {
@@ -219,7 +287,7 @@ impl Call {
             Ok(()) => Ok(()),
             Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
             Err(Fault::Stop(_)) => {
-                unit.start_over();
+                unit.start_over_from(before.expect("who may not begin again goes on where he is"));
                 Err(Refusal::Heavy)
             }
             Err(Fault::Error(error)) => {

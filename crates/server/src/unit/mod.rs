@@ -11,7 +11,7 @@ mod exec;
 mod pending;
 
 use base::time::Moment;
-use keyspace::{Effects, Lsn, PartitionSet, Refusal, Tx};
+use keyspace::{Counted, Effects, Lsn, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -183,6 +183,15 @@ pub(crate) struct Unit {
     hurries: bool,
 }
 
+/// What a unit did before something began in it, and changed nothing.
+#[derive(Clone, Default)]
+pub(crate) struct Before {
+    publications: usize,
+    readings: usize,
+    errors: Vec<(String, u64)>,
+    counted: Counted,
+}
+
 /// A command of a unit, for those who follow the data.
 struct Done {
     effects: Effects,
@@ -229,7 +238,7 @@ impl Unit {
             // Alone it would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
         }
-        let mark = out.mark();
+        let (mark, counted) = (out.mark(), self.tx.counted());
         let reply = &mut Reply::new(out, resp);
         let mut run = |tx: &mut Tx| ::commands::run(entry.spec, handler, tx, args, reply);
         let result = if self.hurries { run(&mut self.tx) } else { self.tx.unhurried(run) };
@@ -241,6 +250,7 @@ impl Unit {
             }
             Err(refusal @ (Refusal::Heavy | Refusal::Widen)) => {
                 out.truncate(mark);
+                self.tx.give_up(counted);
                 return Err(refusal);
             }
             // Within a unit nobody waits: the others could not do what is waited for.
@@ -384,9 +394,33 @@ impl Unit {
 
     /// Undoes all of it and keeps the locks.
     pub(crate) fn start_over(&mut self) {
-        self.tx.start_over();
+        self.start_over_from(Before::default());
         self.tx.switch_database(self.home);
-        self.forget();
+    }
+
+    /// Where it stands, for somebody in it who may want to undo what he did; `None` if something
+    /// was changed before him, which cannot be told from that.
+    #[inline]
+    pub(crate) fn before(&self) -> Option<Before> {
+        if !self.is_fresh() || !self.tx.is_unchanged() {
+            return None;
+        }
+        Some(Before {
+            publications: self.publications.len(),
+            readings: self.readings.len(),
+            errors: self.errors.clone(),
+            counted: self.tx.counted(),
+        })
+    }
+
+    /// Undoes what was done since then and keeps the locks.
+    pub(crate) fn start_over_from(&mut self, before: Before) {
+        self.tx.start_over(before.counted);
+        self.done.clear();
+        self.publications.truncate(before.publications);
+        self.readings.truncate(before.readings);
+        self.errors = before.errors;
+        self.changes = 0;
     }
 
     /// Goes on with the lane of a heavy-work thread.

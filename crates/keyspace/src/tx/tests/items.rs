@@ -83,7 +83,7 @@ fn what_is_undone_has_its_notes_and_version_again() {
     drop(tx);
     let mut tx = super::begin(keyspace, &[b"k"], undoable());
     tx.put_text(b"k", text(b"w"), Lifetime::Forever).unwrap();
-    tx.start_over();
+    tx.start_over(Counted::default());
     assert_eq!(tx.version(b"k").unwrap(), version);
     assert_eq!(tx.peek(b"k").unwrap().unwrap().notes(), FLAGGED);
 }

@@ -67,7 +67,7 @@ fn what_was_done_before_it_was_renewed_is_not_undone() {
     tx.renew();
     set(&mut tx, b"k", b"2");
     set(&mut tx, b"l", b"2");
-    tx.start_over();
+    tx.start_over(Counted::default());
     assert_eq!((get(&tx, b"k"), get(&tx, b"l")), (Some(b"1".into()), None));
     drop(tx);
     audit(keyspace);
