@@ -119,8 +119,8 @@ pub struct Tx {
 /// A key of a logical database.
 type NamedKey = (usize, Box<[u8]>);
 
-/// What a transaction looked up so far; booked when it is concluded, so that a round that was undone
-/// does not count.
+/// What a transaction looked up so far; booked when it is concluded, so that a round that was
+/// undone does not count.
 #[derive(Clone, Debug, Default)]
 pub struct Counted {
     hits: Cell<u64>,

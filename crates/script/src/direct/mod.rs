@@ -1,8 +1,8 @@
 //! Scripts that are simple enough to be run without Lua: straight lines and branches of commands,
 //! as locks, counters and conditional writes are made of.
 //!
-//! A direct script is a small part of Lua: local variables, `if`, `return`, `redis.call`, `KEYS` and
-//! `ARGV` by number, `tonumber`, and operators. It makes no tables and no strings of Lua's, and
+//! A direct script is a small part of Lua: local variables, `if`, `return`, `redis.call`, `KEYS`
+//! and `ARGV` by number, `tonumber`, and operators. It makes no tables and no strings of Lua's, and
 //! leaves no garbage. There are no loops, so its text bounds how long it runs.
 //!
 //! Invariants: whatever is read here is Lua, and means the same there; a run that comes to anything
