@@ -2,7 +2,7 @@
 
 use super::{keyspace, on, undoable};
 use crate::entry::{NewText, Notes};
-use crate::tx::Lifetime;
+use crate::tx::{Counted, Lifetime};
 
 const FLAGGED: Notes = Notes { flags: 77, is_stale: false, is_won: false };
 

@@ -8,7 +8,7 @@ use crate::counters::Count;
 use crate::entry::NewText;
 use crate::lock::acquisition::Wanted;
 use crate::refusal::Refusal;
-use crate::tx::{Lifetime, Tx, TxOptions};
+use crate::tx::{Counted, Lifetime, Tx, TxOptions};
 
 #[test]
 fn undo_restores_bytes_deadlines_clocks_and_marks() {
