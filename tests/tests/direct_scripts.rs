@@ -116,6 +116,10 @@ fn a_script_that_fails_does_so_as_in_redis() {
         ~ (error) ERR user_script:1: attempt to concatenate a table value script: *
         > GET n
         "43"
+        > EVAL "redis.call('SET', KEYS[1], 'v') redis.call('SELECT', 3) redis.call('GET')" 1 k
+        ~ (error) ERR Wrong number of args calling Redis command from script script: *
+        > GET k
+        "v"
         > EVAL "return tonumber(redis.call('GET', KEYS[1])) + tonumber(ARGV[1])" 1 n 0x10
         (integer) 59
         > EVAL "return redis.call('GET', KEYS[1]) / ARGV[1] .. ''" 1 n 8

@@ -186,6 +186,7 @@ pub(crate) struct Unit {
 /// What a unit did before something began in it, and changed nothing.
 #[derive(Clone, Default)]
 pub(crate) struct Before {
+    database: usize,
     publications: usize,
     readings: usize,
     errors: Vec<(String, u64)>,
@@ -394,8 +395,7 @@ impl Unit {
 
     /// Undoes all of it and keeps the locks.
     pub(crate) fn start_over(&mut self) {
-        self.start_over_from(Before::default());
-        self.tx.switch_database(self.home);
+        self.start_over_from(Before { database: self.home, ..Before::default() });
     }
 
     /// Where it stands, for somebody in it who may want to undo what he did; `None` if something
@@ -406,6 +406,7 @@ impl Unit {
             return None;
         }
         Some(Before {
+            database: self.tx.database(),
             publications: self.publications.len(),
             readings: self.readings.len(),
             errors: self.errors.clone(),
@@ -416,6 +417,7 @@ impl Unit {
     /// Undoes what was done since then and keeps the locks.
     pub(crate) fn start_over_from(&mut self, before: Before) {
         self.tx.start_over(before.counted);
+        self.tx.switch_database(before.database);
         self.done.clear();
         self.publications.truncate(before.publications);
         self.readings.truncate(before.readings);
