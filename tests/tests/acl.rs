@@ -300,7 +300,7 @@ fn a_file_that_cannot_be_written_is_told() {
         fs::create_dir(folder.join("inner")).unwrap();
         fs::write(folder.join("inner/u.acl"), "").unwrap();
     };
-    let server = Server::start_prepared(prepare, &["--aclfile", "inner/u.acl"]);
+    let mut server = Server::start_prepared(prepare, &["--aclfile", "inner/u.acl"]);
     fs::remove_dir_all(server.folder().join("inner")).unwrap();
     let Value::Error(error) = call(&mut server.client(), "ACL SAVE") else { panic!("it cannot") };
     assert_eq!(
@@ -308,7 +308,7 @@ fn a_file_that_cannot_be_written_is_told() {
         "ERR There was an error trying to save the ACLs. Please check the server logs for more \
          information"
     );
-    assert!(server.log().contains("Saving the users to 'inner/u.acl' failed"), "{}", server.log());
+    server.wait_for_log("Saving the users to 'inner/u.acl' failed");
 }
 
 #[test]
