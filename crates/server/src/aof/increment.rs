@@ -18,6 +18,10 @@ const PADDING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 /// What is written over padding is at most a part of it.
 pub(super) const OVER_PADDING: usize = PADDING / 4;
 
+/// What is written without padding before the disk is asked for space again: to find that it has
+/// none may take as long as writing it.
+const BARE: u64 = 16 * PADDING as u64;
+
 /// What is written behind the whole batches, with nothing over padding, is copied up to here.
 const COPIED: usize = 64 << 10;
 
@@ -28,14 +32,14 @@ pub(super) struct Increment {
     length: u64,
     /// Where the padding ends that is behind them.
     padded: Option<u64>,
-    /// Whether the disk had space for padding when it was last asked.
-    has_space: bool,
+    /// How long it is to be before there is padding again; so long the disk had no space for it.
+    bare_until: u64,
 }
 
 impl Increment {
     /// A file of whole batches.
     pub(super) fn new(file: Box<dyn File>, length: u64) -> Self {
-        Self { file, length, padded: None, has_space: true }
+        Self { file, length, padded: None, bare_until: 0 }
     }
 
     /// How much of it are whole batches.
@@ -45,7 +49,7 @@ impl Increment {
 
     /// Whether padding is missing for so many bytes, and there may be space for it.
     pub(super) fn wants_padding(&self, count: usize) -> bool {
-        self.has_space && !self.has_room(count)
+        self.length >= self.bare_until && !self.has_room(count)
     }
 
     fn has_room(&self, count: usize) -> bool {
@@ -55,7 +59,7 @@ impl Increment {
     }
 
     /// Adds padding, which must be synced before anything is written over it. If the disk has no
-    /// space for it there is none.
+    /// space for it there is none, and the disk is asked again when much was written without.
     pub(super) fn pad(&mut self) -> io::Result<()> {
         let space = if self.padded.is_none() { spacer(self.length) } else { b"" };
         // What was the last line is one as the others then.
@@ -69,7 +73,7 @@ impl Increment {
                 Ok(())
             }
             Err(_) => {
-                self.has_space = false;
+                self.bare_until = self.length + BARE;
                 self.cut_off_all()
             }
         }
@@ -140,5 +144,35 @@ impl Increment {
     /// Has the disk begin with that.
     pub(super) fn begin_sync(&mut self, range: Range<u64>) {
         self.file.begin_sync(range);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+    use std::path::Path;
+
+    use persist::storage::simulated::{Disk, Fault};
+    use persist::storage::{How, Storage};
+
+    use super::{BARE, Increment};
+
+    #[test]
+    fn a_disk_that_was_full_is_asked_for_padding_again() {
+        let (disk, path) = (Disk::new(), Path::new("/increment"));
+        let mut increment = Increment::new(disk.open(path, How::Append).unwrap(), 0);
+        disk.fail_at(disk.calls(), Fault::Error(libc::ENOSPC));
+        increment.pad().unwrap();
+        let (batch, mut written) = ([b'x'; 100], 0);
+        while !increment.wants_padding(batch.len()) {
+            increment.write(&mut Vec::new(), iter::once(&batch[..])).unwrap();
+            written += batch.len() as u64;
+        }
+        assert!((BARE..BARE + 100).contains(&written), "{written}");
+        increment.pad().unwrap();
+        assert!(increment.has_room(batch.len()) && !increment.wants_padding(batch.len()));
+        let long = disk.open(path, How::Read).unwrap().length().unwrap();
+        increment.write(&mut Vec::new(), iter::once(&batch[..])).unwrap();
+        assert_eq!(disk.open(path, How::Read).unwrap().length().unwrap(), long);
     }
 }
