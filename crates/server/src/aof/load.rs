@@ -238,22 +238,27 @@ impl Source<'_> {
         number: Option<u64>,
     ) -> Result<u64, String> {
         let config = &self.server.config;
-        let is_allowed = match error.damage {
-            AofDamage::Torn => config.get(AOF_LOAD_TRUNCATED),
-            AofDamage::Malformed { from, .. } => {
-                length - error.offset <= config.get(AOF_LOAD_CORRUPT_TAIL_MAX_SIZE)
-                    || config.get(AOF_LOAD_TRUNCATED) && self.may_be_unsynced(from, number)?
+        let if_truncated = || config.get(AOF_LOAD_TRUNCATED).then_some("aof-load-truncated");
+        let allowed_by = match error.damage {
+            AofDamage::Torn => if_truncated(),
+            AofDamage::Malformed { .. }
+                if length - error.offset <= config.get(AOF_LOAD_CORRUPT_TAIL_MAX_SIZE) =>
+            {
+                Some("aof-load-corrupt-tail-max-size")
             }
-            AofDamage::Unread(_) => false,
+            AofDamage::Malformed { from, .. } if self.may_be_unsynced(from, number)? => {
+                if_truncated()
+            }
+            _ => None,
         };
-        if !self.may_mend || !is_allowed {
+        let Some(option) = allowed_by.filter(|_| self.may_mend) else {
             return Err(self.refuse(&error.to_string()));
-        }
+        };
         let (log, path) = (&self.server.log, self.path.display());
         log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
         log_warning!(log, "Truncating the AOF {path} at offset {}", error.offset);
         let length = self.cut(place)?;
-        log_warning!(log, "AOF {path} loaded anyway because aof-load-truncated is enabled");
+        log_warning!(log, "AOF {path} loaded anyway because {option} is enabled");
         Ok(length)
     }
 
