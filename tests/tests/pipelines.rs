@@ -5,7 +5,7 @@ use proto::value::Value;
 use tests::client::line;
 use tests::render::{render, text};
 use tests::server::eventually;
-use tests::{Client, Server, check};
+use tests::{Client, Oracle, Server, check};
 
 /// Commands of all sorts, none of which replies anything that depends on the moment.
 const MIXED: &str = "
@@ -287,6 +287,25 @@ fn replies_that_nobody_wants_are_left_out_one_by_one() {
     let replies: Vec<String> = (0..6).map(|_| render(&client.receive())).collect();
     let expected = ["OK", "(integer) 2", "(integer) 4", "OK", "(integer) 7", "\"7\""];
     assert_eq!(replies, expected);
+}
+
+/// A session lets others have their turn after 64 commands; what it has to say waits for the rest.
+#[test]
+fn short_replies_to_what_comes_together_leave_together() {
+    const PINGS: usize = 300;
+    let arguments = ["--worker-threads", "1"];
+    for server in [Server::start(&arguments), Oracle::Redis82.start(&[])] {
+        let (mut client, mut observer) = (server.client(), server.client());
+        let mut count = || -> u64 {
+            let info = text(&observer.call(&["INFO", "stats"]));
+            let value = info.lines().find_map(|it| it.strip_prefix("total_writes_processed:"));
+            value.expect("a field of the section").trim().parse().expect("a number")
+        };
+        let before = count();
+        client.send_raw(&b"PING\r\n".repeat(PINGS));
+        (0..PINGS).for_each(|_| assert_eq!(client.receive(), Value::Simple(b"PONG".to_vec())));
+        assert_eq!(count() - before, 2, "one write to each of the two clients");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::window::{WINDOW, Window};
-use super::{Place, Serve, Session, Turn};
+use super::{Place, Serve, Session, Stage, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute, queue_together};
@@ -25,6 +25,9 @@ pub(super) const TIME_BUDGET_US: i64 = 200;
 
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
+
+/// Replies of so few bytes do not leave before those of the requests behind them are there, too.
+const GATHERED: usize = 4096;
 
 /// What a client may send while one of its requests waits.
 const LISTENED: usize = 4096;
@@ -81,6 +84,17 @@ impl Serve {
     #[inline]
     pub(super) fn has_requests(&self) -> bool {
         self.executed < self.input.len() && !self.awaits_bytes()
+    }
+
+    /// Whether what it has to say leaves with the replies to what comes next: a system call for
+    /// each turn would cost more than the commands.
+    #[inline]
+    pub(super) fn gathers(&self) -> bool {
+        let is_little = |output: &Output| output.len() < GATHERED && !output.is_streaming();
+        matches!(self.stage, Stage::Requests)
+            && self.has_requests()
+            && !self.session.closing
+            && self.output.as_deref().is_some_and(is_little)
     }
 
     /// Whether the input ends within a request that is next.
@@ -191,7 +205,9 @@ impl Serve {
                 Turn::Again
             }
             End::Yielded => {
-                if let Poll::Ready(Err(_)) = self.flush(cx) {
+                if !self.gathers()
+                    && let Poll::Ready(Err(_)) = self.flush(cx)
+                {
                     return Turn::End;
                 }
                 cx.waker().wake_by_ref();

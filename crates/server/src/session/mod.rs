@@ -161,7 +161,7 @@ impl Serve {
     }
 
     fn step(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if self.output.is_some() {
+        if self.output.is_some() && !self.gathers() {
             match self.flush(cx) {
                 Poll::Ready(Err(_)) => return Turn::End,
                 Poll::Ready(Ok(())) => {}
