@@ -40,11 +40,16 @@ const COMMANDS: &[&str] = &[
 /// For loading what was saved without a new start.
 const DEBUG: [&str; 2] = ["--enable-debug-command", "yes"];
 
-/// What scripts mostly do: they read one key, or count and look at the result.
+/// What scripts mostly do: they read one key, or count and look at the result. Those that loop or
+/// call a library are Lua's.
 const SCRIPTS: &[&str] = &[
     "return redis.call('GET', KEYS[1])",
     "local n = redis.call('INCR', KEYS[1]) \
      if n > tonumber(ARGV[1]) then redis.call('EXPIRE', KEYS[1], 9) return {n, 'x'} end return n",
+    "for i = 1, 3 do redis.call('INCRBY', KEYS[1], i) end return redis.call('GET', KEYS[1])",
+    "local n = tonumber(redis.call('GET', KEYS[1]) or '0') \
+     redis.call('SET', KEYS[1], math.min(n + 1, tonumber(ARGV[1])), 'PX', 900) \
+     return cjson.encode({n, ARGV[1]})",
 ];
 
 /// Protocol, requests under way and requests of each connection.
