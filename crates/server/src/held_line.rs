@@ -83,8 +83,8 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Condvar};
     use std::task::{Context, Wake, Waker};
 
     use base::time::Clock;
@@ -109,7 +109,9 @@ mod tests {
             false
         }
 
-        fn rest(&mut self) {}
+        fn rest(&mut self) -> Option<Arc<Condvar>> {
+            None
+        }
     }
 
     /// A journal with three records, and sessions that wait for each.

@@ -13,7 +13,7 @@
 use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
 
 use base::time::Clock;
@@ -29,8 +29,9 @@ pub(crate) trait JournalReader: Send {
     /// [`rest`](Self::rest) is called, and returns whether it does.
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
-    /// Whoever appended what waits has no more for now.
-    fn rest(&mut self);
+    /// Whoever appended what waits has no more for now. Returns who is to hear of it once the
+    /// journal's mutex is free, which is the next that who is woken asks for.
+    fn rest(&mut self) -> Option<Arc<Condvar>>;
 }
 
 /// The sequence of records.
@@ -291,8 +292,9 @@ impl Journal {
 
     /// Has the reader take what was left for this moment.
     pub(crate) fn rest(&self) {
-        if let Some(reader) = &mut self.tail().reader {
-            reader.rest();
+        let sleeper = self.tail().reader.as_mut().and_then(|reader| reader.rest());
+        if let Some(sleeper) = sleeper {
+            sleeper.notify_one();
         }
     }
 
@@ -471,7 +473,9 @@ mod tests {
             false
         }
 
-        fn rest(&mut self) {}
+        fn rest(&mut self) -> Option<Arc<Condvar>> {
+            None
+        }
     }
 
     struct Rig {

@@ -32,7 +32,7 @@ const PIECES_KEPT: usize = 4;
 /// The queue.
 pub(super) struct Queue {
     inner: Mutex<Inner>,
-    arrived: Condvar,
+    arrived: Arc<Condvar>,
     /// In front of commands that write.
     valve: &'static Valve,
 }
@@ -85,6 +85,19 @@ impl Inner {
     fn has_work(&self) -> bool {
         !self.orders.is_empty() || self.records > 0 && (self.is_due || self.bytes.len() > LARGE)
     }
+
+    /// Whether the writer waits for no more than there is. Then it is to be woken, once.
+    fn is_enough(&mut self) -> bool {
+        let is_enough = match self.wait {
+            Wait::Nothing => false,
+            Wait::Anything => self.has_work(),
+            Wait::More => self.bytes.len() > LARGE || self.records >= self.company,
+        };
+        if is_enough {
+            self.wait = Wait::Nothing;
+        }
+        is_enough
+    }
 }
 
 /// What the writer takes at once.
@@ -104,15 +117,15 @@ impl JournalReader for Inlet {
         self.0.put(lsn, bytes, may_wait)
     }
 
-    fn rest(&mut self) {
-        self.0.rest();
+    fn rest(&mut self) -> Option<Arc<Condvar>> {
+        self.0.rest()
     }
 }
 
 impl Queue {
     pub(super) fn new(valve: &'static Valve, end: Lsn) -> Arc<Self> {
         let inner = Inner { end, ..Inner::default() };
-        Arc::new(Self { inner: Mutex::new(inner), arrived: Condvar::new(), valve })
+        Arc::new(Self { inner: Mutex::new(inner), arrived: Arc::default(), valve })
     }
 
     /// Whether the record waits for `rest`.
@@ -127,29 +140,19 @@ impl Queue {
         }
         let waits = may_wait && inner.is_urgent;
         inner.is_due |= !waits;
-        self.rouse(guard);
+        let is_enough = inner.is_enough();
+        drop(guard);
+        if is_enough {
+            self.arrived.notify_one();
+        }
         waits
     }
 
-    /// Who left records waiting has no more for now.
-    fn rest(&self) {
+    /// Who left records waiting has no more for now. Returns the writer, if it is to be woken.
+    fn rest(&self) -> Option<Arc<Condvar>> {
         let mut inner = self.lock();
         inner.is_due = inner.records > 0;
-        self.rouse(inner);
-    }
-
-    /// Wakes the writer if it waits for no more than there is.
-    fn rouse(&self, mut inner: MutexGuard<'_, Inner>) {
-        let is_enough = match inner.wait {
-            Wait::Nothing => false,
-            Wait::Anything => inner.has_work(),
-            Wait::More => inner.bytes.len() > LARGE || inner.records >= inner.company,
-        };
-        if is_enough {
-            inner.wait = Wait::Nothing;
-            drop(inner);
-            self.arrived.notify_one();
-        }
+        inner.is_enough().then(|| Arc::clone(&self.arrived))
     }
 
     /// Tells the writer to do something behind the records that are here; with the LSN there.
@@ -312,7 +315,7 @@ mod tests {
             }
             assert!(queue.put(3, b"c", true));
             assert!(queue.lock().wait == Wait::Anything, "it still waits");
-            queue.rest();
+            queue.rest().expect("the writer waits").notify_one();
             assert_eq!(taking.join().unwrap().records, 2);
         });
         assert!(queue.put(4, b"d", true));
@@ -321,7 +324,7 @@ mod tests {
         assert!(queue.put(6, b"f", true));
         queue.set_urgent(false);
         assert_eq!(queue.take(None, Pieces::default(), Last::default()).records, 1);
-        queue.rest();
+        assert!(queue.rest().is_none());
         assert!(!queue.lock().has_work(), "there is nothing to be seen to");
     }
 
