@@ -7,15 +7,12 @@ use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::goal::{Bound, Goal};
 use super::super::pipe;
-use super::{Bench, Finding};
+use super::{Bench, Finding, IN_MEMORY};
 
 /// Bytes of keys and values.
 const BYTES: u64 = 2_000_000_000;
 const KEY_BYTES: u64 = 16;
 const VALUES: [u64; 2] = [1024, 64];
-
-/// A file system in memory.
-const ROOT: &str = "/dev/shm/apus-bench";
 
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     let contenders = [bench.ours(), bench.peer(REDIS_70)?];
@@ -77,7 +74,7 @@ impl<'a> Series<'a> {
         words: &str,
         finding: &mut Finding,
     ) -> Result<Self, String> {
-        let (root, cores) = (Path::new(ROOT), bench.cores.all());
+        let (root, cores) = (Path::new(IN_MEMORY), bench.cores.all());
         let server = contender.start_in(root, None, &cores, (Workers::Default, &[]))?;
         let generator = bench.generator(cores);
         finding.remember(&generator.fill(server.port, words)?);
@@ -91,7 +88,7 @@ impl<'a> Series<'a> {
         let began = Instant::now();
         pipe::order(server.port, &["SAVE"])?;
         let saved = began.elapsed().as_secs_f64();
-        let (root, cores) = (Path::new(ROOT), bench.cores.all());
+        let (root, cores) = (Path::new(IN_MEMORY), bench.cores.all());
         let kept = root.join(format!("{}.rdb", server.port));
         std::fs::rename(server.snapshot(), &kept).map_err(|error| error.to_string())?;
         drop(server);

@@ -1,10 +1,12 @@
 //! SET with the append-only file: what it costs beside no log and beside Redis 7.0 with the same.
 
+use std::path::Path;
+
 use super::super::contender::{Contender, REDIS_70, Running, Workers};
 use super::super::figure::{Figure, Table};
 use super::super::generator::Load;
 use super::super::goal::{Bound, Goal};
-use super::{Bench, Finding};
+use super::{Bench, Finding, IN_MEMORY};
 
 const SECONDS: u64 = 4;
 
@@ -30,15 +32,29 @@ struct Workload {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Setting {
     policy: &'static str,
-    /// Whether threads beside those that execute have the generator's core, not theirs.
-    is_apart: bool,
+    place: Place,
 }
 
-const EACH_SECOND: Setting = Setting { policy: "everysec", is_apart: false };
-const EACH_SECOND_APART: Setting = Setting { is_apart: true, ..EACH_SECOND };
-const EACH_WRITE: Setting = Setting { policy: "always", is_apart: false };
+/// Where servers run, and where their logs are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// All of it on one core, the log on the disk.
+    OneCore,
+    /// The same, but threads beside those that execute have the generator's core.
+    Apart,
+    /// All of it on one core, the log in memory: what a disk takes that takes no time.
+    InMemory,
+}
 
-const WORKLOADS: [Workload; 4] = [
+const EACH_SECOND: Setting = Setting { policy: "everysec", place: Place::OneCore };
+const EACH_SECOND_APART: Setting = Setting { place: Place::Apart, ..EACH_SECOND };
+const EACH_WRITE: Setting = Setting { policy: "always", place: Place::OneCore };
+const EACH_WRITE_APART: Setting = Setting { place: Place::Apart, ..EACH_WRITE };
+const EACH_WRITE_IN_MEMORY: Setting = Setting { place: Place::InMemory, ..EACH_WRITE };
+const SETTINGS: [Setting; 5] =
+    [EACH_SECOND, EACH_SECOND_APART, EACH_WRITE, EACH_WRITE_APART, EACH_WRITE_IN_MEMORY];
+
+const WORKLOADS: [Workload; 8] = [
     Workload {
         name: "SET, pipelined by 16, all on one core",
         setting: EACH_SECOND,
@@ -51,13 +67,33 @@ const WORKLOADS: [Workload; 4] = [
     },
     Workload { name: "SET of 50 clients", setting: EACH_WRITE, words: "-c 50" },
     Workload { name: "SET of 500 clients", setting: EACH_WRITE, words: "-c 500" },
+    Workload {
+        name: "SET of 50 clients, the log's thread on the other core",
+        setting: EACH_WRITE_APART,
+        words: "-c 50",
+    },
+    Workload {
+        name: "SET of 500 clients, the log's thread on the other core",
+        setting: EACH_WRITE_APART,
+        words: "-c 500",
+    },
+    Workload {
+        name: "SET of 50 clients, files in memory",
+        setting: EACH_WRITE_IN_MEMORY,
+        words: "-c 50",
+    },
+    Workload {
+        name: "SET of 500 clients, files in memory",
+        setting: EACH_WRITE_IN_MEMORY,
+        words: "-c 500",
+    },
 ];
 
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     let redis = bench.peer(REDIS_70)?;
-    for setting in [EACH_SECOND, EACH_SECOND_APART, EACH_WRITE] {
+    for setting in SETTINGS {
         let policy = setting.policy;
-        let flags = if setting == EACH_WRITE { ALWAYS } else { EVERYSEC };
+        let flags = if policy == EACH_WRITE.policy { ALWAYS } else { EVERYSEC };
         let kind = |contender, name: &str, flags| {
             let contender: &Contender = contender;
             Kind { name: format!("{}, {name}", contender.name), contender, flags }
@@ -71,10 +107,11 @@ pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), St
         with_setting(bench, finding, setting, &kinds)?;
     }
     finding.method = format!(
-        "100,000 keys, values of 256 bytes, on the disk of this machine; one core and one worker, \
-         whose core the thread of the log shares, but where it is said to have the other core, \
-         which is the generator's: there `server_cpulist` and `bio_cpulist` say so to all servers. \
-         Rates are of acknowledged writes in {SECONDS} s. Automatic rewrites are off."
+        "100,000 keys, values of 256 bytes, on the disk of this machine where files are not said \
+         to be in memory; one core and one worker, whose core the thread of the log shares, but \
+         where it is said to have the other core, which is the generator's: there \
+         `server_cpulist` and `bio_cpulist` say so to all servers. Rates are of acknowledged \
+         writes in {SECONDS} s. Automatic rewrites are off."
     );
     Ok(())
 }
@@ -94,13 +131,18 @@ fn with_setting(
     for kind in kinds {
         let mut flags = kind.flags.to_vec();
         flags.extend(["--auto-aof-rewrite-percentage", "0"]);
-        let cores = if setting.is_apart {
+        let cores = if setting.place == Place::Apart {
             flags.extend(["--server_cpulist", &own, "--bio_cpulist", &other]);
             bench.cores.all()
         } else {
             own.clone()
         };
-        let server = kind.contender.start(&cores, Workers::Exactly(1), &flags)?;
+        let with = (Workers::Exactly(1), &flags[..]);
+        let server = if setting.place == Place::InMemory {
+            kind.contender.start_in(Path::new(IN_MEMORY), None, &cores, with)?
+        } else {
+            kind.contender.start(&cores, with.0, with.1)?
+        };
         finding.remember(&generator.fill(server.port, keys)?);
         servers.push(server);
     }
@@ -148,6 +190,10 @@ fn goals(finding: &mut Finding, workload: &Workload, rates: &Table, costs: &Tabl
     };
     let what = format!("{name}: rate, times ours without a log");
     finding.goals.push(Goal::new(what, Bound::AtLeast(kept), rates.ratio(figure, bare)));
+    if workload.setting.place == Place::InMemory {
+        // What it is beside another server on no disk says little.
+        return;
+    }
     let what = format!("{name}: server CPU, times Redis 7.0 with the same");
     finding.goals.push(Goal::new(what, cost, costs.ratio(figure, redis)));
     if let Some(gain) = gain {

@@ -50,6 +50,9 @@ impl Section {
     }
 }
 
+/// A folder of a file system in memory.
+const IN_MEMORY: &str = "/dev/shm/apus-bench";
+
 /// The section whose table README shows by itself.
 pub(super) const SEVERAL: &str = "processes";
 
