@@ -83,8 +83,8 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::{Arc, Condvar};
     use std::task::{Context, Wake, Waker};
 
     use base::time::Clock;
@@ -107,10 +107,6 @@ mod tests {
     impl JournalReader for Silent {
         fn record(&mut self, _: Lsn, _: &[u8], _: bool) -> bool {
             false
-        }
-
-        fn rest(&mut self) -> Option<Arc<Condvar>> {
-            None
         }
     }
 

@@ -30,8 +30,11 @@ pub(crate) trait JournalReader: Send {
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
     /// Whoever appended what waits has no more for now. Returns who is to hear of it once the
-    /// journal's mutex is free, which is the next that who is woken asks for.
-    fn rest(&mut self) -> Option<Arc<Condvar>>;
+    /// journal's mutex is free, which is the next that who is woken asks for: nobody, where records
+    /// wait for no thread.
+    fn rest(&mut self) -> Option<Arc<Condvar>> {
+        None
+    }
 }
 
 /// The sequence of records.
@@ -471,10 +474,6 @@ mod tests {
             copy.extend_from_slice(bytes);
             assert_eq!(lsn, copy.len() as u64, "an LSN is the offset behind its record");
             false
-        }
-
-        fn rest(&mut self) -> Option<Arc<Condvar>> {
-            None
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use keyspace::Lsn;
@@ -22,8 +22,6 @@ impl JournalReader for Deaf {
     fn record(&mut self, _: Lsn, _: &[u8], _: bool) -> bool {
         false
     }
-
-    fn rest(&mut self) {}
 }
 
 /// Leaves all records for the end of the gathering: how many it left, and how many are done.
@@ -36,9 +34,10 @@ impl JournalReader for Patient {
         may_wait
     }
 
-    fn rest(&mut self) {
+    fn rest(&mut self) -> Option<Arc<Condvar>> {
         let mut counts = self.0.lock().unwrap();
         counts[1] = counts[0];
+        None
     }
 }
 
