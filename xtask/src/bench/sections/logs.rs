@@ -42,7 +42,7 @@ enum Place {
     OneCore,
     /// The same, but threads beside those that execute have the generator's core.
     Apart,
-    /// All of it on one core, the log in memory: what a disk takes that takes no time.
+    /// All of it on one core, the log in memory, as on a disk that takes no time.
     InMemory,
 }
 
@@ -137,11 +137,13 @@ fn with_setting(
         } else {
             own.clone()
         };
-        let with = (Workers::Exactly(1), &flags[..]);
-        let server = if setting.place == Place::InMemory {
-            kind.contender.start_in(Path::new(IN_MEMORY), None, &cores, with)?
-        } else {
-            kind.contender.start(&cores, with.0, with.1)?
+        let workers = Workers::Exactly(1);
+        let server = match setting.place {
+            Place::InMemory => {
+                let with = (workers, &flags[..]);
+                kind.contender.start_in(Path::new(IN_MEMORY), None, &cores, with)?
+            }
+            Place::OneCore | Place::Apart => kind.contender.start(&cores, workers, &flags)?,
         };
         finding.remember(&generator.fill(server.port, keys)?);
         servers.push(server);
