@@ -29,9 +29,8 @@ pub(crate) trait JournalReader: Send {
     /// [`rest`](Self::rest) is called, and returns whether it does.
     fn record(&mut self, lsn: Lsn, bytes: &[u8], may_wait: bool) -> bool;
 
-    /// Whoever appended what waits has no more for now. Returns who is to hear of it once the
-    /// journal's mutex is free, which is the next that who is woken asks for: nobody, where records
-    /// wait for no thread.
+    /// Whoever appended what waits has no more for now. Returns whom to wake, if anybody sleeps:
+    /// not before the journal's mutex is free, since the sleeper asks for it first thing.
     fn rest(&mut self) -> Option<Arc<Condvar>> {
         None
     }
