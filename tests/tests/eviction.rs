@@ -201,7 +201,8 @@ fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
 
 #[test]
 fn under_every_policy_no_more_is_resident_than_may_be_whatever_is_saved_meanwhile() {
-    const LIMIT: u64 = 48 << 20;
+    // Beside limits up to 64 MB what comes and goes within a second does not count.
+    const LIMIT: u64 = 80 << 20;
     // The sizes of requests, replies and chunks on their way to the disk, and what is tolerated.
     const MARGIN: u64 = 16 << 20;
     const BATCH: u64 = 200;
