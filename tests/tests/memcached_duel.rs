@@ -99,8 +99,26 @@ fn duel(draw: fn(&mut Draw) -> Request) {
 
 /// Whether memcached may have refused a number for what lies behind it: only where it has 64 bits.
 fn has_looked_too_far(answer: &str, history: &[&String]) -> bool {
+    // In digits, as it is stored, and as the binary protocol tells it.
+    let is_long =
+        |line: &str| line.contains("184467440737095516") || line.contains(&r"\\xff".repeat(7));
     let is_refusal = answer.contains("non-numeric value") || answer.contains("Non-numeric");
-    is_refusal && history.iter().any(|line| line.contains("184467440737095516"))
+    is_refusal && history.iter().any(|line| is_long(line))
+}
+
+#[test]
+fn a_number_that_memcached_may_have_looked_beyond_is_known_in_both_forms() {
+    let refusal = "6 0x05 [\"\", \"\", \"Non-numeric server-side value for incr or decr\"] cas 0";
+    let told = |byte: u8| format!("0 0x06 {:?} cas new", [text(&[byte; 8])]);
+    for (line, is_long) in [
+        (told(0xff), true),
+        (told(0x01), false),
+        ("set n1 0 0 20 18446744073709551615".to_owned(), true),
+        ("set n1 0 0 20 18446744073709".to_owned(), false),
+    ] {
+        assert_eq!(has_looked_too_far(refusal, &[&line]), is_long, "{line}");
+        assert!(!has_looked_too_far("0 0x05", &[&line]), "only where it refuses");
+    }
 }
 
 /// The first word of an answer, or its status.
