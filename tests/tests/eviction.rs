@@ -233,6 +233,23 @@ fn under_every_policy_no_more_is_resident_than_may_be_whatever_is_saved_meanwhil
     }
 }
 
+#[test]
+fn what_waits_to_be_saved_is_little_beside_a_small_limit() {
+    const LIMIT: i64 = 32 << 20;
+    const COUNT: usize = 30_000;
+    let settings = ["--maxmemory-policy", "allkeys-random", "--rdb-key-save-delay", "50"];
+    let server = Server::start(&[&["--worker-threads", "2"][..], &settings].concat());
+    let mut client = server.client();
+    limit(&mut client, LIMIT);
+    fill(&mut client, "old", COUNT);
+    client.call(&["BGSAVE"]);
+    // What has to go for these is not saved yet.
+    fill(&mut client, "new", COUNT);
+    eventually("it is saved", || info(&mut client, "rdb_bgsave_in_progress") == 0);
+    let held = info(&mut client, "rdb_last_cow_size");
+    assert!((LIMIT / 64..LIMIT / 8).contains(&held), "{held}");
+}
+
 /// A word of 10 to 200 bytes.
 fn word(random: &mut Random) -> String {
     format!("{:01$}", random.next_u64(), 10 + random.below(190) as usize)

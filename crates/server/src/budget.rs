@@ -7,7 +7,7 @@
 //! Invariant: looking costs three loads, and without a limit one.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
@@ -36,6 +36,11 @@ const SMALL_LIMIT: u64 = 64 << 20;
 const LOOKS: usize = 2;
 const LOOKS_IF_SMALL: usize = 10;
 const LOOKS_AT_ONCE: usize = 1;
+
+/// Between two looks where the limit is near and not small, in microseconds: as long as mimalloc
+/// waits before it gives back, and where it does that at once.
+const LOOK_PAUSE_US: i64 = 10_000;
+const LOOK_PAUSE_AT_ONCE_US: i64 = 5_000;
 
 /// What is free goes back at once from where this part of a limit that is not small lies idle,
 /// until that is half as much. To keep what large values leave for those that come next saves two
@@ -89,6 +94,8 @@ pub(crate) struct Budget {
     looks: Mutex<Looks>,
     /// How often workers were asked to give back what their allocator holds.
     releases: AtomicU32,
+    /// Before that another look would tell nothing new, on the monotonic clock in microseconds.
+    look_due_us: AtomicI64,
 }
 
 /// What is to be done about memory that lies idle.
@@ -222,15 +229,29 @@ impl Budget {
         !self.is_small() && self.used() as u64 > limit / 100 * NEAR
     }
 
-    /// Whether what becomes free goes back at once.
-    pub(crate) fn gives_back_at_once(&self) -> bool {
-        self.looks().at_once
+    /// How long to let go by between two looks where the limit is near, in microseconds.
+    pub(crate) fn look_pause_us(&self) -> i64 {
+        self.looks().pause_us()
     }
 
-    /// Looks at what the system gave; the first look is before the first client comes.
-    pub(crate) fn look(&self, now_us: i64) -> Advice {
-        let counted = heap::used_exactly() + arena::slack();
+    /// Looks at what the system gave if that was not just done; the first look is before the first
+    /// client comes. Of several threads that come at the same time one looks.
+    #[inline]
+    pub(crate) fn look(&self, now_us: i64) -> Option<Advice> {
+        self.is_look_due(now_us).then(|| self.look_closely(now_us))?
+    }
+
+    #[inline]
+    fn is_look_due(&self, now_us: i64) -> bool {
+        now_us >= self.look_due_us.load(Ordering::Relaxed)
+    }
+
+    fn look_closely(&self, now_us: i64) -> Option<Advice> {
         let mut looks = self.looks();
+        if !self.is_look_due(now_us) {
+            return None;
+        }
+        let counted = heap::used_exactly() + arena::slack();
         let (resident, of_files) = resident();
         let beyond = resident.saturating_sub(of_files + counted);
         let at_startup = *looks.at_startup.get_or_insert_with(|| {
@@ -248,7 +269,8 @@ impl Budget {
         };
         let overhead = looks.note(beyond, count);
         self.overhead.store(overhead, Ordering::Relaxed);
-        Advice { release: looks.wants_release(overhead, now_us), at_once }
+        self.look_due_us.store(now_us + looks.pause_us(), Ordering::Relaxed);
+        Some(Advice { release: looks.wants_release(overhead, now_us), at_once })
     }
 
     /// How often workers were asked to give back what their allocator holds.
@@ -272,6 +294,11 @@ impl Looks {
         self.latest.rotate_right(1);
         self.latest[0] = overhead;
         self.latest[..count].iter().copied().min().unwrap_or(0)
+    }
+
+    /// How long to let go by until the next look.
+    fn pause_us(&self) -> i64 {
+        if self.at_once { LOOK_PAUSE_AT_ONCE_US } else { LOOK_PAUSE_US }
     }
 
     /// Whether what becomes free should go back at once, if that is no longer as it was.
@@ -346,8 +373,8 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::{
-        Budget, LOOKS, LOOKS_IF_SMALL, Looks, RELEASE_AT_ONCE_US, RELEASE_US, RELEASED_FROM,
-        SMALL_LIMIT,
+        Budget, LOOK_PAUSE_US, LOOKS, LOOKS_IF_SMALL, Looks, RELEASE_AT_ONCE_US, RELEASE_US,
+        RELEASED_FROM, SMALL_LIMIT,
     };
 
     #[test]
@@ -406,6 +433,14 @@ mod tests {
             looks.wants_release(idle, now_us)
         });
         assert!(asked.count() > 10, "in the two seconds that one release takes elsewhere");
+    }
+
+    #[test]
+    fn a_look_right_after_another_is_none() {
+        let budget = Budget::default();
+        let looks = [0, 1, LOOK_PAUSE_US - 1, LOOK_PAUSE_US, LOOK_PAUSE_US + 1, i64::MAX / 2];
+        let looked = looks.map(|now_us| budget.look(now_us).is_some());
+        assert_eq!(looked, [true, false, false, true, false, true]);
     }
 
     #[test]

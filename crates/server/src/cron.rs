@@ -22,11 +22,6 @@ use crate::server::Server;
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two looks at the memory while the limit is near: as long as mimalloc waits before it
-/// gives back, and where it does that at once.
-const LOOK_PAUSE: Duration = Duration::from_millis(10);
-const LOOK_PAUSE_AT_ONCE: Duration = Duration::from_millis(5);
-
 /// Rates are means over the latest samples: 1.6 seconds of them under load, as in Redis.
 const SAMPLES: usize = 16;
 
@@ -64,8 +59,7 @@ async fn pause(server: &Server, is_busy: bool) {
     }
     let mut left = BUSY_PAUSE;
     while !left.is_zero() {
-        let at_once = server.budget.gives_back_at_once();
-        let pause = if at_once { LOOK_PAUSE_AT_ONCE } else { LOOK_PAUSE };
+        let pause = Duration::from_micros(server.budget.look_pause_us().unsigned_abs());
         tokio::time::sleep(pause.min(left)).await;
         left = left.saturating_sub(pause);
         if server.budget.is_near() {

@@ -91,6 +91,10 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         return;
     }
     let rule = rule_of(server.config.get(MAXMEMORY_POLICY));
+    // The slow clock may be late, or asleep beside a server that was idle until now.
+    if server.budget.is_near() {
+        release::look(server, server.keyspace.clock().monotonic_us());
+    }
     // What may come back need not be evicted.
     release::turn(worker);
     worker.tick();
@@ -101,6 +105,10 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     evictor.turn_to(rule);
     let (mut is_any_gone, mut is_over) = (false, false);
     while server.budget.is_exceeded(more) {
+        // What goes while a snapshot waits for it is copied, so that makes no room.
+        if server.snapshots.valve.is_shut() {
+            break;
+        }
         // While the world stands still nobody allocates much.
         if is_over || !worker.come_in() {
             // However short the time was, a write is refused where no key can go.

@@ -33,7 +33,7 @@ pub fn allocate_by(allocator: Allocator) {
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
 pub(crate) fn look(server: &Server, now_us: i64) {
-    let Advice { release, at_once } = server.budget.look(now_us);
+    let Some(Advice { release, at_once }) = server.budget.look(now_us) else { return };
     if let Some((at_once, allocator)) = at_once.zip(ALLOCATOR.get()) {
         (allocator.give_back_at_once)(at_once);
     }

@@ -175,10 +175,11 @@ impl Snapshot {
             syncs,
         };
         let clock = server.keyspace.clock().clone();
+        let queue = Queue::new(&server.snapshots.valve, clock, server.budget.limit());
         Arc::new(Self {
             server,
             purpose,
-            queue: Arc::new(Queue::new(&server.snapshots.valve, clock)),
+            queue: Arc::new(queue),
             format,
             key_delay: config.get(RDB_KEY_SAVE_DELAY),
             walk: OnceLock::new(),

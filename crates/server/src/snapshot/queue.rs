@@ -12,8 +12,11 @@ use keyspace::{EntryBox, EntryRef, WalkSink};
 
 use crate::valve::Valve;
 
-/// Bytes from which on writing commands wait.
+/// Bytes from which on writing commands wait: so many, less beside a limit of the memory that this
+/// would be much of, and enough for writers not to wait for every hold of a lock.
 const FULL: usize = 16 << 20;
+const FULL_PART: u64 = 64;
+const FULL_LEAST: usize = 1 << 20;
 
 /// What `shut_since` holds while the valve is open.
 const OPEN: i64 = -1;
@@ -22,6 +25,8 @@ const OPEN: i64 = -1;
 pub(super) struct Queue {
     entries: Mutex<VecDeque<(usize, EntryBox)>>,
     bytes: AtomicUsize,
+    /// From how many bytes on writing commands wait.
+    full: usize,
     /// The most bytes that it held.
     peak: AtomicUsize,
     valve: &'static Valve,
@@ -44,11 +49,21 @@ pub(super) fn copy(entry: EntryRef<'_>) -> EntryBox {
     entry.pre_image()
 }
 
+/// From how many bytes on writing commands wait beside such a limit of the memory; 0 is none.
+fn full_beside(limit: u64) -> usize {
+    match limit {
+        0 => FULL,
+        limit => usize::try_from(limit / FULL_PART).unwrap_or(FULL).clamp(FULL_LEAST, FULL),
+    }
+}
+
 impl Queue {
-    pub(super) fn new(valve: &'static Valve, clock: Clock) -> Self {
+    /// An empty one, where so many bytes of memory may be in use; 0 is no limit.
+    pub(super) fn new(valve: &'static Valve, clock: Clock, limit: u64) -> Self {
         Self {
             entries: Mutex::default(),
             bytes: AtomicUsize::new(0),
+            full: full_beside(limit),
             peak: AtomicUsize::new(0),
             valve,
             clock,
@@ -64,7 +79,7 @@ impl Queue {
         let bytes = self.bytes.load(Ordering::Relaxed) + size;
         self.bytes.store(bytes, Ordering::Relaxed);
         self.peak.fetch_max(bytes, Ordering::Relaxed);
-        if bytes >= FULL && !self.valve.is_shut() {
+        if bytes >= self.full && !self.valve.is_shut() {
             self.shut_since.store(self.clock.monotonic_us(), Ordering::Relaxed);
             self.valve.shut();
         }
@@ -80,7 +95,7 @@ impl Queue {
         let taken = entries.pop_front()?;
         let bytes = self.bytes.load(Ordering::Relaxed) - taken.1.borrow().memory();
         self.bytes.store(bytes, Ordering::Relaxed);
-        if bytes < FULL / 2 {
+        if bytes < self.full / 2 {
             self.open();
         }
         Some(taken)
@@ -125,13 +140,13 @@ mod tests {
     use base::time::Clock;
     use keyspace::{EntryBox, NewText, WalkSink};
 
-    use super::{FULL, Intake, Queue};
+    use super::{FULL, FULL_LEAST, FULL_PART, Intake, Queue, full_beside};
     use crate::valve::Valve;
 
     #[test]
     fn writers_wait_while_it_holds_too_much() {
         let valve: &'static Valve = Box::leak(Box::default());
-        let queue = Arc::new(Queue::new(valve, Clock::system()));
+        let queue = Arc::new(Queue::new(valve, Clock::system(), 0));
         let intake = Intake(Arc::clone(&queue));
         let value = [b'x'; 60_000];
         let entry = EntryBox::text(b"k", NewText::from_client(&value), None);
@@ -155,5 +170,13 @@ mod tests {
         }
         queue.clear();
         assert!(!valve.is_shut() && queue.pop().is_none());
+    }
+
+    #[test]
+    fn beside_a_small_limit_it_is_full_sooner() {
+        assert_eq!(full_beside(0), FULL);
+        assert_eq!(full_beside(1), FULL_LEAST);
+        assert_eq!(full_beside(FULL_PART * (3 << 20)), 3 << 20);
+        assert_eq!(full_beside(u64::MAX), FULL);
     }
 }
