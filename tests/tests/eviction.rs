@@ -241,13 +241,38 @@ fn what_waits_to_be_saved_is_little_beside_a_small_limit() {
     let server = Server::start(&[&["--worker-threads", "2"][..], &settings].concat());
     let mut client = server.client();
     limit(&mut client, LIMIT);
-    fill(&mut client, "old", COUNT);
+    let mut round = 0;
+    eventually("as much waits as may", || {
+        round += 1;
+        fill(&mut client, &format!("old{round}"), COUNT);
+        client.call(&["BGSAVE"]);
+        // What has to go for these is not saved yet.
+        fill(&mut client, &format!("new{round}"), COUNT);
+        eventually("it is saved", || info(&mut client, "rdb_bgsave_in_progress") == 0);
+        let held = info(&mut client, "rdb_last_cow_size");
+        assert!(held < LIMIT / 16, "{held}");
+        held > LIMIT / 40
+    });
+}
+
+#[test]
+fn a_lower_limit_does_not_empty_what_is_being_saved() {
+    const COUNT: usize = 30_000;
+    let settings = ["--maxmemory-policy", "allkeys-random", "--rdb-key-save-delay", "50"];
+    let server = Server::start(&settings);
+    let mut client = server.client();
+    limit(&mut client, 64 << 20);
+    fill(&mut client, "key", COUNT);
     client.call(&["BGSAVE"]);
-    // What has to go for these is not saved yet.
-    fill(&mut client, "new", COUNT);
+    // What goes now is copied first: it makes room only when it is saved.
+    limit(&mut client, -(8 << 20));
     eventually("it is saved", || info(&mut client, "rdb_bgsave_in_progress") == 0);
     let held = info(&mut client, "rdb_last_cow_size");
-    assert!((LIMIT / 64..LIMIT / 8).contains(&held), "{held}");
+    assert!(held < 4 << 20, "{held}");
+    let limit = info(&mut client, "maxmemory");
+    eventually("the limit is kept", || info(&mut client, "used_memory") <= limit);
+    let Value::Integer(left) = client.call(&["DBSIZE"]) else { panic!("a number") };
+    assert!(left > COUNT as i64 / 2, "{left}");
 }
 
 /// A word of 10 to 200 bytes.

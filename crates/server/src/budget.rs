@@ -238,7 +238,7 @@ impl Budget {
     /// client comes. Of several threads that come at the same time one looks.
     #[inline]
     pub(crate) fn look(&self, now_us: i64) -> Option<Advice> {
-        self.is_look_due(now_us).then(|| self.look_closely(now_us))?
+        if self.is_look_due(now_us) { self.look_closely(now_us) } else { None }
     }
 
     #[inline]

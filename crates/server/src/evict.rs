@@ -105,12 +105,9 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     evictor.turn_to(rule);
     let (mut is_any_gone, mut is_over) = (false, false);
     while server.budget.is_exceeded(more) {
-        // What goes while a snapshot waits for it is copied, so that makes no room.
-        if server.snapshots.valve.is_shut() {
-            break;
-        }
-        // While the world stands still nobody allocates much.
-        if is_over || !worker.come_in() {
+        // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
+        // while the world stands still nobody allocates much.
+        if is_over || server.snapshots.valve.is_shut() || !worker.come_in() {
             // However short the time was, a write is refused where no key can go.
             let is_any = is_any_gone || rule.is_some_and(|rule| evictor.sees_any(worker, rule));
             server.budget.note_exhausted(!is_any);
