@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -209,6 +210,53 @@ fn workers_are_bound_to_cores_and_freed() {
     eventually("workers are bound", || workers().len() == 2 && workers().iter().all(is_bound));
     check(&mut client, "> CONFIG SET server-thread-affinity no\nOK");
     eventually("workers are free", || workers().iter().all(|cores| all.starts_with(cores)));
+}
+
+#[test]
+fn a_busy_worker_does_not_interrupt_clients_of_this_machine() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let (mut client, stops) = (server.client(), AtomicBool::new(false));
+    let policy = || policy_of(server.pid(), "worker-0");
+    let loops = vec![vec!["EVAL", "for i = 1, 10000 do end", "0"]; 50];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut busy = server.client();
+            while !stops.load(Ordering::Relaxed) {
+                busy.pipeline(&loops);
+            }
+        });
+        // What ends the load, should one of these fail.
+        let _stop = OnDrop(|| stops.store(true, Ordering::Relaxed));
+        eventually("it is courteous", || policy() == SCHED_BATCH);
+        check(&mut client, "> CONFIG SET server-batch-scheduling no\nOK");
+        eventually("it may not be", || policy() == SCHED_OTHER);
+        check(&mut client, "> CONFIG SET server-batch-scheduling yes\nOK");
+        eventually("it may be again", || policy() == SCHED_BATCH);
+    });
+    eventually("it is not busy", || policy() == SCHED_OTHER);
+}
+
+/// Policies of the scheduler, as `/proc` has them.
+const SCHED_OTHER: u32 = 0;
+const SCHED_BATCH: u32 = 3;
+
+/// That of the thread with such a name.
+fn policy_of(pid: u32, name: &str) -> u32 {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let lines =
+        tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).ok());
+    let own = lines.filter(|line| line.contains(&format!("({name})"))).collect::<String>();
+    let (_, fields) = own.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(41 - 3).unwrap().parse().unwrap()
+}
+
+/// Does something when it goes out of scope, also where a test fails.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// The lists of cores that the threads with such names may use.

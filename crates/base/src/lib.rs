@@ -2,7 +2,8 @@
 //! quoting, the clock.
 //!
 //! Knows nothing of Redis commands, of keys or of sockets; every other room may import it.
-//! `unsafe` is confined to files named `ffi.rs`, which ask the processor for single instructions.
+//! `unsafe` is confined to files named `ffi.rs`, which ask the processor for single instructions
+//! and the system for what `rustix` lacks.
 #![deny(unsafe_code)]
 
 pub mod base64;
@@ -16,6 +17,7 @@ pub mod number;
 pub mod quote;
 pub mod random;
 pub mod regex;
+pub mod scheduler;
 pub mod shared;
 pub mod substring;
 pub mod time;

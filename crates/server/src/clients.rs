@@ -285,6 +285,14 @@ impl Delivery {
 }
 
 impl Client {
+    /// Whether it runs on this machine, by whichever of the machine's addresses it came.
+    pub(crate) fn is_neighbour(&self) -> bool {
+        match (self.peer, self.local) {
+            (Peer::Tcp(peer), Peer::Tcp(local)) => self.peer.is_local() || peer.ip == local.ip,
+            _ => true,
+        }
+    }
+
     /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`); whether
     /// that is new.
     pub(crate) fn ask(&self, signal: Signal) -> bool {
@@ -399,11 +407,47 @@ impl Client {
 // There are many clients, and the allocator's next class begins above this.
 const _: () = assert!(size_of::<Client>() + 2 * size_of::<usize>() <= 256);
 
+impl Peer {
+    /// Whether it is at the machine's own end of a loopback or of a Unix socket.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip.to_canonical().is_loopback(),
+            Self::Unix => true,
+        }
+    }
+}
+
 impl std::fmt::Display for Peer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Tcp(address) => write!(formatter, "{address}"),
             Self::Unix => formatter.write_str("/unixsocket:0"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Clients, Peer};
+
+    #[test]
+    fn who_is_on_this_machine_is_a_neighbour_by_whichever_address() {
+        let address = |text: &str| Peer::Tcp(text.parse::<std::net::SocketAddr>().unwrap().into());
+        let clients = Clients::default();
+        for (peer, local, is_local, is_neighbour) in [
+            ("127.0.0.1:1", "127.0.0.1:6379", true, true),
+            ("127.9.9.9:1", "127.0.0.1:6379", true, true),
+            ("[::1]:1", "[::1]:6379", true, true),
+            ("[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:6379", true, true),
+            ("192.0.2.7:1", "192.0.2.7:6379", false, true),
+            ("192.0.2.7:1", "192.0.2.8:6379", false, false),
+            ("[2001:db8::1]:1", "[2001:db8::2]:6379", false, false),
+        ] {
+            let client = clients.register(address(peer), address(local), 0, 0);
+            assert_eq!(client.peer.is_local(), is_local, "{peer}");
+            assert_eq!(client.is_neighbour(), is_neighbour, "{peer}");
+        }
+        let client = clients.register(Peer::Unix, Peer::Unix, 0, 0);
+        assert!(client.peer.is_local() && client.is_neighbour());
     }
 }

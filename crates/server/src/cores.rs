@@ -1,13 +1,16 @@
-//! The cores that the process may use, and which of them a thread is bound to.
+//! The cores that the process may use, which of them a thread is bound to, and whether it
+//! interrupts others who have them.
 //!
-//! Invariant: the set is the one the process was started with, or that of `server-cpulist`; what a
-//! bound thread inherits to the threads that it starts never narrows it.
+//! Invariants: the set is the one the process was started with, or that of `server-cpulist`; what a
+//! bound thread inherits to the threads that it starts never narrows it. A process that was started
+//! with a policy of its own keeps it.
 
 mod cpu_quota;
 
 use std::fs;
 use std::path::Path;
 
+use base::scheduler;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::config::Config;
@@ -21,6 +24,8 @@ pub(crate) struct Cores {
     background: Option<CpuSet>,
     saving: Option<CpuSet>,
     rewriting: Option<CpuSet>,
+    /// Whether the process was started as one whose threads interrupt others.
+    is_ordinary: bool,
 }
 
 /// What a thread beside the workers is for.
@@ -45,7 +50,8 @@ impl Cores {
     pub(crate) fn of_process() -> Self {
         let allowed = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
         let numbers = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
-        Self { allowed, numbers, background: None, saving: None, rewriting: None }
+        let is_ordinary = scheduler::interrupts_others();
+        Self { allowed, numbers, background: None, saving: None, rewriting: None, is_ordinary }
     }
 
     /// The cores that the configuration gives the process; binds the calling thread, and with it
@@ -62,8 +68,16 @@ impl Cores {
         }
     }
 
-    /// Lets the calling thread run on the cores of those with its duty.
+    /// Whether the calling thread, when it is woken, interrupts whoever has its core; whether that
+    /// is so now.
+    pub(crate) fn interrupt_others(&self, yes: bool) -> bool {
+        self.is_ordinary && scheduler::interrupt_others(yes)
+    }
+
+    /// Lets the calling thread run on the cores of those with its duty, and forget the manners of
+    /// the thread that started it.
     pub(crate) fn take_up(&self, duty: Duty) {
+        self.interrupt_others(true);
         let own = match duty {
             Duty::Background => &self.background,
             Duty::Saving => &self.saving,
@@ -160,7 +174,7 @@ fn count_of_ranges(list: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cores, count_of_ranges, numbers_of_list};
+    use super::{Cores, Duty, count_of_ranges, numbers_of_list, scheduler};
 
     #[test]
     fn lists_name_cores_one_by_one_and_in_strides() {
@@ -210,6 +224,21 @@ mod tests {
             let workforce = cores.by_default(quota, online);
             assert_eq!((workforce.workers, workforce.reason), (workers, reason));
         }
+    }
+
+    #[test]
+    fn manners_are_not_inherited_but_those_of_the_whole_process_are() {
+        std::thread::spawn(|| {
+            let cores = Cores::of_process();
+            assert!(cores.interrupt_others(false) && !scheduler::interrupts_others());
+            let courteous = Cores::of_process();
+            courteous.take_up(Duty::Saving);
+            assert!(!courteous.interrupt_others(true) && !scheduler::interrupts_others());
+            cores.take_up(Duty::Saving);
+            assert!(scheduler::interrupts_others());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Active expiry: each worker removes the dead keys of its share of the partitions. Where memory is
-//! short and no command makes room, it does that, too, and its share of compaction.
+//! short and no command makes room, it does that, too, its share of compaction, and looks whether
+//! to be courteous.
 //!
 //! Invariant: a turn holds one partition at a time for a bounded number of entries, and ends after
 //! `TURN_US` whatever is left.
@@ -11,6 +12,7 @@ use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
 
 use crate::compaction;
+use crate::courtesy;
 use crate::evict;
 use crate::release;
 use crate::worker::Worker;
@@ -39,6 +41,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let is_short_of_memory = pay_debt(&worker);
         let to_compact = compaction::turn(&worker);
         release::turn(&worker);
+        courtesy::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => BUSY_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,

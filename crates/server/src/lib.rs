@@ -20,6 +20,7 @@ mod compaction;
 mod control;
 mod cores;
 mod counters;
+mod courtesy;
 mod crew;
 mod cron;
 mod data;

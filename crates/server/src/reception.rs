@@ -344,8 +344,7 @@ async fn accept_tcp(server: &'static Server, listener: TcpListener, tongue: Tong
                 let Ok(stream) = stream.into_std() else { continue };
                 prepare(&stream, server);
                 let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-                let is_local = peer.ip().to_canonical().is_loopback();
-                welcome(server, tongue, RawStream::Tcp(stream), ends, is_local);
+                welcome(server, tongue, RawStream::Tcp(stream), ends);
             }
             Err(error) => pause_after(server, &error).await,
         }
@@ -358,7 +357,7 @@ async fn accept_unix(server: &'static Server, listener: UnixListener, tongue: To
             Ok((stream, _)) => {
                 let Ok(stream) = stream.into_std() else { continue };
                 let ends = (Peer::Unix, Peer::Unix);
-                welcome(server, tongue, RawStream::Unix(stream), ends, true);
+                welcome(server, tongue, RawStream::Unix(stream), ends);
             }
             Err(error) => pause_after(server, &error).await,
         }
@@ -394,8 +393,8 @@ pub(crate) fn welcome(
     tongue: Tongue,
     stream: RawStream,
     ends: (Peer, Peer),
-    is_local: bool,
 ) {
+    let is_local = ends.0.is_local();
     if server.clients.len() >= server.config.get(MAXCLIENTS) as usize {
         server.stats.rejected_connections.fetch_add(1, Ordering::Relaxed);
         turn_away(&stream, if tongue == Tongue::Redis { TOO_MANY } else { TOO_MANY_ITEMS });

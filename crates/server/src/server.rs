@@ -104,6 +104,8 @@ pub(crate) struct Server {
     /// The TCP port in use, also where `port 0` asked for any.
     pub(crate) port: AtomicI64,
     pub(crate) shutdown: crate::shutdown::Shutdown,
+    /// How many workers are busy (`courtesy.rs`).
+    pub(crate) busy_workers: AtomicUsize,
     /// The most memory that was seen to be used, in bytes.
     pub(crate) peak_memory: AtomicUsize,
     /// When that was, in Unix seconds.
@@ -164,6 +166,7 @@ impl Server {
             started,
             port: AtomicI64::new(0),
             shutdown: crate::shutdown::Shutdown::default(),
+            busy_workers: AtomicUsize::new(0),
             peak_memory: AtomicUsize::new(keyspace.memory()),
             peak_memory_time: AtomicI64::new(started / 1000),
             active_expiry: AtomicBool::new(true),

@@ -22,9 +22,10 @@ use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
 use crate::audience::relocate;
-use crate::clients::{Client, ClientId, Signal};
+use crate::clients::{Client, Signal};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
+use crate::courtesy::{self, Courtesy};
 use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
@@ -63,6 +64,8 @@ pub(crate) struct Worker {
     addressees: RefCell<VecDeque<Arc<Client>>>,
     /// Sessions that live here. The shared count also has those that are on their way to the lane.
     adopted: Cell<usize>,
+    /// Those of them whose clients are on this machine.
+    neighbours: Cell<usize>,
     /// The partition that this worker's expiry is in the middle of.
     pub(crate) sweep: RefCell<Option<Sweep>>,
     /// What it knows of keys that may be evicted.
@@ -78,6 +81,7 @@ pub(crate) struct Worker {
     batch_began: Cell<Moment>,
     pub(crate) second_turns: SecondTurns,
     pub(crate) held_line: HeldLine,
+    pub(crate) courtesy: Courtesy,
 }
 
 /// What a worker is told.
@@ -107,6 +111,7 @@ impl Worker {
             letters: RefCell::default(),
             addressees: RefCell::default(),
             adopted: Cell::new(0),
+            neighbours: Cell::new(0),
             sweep: RefCell::default(),
             evictor: RefCell::new(Evictor::new()),
             released: Cell::new(server.budget.releases()),
@@ -116,6 +121,7 @@ impl Worker {
             batch_began: Cell::default(),
             second_turns: SecondTurns::default(),
             held_line: HeldLine::default(),
+            courtesy: Courtesy::default(),
         };
         worker.start_batch();
         worker
@@ -222,13 +228,20 @@ impl Worker {
     }
 
     /// Ends the books of a session, or hands it to another worker.
-    pub(crate) fn session_over(&self, id: ClientId, exit: Exit) {
+    pub(crate) fn session_over(&self, client: &Client, exit: Exit) {
         self.adopted.set(self.adopted.get() - 1);
+        self.neighbours.set(self.neighbours.get() - usize::from(client.is_neighbour()));
         self.counters.sessions.fetch_sub(1, Ordering::Relaxed);
         match exit {
-            Exit::Closed => self.server.session_ended(id),
+            Exit::Closed => self.server.session_ended(client.id),
             Exit::Moved(moving) => self.server.crew.hand_over(self.server, moving),
         }
+    }
+
+    /// Whether at least half of its clients are on this machine.
+    pub(crate) fn has_neighbours(&self) -> bool {
+        let neighbours = self.neighbours.get();
+        neighbours > 0 && neighbours * 2 >= self.adopted.get()
     }
 
     pub(crate) fn take_output(&self) -> Box<Output> {
@@ -253,8 +266,10 @@ pub(crate) fn run(
     inbox: mpsc::UnboundedReceiver<Message>,
 ) {
     let worker = Rc::new(Worker::new(server, lane));
+    courtesy::begin(&worker);
     bind(&worker);
-    runtime.block_on(receive(worker, inbox));
+    runtime.block_on(receive(Rc::clone(&worker), inbox));
+    courtesy::end(&worker);
 }
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
@@ -361,11 +376,12 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     worker.adopted.set(worker.adopted.get() + 1);
     let client = Arc::clone(&moving.session.client);
     client.set_lane(worker.lane);
+    worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
     // Who is in transit is handed every letter at once: none is under way.
     let audiences = moving.session.audiences(worker.server);
     relocate(audiences, &worker.server.mailboxes, &client, worker.lane, || ());
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
-        worker.session_over(client.id, Exit::Closed);
+        worker.session_over(&client, Exit::Closed);
         return;
     };
     tokio::task::spawn_local(Serving::new(serve));

@@ -28,6 +28,7 @@ use super::{Base, Fresh, Order, rewrite};
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
 use crate::config::settings::{AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE};
+use crate::courtesy::LogCourtesy;
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::server::Server;
@@ -82,6 +83,7 @@ pub(super) struct Writer {
     stamped: i64,
     /// A line with its batch.
     piece: Vec<u8>,
+    courtesy: LogCourtesy,
 }
 
 /// The increment that a start goes on with: whole batches, on disk.
@@ -149,6 +151,7 @@ impl Writer {
             began_us: 0,
             stamped: 0,
             piece: Vec::new(),
+            courtesy: LogCourtesy::default(),
         }
     }
 
@@ -163,6 +166,7 @@ impl Writer {
         loop {
             let Work { bytes, records, end, orders } = self.queue.take(self.patience(), done, last);
             let began_us = self.now_us();
+            self.courtesy.turn(self.server, began_us);
             let mut from = 0;
             for (at, order) in orders {
                 self.write(bytes.slices(from, at));

@@ -167,6 +167,7 @@ settings! {
     RDB_WRITE_VERSION: u16 = "rdb-write-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
+    SERVER_BATCH_SCHEDULING: bool = "server-batch-scheduling";
     SERVER_CPULIST: Arc<[u8]> = "server-cpulist";
     SERVER_THREAD_AFFINITY: bool = "server-thread-affinity";
     SET_MAX_INTSET_ENTRIES: usize = "set-max-intset-entries";

@@ -98,8 +98,7 @@ async fn connect(
     ours.set_nonblocking(true)?;
     theirs.set_nonblocking(true)?;
     let ends = (Peer::Tcp(peer.into()), Peer::Tcp(local.into()));
-    let is_local = peer.ip().to_canonical().is_loopback();
-    welcome(server, Tongue::Memcached, RawStream::Unix(theirs), ends, is_local);
+    welcome(server, Tongue::Memcached, RawStream::Unix(theirs), ends);
     let mut ours = UnixStream::from_std(ours)?;
     ours.write_all(request).await?;
     ours.shutdown().await?;

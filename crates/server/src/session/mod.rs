@@ -318,7 +318,7 @@ impl Serve {
             self.session.end_transaction(self.worker.server);
             watch::tell_departure(self.worker.server, &self.session);
         }
-        driven.map(|exit| self.worker.session_over(self.session.client.id, exit))
+        driven.map(|exit| self.worker.session_over(&self.session.client, exit))
     }
 
     /// Writes the replies that waited. All else there is to do is left to a turn of its own.

@@ -24,6 +24,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "server-batch-scheduling",
+        default: "yes",
+        doc: "Busy workers do not interrupt clients of this machine, nor the log's thread them.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "io-threads",
         kind: integer(1, 256),
         default: "1",
