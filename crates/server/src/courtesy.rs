@@ -32,8 +32,8 @@ const BETWEEN_LOOKS_US: i64 = 100_000;
 /// A worker is busy that runs a third of the time,
 const BUSY: i64 = 3;
 
-/// and until it runs less than a sixth of it.
-const AT_EASE: i64 = 6;
+/// and until it runs less than a quarter of it.
+const AT_EASE: i64 = 4;
 
 /// Time between two looks of the log's thread at least, in microseconds.
 const BETWEEN_LOG_LOOKS_US: i64 = 20_000;
@@ -167,7 +167,7 @@ mod tests {
     use crate::start::test_server;
 
     #[test]
-    fn who_runs_a_third_of_the_time_is_busy_until_it_runs_less_than_a_sixth() {
+    fn who_runs_a_third_of_the_time_is_busy_until_it_runs_less_than_a_quarter() {
         let own = Courtesy::default();
         let (mut now_us, mut sum_us) = (0, 0);
         for (is_busy, after_us, ran_us, expected) in [
@@ -177,8 +177,8 @@ mod tests {
             (false, 100_000, 33_334, Some(true)),
             (true, 99_999, 99_999, None),
             (true, 1, 0, Some(true)),
-            (true, 600_000, 100_000, Some(true)),
-            (true, 600_000, 99_999, Some(false)),
+            (true, 600_000, 150_000, Some(true)),
+            (true, 600_000, 149_999, Some(false)),
             (false, 600_000, 199_999, Some(false)),
         ] {
             now_us += after_us;
