@@ -18,8 +18,9 @@ pub fn interrupts_others() -> bool {
     ffi::policy() == Some(libc::SCHED_OTHER)
 }
 
-/// Has the calling thread do so, or wait until that one sleeps or has had its time (`SCHED_BATCH`);
-/// whether it does now as it was told (<https://man7.org/linux/man-pages/man7/sched.7.html>).
+/// Has the calling thread do that, or wait until who runs there sleeps or has had its time
+/// (`SCHED_BATCH`); whether it does now as it was told
+/// (<https://man7.org/linux/man-pages/man7/sched.7.html>).
 pub fn interrupt_others(yes: bool) -> bool {
     let (ordinary, batch) = (libc::SCHED_OTHER, libc::SCHED_BATCH);
     let (from, to) = if yes { (batch, ordinary) } else { (ordinary, batch) };

@@ -68,8 +68,8 @@ impl Cores {
         }
     }
 
-    /// Whether the calling thread, when it is woken, interrupts whoever has its core; whether that
-    /// is so now.
+    /// Has the calling thread, when it is woken, interrupt whoever has its core, or not; whether it
+    /// does now as it was told.
     pub(crate) fn interrupt_others(&self, yes: bool) -> bool {
         self.is_ordinary && scheduler::interrupt_others(yes)
     }

@@ -386,3 +386,43 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     };
     tokio::task::spawn_local(Serving::new(serve));
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use base::scheduler;
+
+    use super::Worker;
+    use crate::courtesy;
+    use crate::start::test_server;
+
+    #[test]
+    fn who_is_busy_is_courteous_to_those_whose_clients_are_here() {
+        let server = test_server();
+        let worker = Worker::new(server, 0);
+        let work_until = |is_so: &dyn Fn() -> bool| {
+            while !is_so() {
+                std::hint::spin_loop();
+                worker.start_batch();
+                courtesy::turn(&worker);
+            }
+        };
+        // One of three is no half.
+        worker.adopted.set(3);
+        worker.neighbours.set(1);
+        let is_busy = || server.busy_workers.load(Ordering::Relaxed) == 1;
+        work_until(&is_busy);
+        assert!(scheduler::interrupts_others());
+        worker.neighbours.set(2);
+        work_until(&|| !scheduler::interrupts_others());
+        assert!(is_busy());
+        while is_busy() {
+            std::thread::sleep(Duration::from_millis(100));
+            worker.start_batch();
+            courtesy::turn(&worker);
+        }
+        assert!(scheduler::interrupts_others());
+    }
+}
