@@ -136,7 +136,7 @@ impl Runner {
         let is_script = matches!(self.work, Work::Script(..));
         let key = &args[if is_script { 3 } else { 1 }];
         let location = self.keyspace.locate(key);
-        let partitions = PartitionSet::from_slice(&[location.partition]);
+        let partitions = PartitionSet::from_slice(&[location.partition()]);
         let mut acquisition = Acquisition::of_partitions(self.keyspace, partitions);
         while !acquisition.attempt() {
             std::hint::spin_loop();

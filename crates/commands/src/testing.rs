@@ -201,7 +201,7 @@ impl Session {
             Plan::Keys => {
                 for spec in command.spec.keys {
                     let lock = |index| {
-                        partitions.push(self.keyspace.locate(&args[index]).partition);
+                        partitions.push(self.keyspace.locate(&args[index]).partition());
                     };
                     // Counts that lie are for the handler to refuse, in its own words.
                     let _ = spec.visit(args, lock);

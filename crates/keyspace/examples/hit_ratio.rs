@@ -83,7 +83,7 @@ impl Ours {
 impl Cache for Ours {
     fn ask(&mut self, key: u64, now: i64) -> bool {
         let key = key.to_be_bytes();
-        let partition = PartitionSet::from_slice(&[self.keyspace.locate(&key).partition]);
+        let partition = PartitionSet::from_slice(&[self.keyspace.locate(&key).partition()]);
         let found = self.begin(partition.clone(), now).read(&key).expect("it is granted").is_some();
         if found {
             return true;

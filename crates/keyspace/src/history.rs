@@ -256,10 +256,10 @@ fn luck_of(position: u64) -> u64 {
 
 /// Where a key's ghost is, and what it looks like: never 0, which is none.
 fn ghost_of(location: Location, count: usize) -> (usize, u16) {
-    let bits = location.position.rotate_left(14) ^ u64::from(location.partition);
+    let bits = location.position().rotate_left(14) ^ u64::from(location.partition());
     debug_assert!(count.is_power_of_two(), "so no division is needed");
     let place = (bits.wrapping_mul(MIX) >> 32) as usize & (count - 1);
-    let mark = (location.position >> 24) as u16 & !PROVEN;
+    let mark = (location.position() >> 24) as u16 & !PROVEN;
     (place, if mark == 0 { !PROVEN } else { mark })
 }
 
@@ -273,7 +273,7 @@ mod tests {
 
     fn location(number: u64) -> Location {
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) ^ number << 40;
-        Location { partition: number as u16 % 16_384, position: hash << 14 }
+        Location::new(number as u16 % 16_384, hash << 14)
     }
 
     #[test]

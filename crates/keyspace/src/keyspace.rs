@@ -35,13 +35,40 @@ const LOTS: usize = if cfg!(feature = "shuttle") { 2 } else { 64 };
 /// A deadline bound that no clock reaches: nothing in the partition expires.
 const NEVER: UnixMillis = UnixMillis::MAX;
 
-/// Where a key belongs.
+/// Where a key belongs: its place in the partition's hash space, and in the low bits, which mean
+/// nothing there, the partition. As one word it is copied whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Location {
+pub struct Location(u64);
+
+impl Location {
+    const PARTITION: u64 = (1 << PARTITION_BITS) - 1;
+
+    /// A place in a partition's hash space, of which the top 50 bits mean something.
+    #[inline]
+    #[must_use]
+    pub const fn new(partition: PartitionIndex, position: u64) -> Self {
+        Self(position & !Self::PARTITION | partition as u64)
+    }
+
+    /// The first bits of a hash say which partition it is, the others where in there.
+    #[inline]
+    const fn of_hash(hash: u64) -> Self {
+        Self(hash.rotate_left(PARTITION_BITS))
+    }
+
     /// Its partition.
-    pub partition: PartitionIndex,
+    #[inline]
+    #[must_use]
+    pub const fn partition(self) -> PartitionIndex {
+        (self.0 & Self::PARTITION) as PartitionIndex
+    }
+
     /// Its place in the partition's hash space; the top 50 bits mean something.
-    pub position: u64,
+    #[inline]
+    #[must_use]
+    pub const fn position(self) -> u64 {
+        self.0 & !Self::PARTITION
+    }
 }
 
 /// What a keyspace is made with.
@@ -212,11 +239,7 @@ impl Keyspace {
     #[inline]
     #[must_use]
     pub fn locate(&self, key: &[u8]) -> Location {
-        let hash = self.hasher.hash(key);
-        Location {
-            partition: (hash >> (64 - PARTITION_BITS)) as PartitionIndex,
-            position: hash << PARTITION_BITS,
-        }
+        Location::of_hash(self.hasher.hash(key))
     }
 
     /// Asks the processor for all that lookups of these keys in a logical database will read, so
@@ -230,10 +253,11 @@ impl Keyspace {
         self.prefetch_locks(locations);
         let physical = self.physical(logical);
         let each = |look: fn(&EntryTable, u64)| {
-            for &Location { partition, position } in locations {
+            for location in locations {
+                let partition = location.partition();
                 self.partition(partition).glance(&self.lot, partition, |content| {
                     if let Some(table) = content.table(physical) {
-                        look(table, position);
+                        look(table, location.position());
                     }
                 });
             }
@@ -252,7 +276,7 @@ impl Keyspace {
     /// As `prefetch`, the locks only, for whoever takes them next.
     pub fn prefetch_locks(&self, locations: &[Location]) {
         for location in locations {
-            let partition = self.partition(location.partition);
+            let partition = self.partition(location.partition());
             prefetch::line(std::ptr::from_ref(partition).cast());
         }
     }
@@ -529,5 +553,23 @@ impl Keyspace {
     #[must_use]
     pub fn pauses(&self) -> &Pauses {
         self.world.pauses()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Location, PARTITION_BITS, PartitionIndex};
+
+    #[test]
+    fn the_first_bits_of_a_hash_are_the_partition_and_the_others_the_position() {
+        for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef, 1 << 63, 1 << (64 - PARTITION_BITS)] {
+            let location = Location::of_hash(hash);
+            assert_eq!(u64::from(location.partition()), hash >> (64 - PARTITION_BITS));
+            assert_eq!(location.position(), hash << PARTITION_BITS);
+            assert_eq!(Location::new(location.partition(), location.position()), location);
+            // What a position has no bits for says nothing of the partition.
+            let partition: PartitionIndex = 1;
+            assert_eq!(Location::new(partition, u64::MAX).partition(), partition);
+        }
     }
 }

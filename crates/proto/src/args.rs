@@ -6,7 +6,8 @@ use std::ops::{Index, Range};
 
 use crate::reply::{header_len, is_header, push_header};
 
-const LINE_END: &[u8] = b"\r\n";
+/// What ends every line.
+pub(crate) const LINE_END: &[u8] = b"\r\n";
 
 /// Where one argument lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,11 @@ impl Span {
     #[inline]
     fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
+    }
+
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        (self.end - self.start) as usize
     }
 }
 
@@ -248,13 +254,13 @@ impl ArgsBuffer {
         u32::try_from(base + extent).ok()?;
         let start = first as usize;
         self.bytes.extend_from_slice(&args.bytes[start..start + extent]);
-        let rebased = |position: u32| position - first + base as u32;
+        let shift = (base as u32).wrapping_sub(first);
+        let moved = |at: u32| at.wrapping_add(shift);
         let position = self.spans.len();
-        self.spans.extend(
-            args.spans
-                .iter()
-                .map(|span| Span { start: rebased(span.start), end: rebased(span.end) }),
-        );
+        self.spans.reserve(args.spans.len());
+        for span in args.spans {
+            self.spans.push(Span { start: moved(span.start), end: moved(span.end) });
+        }
         Some(position)
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use base::number::parse_i64;
 use base::quote::split_arguments;
 
-use crate::args::{Args, Span};
+use crate::args::{Args, LINE_END, Span};
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,17 +257,32 @@ impl RequestParser {
     /// Takes arguments for as long as they are whole and come in the common form.
     #[inline]
     fn take_plain_arguments(&mut self, buf: &[u8], most_bulk: usize) {
-        while self.missing > 0 {
-            let Some((length, taken)) = plain_bulk(buf, self.position) else { return };
-            let start = self.position + taken;
+        // The end of one line and the beginning of the next are looked at together.
+        let Some(mut line_end) = self.position.checked_sub(LINE_END.len()) else { return };
+        let mut taken = 0;
+        while taken < self.missing {
+            let Some((length, header)) = buf.get(line_end..).and_then(plain_bulk) else { break };
+            let start = line_end + header;
             let end = start + length;
-            if length > most_bulk || buf.get(end..end + 2) != Some(b"\r\n") {
-                return;
+            let Some(span) = Span::new(start..end) else { break };
+            if length > most_bulk || end > buf.len() {
+                break;
             }
-            let Some(span) = Span::new(start..end) else { return };
             self.spans.push(span);
-            self.position = end + 2;
-            self.missing -= 1;
+            self.position = line_end + LINE_END.len();
+            line_end = end;
+            taken += 1;
+        }
+        if taken == 0 {
+            return;
+        }
+        self.missing -= taken;
+        if buf[line_end..].starts_with(LINE_END) {
+            self.position = line_end + LINE_END.len();
+        } else {
+            // The last one is read again, with care; `position` is where it begins.
+            self.spans.pop();
+            self.missing += 1;
         }
     }
 
@@ -410,7 +425,8 @@ impl RequestParser {
 
     #[inline]
     fn complete(&self, buf: &[u8], consumed: usize) -> Result<Progress, ProtocolError> {
-        if is_http(&self.args(buf)[0]) {
+        // Nearly all names have another length.
+        if matches!(self.spans[0].len(), 4 | 5) && is_http(&self.args(buf)[0]) {
             return Err(ProtocolError::SecurityAttack);
         }
         Ok(Progress::Complete { consumed })
@@ -431,20 +447,27 @@ fn plain_number(bytes: &[u8]) -> Option<(usize, usize)> {
     }
 }
 
-/// As [`plain_number`], of one digit or two and behind a `$`, where the buffer holds a word from
-/// there on: all of it is looked at together.
+/// The length of an argument in the common form, of up to three digits, where the end of the line
+/// before it begins the bytes; also the bytes that both took. They are looked at as one word.
 #[inline]
-fn plain_bulk(buf: &[u8], position: usize) -> Option<(usize, usize)> {
-    const ONE: u64 = u64::from_le_bytes(*b"$\0\r\n\0\0\0\0");
-    const TWO: u64 = u64::from_le_bytes(*b"$\0\0\r\n\0\0\0");
-    let word = u64::from_le_bytes(*buf.get(position..)?.first_chunk()?);
-    let digit = |index: u32| (word >> (8 * index)) as u8;
-    let (first, second) = (digit(1).wrapping_sub(b'0'), digit(2).wrapping_sub(b'0'));
-    if word & 0x0000_0000_FFFF_00FF == ONE && first <= 9 {
-        return Some((usize::from(first), 4));
+fn plain_bulk(bytes: &[u8]) -> Option<(usize, usize)> {
+    const ONE: u64 = u64::from_le_bytes(*b"\r\n$\0\r\n\0\0");
+    const TWO: u64 = u64::from_le_bytes(*b"\r\n$\0\0\r\n\0");
+    const THREE: u64 = u64::from_le_bytes(*b"\r\n$\0\0\0\r\n");
+    let word = u64::from_le_bytes(*bytes.first_chunk()?);
+    let digit = |index: u32| usize::from(((word >> (8 * index)) as u8).wrapping_sub(b'0'));
+    let (first, second, third) = (digit(3), digit(4), digit(5));
+    if word & 0x0000_FFFF_00FF_FFFF == ONE && first <= 9 {
+        return Some((first, 6));
     }
-    let two = word & 0x0000_00FF_FF00_00FF == TWO && (1..=9).contains(&first) && second <= 9;
-    two.then(|| (10 * usize::from(first) + usize::from(second), 5))
+    if !(1..=9).contains(&first) || second > 9 {
+        return None;
+    }
+    if word & 0x00FF_FF00_00FF_FFFF == TWO {
+        return Some((10 * first + second, 7));
+    }
+    let is_third = word & 0xFFFF_0000_00FF_FFFF == THREE && third <= 9;
+    is_third.then(|| (100 * first + 10 * second + third, 8))
 }
 
 fn longer_number(bytes: &[u8]) -> Option<(usize, usize)> {
@@ -559,6 +582,54 @@ mod tests {
         assert_eq!(requests(&format!("*1\r\n$100000\r\n{long}\r\n")), [[long]]);
         let many = format!("*20\r\n{}", "$1\r\na\r\n".repeat(20));
         assert_eq!(requests(&many), [["a"; 20]]);
+    }
+
+    /// Those of up to three digits are read another way than longer ones, and the last one of a
+    /// stream another way than those before it.
+    #[test]
+    fn arguments_of_every_length() {
+        for length in [0, 1, 9, 10, 99, 100, 101, 999, 1000, 1001, 65_536] {
+            let long = "\r".repeat(length);
+            let stream = format!("*3\r\n$1\r\na\r\n${length}\r\n{long}\r\n$2\r\nbc\r\n");
+            assert_eq!(requests(&stream), [["a", &long, "bc"]], "{length}");
+            assert_eq!(requests(&stream.repeat(3)).len(), 3, "{length}");
+            let stream = format!("*2\r\n$1\r\na\r\n${length}\r\n{long}\r\n");
+            assert_eq!(requests(&stream), [["a", &long]], "{length}");
+        }
+    }
+
+    /// H02: what is wrong behind arguments that are as they should be.
+    #[test]
+    fn malformed_requests_behind_plain_arguments() {
+        let table = [
+            ("$1\r\nax\n$1\r\nb\r\n", "invalid CRLF in request"),
+            ("$1\r\na\rx$1\r\nb\r\n", "invalid CRLF in request"),
+            ("$1\r\na\r\n:1\r\nb\r\n", "expected '$', got ':'"),
+            ("$1\r\na\r\n$1\r\nbx\n", "invalid CRLF in request"),
+            ("$1\r\na\r\n$01\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$012\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$1a\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$10a\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$a\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$-1\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$536870913\r\nb\r\n", "invalid bulk length"),
+            ("$1\r\na\r\n$1\rxb\r\n", "invalid CRLF in request"),
+            ("$1\r\na\r\n$12\rxb\r\n", "invalid CRLF in request"),
+            ("$1\r\na\r\n$123\rxb\r\n", "invalid CRLF in request"),
+        ];
+        for (arguments, expected) in table {
+            let stream = format!("*2\r\n{arguments}");
+            let message = format!("Protocol error: {expected}");
+            assert_eq!(error(&stream).to_string(), message, "{stream:?}");
+            let limits = Limits { bulk: 99, ..Limits::default() };
+            let behind = format!("*1\r\n$99\r\n{}\r\n{stream}", "x".repeat(99));
+            let outcome = parse(behind.as_bytes(), &limits);
+            assert_eq!(outcome.end.unwrap_err().to_string(), message, "{behind:?}");
+            assert_eq!(outcome.requests.len(), 1);
+        }
+        let limits = Limits { bulk: 99, ..Limits::default() };
+        let beyond = format!("*2\r\n$1\r\na\r\n$100\r\n{}\r\n", "x".repeat(100));
+        assert_eq!(parse(beyond.as_bytes(), &limits).end, Err(ProtocolError::InvalidBulkLength));
     }
 
     /// H05: after a request without arguments, nothing of it is left.

@@ -193,7 +193,7 @@ impl Place {
 /// Takes the locks of a waiter's keys. Whoever asks goes out when they are given back.
 async fn hold_keys(waiter: &Waiter, worker: &Worker) -> Tx {
     let (keyspace, blocked) = (worker.server.keyspace, blocked(waiter));
-    let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition);
+    let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition());
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
     poll_fn(|cx| {
         if !worker.come_in() {

@@ -216,11 +216,11 @@ impl Budget {
 
     /// Refuses a command that may take memory where none is left.
     #[inline]
-    pub(crate) fn refuse(&self, flags: Flags, room: usize) -> Option<Refusal> {
+    pub(crate) fn refuse(&self, flags: Flags, room: impl FnOnce() -> usize) -> Option<Refusal> {
         if self.limit() == 0 || !flags.has(Flags::DENYOOM) {
             return None;
         }
-        self.is_out_of_memory(room).then_some(OUT_OF_MEMORY)
+        self.is_out_of_memory(room()).then_some(OUT_OF_MEMORY)
     }
 
     /// Whether the limit is so near that what the system gave should be looked at all the time.

@@ -34,7 +34,7 @@ mod queue;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
-pub(crate) use known::Known;
+pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
 
 /// What became of a request.
@@ -434,7 +434,7 @@ fn options(worker: &Worker, session: &Session) -> TxOptions {
 
 #[inline]
 fn partitions(locations: &[Location]) -> PartitionSet {
-    locations.iter().map(|location| location.partition).collect()
+    locations.iter().map(|location| location.partition()).collect()
 }
 
 /// Whether a request's size alone is more than a worker should spend on one client.

@@ -57,13 +57,18 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
         return Verdict::Refused(LOADING);
     }
     let effective = effective_flags(session, entry);
-    admit_deed(worker, effective, entry.spec.name, budget::room_for(effective, args))
+    admit_deed(worker, effective, entry.spec.name, || budget::room_for(effective, args))
 }
 
 /// Asks the gates that are about the data and not about the client: for what has these flags, is
 /// called `name` and needs so much room.
 #[inline]
-pub(crate) fn admit_deed(worker: &Worker, effective: Flags, name: &str, room: usize) -> Verdict {
+pub(crate) fn admit_deed(
+    worker: &Worker,
+    effective: Flags,
+    name: &str,
+    room: impl FnOnce() -> usize,
+) -> Verdict {
     let server = worker.server;
     if let Some(refusal) = server.ailments.refuse(server, effective, name) {
         return Verdict::Refused(refusal);
@@ -99,7 +104,7 @@ pub(crate) fn admits_behind(
         return matches!(admit(worker, session, entry, args), Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
-    let room = budget::room_for(flags, args);
+    let room = || budget::room_for(flags, args);
     spec.arity.admits(args.len()) && worker.server.budget.refuse(flags, room).is_none()
 }
 

@@ -495,7 +495,7 @@ mod tests {
         /// Runs a transaction on a key; returns what its reply must wait for.
         fn run(&self, database: usize, now: i64, line: &str, work: impl FnOnce(&mut Tx)) -> u64 {
             let args: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
-            let partition = self.keyspace.locate(&args.as_args()[1]).partition;
+            let partition = self.keyspace.locate(&args.as_args()[1]).partition();
             assert!(self.keyspace.enter(0));
             let mut grant =
                 Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
@@ -556,8 +556,8 @@ mod tests {
         let read = |line| rig.run(0, 1000, line, |_| {});
         assert_eq!(read("GET k"), written);
         let other = (0..).map(|n| format!("GET other{n}")).find(|line| {
-            rig.keyspace.locate(&line.as_bytes()[4..]).partition
-                != rig.keyspace.locate(b"k").partition
+            rig.keyspace.locate(&line.as_bytes()[4..]).partition()
+                != rig.keyspace.locate(b"k").partition()
         });
         assert_eq!(read(&other.unwrap()), 0);
         rig.journal.acknowledge(written);

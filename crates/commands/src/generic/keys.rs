@@ -35,7 +35,7 @@ pub(super) const KEYS: DataCommand = Command {
 fn keys(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let pattern = &args[1];
     if base::glob::is_literal(pattern) {
-        enter(tx, tx.keyspace().locate(pattern).partition)?;
+        enter(tx, tx.keyspace().locate(pattern).partition())?;
         let found = tx.exists(pattern)?;
         reply.array(usize::from(found));
         if found {

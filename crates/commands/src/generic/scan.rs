@@ -359,7 +359,7 @@ mod tests {
     /// Keys of few partitions, so that their tables grow and shrink much.
     fn crowded_keys(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
         let numbers = (0_u32..).map(|number| number.to_string().into_bytes());
-        numbers.filter(|key| keyspace.locate(key).partition < 8).take(count).collect()
+        numbers.filter(|key| keyspace.locate(key).partition() < 8).take(count).collect()
     }
 
     fn scan(session: &mut Session, words: &[&[u8]]) -> (Vec<u8>, Vec<Vec<u8>>) {

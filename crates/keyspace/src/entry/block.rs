@@ -287,6 +287,9 @@ impl Block {
     pub(super) unsafe fn fits(self, value_len: usize) -> bool {
         // SAFETY: passed on.
         let (shape, header) = unsafe { (self.shape(), self.header()) };
+        if value_len == shape.value_len {
+            return true;
+        }
         let size = shape.size() - shape.value_len + value_len;
         allocated_size(size) == allocated_size(shape.size())
             && (header.is_wide() || value_len < NARROW_LIMIT)
@@ -300,6 +303,9 @@ impl Block {
         // SAFETY: passed on; zeroes keep every byte below the new length initialised.
         unsafe {
             let shape = self.shape();
+            if value_len == shape.value_len {
+                return self.update_header(|header| header.with_encoding(encoding));
+            }
             if value_len > shape.value_len {
                 let end = self.at(shape.size()).as_ptr();
                 std::ptr::write_bytes(end, 0, value_len - shape.value_len);
@@ -366,6 +372,22 @@ fn item_offset(header: Header) -> usize {
     object_offset(header) + if header.encoding() == Encoding::Object { OBJECT_SIZE } else { 0 }
 }
 
+#[inline]
 fn key_offset(header: Header) -> usize {
-    item_offset(header) + header.item_room().len()
+    let object = if header.encoding() == Encoding::Object { OBJECT_SIZE } else { 0 };
+    usize::from(BEFORE_KEY[usize::from(header.second_byte())]) + object
 }
+
+/// How many bytes before the key the parts take that the header's second byte tells of, the header
+/// with them.
+static BEFORE_KEY: [u8; 256] = {
+    let mut sizes = [0; 256];
+    let mut byte = 0;
+    while byte < sizes.len() {
+        let header = Header::of_second_byte(byte as u8);
+        let words = 1 + header.has_deadline() as usize + header.is_wide() as usize;
+        sizes[byte] = (words * WORD + header.item_room().len()) as u8;
+        byte += 1;
+    }
+    sizes
+};

@@ -114,6 +114,16 @@ impl Header {
         self.0
     }
 
+    /// The byte that says what stands before the key.
+    pub(super) fn second_byte(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// A header of which nothing but the second byte is set.
+    pub(super) const fn of_second_byte(byte: u8) -> Self {
+        Self((byte as u64) << 8)
+    }
+
     #[inline]
     pub(super) fn kind(self) -> Kind {
         Kind::ALL[(self.0 & 0xf) as usize]
@@ -134,7 +144,7 @@ impl Header {
         Self(self.0 & !(ENCODING_MASK << ENCODING_SHIFT) | encoding.number() << ENCODING_SHIFT)
     }
 
-    pub(super) fn has_deadline(self) -> bool {
+    pub(super) const fn has_deadline(self) -> bool {
         self.0 & DEADLINE != 0
     }
 
@@ -142,7 +152,7 @@ impl Header {
         Self(self.0 | DEADLINE)
     }
 
-    pub(super) fn is_wide(self) -> bool {
+    pub(super) const fn is_wide(self) -> bool {
         self.0 & WIDE != 0
     }
 
@@ -167,7 +177,7 @@ impl Header {
     }
 
     #[inline]
-    pub(super) fn item_room(self) -> ItemRoom {
+    pub(super) const fn item_room(self) -> ItemRoom {
         ItemRoom::ALL[((self.0 & ITEM_MASK) >> ITEM_SHIFT) as usize]
     }
 

@@ -73,7 +73,7 @@ impl ItemRoom {
     pub(super) const ALL: [Self; 4] = [Self::None, Self::Brief, Self::Told, Self::Full];
 
     #[inline]
-    pub(super) fn len(self) -> usize {
+    pub(super) const fn len(self) -> usize {
         [0, 2, 8, 13][self as usize]
     }
 
@@ -187,6 +187,9 @@ impl EntryRef<'_> {
     /// done, if there is no room.
     #[inline]
     pub(crate) fn set_version(self, version: u64) -> bool {
+        if self.header().item_room() == ItemRoom::None {
+            return version == 0;
+        }
         self.set_item(self.item().0, version)
     }
 

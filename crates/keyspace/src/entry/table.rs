@@ -73,10 +73,17 @@ impl EntryTable {
         unsafe { EntryBox::from_address(old) }
     }
 
-    /// Overwrites a string in its block if the new value fits; `false` if nothing was changed.
-    pub(crate) fn overwrite_text(&mut self, place: Place, value: &NewText<'_>) -> bool {
+    /// Overwrites a string in its block if the new value fits: the entry as it is then; `None` if
+    /// nothing was changed.
+    #[inline]
+    pub(crate) fn overwrite_text(
+        &mut self,
+        place: Place,
+        value: &NewText<'_>,
+    ) -> Option<EntryRef<'_>> {
+        let entry = view(self.0.at(place));
         // SAFETY: the table is borrowed exclusively, so no other borrow of the value is alive.
-        unsafe { view(self.0.at(place)).overwrite_text(value) }
+        unsafe { entry.overwrite_text(value) }.then_some(entry)
     }
 
     /// Overwrites a part of a string in its block; `false` if nothing was changed.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{NamedKey, Tx};
-use crate::keyspace::{Keyspace, Location, PARTITIONS};
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::watch::Watch;
 
@@ -68,7 +68,7 @@ impl Tx {
 
     /// Enters a watch at a key of the present database, whose lock is held.
     pub fn watch(&mut self, key: &[u8], watch: &Arc<Watch>) {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         if content.watched_mut().add(database, key, watch) {
@@ -78,7 +78,7 @@ impl Tx {
 
     /// Takes a watch off a key of a database.
     pub fn unwatch(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) {
-        let partition = self.locate(key).partition;
+        let partition = self.locate(key).partition();
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
@@ -89,10 +89,10 @@ impl Tx {
     /// Whether a key of a database is still there though its time is over.
     #[must_use]
     pub fn has_lapsed(&self, database: usize, key: &[u8]) -> bool {
-        let Location { partition, position } = self.keyspace.locate(key);
-        let content = self.grant.content(partition);
+        let location = self.keyspace.locate(key);
+        let content = self.grant.content(location.partition());
         let table = content.and_then(|it| it.table(self.keyspace.physical(database)));
-        let found = table.and_then(|table| table.find(position, key));
+        let found = table.and_then(|table| table.find(location.position(), key));
         found.is_some_and(|found| self.is_over(found.entry))
     }
 
@@ -108,7 +108,7 @@ impl Tx {
     /// Breaks the watches of all keys that were altered.
     pub fn break_watches(&mut self) {
         for (database, key) in &self.altered.keys {
-            let partition = self.keyspace.locate(key).partition;
+            let partition = self.keyspace.locate(key).partition();
             if let Some(watched) = self.grant.content(partition).and_then(Content::watched) {
                 watched.break_up(*database, key);
             }
@@ -137,7 +137,7 @@ impl Tx {
             let Some(content) = self.grant.content(index) else { continue };
             let Some(watched) = content.watched() else { continue };
             let is_there = |key: &&[u8]| {
-                let position = self.keyspace.locate(key).position;
+                let position = self.keyspace.locate(key).position();
                 let tables = physical.iter().filter_map(|&it| content.table(it));
                 tables.into_iter().any(|table| table.find(position, key).is_some())
             };

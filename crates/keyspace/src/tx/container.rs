@@ -108,7 +108,7 @@ impl Tx {
         let (options, location) = (self.options, self.locate(key));
         let settings = self.keyspace.settings();
         let Some((mut door, access)) = self.door_and_clock(location) else {
-            return Err(self.refuse_beyond(location.partition));
+            return Err(self.refuse_beyond(location.partition()));
         };
         let Some((place, entry)) = door.find(key) else {
             let mut container = C::default();

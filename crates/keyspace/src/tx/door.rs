@@ -79,7 +79,7 @@ impl Door<'_> {
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
-        table.insert(position, entry, |key| keyspace.locate(key).position);
+        table.insert(position, entry, |key| keyspace.locate(key).position());
         let grown = table.memory() as i64 - before as i64;
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
@@ -110,7 +110,7 @@ impl Door<'_> {
 
     #[inline]
     fn location(&self) -> Location {
-        Location { partition: self.partition, position: self.position }
+        Location::new(self.partition, self.position)
     }
 
     /// Says whether an entry may be evicted.
@@ -169,27 +169,27 @@ impl Door<'_> {
         discard(self.keyspace, old);
     }
 
-    /// Writes a value and a deadline over the old ones where that needs no new block; `false` if
-    /// nothing was changed.
+    /// Writes a value and a deadline over the old ones where that needs no new block: the entry as
+    /// it is then; `None` if nothing was changed.
+    #[inline]
     pub(super) fn overwrite_text(
         &mut self,
         place: Place,
         value: &NewText<'_>,
         deadline: Option<UnixMillis>,
-    ) -> bool {
+    ) -> Option<EntryRef<'_>> {
         let old = self.entry(place).deadline();
         if old.is_some() != deadline.is_some() || !value.is_inline() {
-            return false;
+            return None;
         }
         self.before_change(place);
         // Same block, same class of size: the memory count stays.
-        let table = self.content.table_mut(self.physical);
-        let done = table.overwrite_text(place, value);
-        if done && let Some(at) = deadline {
-            table.overwrite_deadline(place, at);
+        let entry = self.content.table_mut(self.physical).overwrite_text(place, value)?;
+        if let Some(at) = deadline {
+            entry.overwrite_deadline(at);
             self.keyspace.note_deadline(self.partition, at);
         }
-        done
+        Some(entry)
     }
 
     /// Changes a large value in place; `None` if the value is not one.
@@ -253,23 +253,22 @@ impl Door<'_> {
     /// Saves an entry for whoever must see it as it was.
     #[inline]
     fn before_change(&mut self, place: Place) {
-        let marks = self.content.marks;
-        let entry = self.entry(place);
-        let missing = entry.marks() ^ marks;
+        let content = &*self.content;
+        let entry = content.table(self.physical).expect("a place is in a table").entry(place);
+        let missing = entry.marks() ^ content.marks;
         if missing != 0 {
             self.keyspace.walks().save(missing, self.physical, entry);
-            entry.set_marks(marks);
+            entry.set_marks(content.marks);
         }
         if let Some(undo) = &mut self.undo {
-            let table = self.content.table(self.physical).expect("a place is in a table");
-            let entry = table.entry(place);
             undo.remember(self.partition, self.physical, entry.key(), || Some(entry.pre_image()));
         }
-        if self.content.waiting().is_some() {
-            let table = self.content.table(self.physical).expect("a place is in a table");
-            note_ready(self.content, self.logical, table.entry(place).key(), false, self.ready);
+        if content.waiting().is_some() {
+            note_ready(content, self.logical, entry.key(), false, self.ready);
         }
-        self.rewritten(place);
+        if let Some(altered) = &mut self.altered {
+            note(self.logical, entry.key(), altered);
+        }
     }
 
     /// Notes an entry that is written again as it was, which is a change to who heeds.

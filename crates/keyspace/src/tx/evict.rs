@@ -174,7 +174,7 @@ impl Tx {
             seen.entry.prefetch_whole();
         }
         let victims = least.iter().map(|&Seen { partition, database, position, entry, .. }| {
-            let mut location = Location { partition, position };
+            let mut location = Location::new(partition, position);
             if rule.order == Order::Worth {
                 // What is remembered of a key takes all of its position.
                 location = self.keyspace.locate(entry.key());

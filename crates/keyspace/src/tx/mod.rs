@@ -173,7 +173,7 @@ impl Tx {
             visited: 0,
             ready: Vec::new(),
             altered: Altered::begin(keyspace),
-            hint: (0, 0, Location { partition: 0, position: 0 }),
+            hint: (0, 0, Location::new(0, 0)),
         }
     }
 
@@ -434,8 +434,8 @@ impl Tx {
     /// Opens a granted partition's table for a change.
     #[inline]
     fn door(&mut self, location: Location) -> Result<Door<'_>, Refusal> {
-        if self.grant.content(location.partition).is_none() {
-            return Err(self.refuse_beyond(location.partition));
+        if self.grant.content(location.partition()).is_none() {
+            return Err(self.refuse_beyond(location.partition()));
         }
         let (door, _) = self.door_and_clock(location).expect("just looked");
         Ok(door)
@@ -445,7 +445,7 @@ impl Tx {
     // Built in place: to read it back in larger pieces than it was written in waits for the stores.
     #[inline(always)]
     fn door_and_clock(&mut self, location: Location) -> Option<(Door<'_>, &AccessClock)> {
-        let Location { partition, position } = location;
+        let (partition, position) = (location.partition(), location.position());
         let door = Door {
             content: self.grant.content_mut(partition)?,
             keyspace: self.keyspace,

@@ -47,7 +47,8 @@ impl Tx {
     /// The entry of a key, leaving no trace: for `OBJECT`, `TTL` and writers that look first.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
-        let Location { partition, position } = self.locate(key);
+        let location = self.locate(key);
+        let (partition, position) = (location.partition(), location.position());
         let Some(content) = self.grant.content(partition) else {
             return Err(self.refuse_beyond(partition));
         };
@@ -66,16 +67,16 @@ impl Tx {
     pub fn prefetch(&self, locations: &[Location]) {
         for some in locations.chunks(TOGETHER) {
             let mut tables = [None; TOGETHER];
-            for (table, &Location { partition, position }) in tables.iter_mut().zip(some) {
-                let content = self.grant.content(partition);
+            for (table, location) in tables.iter_mut().zip(some) {
+                let content = self.grant.content(location.partition());
                 *table = content.and_then(|content| content.table(self.physical));
                 if let Some(table) = table {
-                    table.prefetch(position);
+                    table.prefetch(location.position());
                 }
             }
             let mut entries = [None; TOGETHER];
             for ((entry, table), location) in entries.iter_mut().zip(tables).zip(some) {
-                *entry = table.and_then(|table| table.likely(location.position));
+                *entry = table.and_then(|table| table.likely(location.position()));
                 entry.iter().for_each(|entry: &EntryRef<'_>| entry.prefetch_start());
             }
             // Values that are asked for together are mostly alike, and short ones are all there.
@@ -92,12 +93,15 @@ impl Tx {
     /// are looked up in a large container.
     pub fn prefetch_members<'a>(
         &self,
-        Location { partition, position }: Location,
+        location: Location,
         key: &[u8],
         members: impl Iterator<Item = &'a [u8]>,
     ) {
-        let table = self.grant.content(partition).and_then(|content| content.table(self.physical));
-        let found = table.and_then(|table| table.find(position, key));
+        let table = self
+            .grant
+            .content(location.partition())
+            .and_then(|content| content.table(self.physical));
+        let found = table.and_then(|table| table.find(location.position(), key));
         if let Some(Stored::Large(object)) = found.and_then(|found| found.entry.stored()) {
             let mut seeks: SmallVec<[Seek<'_>; 8]> =
                 members.filter_map(|member| object.seek(member)).collect();

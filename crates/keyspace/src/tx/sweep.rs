@@ -55,7 +55,7 @@ impl Tx {
     /// Moves the transaction to the partitions of these keys, all at once, as `visit` does: for
     /// what changes keys that it found by visiting.
     pub fn visit_keys<'k>(&mut self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
-        let partitions = keys.into_iter().map(|key| self.locate(key).partition);
+        let partitions = keys.into_iter().map(|key| self.locate(key).partition());
         let partitions = partitions.collect();
         self.visit_all(partitions)
     }

@@ -84,7 +84,7 @@ impl Tx {
     }
 
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
-        let location = Location { partition, position: self.keyspace.locate(key).position };
+        let location = Location::new(partition, self.keyspace.locate(key).position());
         let mut door = self.door(location).expect("what was changed is still granted");
         let place = door.find(key).map(|(place, _)| place);
         match (place, image) {

@@ -15,7 +15,7 @@ use crate::waiting::{Queue, Waiter};
 impl Tx {
     /// Stands a waiter in the queue of a key of the present database.
     pub fn register(&mut self, key: &[u8], waiter: &Arc<Waiter>) -> Result<(), Refusal> {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
@@ -27,7 +27,7 @@ impl Tx {
 
     /// Takes a waiter out of the queue of a key of the present database.
     pub fn unregister(&mut self, key: &[u8], waiter: &Arc<Waiter>) -> Result<(), Refusal> {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
@@ -40,7 +40,7 @@ impl Tx {
 
     /// Has those looked at who wait for a key of the present database, though nothing was changed.
     pub fn rouse(&mut self, key: &[u8]) {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         let waiting = self.grant.content(partition).and_then(|content| content.waiting());
         if waiting.is_some_and(|waiting| waiting.heeds(database, key, false)) {
             self.ready.push((database, key.into()));
@@ -70,7 +70,7 @@ impl Tx {
     /// Takes out the queue of a key of the present database, to serve those who stand in it; none
     /// where the key is not granted. `put_queue` puts back who waits on.
     pub fn take_queue(&mut self, key: &[u8]) -> Queue {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         match self.grant.content_mut(partition) {
             Some(content) if content.waiting().is_some() => {
                 let queue = content.waiting_mut().take(database, key);
@@ -83,7 +83,7 @@ impl Tx {
 
     /// Puts back the queue of a key.
     pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
-        let (database, partition) = (self.options.database, self.locate(key).partition);
+        let (database, partition) = (self.options.database, self.locate(key).partition());
         let content = self.grant.content_mut(partition).expect("it was taken from there");
         let before = content.waiting().is_some();
         content.waiting_mut().put(database, key, queue);

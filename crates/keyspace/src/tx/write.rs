@@ -70,7 +70,7 @@ impl Tx {
         let TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
         let Some((mut door, access)) = self.door_and_clock(location) else {
-            return Err(self.refuse_beyond(location.partition));
+            return Err(self.refuse_beyond(location.partition()));
         };
         let Some((place, old)) = door.find(key) else {
             door.prefetch_recall();
@@ -91,9 +91,9 @@ impl Tx {
         let deadline = lifetime.applied_to(old.deadline());
         let (was_read, stays) = (old.was_read() && notes.is_none(), old.notes());
         let notes = notes.unwrap_or(stays);
-        if old.has_room_for(notes) && door.overwrite_text(place, &value, deadline) {
+        let fits = old.has_room_for(notes);
+        if fits && let Some(entry) = door.overwrite_text(place, &value, deadline) {
             // Not before: undo and walks keep the entry as it was.
-            let entry = door.entry(place);
             entry.set_access_clock(clock);
             entry.set_notes(notes);
             entry.set_read(was_read);

@@ -148,7 +148,7 @@ impl Sorter {
                 return Reach::Footing;
             }
             Some(Aside::Sticks(key, _)) => {
-                let partition = self.server.keyspace.locate(key).partition;
+                let partition = self.server.keyspace.locate(key).partition();
                 partitions.push(partition);
                 return Reach::Share(usize::from(partition) % self.shares);
             }
@@ -177,11 +177,11 @@ impl Sorter {
         }
         let before = partitions.len();
         match location {
-            Some(location) => partitions.push(location.partition),
+            Some(location) => partitions.push(location.partition()),
             None => {
                 let visited = spec.keys.iter().try_for_each(|keys| {
                     keys.visit(args, |index| {
-                        partitions.push(keyspace.locate(&args[index]).partition);
+                        partitions.push(keyspace.locate(&args[index]).partition());
                     })
                 });
                 // Key counts that lie are refused where the command is run.

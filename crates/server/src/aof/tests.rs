@@ -87,7 +87,7 @@ fn key(number: usize) -> Vec<u8> {
 
 /// Runs `work` on a key as a transaction does that a client asked for.
 fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> T) -> T {
-    let partition = server.keyspace.locate(key).partition;
+    let partition = server.keyspace.locate(key).partition();
     while !server.keyspace.enter(LANE) {
         thread::yield_now();
     }

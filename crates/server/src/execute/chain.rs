@@ -102,7 +102,7 @@ impl<'a> Chain<'a> {
             links.iter().map(|link| link.location).collect();
         // Many chains are about one key.
         locations.dedup();
-        let partitions: PartitionSet = locations.iter().map(|it| it.partition).collect();
+        let partitions: PartitionSet = locations.iter().map(|it| it.partition()).collect();
         let mut acquisition = Acquisition::of_partitions(server.keyspace, partitions);
         if !acquisition.attempt() {
             return None;

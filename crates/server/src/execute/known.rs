@@ -16,36 +16,43 @@ pub(crate) struct Known {
     pub(crate) location: Option<Location>,
 }
 
-impl Known {
-    /// As `of`, for a request that comes behind another: many are about the same, and what is
-    /// known of the one is true of the other.
-    #[inline]
-    pub(crate) fn of_next(
-        server: &'static Server,
-        args: Args<'_>,
-        before: Option<(Args<'_>, Self)>,
-    ) -> Result<Self, Refusal> {
-        let Some((others, known)) = before else { return Self::of(server, args) };
-        let is_same = others[0] == args[0] && known.entry.is_meant_by(&args[0]);
-        if !is_same {
-            return Self::of(server, args);
-        }
-        let (entry, location) = (known.entry, known.location);
-        if location.is_some() && entry.only_key(others) == entry.only_key(args) {
-            return Ok(known);
-        }
-        Ok(Self::of_entry(server, entry, args))
-    }
+/// A request that is known, with the words that this was found out by.
+#[derive(Clone, Copy)]
+pub(crate) struct Recognized<'a> {
+    name: &'a [u8],
+    /// Its one key, if it has just one.
+    key: Option<&'a [u8]>,
+    pub(crate) known: Known,
+}
 
+impl Known {
     /// Looks a request's command up, and its key if it has just one.
     #[inline]
     pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, Refusal> {
-        Ok(Self::of_entry(server, server.table.resolve(args)?, args))
+        Recognized::behind(None, server, args).map(|recognized| recognized.known)
     }
+}
 
+impl<'a> Recognized<'a> {
+    /// Looks a request up that may come behind another: many are about the same, and what is known
+    /// of the one is true of the other.
     #[inline]
-    fn of_entry(server: &Server, entry: &'static Entry, args: Args<'_>) -> Self {
-        let location = entry.only_key(args).map(|key| server.keyspace.locate(key));
-        Self { entry, location }
+    pub(crate) fn behind(
+        before: Option<Self>,
+        server: &'static Server,
+        args: Args<'a>,
+    ) -> Result<Self, Refusal> {
+        let name = args.get(0).unwrap_or_default();
+        let same = before.filter(|it| it.known.entry.is_meant_by(name) && it.name == name);
+        let entry = match same {
+            Some(same) => same.known.entry,
+            None => server.table.resolve(args)?,
+        };
+        let key = entry.only_key(args);
+        let location = match same {
+            Some(same) if same.key == key => same.known.location,
+            _ => key.map(|key| server.keyspace.locate(key)),
+        };
+        Ok(Self { name, key, known: Known { entry, location } })
     }
 }

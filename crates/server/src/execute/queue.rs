@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use commands::Flags;
 use keyspace::{Location, Refusal};
-use proto::{Args, Output, Reply};
+use proto::{Args, Output, Reply, Resp};
 
 use super::{Known, reject};
 use crate::budget;
@@ -15,7 +15,7 @@ use crate::evict;
 use crate::gates;
 use crate::session::Session;
 use crate::table::Entry;
-use crate::unit::Pending;
+use crate::unit::{Pending, Queue};
 use crate::worker::Worker;
 
 const NOT_IN_MULTI: Refusal = Refusal::error("ERR Command not allowed inside a transaction");
@@ -35,7 +35,10 @@ pub(super) fn queue(
     if entry.spec.flags.has(Flags::NO_MULTI) {
         return reject(worker, session, Some(entry), out, &NOT_IN_MULTI);
     }
-    keep(session, std::iter::once((args, Known { entry, location })), out);
+    let resp = session.resp;
+    if let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) {
+        keep(queue, args, Known { entry, location }, resp, out);
+    }
     session.show_pending();
 }
 
@@ -44,44 +47,44 @@ pub(super) fn queue(
 pub(crate) fn queue_together<'a>(
     worker: &Worker,
     session: &mut Session,
-    requests: impl Iterator<Item = (Args<'a>, Option<Known>)> + Clone,
+    requests: impl Iterator<Item = (Args<'a>, Option<Known>)>,
     out: &mut Output,
 ) -> usize {
-    if !session.is_queueing() || !session.is_undisturbed() {
+    if !session.is_undisturbed() {
         return 0;
     }
-    let known = requests.map_while(|(args, known)| Some((args, known?)));
-    let (mut count, mut before) = (0, None);
-    for (args, Known { entry, .. }) in known.clone() {
-        let flags = entry.spec.flags;
-        if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
-            break;
+    // No gate asks for it, and while it is out of the session more can be put into it.
+    let Some(mut pending) = session.pending.take() else { return 0 };
+    let mut before = None;
+    let mut count = 0;
+    if let Some(queue) = pending.queue_mut() {
+        for (args, known) in requests {
+            let Some(Known { entry, location }) = known else { break };
+            let flags = entry.spec.flags;
+            if flags.has(Flags::IMMEDIATE) || flags.has(Flags::NO_MULTI) {
+                break;
+            }
+            evict::prepare(worker, || budget::room_for(flags, args));
+            if !gates::admits_behind(worker, session, before, entry, args) {
+                break;
+            }
+            keep(queue, args, Known { entry, location }, session.resp, out);
+            (count, before) = (count + 1, Some(entry));
         }
-        evict::prepare(worker, || budget::room_for(flags, args));
-        if !gates::admits_behind(worker, session, before, entry, args) {
-            break;
-        }
-        (count, before) = (count + 1, Some(entry));
     }
+    session.pending = Some(pending);
     if let Some(last) = before {
-        keep(session, known.take(count), out);
         session.client.live.last_command.store(last.id as u32, Ordering::Relaxed);
         session.show_pending();
     }
     count
 }
 
-/// Keeps commands that are admitted.
+/// Keeps a command that is admitted.
 #[inline]
-fn keep<'a>(
-    session: &mut Session,
-    commands: impl Iterator<Item = (Args<'a>, Known)>,
-    out: &mut Output,
-) {
-    let Some(queue) = session.pending.as_deref_mut().and_then(Pending::queue_mut) else { return };
-    for (args, Known { entry, location }) in commands {
-        // A program may meet other keys than its own.
-        queue.push(entry, args, location.filter(|_| entry.has_first_key));
-        Reply::new(out, session.resp).raw(QUEUED);
-    }
+fn keep(queue: &mut Queue, args: Args<'_>, known: Known, resp: Resp, out: &mut Output) {
+    let Known { entry, location } = known;
+    // A program may meet other keys than its own.
+    queue.push(entry, args, location.filter(|_| entry.has_first_key));
+    Reply::new(out, resp).raw(QUEUED);
 }

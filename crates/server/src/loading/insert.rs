@@ -138,7 +138,7 @@ impl Ground {
         for loaded in self.group.drain(..) {
             let Loaded { entry, location, database, offset } = loaded;
             let grant = loop {
-                match keyspace.try_acquire(location.partition) {
+                match keyspace.try_acquire(location.partition()) {
                     Some(grant) => break grant,
                     None => std::thread::yield_now(),
                 }

@@ -307,7 +307,7 @@ impl Turn<'_> {
             return Some(self.refuse(&LOADING));
         }
         evict::prepare(worker, || room);
-        match gates::admit_deed(worker, flags, entry.spec.name, room) {
+        match gates::admit_deed(worker, flags, entry.spec.name, || room) {
             Verdict::Admitted => None,
             Verdict::Refused(refusal) => {
                 worker.server.stats.rejected(worker.lane, entry.id);
@@ -414,13 +414,13 @@ impl Turn<'_> {
     fn partitions(&self) -> PartitionSet {
         let mut partitions = PartitionSet::new();
         if let Some(location) = self.location {
-            partitions.push(location.partition);
+            partitions.push(location.partition());
             return partitions;
         }
         let mut buffer = [0; KEY_LENGTH_MAX];
         for key in deeds::keys_of(&self.request.operation) {
             let location = self.worker.server.keyspace.locate(key.bytes(&mut buffer));
-            partitions.push(location.partition);
+            partitions.push(location.partition());
         }
         partitions
     }

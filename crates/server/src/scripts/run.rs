@@ -153,7 +153,7 @@ pub(super) struct Call {
 impl Program for Call {
     fn needs(&self, args: Args<'_>) -> Needs {
         let (keys, keyspace) = (self.split(args).0, self.server.keyspace);
-        let partitions = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+        let partitions = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
         Needs { partitions, world: false, undoable: true }
     }
 

@@ -16,7 +16,7 @@ use super::window::{WINDOW, Window};
 use super::{Place, Serve, Session, Stage, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
-use crate::execute::{CHAIN_MAX, Chain, Grant, Known, Step, execute, queue_together};
+use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
 use crate::worker::{READ_SIZE, Worker};
 
 /// After so many commands, or so many microseconds, a session lets others have the worker.
@@ -398,9 +398,10 @@ impl Batch<'_> {
         let (mut before, mut are_brief) = (None, true);
         let mut is_queueing = session.is_queueing();
         for (args, known) in self.window.requests(self.data) {
-            let Ok(found) = Known::of_next(server, args, before) else { continue };
+            let Ok(recognized) = Recognized::behind(before, server, args) else { continue };
+            before = Some(recognized);
+            let found = recognized.known;
             *known = Some(found);
-            before = Some((args, found));
             are_brief &= found.entry.is_brief && found.location.is_some();
             if found.entry.spec.flags.has(Flags::IMMEDIATE) {
                 is_queueing = found.entry.spec.name == "MULTI";

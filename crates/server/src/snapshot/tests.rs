@@ -33,7 +33,7 @@ fn server_on(disk: &Disk) -> &'static Server {
 fn fill(server: &'static Server, value: &str) {
     for number in 0..KEYS {
         let key = format!("key:{number}");
-        let partition = server.keyspace.locate(key.as_bytes()).partition;
+        let partition = server.keyspace.locate(key.as_bytes()).partition();
         let wanted = PartitionSet::from_slice(&[partition]);
         let mut grant = Acquisition::of_partitions(server.keyspace, wanted);
         while !server.keyspace.enter(0) {

@@ -135,7 +135,7 @@ impl Tracking {
         spec: &Spec,
         args: Args<'_>,
     ) {
-        visit_keys(spec, args, |key| self.table.add(keyspace.locate(key).partition, key, reader));
+        visit_keys(spec, args, |key| self.table.add(keyspace.locate(key).partition(), key, reader));
     }
 
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
@@ -155,7 +155,7 @@ impl Tracking {
             self.invalidate(server.keyspace, &roster, &altered[from..*until], &mut post);
             from = *until;
             for key in keys {
-                self.table.add(server.keyspace.locate(key).partition, key, *reader);
+                self.table.add(server.keyspace.locate(key).partition(), key, *reader);
             }
         }
         self.invalidate(server.keyspace, &roster, &altered[from..], &mut post);
@@ -177,7 +177,7 @@ impl Tracking {
         post: &mut Post,
     ) {
         for (_, key) in altered {
-            let readers = self.table.take(keyspace.locate(key).partition, key);
+            let readers = self.table.take(keyspace.locate(key).partition(), key);
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             post.add_keys(trackers, &BTreeSet::from([&**key]));
         }

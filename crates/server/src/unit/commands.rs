@@ -128,7 +128,7 @@ impl Program for Forget {
     fn needs(&self, _: Args<'_>) -> Needs {
         let watched = self.watching.iter().flat_map(|watching| &watching.keys);
         let keyspace = self.server.keyspace;
-        let partitions = watched.map(|(_, key)| keyspace.locate(key).partition).collect();
+        let partitions = watched.map(|(_, key)| keyspace.locate(key).partition()).collect();
         Needs { partitions, ..Needs::default() }
     }
 
@@ -198,7 +198,7 @@ fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refu
 impl Program for Watch {
     fn needs(&self, args: Args<'_>) -> Needs {
         let keys = args.skip(1);
-        let partition = |key| self.server.keyspace.locate(key).partition;
+        let partition = |key| self.server.keyspace.locate(key).partition();
         Needs { partitions: keys.iter().map(partition).collect(), ..Needs::default() }
     }
 

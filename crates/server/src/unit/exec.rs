@@ -103,7 +103,7 @@ impl Program for Exec {
         let mut needs = self.queue.needs(self.server);
         let keyspace = self.server.keyspace;
         let watched = self.watching.iter().flat_map(|watching| &watching.keys);
-        needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition));
+        needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition()));
         needs
     }
 

@@ -18,7 +18,7 @@ use ::commands::declare::Command;
 use ::commands::{Flags, Handler, Plan};
 
 pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
-pub(crate) use pending::Pending;
+pub(crate) use pending::{Pending, Queue};
 
 use crate::blocking;
 use crate::clients::ClientId;
@@ -153,7 +153,7 @@ impl Needs {
                 let before = self.partitions.len();
                 let visited = entry.spec.keys.iter().try_for_each(|keys| {
                     keys.visit(args, |index| {
-                        self.partitions.push(server.keyspace.locate(&args[index]).partition);
+                        self.partitions.push(server.keyspace.locate(&args[index]).partition());
                     })
                 });
                 if visited.is_err() {

@@ -108,7 +108,7 @@ impl Queue {
         needs.partitions.reserve(self.commands.len());
         for (index, slot) in self.commands.iter().enumerate() {
             if let Some(location) = slot.location {
-                needs.partitions.push(location.partition);
+                needs.partitions.push(location.partition());
             } else if let Some(Queued { entry, args, .. }) = self.get(index) {
                 needs.add(server, entry, args);
             }
@@ -222,7 +222,7 @@ impl Watching {
         server.heavy.spawn(move |lane| {
             let mut admission = Admission::wait(keyspace);
             for (database, key) in &self.keys {
-                let acquisition = admission.acquire(keyspace.locate(key).partition);
+                let acquisition = admission.acquire(keyspace.locate(key).partition());
                 let options = TxOptions::internal(lane, keyspace.clock().now_ms());
                 Tx::begin(acquisition, options).unwatch(*database, key, &self.watch);
             }

@@ -195,7 +195,7 @@ fn replies_wait_for_the_last_write_they_saw() {
     let mut visitor = on(keyspace, &[]);
     assert_eq!(visitor.seen(), 0);
     for key in [b, a] {
-        assert!(visitor.visit(keyspace.locate(key).partition));
+        assert!(visitor.visit(keyspace.locate(key).partition()));
     }
     assert_eq!(visitor.seen(), 20, "what was visited before counts");
     drop(visitor);
@@ -209,10 +209,10 @@ fn a_busy_partition_is_not_visited() {
     let keyspace = keyspace();
     let holder = on(keyspace, &[b"a"]);
     let mut visitor = on(keyspace, &[]);
-    assert!(!visitor.visit(keyspace.locate(b"a").partition));
-    assert!(visitor.visit(keyspace.locate(b"b").partition));
+    assert!(!visitor.visit(keyspace.locate(b"a").partition()));
+    assert!(visitor.visit(keyspace.locate(b"b").partition()));
     drop(holder);
-    assert!(visitor.visit(keyspace.locate(b"a").partition));
+    assert!(visitor.visit(keyspace.locate(b"a").partition()));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_renewed_transaction_knows_nothing_of_the_command_before() {
 fn walks_and_samples_see_one_partition() {
     let keyspace = keyspace();
     let other = neighbour(keyspace, b"a");
-    let partition = keyspace.locate(b"a").partition;
+    let partition = keyspace.locate(b"a").partition();
     let mut tx = on(keyspace, &[b"a"]);
     set(&mut tx, b"a", b"1");
     set_until(&mut tx, &other, b"2", NOW);

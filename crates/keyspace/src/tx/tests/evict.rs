@@ -16,14 +16,14 @@ const VOLATILE: Rule = Rule { order: Order::Deadline, only_volatile: true };
 
 /// So many keys of one partition.
 fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
-    let partition = keyspace.locate(b"first").partition;
+    let partition = keyspace.locate(b"first").partition();
     let mut keys = vec![b"first".to_vec()];
     for number in 0.. {
         if keys.len() == count {
             break;
         }
         let key = format!("{number}").into_bytes();
-        if keyspace.locate(&key).partition == partition {
+        if keyspace.locate(&key).partition() == partition {
             keys.push(key);
         }
     }
@@ -32,7 +32,7 @@ fn crowd(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
 
 /// What may go of the keys that a look comes across, the first to go first.
 fn look(tx: &Tx, rule: Rule, random: u64, count: usize) -> Vec<Vec<u8>> {
-    let look = Look { partition: tx.keyspace().locate(b"first").partition, random, count };
+    let look = Look { partition: tx.keyspace().locate(b"first").partition(), random, count };
     let all = Need { bytes: usize::MAX, keys: usize::MAX, samples: 1 };
     let (seen, least) = tx.find_least(&[look], rule, all);
     assert_eq!(seen, least.len());
@@ -132,7 +132,7 @@ fn of_all_that_were_looked_at_only_as_much_goes_as_is_needed() {
         tx.peek(key).unwrap().unwrap().set_access_clock(seconds - age as u32);
     }
     let bytes = tx.peek(&keys[39]).unwrap().unwrap().memory();
-    let partition = keyspace.locate(b"first").partition;
+    let partition = keyspace.locate(b"first").partition();
     let look = Look { partition, random: 1 << 63, count: 40 };
     let elsewhere = Look { partition: partition ^ 1, ..look };
     let mut gone = Vec::new();
@@ -160,7 +160,7 @@ fn what_is_evicted_leaves_nothing_behind() {
     let keyspace = keyspace();
     let mut tx = on(keyspace, &[b"first"]);
     set(&mut tx, b"first", b"value");
-    let partition = keyspace.locate(b"first").partition;
+    let partition = keyspace.locate(b"first").partition();
     let all = Need { bytes: usize::MAX, keys: 16, samples: 5 };
     let mut evict =
         |random| tx.evict(&[Look { partition, random, count: 5 }], IDLE, all, |_, _, _| ()).keys;

@@ -70,7 +70,7 @@ fn a_replica_hides_but_keeps_what_expired() {
     assert!(tx.read(b"k").unwrap().is_none());
     tx.conclude();
     assert_eq!(keyspace.len(0), 1);
-    let partition = keyspace.locate(b"k").partition;
+    let partition = keyspace.locate(b"k").partition();
     tx.begin_sweep(partition);
     let swept = tx.sweep_expired(partition, (0, 0), 10);
     assert_eq!((swept.removed, swept.earliest), (0, Some(NOW - 1)), "still due when promoted");
@@ -125,7 +125,7 @@ fn sweeps_remove_what_is_due_in_all_databases_and_find_the_next_deadline() {
 #[test]
 fn writers_during_a_sweep_lower_the_bound() {
     let keyspace = keyspace();
-    let partition = keyspace.locate(b"k").partition;
+    let partition = keyspace.locate(b"k").partition();
     let mut tx = on(keyspace, &[b"k"]);
     let other = neighbour(keyspace, b"k");
     set_until(&mut tx, b"k", b"v", NOW + 100);
@@ -145,11 +145,11 @@ fn writers_during_a_sweep_lower_the_bound() {
 #[test]
 fn one_turn_of_a_sweep_is_bounded() {
     let keyspace = keyspace();
-    let partition = keyspace.locate(b"k").partition;
+    let partition = keyspace.locate(b"k").partition();
     let mut tx = on(keyspace, &[b"k"]);
     let mut keys = (0..).map(|number| format!("key:{number}").into_bytes());
     for _ in 0..20 {
-        let key = keys.find(|key| keyspace.locate(key).partition == partition).unwrap();
+        let key = keys.find(|key| keyspace.locate(key).partition() == partition).unwrap();
         set_until(&mut tx, &key, b"v", NOW - 1);
     }
     let mut turns = 0;

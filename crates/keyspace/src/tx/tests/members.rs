@@ -126,7 +126,7 @@ fn a_sweep_removes_members_of_what_it_visits_and_what_they_leave_empty() {
     let keyspace = keyspace();
     let keys = scattered(keyspace, 1);
     let key = &*keys[0];
-    let partition = keyspace.locate(key).partition;
+    let partition = keyspace.locate(key).partition();
     let mut tx = on(keyspace, &[key]);
     for number in 0..600 {
         let lifetime = Lifetime::Until(NOW + 5);

@@ -37,7 +37,8 @@ fn keyspace() -> &'static Keyspace {
 
 /// A transaction that holds the partitions of these keys.
 fn begin(keyspace: &'static Keyspace, keys: &[&[u8]], options: TxOptions) -> Tx {
-    let partitions: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+    let partitions: PartitionSet =
+        keys.iter().map(|key| keyspace.locate(key).partition()).collect();
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions);
     assert!(acquisition.attempt(), "the partitions are free");
     Tx::begin(acquisition, options)
@@ -82,14 +83,14 @@ fn bytes_of(entry: EntryRef<'_>) -> Vec<u8> {
 fn scattered(keyspace: &Keyspace, count: usize) -> Vec<Vec<u8>> {
     let mut taken = std::collections::HashSet::new();
     let keys = (0..).map(|number| format!("key:{number}").into_bytes());
-    keys.filter(|key| taken.insert(keyspace.locate(key).partition)).take(count).collect()
+    keys.filter(|key| taken.insert(keyspace.locate(key).partition())).take(count).collect()
 }
 
 /// A second key of the same partition.
 fn neighbour(keyspace: &Keyspace, key: &[u8]) -> Vec<u8> {
-    let home = keyspace.locate(key).partition;
+    let home = keyspace.locate(key).partition();
     let mut keys = (0..).map(|number| format!("neighbour:{number}").into_bytes());
-    keys.find(|other| keyspace.locate(other).partition == home).unwrap()
+    keys.find(|other| keyspace.locate(other).partition() == home).unwrap()
 }
 
 /// Asserts that counters, hints and bounds agree with what a full walk finds.

@@ -71,7 +71,8 @@ fn balance(tx: &Tx, key: &[u8]) -> i64 {
 }
 
 fn plan(keyspace: &'static Keyspace, keys: &[Vec<u8>]) -> Acquisition {
-    let partitions: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+    let partitions: PartitionSet =
+        keys.iter().map(|key| keyspace.locate(key).partition()).collect();
     Acquisition::of_partitions(keyspace, partitions)
 }
 

@@ -214,9 +214,9 @@ fn a_walk_that_is_given_up_leaves_no_trace() {
 #[test]
 fn a_partition_may_change_in_any_way_between_two_steps() {
     let keyspace = keyspace();
-    let partition = keyspace.locate(b"key:0").partition;
+    let partition = keyspace.locate(b"key:0").partition();
     let keys = (0..).map(|number| format!("key:{number}").into_bytes());
-    let here = keys.filter(|key| keyspace.locate(key).partition == partition);
+    let here = keys.filter(|key| keyspace.locate(key).partition() == partition);
     let keys: Vec<Vec<u8>> = here.take(40).collect();
     let mut model = HashMap::new();
     for (number, key) in keys.iter().enumerate() {

@@ -41,7 +41,7 @@ fn undo_restores_bytes_deadlines_clocks_and_marks() {
     tx.place(moved.renamed(absent)).unwrap();
     assert_eq!(tx.read(undeclared).unwrap_err(), Refusal::Widen);
     let acquisition = tx.widen(0);
-    let mut expected: Vec<_> = all.iter().map(|key| keyspace.locate(key).partition).collect();
+    let mut expected: Vec<_> = all.iter().map(|key| keyspace.locate(key).partition()).collect();
     expected.sort_unstable();
     assert_eq!(*acquisition.wanted(), Wanted::Partitions(expected.into_iter().collect()));
     drop(acquisition);

@@ -159,7 +159,7 @@ fn so_many_transactions_move_to_other_threads_and_no_more() {
 #[test]
 fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
     let keyspace = keyspace();
-    let partition = keyspace.locate(b"k").partition;
+    let partition = keyspace.locate(b"k").partition();
     std::thread::scope(|scope| {
         let visitor = scope.spawn(move || {
             let mut pass = HeavyPass::to_visit(keyspace);
@@ -184,7 +184,7 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
 fn parked_locks_are_timed() {
     let keyspace = keyspace();
     let keys = super::scattered(keyspace, 2);
-    let mut sorted: Vec<_> = keys.iter().map(|key| keyspace.locate(key).partition).collect();
+    let mut sorted: Vec<_> = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
     sorted.sort_unstable();
     let mut waiting = Acquisition::of_partitions(keyspace, sorted.iter().copied().collect());
     let mut holder = keyspace.try_acquire(sorted[1]).unwrap();
@@ -209,7 +209,7 @@ fn a_ticket_wakes_the_waker_of_its_last_poll() {
     let [first, second] = bells.clone().map(Waker::from);
     let rung = || bells.clone().map(|bell| bell.0.load(Ordering::SeqCst));
     let holder = on(keyspace, &[b"k"]);
-    let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+    let partitions = [keyspace.locate(b"k").partition()].into_iter().collect();
     let mut waiting = Acquisition::of_partitions(keyspace, partitions);
     assert!(!waiting.attempt());
     assert!(waiting.poll(&first).is_pending() && waiting.poll(&second).is_pending());
@@ -230,7 +230,7 @@ fn who_is_beaten_often_is_handed_the_lock() {
     let keyspace = keyspace();
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
-    let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+    let partitions = [keyspace.locate(b"k").partition()].into_iter().collect();
     let mut waiting = Acquisition::of_partitions(keyspace, partitions);
     for round in 0..4 {
         let holder = on(keyspace, &[b"k"]);
@@ -238,7 +238,7 @@ fn who_is_beaten_often_is_handed_the_lock() {
         drop(holder);
         assert_eq!(bell.0.load(Ordering::SeqCst), round + 1);
     }
-    let partition = keyspace.locate(b"k").partition;
+    let partition = keyspace.locate(b"k").partition();
     assert!(keyspace.try_acquire(partition).is_none(), "handed over, not free");
     assert!(waiting.poll(&waker).is_ready());
     drop(waiting);
@@ -252,7 +252,7 @@ fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [first, second] = bells.clone().map(Waker::from);
     let plan = || {
-        let partitions = [keyspace.locate(b"k").partition].into_iter().collect();
+        let partitions = [keyspace.locate(b"k").partition()].into_iter().collect();
         Acquisition::of_partitions(keyspace, partitions)
     };
     let (mut beaten, mut fresh) = (plan(), plan());

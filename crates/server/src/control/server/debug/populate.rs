@@ -44,7 +44,7 @@ pub(super) fn populate(
             if let Some(size) = size.filter(|&size| size > 0) {
                 value.resize(size, 0);
             }
-            let acquisition = admission.acquire(server.keyspace.locate(&key).partition);
+            let acquisition = admission.acquire(server.keyspace.locate(&key).partition());
             let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
             let options = TxOptions { database, heavy: true, ..internal };
             let mut tx = Tx::begin(acquisition, options);
