@@ -3,8 +3,10 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::thread::sleep;
+use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
+
+use mio::{Events, Interest, Poll, Token};
 
 use super::pipe;
 use crate::shell;
@@ -17,13 +19,24 @@ pub(super) fn stay_on(cores: &str) -> Result<(), String> {
     shell::output(&mut shell::command("taskset", &["-cp", cores, &own])).map(drop)
 }
 
-/// Connections that send what they are given again and again.
+/// Connections that send what they are given again and again, each its next request when it has
+/// its reply, whatever the others do: as clients do that have nothing to do with each other.
 pub(super) struct Exchange {
-    streams: Vec<TcpStream>,
+    connections: Vec<Connection>,
+    poll: Poll,
+    events: Events,
     requests: Vec<Vec<u8>>,
     /// How many were sent.
     sent: usize,
+}
+
+struct Connection {
+    stream: mio::net::TcpStream,
+    /// The last reply, as far as it has come.
     reply: Vec<u8>,
+    received: usize,
+    /// How many replies are still to come, the present one with them.
+    missing: u64,
 }
 
 impl Exchange {
@@ -34,20 +47,42 @@ impl Exchange {
         requests: Vec<Vec<u8>>,
         reply: usize,
     ) -> Result<Self, String> {
-        let streams: Result<_, _> = (0..connections).map(|_| pipe::connect(port)).collect();
-        Ok(Self { streams: streams?, requests, sent: 0, reply: vec![0; reply] })
+        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let connect = |number| Connection::new(port, reply, &poll, Token(number));
+        let connections: Result<_, _> = (0..connections).map(connect).collect();
+        let events = Events::with_capacity(1024);
+        Ok(Self { connections: connections?, poll, events, requests, sent: 0 })
     }
 
     /// Sends so many on each connection.
     pub(super) fn run(&mut self, times: u64) -> Result<(), String> {
-        for _ in 0..times {
-            for stream in &mut self.streams {
-                let request = &self.requests[self.sent % self.requests.len()];
-                self.sent += 1;
-                stream.write_all(request).map_err(|error| error.to_string())?;
+        if times == 0 {
+            return Ok(());
+        }
+        for connection in &mut self.connections {
+            connection.missing = times;
+            connection.send(next(&self.requests, &mut self.sent))?;
+        }
+        let mut busy = self.connections.len();
+        while busy > 0 {
+            let waited = self.poll.poll(&mut self.events, Some(PATIENCE));
+            match waited {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.to_string()),
+                Ok(()) if self.events.is_empty() => return Err("replies do not come".to_owned()),
+                Ok(()) => {}
             }
-            for stream in &mut self.streams {
-                stream.read_exact(&mut self.reply).map_err(|error| error.to_string())?;
+            for event in &self.events {
+                let connection = &mut self.connections[event.token().0];
+                // Ready is told once, so all is read that is there.
+                while connection.receive()? {
+                    connection.missing = connection.missing.saturating_sub(1);
+                    if connection.missing == 0 {
+                        busy -= 1;
+                        break;
+                    }
+                    connection.send(next(&self.requests, &mut self.sent))?;
+                }
             }
         }
         Ok(())
@@ -55,7 +90,54 @@ impl Exchange {
 
     /// The last reply.
     pub(super) fn reply(&self) -> &[u8] {
-        &self.reply
+        self.connections.first().map_or(&[], |connection| &connection.reply)
+    }
+}
+
+/// The request that comes next.
+fn next<'a>(requests: &'a [Vec<u8>], sent: &mut usize) -> &'a [u8] {
+    *sent += 1;
+    &requests[(*sent - 1) % requests.len()]
+}
+
+impl Connection {
+    fn new(port: u16, reply: usize, poll: &Poll, token: Token) -> Result<Self, String> {
+        let stream = pipe::connect(port)?;
+        stream.set_nonblocking(true).map_err(|error| error.to_string())?;
+        let mut stream = mio::net::TcpStream::from_std(stream);
+        let registered = poll.registry().register(&mut stream, token, Interest::READABLE);
+        registered.map_err(|error| error.to_string())?;
+        Ok(Self { stream, reply: vec![0; reply], received: 0, missing: 0 })
+    }
+
+    /// Sends a request; nothing is on its way, so there is nearly always room for it at once.
+    fn send(&mut self, request: &[u8]) -> Result<(), String> {
+        let mut rest = request;
+        while !rest.is_empty() {
+            match self.stream.write(rest) {
+                Ok(length) => rest = &rest[length..],
+                Err(error) if error.kind() == ErrorKind::WouldBlock => yield_now(),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there; whether the reply is whole.
+    fn receive(&mut self) -> Result<bool, String> {
+        while self.missing > 0 {
+            match self.stream.read(&mut self.reply[self.received..]) {
+                Ok(0) => return Err("a connection was cut".to_owned()),
+                Ok(length) => self.received += length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error.to_string()),
+            }
+            if self.received == self.reply.len() {
+                self.received = 0;
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -105,11 +187,8 @@ impl Audience {
         let exchange = Exchange::new(port, count, vec![request], reply.len());
         let mut exchange = exchange?;
         exchange.run(1)?;
-        let streams = exchange.streams;
-        for stream in &streams {
-            stream.set_nonblocking(true).map_err(|error| error.to_string())?;
-        }
-        Ok(Self { streams })
+        let streams = exchange.connections.into_iter().map(|connection| connection.stream.into());
+        Ok(Self { streams: streams.collect() })
     }
 
     /// Reads until each has got so many bytes.
