@@ -146,10 +146,10 @@ pub(super) fn transactions(bench: &Bench<'_>, finding: &mut Finding) -> Result<(
     finding.tables.push(table);
     finding.method = format!(
         "{KEYS} uniform keys of 16 bytes with values of 16, {CONNECTIONS} connections; CPU time of \
-         the server per transaction. Each is sent in one piece, or as many together as it says, and \
-         a connection sends again when it has its reply; in rounds, when all have theirs, so the \
-         client sleeps and is woken for nearly each. Where the keys are the same ten in each, all \
-         is in the nearest cache."
+         the server per transaction. Each is sent in one piece, or as many together as it says, \
+         and a connection sends again when it has its reply; in rounds, when all have theirs, so \
+         the client sleeps and is woken for nearly each. Where the keys are the same ten in each, \
+         all is in the nearest cache."
     );
     Ok(())
 }
