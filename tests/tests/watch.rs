@@ -6,7 +6,7 @@ use proto::value::Value;
 use tests::render::text;
 use tests::server::eventually;
 use tests::watching::{is_aborted, say, servers};
-use tests::{Client, play};
+use tests::{Client, Oracle, Server, play};
 
 /// What is there before `k` is watched, and what another client then does.
 type Route = (&'static str, &'static str);
@@ -181,34 +181,56 @@ const BESIDE_ENTRIES: &[Route] = &[
     (PENDING, "XAUTOCLAIM k g d 0 0"),
 ];
 
+/// Changes to Redis and to us, though all stays as it is; Valkey 9 sees none in them.
+const TRIMS_OF_NOTHING: &[Route] = &[
+    ("RPUSH k a b", "LTRIM k 0 -1"),
+    ("RPUSH k a b", "LTRIM k -12 9223372036854775806"),
+    ("RPUSH k a b", "MULTI; LLEN k; LTRIM k 0 1; EXEC"),
+    ("RPUSH k a b", "EVAL \"redis.call('LTRIM', KEYS[1], 0, 5)\" 1 k"),
+    ("EVAL \"for i = 1, 9 do redis.call('RPUSH', 'k', ('x'):rep(2000)) end\" 0", "LTRIM k 0 8"),
+];
+
 /// An entry that was delivered and not acknowledged.
 const PENDING: &str = "XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g c STREAMS k >";
 
+/// The routes by which EXEC is aborted where it should not be, or not where it should.
+fn wrong<'a>(server: &Server, routes: impl Iterator<Item = (&'a Route, bool)>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let (mut watcher, mut other) = (server.client(), server.client());
+    let whose = if server.is_oracle() { "theirs" } else { "ours" };
+    for ((before, change), aborts) in routes {
+        say(&mut watcher, "FLUSHALL; SELECT 0");
+        say(&mut watcher, before);
+        say(&mut watcher, "WATCH k");
+        say(&mut other, "SELECT 0");
+        say(&mut other, change);
+        if is_aborted(&say(&mut watcher, "MULTI; PING; EXEC")) != aborts {
+            wrong.push(format!("{whose}: {before}; WATCH k; {change}"));
+        }
+        // What was watched is forgotten.
+        say(&mut other, "SELECT 0; DEL k; SET k 1");
+        assert!(!is_aborted(&say(&mut watcher, "MULTI; PING; EXEC")), "{change:?}");
+    }
+    wrong
+}
+
 #[test]
 fn every_change_aborts_and_nothing_else_does() {
-    let mut wrong = Vec::new();
     for server in servers() {
-        let (mut watcher, mut other) = (server.client(), server.client());
-        let whose = if server.is_oracle() { "theirs" } else { "ours" };
         let routes = CHANGES.iter().map(|route| (route, true));
         let routes = routes.chain(NO_CHANGES.iter().map(|route| (route, false)));
-        let beside = BESIDE_ENTRIES.iter().map(|route| (route, false));
-        for (route, aborts) in routes.chain(beside) {
-            let (before, change) = *route;
-            say(&mut watcher, "FLUSHALL; SELECT 0");
-            say(&mut watcher, before);
-            say(&mut watcher, "WATCH k");
-            say(&mut other, "SELECT 0");
-            say(&mut other, change);
-            if is_aborted(&say(&mut watcher, "MULTI; PING; EXEC")) != aborts {
-                wrong.push(format!("{whose}: {before}; WATCH k; {change}"));
-            }
-            // What was watched is forgotten.
-            say(&mut other, "SELECT 0; DEL k; SET k 1");
-            assert!(!is_aborted(&say(&mut watcher, "MULTI; PING; EXEC")), "{change:?}");
-        }
+        let wrong = wrong(&server, routes.chain(BESIDE_ENTRIES.iter().map(|route| (route, false))));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_trim_that_keeps_all_aborts_as_in_redis() {
+    let oracles = [Oracle::Redis70, Oracle::Redis82].map(|oracle| oracle.start(&[]));
+    for server in [Server::start(&[])].into_iter().chain(oracles) {
+        let wrong = wrong(&server, TRIMS_OF_NOTHING.iter().map(|route| (route, true)));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }
 
 #[test]

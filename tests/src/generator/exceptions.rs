@@ -33,6 +33,7 @@ pub const REDIS70: &[Exception] = &[
     LEAST_RANK,
     LONE_DESTINATION,
     NO_MIDDLE,
+    NAMED_ANYWAY,
 ];
 
 /// For Redis 8.2.
@@ -333,11 +334,20 @@ const FULL_MILLISECOND: Exception = Exception {
 };
 
 const LAST_ENTRY: Exception = Exception {
-    reason: "until Redis 7.4 XREAD had no `+`",
+    reason: "until Redis 7.4 XREAD and XREADGROUP knew no `+`",
     applies: |command, _, theirs| {
-        is(command, "XREAD")
+        (is(command, "XREAD") || is(command, "XREADGROUP"))
             && command.iter().any(|word| word == b"+")
             && is_error(theirs, "ERR Invalid stream ID")
+    },
+};
+
+const NAMED_ANYWAY: Exception = Exception {
+    reason: "in Redis 7.0 a HELLO that is refused has named its client",
+    applies: |command, _, theirs| {
+        is(command, "CLIENT")
+            && command.get(1).is_some_and(|word| word.eq_ignore_ascii_case(b"GETNAME"))
+            && *theirs != Value::Null
     },
 };
 

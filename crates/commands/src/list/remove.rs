@@ -85,7 +85,8 @@ fn ltrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
             list.remove(0..kept.start);
             list.shrink(&limits);
         })?;
-        // Redis tells of it even where nothing went.
+        // Redis tells of it even where nothing went, and breaks watches; Valkey 9 does not.
+        tx.alter_unchanged();
         tx.event(EventClass::List, "ltrim", key);
         told_gone(tx, key, outcome);
         tx.effects_mut().add_changes(removed);

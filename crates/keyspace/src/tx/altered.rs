@@ -1,7 +1,7 @@
 //! Which keys a transaction alters, for those who heed it: watches, and caches of clients.
 //!
-//! Invariant: nobody is told of a key that a command opened and left as it was; with nobody who
-//! heeds, nothing is gathered.
+//! Invariant: nobody is told of a key that a command opened and left as it was, unless it says so;
+//! with nobody who heeds, nothing is gathered.
 
 use std::sync::Arc;
 
@@ -113,6 +113,11 @@ impl Tx {
                 watched.break_up(*database, key);
             }
         }
+    }
+
+    /// What the command opened so far is altered to those who heed it, even if it changes nothing.
+    pub fn alter_unchanged(&mut self) {
+        self.altered.settled = self.altered.keys.len();
     }
 
     /// A command is over: if it changed nothing, the keys it opened are not altered.
