@@ -179,6 +179,28 @@ fn the_log_says_what_redis_says() {
     assert_eq!((ours.1.len(), ours.2.len()), (3, 1));
 }
 
+/// Requests that come together are looked at together, before each is run.
+#[test]
+fn what_is_denied_in_a_pipeline_is_noted_once_and_in_its_place() {
+    let seen = Oracle::Redis82.beside(&[]).map(|server| {
+        let (mut root, mut user) = (server.client3(), server.client());
+        ok(&mut root, "ACL SETUSER u on nopass +@all -get ~a*");
+        ok(&mut user, "AUTH u x");
+        let lines = "SET a 1;GET a;GET a;SET x 1;SET x 1;SET a 2;SET a 3;SORT a BY b*;MULTI;\
+                     SET a 1;SET a 2;GET a;SET x 1;SET a 1;EXEC;GET a;MULTI;SET a 1;\
+                     SORT a BY c*;EXEC";
+        let words = |line: &str| base::quote::split_arguments(line.as_bytes()).unwrap();
+        let commands: Vec<_> = lines.split(';').map(words).collect();
+        let replies: Vec<_> = user.pipeline(&commands).iter().map(render).collect();
+        let info = text(&mut root, "INFO stats").remove(0);
+        let denied = ["acl_access_denied_cmd", "acl_access_denied_key"]
+            .map(|name| info.lines().find(|line| line.starts_with(name)).map(str::to_owned));
+        (replies, log(&mut root), denied)
+    });
+    let [ours, theirs] = seen;
+    assert_eq!(ours, theirs);
+}
+
 #[test]
 fn an_entry_knows_its_client_and_its_times() {
     let server = Server::start(&[]);

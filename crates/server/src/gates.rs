@@ -1,6 +1,7 @@
 //! Admission: everything that may keep a command from running, in one list.
 //!
-//! Invariant: a gate looks and never changes anything; the first one that objects decides.
+//! Invariant: a gate looks and never changes anything but the log of what is denied; the first one
+//! that objects decides.
 
 use commands::Flags;
 use keyspace::Refusal;
@@ -32,6 +33,20 @@ pub(crate) enum Verdict {
 /// Asks all gates.
 #[inline]
 pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Verdict {
+    ask(worker, session, entry, args, guard::refuse)
+}
+
+/// What a user's rules say of a request.
+type Guard = fn(&Server, &Session, &Entry, Args<'_>) -> Option<Refusal>;
+
+#[inline]
+fn ask(
+    worker: &Worker,
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+    refuse: Guard,
+) -> Verdict {
     let flags = entry.spec.flags;
     if !entry.spec.arity.admits(args.len()) {
         return Verdict::Refused(commands::errors::wrong_arity(&entry.full_name));
@@ -43,7 +58,7 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
     }
     if !session.may_do_everything()
         && !flags.has(Flags::NO_AUTH)
-        && let Some(refusal) = guard::refuse(worker.server, session, entry, args)
+        && let Some(refusal) = refuse(worker.server, session, entry, args)
     {
         return Verdict::Refused(refusal);
     }
@@ -91,7 +106,7 @@ pub(crate) fn admit_deed(
 }
 
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind
-/// one for the same command.
+/// one for the same command. What is denied is not noted: who asks here asks `admit` then.
 #[inline]
 pub(crate) fn admits_behind(
     worker: &Worker,
@@ -101,7 +116,8 @@ pub(crate) fn admits_behind(
     args: Args<'_>,
 ) -> bool {
     if !before.is_some_and(|it| std::ptr::eq(it, entry)) || !session.may_do_everything() {
-        return matches!(admit(worker, session, entry, args), Verdict::Admitted);
+        let verdict = ask(worker, session, entry, args, guard::would_refuse);
+        return matches!(verdict, Verdict::Admitted);
     }
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = || budget::room_for(flags, args);

@@ -92,6 +92,24 @@ pub(crate) fn refuse(
     }
 }
 
+/// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
+/// is not for clients.
+pub(crate) fn would_refuse(
+    server: &Server,
+    session: &Session,
+    entry: &Entry,
+    args: Args<'_>,
+) -> Option<Refusal> {
+    let Some(limited) = session.look_up_limits(server) else {
+        return session.acts_as(server).is_none().then_some(NO_AUTH);
+    };
+    let request = Request { entry, args, database: session.database };
+    if limited.user.is_deleted() || !limited.allows(server, request) {
+        return Some(NO_AUTH);
+    }
+    limited.refuse_pattern(request)
+}
+
 /// A request and where it would run.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {

@@ -53,7 +53,8 @@ pub(crate) fn queue_together<'a>(
     if !session.is_undisturbed() {
         return 0;
     }
-    // No gate asks for it, and while it is out of the session more can be put into it.
+    // While it is out of the session more can be put into it, and a gate that asks for it is at
+    // most stricter: then the command goes by itself.
     let Some(mut pending) = session.pending.take() else { return 0 };
     let mut before = None;
     let mut count = 0;
