@@ -137,8 +137,9 @@ import fcntl, os, pty, select, struct, sys, termios, time
 child, terminal = pty.fork()
 if child == 0:
     os.environ["TERM"] = "xterm"
+    # Before it looks: a terminal without a size is asked for one, and this one does not answer.
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
     os.execv(sys.argv[1], sys.argv[1:-2])
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 132, 0, 0))
 seen, typed, deadline = b"", False, time.monotonic() + 20
 while time.monotonic() < deadline and sys.argv[-1].encode() not in seen:
     if not typed and b"> " in seen:
