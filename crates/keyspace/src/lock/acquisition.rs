@@ -26,7 +26,8 @@ const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 /// So many partitions are compared together.
 const LANES: usize = 8;
 
-/// The partitions of a transaction, sorted and distinct.
+/// The partitions of a transaction, sorted and distinct; those of ten commands and two watched keys
+/// without an allocation.
 pub type PartitionSet = SmallVec<[PartitionIndex; 12]>;
 
 /// What a transaction may touch, and how far it has got it.
