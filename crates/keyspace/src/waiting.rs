@@ -104,7 +104,9 @@ impl Waiter {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether its wait has ended, however it did.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         self.state.load(Ordering::Acquire) == OVER
     }
 }

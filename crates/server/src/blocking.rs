@@ -7,7 +7,7 @@
 
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
@@ -43,6 +43,8 @@ struct Blocked {
     outcome: Mutex<Option<Served>>,
     /// When its client is to be looked at again; `NEVER` if not by itself.
     again: AtomicI64,
+    /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
+    ends_with_error: AtomicBool,
 }
 
 /// As a time: not at all.
@@ -123,6 +125,7 @@ impl Waiting {
             requests: requests.collect(),
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
+            ends_with_error: AtomicBool::new(false),
         };
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
         for awaited in &wait.awaited {
@@ -154,6 +157,21 @@ impl Place {
     /// with a signal.
     pub(crate) fn give_up(&self) -> bool {
         self.waiter.give_up() == GaveUp::Now
+    }
+
+    /// Whether CLIENT UNBLOCK has ended the wait, and if so, whether with an error. To be asked
+    /// where there is no outcome.
+    pub(crate) fn unblocked(&self) -> Option<bool> {
+        let blocked = blocked(&self.waiter);
+        // Who serves leaves the outcome first, and ends the wait then.
+        let is_unserved = self.waiter.is_over()
+            && blocked.outcome.lock().expect("no critical section here panics").is_none();
+        is_unserved.then(|| blocked.ends_with_error.load(Ordering::Relaxed))
+    }
+
+    /// What stands in the queues, for others who end the wait.
+    pub(crate) fn waiter(&self) -> &Arc<Waiter> {
+        &self.waiter
     }
 
     /// When the client is to be looked at again, though nobody changes a key.
@@ -378,6 +396,23 @@ impl Services {
             server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
         }
         server.mailboxes.ring(&self.rounds);
+    }
+}
+
+/// Ends a client's wait for keys, with an error or as its timeout would; `false` if it was served,
+/// or is over for another reason. From here on nobody serves it; its session is still to be told.
+pub(crate) fn unblock(waiter: &Waiter, with_error: bool) -> bool {
+    loop {
+        if waiter.is_over() {
+            return false;
+        }
+        blocked(waiter).ends_with_error.store(with_error, Ordering::Relaxed);
+        match waiter.give_up() {
+            GaveUp::Now => return true,
+            GaveUp::TooLate => return false,
+            // Who serves it is at the end of a transaction, and waits for nothing.
+            GaveUp::BeingServed => std::thread::yield_now(),
+        }
     }
 }
 

@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 
 use acl::DEFAULT_USER;
 use base::time::UnixMillis;
-use keyspace::Watch;
+use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
+use tokio::sync::Notify;
 
 use crate::pubsub::SubscriptionKind;
 use crate::tracking::Notice;
@@ -124,12 +125,19 @@ pub(crate) struct Named {
     pub(crate) user: Option<Box<[u8]>>,
     /// What it watches with: few have that, and they have a name as a rule.
     watch: Option<Arc<Watch>>,
+    /// What stands for it in the queues of the keys it waits for, or stood there last.
+    waiter: Weak<Waiter>,
 }
 
 impl Named {
     /// The name of its user.
     pub(crate) fn user(&self) -> &[u8] {
         self.user.as_deref().unwrap_or(DEFAULT_USER)
+    }
+
+    /// What stands for it in the queues of keys, if it waits for any.
+    pub(crate) fn waiter(&self) -> Option<Arc<Waiter>> {
+        self.waiter.upgrade()
     }
 }
 
@@ -209,6 +217,8 @@ pub(crate) struct Clients {
     next_id: AtomicU64,
     count: AtomicU32,
     by_id: Mutex<BTreeMap<ClientId, Arc<Client>>>,
+    /// Tells that somebody has left.
+    departed: Notify,
 }
 
 impl Clients {
@@ -246,6 +256,21 @@ impl Clients {
     pub(crate) fn remove(&self, id: ClientId) {
         if self.table().remove(&id).is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
+            self.departed.notify_waiters();
+        }
+    }
+
+    /// Waits until the sessions of all these are over.
+    pub(crate) async fn departures(&self, ids: &[ClientId]) {
+        for id in ids {
+            loop {
+                // Whoever leaves from here on is heard of.
+                let departed = self.departed.notified();
+                if self.find(*id).is_none() {
+                    break;
+                }
+                departed.await;
+            }
         }
     }
 
@@ -375,6 +400,16 @@ impl Client {
         if self.live.watched.load(Ordering::Relaxed) != keys {
             self.live.watched.store(keys, Ordering::Relaxed);
             self.names().watch = watch.cloned();
+        }
+    }
+
+    /// Notes in which queues it waits now, if in any.
+    pub(crate) fn show_waiter(&self, waiter: Option<&Arc<Waiter>>) {
+        let mut names = self.names();
+        if let Some(waiter) = waiter {
+            names.waiter = Arc::downgrade(waiter);
+        } else if names.waiter().is_some() {
+            names.waiter = Weak::new();
         }
     }
 

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::time::UnixMillis;
 use commands::{Flags, Group, Handler, Plan};
 use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
@@ -61,8 +60,8 @@ const PREFETCHED_MAX: usize = 64;
 pub(crate) struct Round {
     /// How often it was widened.
     pub(crate) number: u32,
-    /// The time of the first attempt, which the others keep.
-    pub(crate) now: Option<UnixMillis>,
+    /// The time of the first attempt in microseconds, which the others keep.
+    pub(crate) now_us: Option<i64>,
     /// Leave for heavy work, if that is what it turned out to be.
     pub(crate) pass: Option<HeavyPass>,
 }
@@ -234,7 +233,7 @@ impl Request<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let mut tx = self.begin(acquisition, round.now, self.may_widen());
+        let mut tx = self.begin(acquisition, round.now_us, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
         } else if self.worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
@@ -260,9 +259,9 @@ impl Request<'_> {
             Outcome::Heavy => self.hand_over(tx, work, round),
             Outcome::Wait(wait) => self.block(&mut tx, work, &wait),
             Outcome::Widen => {
-                let now = Some(tx.now());
+                let now_us = Some(tx.now_us());
                 let acquisition = tx.widen(round.number);
-                self.park(acquisition, Round { number: round.number + 1, now, pass: None })
+                self.park(acquisition, Round { number: round.number + 1, now_us, pass: None })
             }
         }
     }
@@ -297,10 +296,10 @@ impl Request<'_> {
 
     /// Begins a transaction with what was acquired, at the time of the request's first attempt.
     #[inline]
-    fn begin(&self, acquisition: Acquisition, now: Option<UnixMillis>, undoable: bool) -> Tx {
+    fn begin(&self, acquisition: Acquisition, now_us: Option<i64>, undoable: bool) -> Tx {
         let options = options(self.worker, self.session);
-        let now = now.unwrap_or(options.now);
-        Tx::begin(acquisition, TxOptions { now, undoable, ..options })
+        let now_us = now_us.unwrap_or(options.now_us);
+        Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, undoable, ..options })
     }
 
     #[inline]
@@ -361,10 +360,10 @@ impl Request<'_> {
         if !tx.has_world() {
             let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
-                let (number, now) = (round.number, Some(tx.now()));
+                let round =
+                    Round { number: round.number, now_us: Some(tx.now_us()), pass: Some(asked) };
                 drop(tx);
-                return self
-                    .park(self.plan(&self.locations()), Round { number, now, pass: Some(asked) });
+                return self.park(self.plan(&self.locations()), round);
             }
             pass = Some(asked);
         }
@@ -420,10 +419,12 @@ fn options(worker: &Worker, session: &Session) -> TxOptions {
     // CLIENT IMPORT-SOURCE has its effect in import mode only.
     let sees_expired = worker.server.keyspace.settings().suspends_expiry()
         && session.client.has_flag(client_flags::IMPORT_SOURCE);
+    let now_us = worker.now_us();
     TxOptions {
         lane: worker.lane,
         database: session.database,
-        now: worker.now_ms(),
+        now: now_us / 1000,
+        now_us,
         sees_expired,
         touches: !session.no_touch,
         undoable: false,

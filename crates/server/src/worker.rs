@@ -164,10 +164,16 @@ impl Worker {
         self.second_turns.await_one(bytes, self.batch_began.get().us(), self.ticked_us())
     }
 
-    /// Wall-clock time when the clock was last read.
+    /// Wall-clock time when the clock was last read, in microseconds.
+    #[inline]
+    pub(crate) fn now_us(&self) -> i64 {
+        self.ticked_us.get() + self.wall_offset_us.get()
+    }
+
+    /// As `now_us`, in milliseconds.
     #[inline]
     pub(crate) fn now_ms(&self) -> UnixMillis {
-        (self.ticked_us.get() + self.wall_offset_us.get()) / 1000
+        self.now_us() / 1000
     }
 
     /// Comes in at the worker's turnstile; `false` while the world stands still.

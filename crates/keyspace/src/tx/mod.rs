@@ -61,6 +61,9 @@ pub struct TxOptions {
     pub database: usize,
     /// The time for the whole transaction.
     pub now: UnixMillis,
+    /// The same in microseconds, for TIME; it may be a little later, where several programs share
+    /// a transaction.
+    pub now_us: i64,
     /// Whether keys whose time is over are there as any other: for whoever says when they go.
     pub sees_expired: bool,
     /// Whether reading counts as an access (`CLIENT NO-TOUCH` clears it).
@@ -81,6 +84,7 @@ impl TxOptions {
             lane,
             database: 0,
             now,
+            now_us: now * 1000,
             sees_expired: false,
             touches: false,
             undoable: false,
@@ -203,6 +207,17 @@ impl Tx {
     #[must_use]
     pub fn now(&self) -> UnixMillis {
         self.options.now
+    }
+
+    /// The time that TIME tells of, in microseconds: one for each program.
+    #[must_use]
+    pub fn now_us(&self) -> i64 {
+        self.options.now_us
+    }
+
+    /// Another program begins, at this time.
+    pub fn begin_program(&mut self, now_us: i64) {
+        self.options.now_us = now_us;
     }
 
     /// Whether a key is absent because its time is over.

@@ -165,6 +165,7 @@ impl<'a> Chain<'a> {
         let (Link { args, entry, location }, length, mark) = (*link, out.len(), out.mark());
         let begun_us = worker.ticked_us();
         unit.renew();
+        unit.tx.begin_program(worker.now_us());
         if let Some(key) = entry.only_key(args) {
             unit.tx.hint(key, location);
         }

@@ -39,7 +39,7 @@ impl Request<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let mut tx = self.begin(acquisition, round.now, undoable);
+        let mut tx = self.begin(acquisition, round.now_us, undoable);
         if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
             tx.hint(key, location);
         }
@@ -77,9 +77,9 @@ impl Request<'_> {
         program.restart(&mut Place::Worker(self.worker, &mut *self.session));
         self.session.select(unit.home());
         let tx = unit.into_tx();
-        let now = Some(tx.now());
+        let now_us = Some(tx.now_us());
         let acquisition = tx.widen(round.number);
-        self.park(acquisition, Round { number: round.number + 1, now, pass: None })
+        self.park(acquisition, Round { number: round.number + 1, now_us, pass: None })
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
@@ -102,12 +102,12 @@ impl Request<'_> {
         if !unit.tx.has_world() {
             let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() && unit.is_fresh() {
-                let (number, now) = (round.number, Some(unit.tx.now()));
+                let (number, now_us) = (round.number, Some(unit.tx.now_us()));
                 self.out.truncate(mark);
                 program.restart(&mut Place::Worker(self.worker, &mut *self.session));
                 self.session.select(unit.home());
                 drop(unit);
-                let round = Round { number, now, pass: Some(asked) };
+                let round = Round { number, now_us, pass: Some(asked) };
                 let needs = program.needs(self.args);
                 return Ok(self.park(self.acquisition(needs), round));
             }

@@ -343,9 +343,9 @@ impl Turn<'_> {
         match self.run_on(acquisition, &round, entry) {
             Ok(()) => {}
             Err(wider) => {
-                let Round { number, now, .. } = round;
-                return self
-                    .park(wider.0, Round { number: number + 1, now: now.or(wider.1), pass: None });
+                let now_us = round.now_us.or(wider.1);
+                let round = Round { number: round.number + 1, now_us, pass: None };
+                return self.park(wider.0, round);
             }
         }
         self.book(entry, (self.out.len() - length) as u64);
@@ -363,15 +363,15 @@ impl Turn<'_> {
         entry: &'static Entry,
     ) -> Result<(), (Acquisition, Option<i64>)> {
         let (worker, server) = (self.worker, self.worker.server);
-        let internal = TxOptions::internal(worker.lane, worker.now_ms());
+        let now_us = round.now_us.unwrap_or(worker.now_us());
         let mut tx = Tx::begin(
             acquisition,
             TxOptions {
                 database: self.session.database,
-                now: round.now.unwrap_or(internal.now),
+                now_us,
                 touches: true,
                 origin: self.session.client.id,
-                ..internal
+                ..TxOptions::internal(worker.lane, now_us / 1000)
             },
         );
         if let (Some(location), Some(key)) = (self.location, plain_key(&self.request.operation)) {
@@ -389,8 +389,8 @@ impl Turn<'_> {
             Ok(seen) => self.session.see_by(entry, seen),
             Err(_) => {
                 self.out.truncate(mark);
-                let now = Some(tx.now());
-                return Err((tx.widen(round.number), now));
+                let now_us = Some(tx.now_us());
+                return Err((tx.widen(round.number), now_us));
             }
         }
         drop(tx);

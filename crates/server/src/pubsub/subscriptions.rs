@@ -81,6 +81,16 @@ impl Subscriptions {
         true
     }
 
+    /// Ends all. `settle` hands out what is under way to the client.
+    pub(crate) fn remove_all(&mut self, settle: impl Fn()) {
+        for kind in SubscriptionKind::ALL {
+            for named in std::mem::take(&mut self.sets[kind as usize]) {
+                self.server.pubsub.registry(kind).leave(&named, &self.client, &settle);
+            }
+            self.note(kind);
+        }
+    }
+
     fn note(&self, kind: SubscriptionKind) {
         let count = u32::try_from(self.count(kind)).unwrap_or(u32::MAX);
         self.client.live.subscriptions[kind as usize].store(count, Ordering::Relaxed);
@@ -90,11 +100,6 @@ impl Subscriptions {
 
 impl Drop for Subscriptions {
     fn drop(&mut self) {
-        for kind in SubscriptionKind::ALL {
-            for named in std::mem::take(&mut self.sets[kind as usize]) {
-                self.server.pubsub.registry(kind).leave(&named, &self.client, || ());
-            }
-            self.note(kind);
-        }
+        self.remove_all(|| ());
     }
 }

@@ -255,10 +255,6 @@ impl Caller<'_> {
         let reply = &mut Reply::new(out, resp);
         let result = match entry.spec.name {
             "SELECT" => self.select(&args[1], reply),
-            "TIME" => {
-                self.time(reply);
-                Ok(())
-            }
             _ => {
                 let lane = self.unit.tx.options().lane;
                 let unit = Some(&mut *self.unit);
@@ -271,14 +267,6 @@ impl Caller<'_> {
         out.truncate(mark);
         self.unit.refuse(&refusal, &mut Reply::new(out, resp));
         true
-    }
-
-    /// One moment for the whole run, whichever thread it is made on.
-    fn time(&self, reply: &mut Reply<'_>) {
-        let now = self.unit.tx.now();
-        reply.array(2);
-        reply.bulk_integer(now.div_euclid(1000));
-        reply.bulk_integer(now.rem_euclid(1000) * 1000);
     }
 
     /// For the rest of the script only.

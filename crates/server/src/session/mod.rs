@@ -315,6 +315,9 @@ impl Serve {
             self.aside = None;
         }
         if let Poll::Ready(Exit::Closed) = &driven {
+            // Who hears that the session is over finds nothing of it any more.
+            self.session.unsubscribe_all();
+            self.session.tracked = None;
             self.session.end_transaction(self.worker.server);
             watch::tell_departure(self.worker.server, &self.session);
         }

@@ -314,22 +314,25 @@ impl Serve {
         {
             return self.end_wait(*blocked, output);
         }
+        let unblocked = self.unblocked(&blocked);
         let client = &self.session.client;
-        let with_error = client.is_asked(Signal::UnblockError);
-        let unblocked = with_error || client.is_asked(Signal::Unblock);
         let timed_out =
             blocked.until.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
-        let ends = unblocked || timed_out;
         // Who is being served this moment learns soon how that went.
-        if !ends || blocked.keys.as_ref().is_some_and(|(place, _)| !place.give_up()) {
-            client.set_flag(client_flags::BLOCKED, true);
+        let ends = unblocked.is_some()
+            || timed_out && blocked.keys.as_ref().is_none_or(|(place, _)| place.give_up());
+        if !ends {
+            if !client.has_flag(client_flags::BLOCKED) {
+                client.show_waiter(blocked.keys.as_ref().map(|(place, _)| place.waiter()));
+                client.set_flag(client_flags::BLOCKED, true);
+            }
             self.look_again(cx, &mut blocked);
             self.stage = Stage::Blocked(blocked);
             return Turn::Wait;
         }
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.session.resp);
-        if with_error {
+        if unblocked == Some(true) {
             reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         } else if let Some(safety) = &blocked.safety {
             wait::reply_copies(self.worker.server, safety.lsn, &mut reply);
@@ -337,6 +340,17 @@ impl Serve {
             (blocked.on_timeout)(&mut reply);
         }
         self.end_wait(*blocked, output)
+    }
+
+    /// Whether CLIENT UNBLOCK ends the wait, and if so, whether with an error. A wait for keys it has
+    /// ended already, others are asked to end.
+    fn unblocked(&self, blocked: &Blocked) -> Option<bool> {
+        if let Some((place, _)) = &blocked.keys {
+            return place.unblocked();
+        }
+        let client = &self.session.client;
+        let with_error = client.is_asked(Signal::UnblockError);
+        (with_error || client.is_asked(Signal::Unblock)).then_some(with_error)
     }
 
     /// Looks at what its user may still do. Whoever listens to what is not for it any more goes;
@@ -428,6 +442,8 @@ impl Serve {
     /// The client does not wait for keys any more.
     pub(super) fn leave_queues(&self, blocked: Blocked) {
         if let Some((place, _)) = blocked.keys {
+            // From here on nobody serves it.
+            place.give_up();
             tokio::task::spawn_local(place.leave(Rc::clone(&self.worker)));
         }
     }

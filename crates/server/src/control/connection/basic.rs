@@ -111,7 +111,15 @@ pub(super) const QUIT: ControlCommand = Command {
     run: quit,
 };
 
-fn quit(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+/// Its subscriptions are over before it hears so.
+fn quit(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (server, worker) = (context.server, context.worker()?);
+    let session = context.session()?;
+    if let Some(all) = &mut session.subscriptions {
+        all.remove_all(|| worker.hand_out_letters());
+        session.pass_on(server, reply);
+        session.subscriptions = None;
+    }
     reply.ok();
     Ok(Next::Close)
 }

@@ -20,7 +20,11 @@ pub(super) const TIME: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        let now = context.server.keyspace.clock().now_us();
+        // One moment for all of a transaction or script, whichever thread it is run on.
+        let now = match &context.unit {
+            Some(unit) => unit.tx.now_us(),
+            None => context.server.keyspace.clock().now_us(),
+        };
         reply.array(2);
         reply.bulk_integer(now.div_euclid(1_000_000));
         reply.bulk_integer(now.rem_euclid(1_000_000));

@@ -1,20 +1,28 @@
 //! CLIENT KILL and UNBLOCK: what one client may do to others.
 //!
-//! Invariant: a session is closed by its own worker; who kills it only leaves the wish.
+//! Invariants: a session is closed by its own worker; who kills it leaves the wish, and is answered
+//! when it is fulfilled. Who was killed or unblocked is served by nobody from then on.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
 use keyspace::Refusal;
-use proto::{Args, Reply};
+use proto::{Args, Output, OwnedArgs, Reply};
+use tokio::sync::oneshot;
 
 use super::OF_OTHERS;
 use super::filter::{Filter, Purpose, Viewer};
 use super::list::address;
-use crate::clients::{Client, Signal, client_flags};
+use crate::blocking;
+use crate::clients::{Client, ClientId, Signal, client_flags};
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
+use crate::session::{Elsewhere, Ran, Stage};
+
+/// How long who kills others waits for their workers, which may be busy with something long.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 const KILL_SYNTAX: &str = "<ip:port | [ID client-id [client-id ...]] [TYPE <NORMAL | MASTER | \
     PRIMARY | SLAVE | REPLICA | PUBSUB>] [USER username] [ADDR ip:port] [LADDR ip:port] \
@@ -52,50 +60,83 @@ pub(super) const KILL: ControlCommand = Command {
 
 fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     if args.len() == 3 {
-        return kill_by_address(context, &args[2], reply);
+        return kill_by_address(context, args, reply);
     }
     let filter = Filter::parse(context.server, args, Purpose::Kill)?;
     let viewer = Viewer::of(context)?;
-    let mut next = Next::Done;
-    let mut killed = 0;
-    for client in context.server.clients.all() {
-        if filter.admits(viewer, &client) {
-            killed += 1;
-            end(context, &client, &mut next)?;
-        }
-    }
-    reply.integer(killed);
-    Ok(next)
+    let mut clients = context.server.clients.all();
+    clients.retain(|client| filter.admits(viewer, client));
+    let count = i64::try_from(clients.len()).expect("there are fewer clients");
+    end(context, args, &clients, reply, move |reply| reply.integer(count))
 }
 
 /// The oldest form, which kills one client and errs if there is none.
 fn kill_by_address(
     context: &mut Context<'_>,
-    wanted: &[u8],
+    args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let server = context.server;
     let is_wanted = |client: &Client| {
-        !client.is_asked(Signal::Kill) && address(server, client.peer).as_bytes() == wanted
+        !client.is_asked(Signal::Kill) && address(server, client.peer).as_bytes() == &args[2]
     };
     let clients = server.clients.all();
     let Some(client) = clients.iter().find(|client| is_wanted(client)) else {
         return Err(Refusal::error("ERR No such client"));
     };
-    let mut next = Next::Done;
-    end(context, client, &mut next)?;
-    reply.ok();
-    Ok(next)
+    end(context, args, std::slice::from_ref(client), reply, |reply| reply.ok())
 }
 
-/// Ends another client, or the own one once it has its reply.
-fn end(context: &mut Context<'_>, client: &Arc<Client>, next: &mut Next) -> Result<(), Refusal> {
-    if client.id == context.session()?.client.id {
-        *next = Next::Close;
-    } else {
+/// Ends other clients, and the own one once it has its reply. The reply comes when the others are
+/// gone, but within a transaction, where nobody waits.
+fn end(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    clients: &[Arc<Client>],
+    reply: &mut Reply<'_>,
+    answer: impl FnOnce(&mut Reply<'_>) + 'static,
+) -> Result<Next, Refusal> {
+    let own = context.session()?.client.id;
+    let (mut ids, mut next) = (Vec::new(), Next::Done);
+    for client in clients {
+        if client.id == own {
+            next = Next::Close;
+            continue;
+        }
         context.server.mailboxes.signal(client, Signal::Kill, &context.worker()?.rounds);
+        if let Some(waiter) = client.names().waiter() {
+            blocking::unblock(&waiter, false);
+        }
+        ids.push(client.id);
     }
-    Ok(())
+    if ids.is_empty() || matches!(next, Next::Close) || context.unit.is_some() {
+        answer(reply);
+        return Ok(next);
+    }
+    Ok(Next::Wait(once_gone(context, args, ids, answer)?))
+}
+
+/// A wait for the end of these clients' sessions, and the reply to it.
+fn once_gone(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    ids: Vec<ClientId>,
+    answer: impl FnOnce(&mut Reply<'_>) + 'static,
+) -> Result<Stage, Refusal> {
+    let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
+    let (args, began) = (OwnedArgs::from(args), Instant::now());
+    let (sender, receiver) = oneshot::channel();
+    tokio::task::spawn_local(async move {
+        // Who is busy for longer is gone as soon as it looks up.
+        let _ = tokio::time::timeout(PATIENCE, server.clients.departures(&ids)).await;
+        let mut output = Output::new();
+        answer(&mut Reply::new(&mut output, resp));
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let ran = Ran { entry, args, micros, failed: false, program: None };
+        // The session may have gone in this moment.
+        let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
+    });
+    Ok(Stage::Elsewhere(receiver))
 }
 
 pub(super) const UNBLOCK: ControlCommand = Command {
@@ -120,10 +161,10 @@ fn unblock(
     if args.len() > 4 {
         return Err(misused("CLIENT", &args[1]));
     }
-    let signal = match args.get(3) {
-        None => Signal::Unblock,
-        Some(reason) if is(reason, "TIMEOUT") => Signal::Unblock,
-        Some(reason) if is(reason, "ERROR") => Signal::UnblockError,
+    let with_error = match args.get(3) {
+        None => false,
+        Some(reason) if is(reason, "TIMEOUT") => false,
+        Some(reason) if is(reason, "ERROR") => true,
         Some(_) => {
             return Err(Refusal::error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
@@ -131,9 +172,30 @@ fn unblock(
     let id = integer(args, 2)?;
     let client = u64::try_from(id).ok().and_then(|id| context.server.clients.find(id));
     let blocked = client.filter(|client| client.has_flag(client_flags::BLOCKED));
-    if let Some(client) = &blocked {
-        context.server.mailboxes.signal(client, signal, &context.worker()?.rounds);
-    }
-    reply.integer(i64::from(blocked.is_some()));
+    let has_ended = match &blocked {
+        Some(client) => end_wait(context, client, with_error)?,
+        None => false,
+    };
+    reply.integer(i64::from(has_ended));
     Ok(Next::Done)
+}
+
+/// Ends the wait of a client that is blocked; `false` if it is over.
+fn end_wait(
+    context: &mut Context<'_>,
+    client: &Arc<Client>,
+    with_error: bool,
+) -> Result<bool, Refusal> {
+    let names = client.names();
+    // One at a time says how the wait ends.
+    let ended = names.waiter().map(|waiter| blocking::unblock(&waiter, with_error));
+    drop(names);
+    let signal = match ended {
+        Some(false) => return Ok(false),
+        Some(true) => Signal::Served,
+        None if with_error => Signal::UnblockError,
+        None => Signal::Unblock,
+    };
+    let is_new = context.server.mailboxes.signal(client, signal, &context.worker()?.rounds);
+    Ok(ended.is_some() || is_new)
 }
