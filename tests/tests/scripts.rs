@@ -247,6 +247,39 @@ fn a_script_may_walk_over_all_keys_amid_its_changes() {
     );
 }
 
+/// A script sees nothing of how a set happens to lie: there its members are sorted, as bytes.
+#[test]
+fn a_script_sorts_what_others_find_as_it_lies() {
+    on_both(
+        r##"
+        > SADD s 10 9 1 -2
+        (integer) 4
+        > SADD w banana a10 a9 Z b
+        (integer) 5
+        > EVAL "return redis.call('SORT', KEYS[1], 'BY', 'nosort')" 1 s
+        1) "-2"
+        2) "1"
+        3) "10"
+        4) "9"
+        > EVAL "return redis.call('SORT_RO', KEYS[1], 'BY', 'nosort', 'DESC')" 1 s
+        1) "9"
+        2) "10"
+        3) "1"
+        4) "-2"
+        > EVAL "return redis.call('SORT', KEYS[1], 'BY', 'nosort', 'LIMIT', 1, 3)" 1 w
+        1) "a10"
+        2) "a9"
+        3) "b"
+        > RPUSH l 3 1 2
+        (integer) 3
+        > EVAL "return redis.call('SORT', KEYS[1], 'BY', 'nosort')" 1 l
+        1) "3"
+        2) "1"
+        3) "2"
+        "##,
+    );
+}
+
 /// What a script did with keys that it had not declared is undone before it runs again with them.
 #[test]
 fn undeclared_keys_change_exactly_once_under_contention() {

@@ -163,6 +163,7 @@ const NO_CHANGES: &[Route] = &[
     ("", "ZRANGESTORE k nosuch 0 -1; SORT nosuch STORE k"),
     ("RPUSH k a", "LPOP k 0; SORT k ALPHA"),
     ("SADD k a", "SMOVE k k a; SPOP k 0"),
+    ("SADD k a; SADD o a", "SMOVE o k a"),
     ("ZADD k 1 a", "ZINCRBY k 0 a; ZADD k INCR 0 a; ZADD k GT 0 a; GEOADD k NX 1 1 a"),
 ];
 

@@ -39,12 +39,17 @@ fn smove(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     };
     let found = set.get(member).filter(|found| found.is_alive(tx.vantage()));
-    tx.peek_view::<Set>(destination)?;
+    let there = tx.peek_view::<Set>(destination)?.and_then(|set| set.get(member));
+    let is_there = there.is_some_and(|found| found.is_alive(tx.vantage()));
     reply.integer(i64::from(found.is_some()));
     let Some(found) = found.filter(|_| source != destination) else { return Ok(()) };
     let (deadline, limits) = (found.deadline, limits(tx));
     let (_, outcome) = tx.edit(source, |set: &mut Set| set.remove(member))?;
     told(tx, source, "srem", 1, outcome);
+    // Where it is already, nothing changes for who watches.
+    if is_there {
+        return Ok(());
+    }
     let (added, _) = tx.edit(destination, |set: &mut Set| match deadline {
         _ if set.borrow().contains(member) => false,
         Some(deadline) => set.insert_until(member, deadline),

@@ -45,6 +45,7 @@ pub(super) struct Scored<'a> {
 }
 
 impl Aggregate {
+    /// Of what is no number a sum makes 0, and the others make nothing.
     fn combine(self, these: f64, those: f64) -> f64 {
         match self {
             Self::Sum | Self::Count => number_or_zero(these + those),
@@ -53,11 +54,11 @@ impl Aggregate {
         }
     }
 
-    /// What one input contributes.
+    /// What one input contributes; no number if that is an infinite score without weight.
     fn value(self, score: f64, weight: f64) -> f64 {
         match self {
             Self::Count => weight,
-            Self::Sum | Self::Min | Self::Max => number_or_zero(score * weight),
+            Self::Sum | Self::Min | Self::Max => score * weight,
         }
     }
 }
@@ -124,7 +125,7 @@ pub(super) fn union<'a>(mut inputs: Vec<Input<'a>>, aggregate: Aggregate) -> Vec
     let mut scores: HashMap<Cow<'a, [u8]>, f64> = HashMap::new();
     for input in inputs {
         for (member, score) in input.each() {
-            let value = aggregate.value(score, input.weight);
+            let value = number_or_zero(aggregate.value(score, input.weight));
             scores
                 .entry(member)
                 .and_modify(|score| *score = aggregate.combine(*score, value))
@@ -152,7 +153,8 @@ fn common<'a>(
     let smallest = inputs.first().copied();
     smallest.into_iter().flat_map(Input::each).filter_map(move |(member, score)| {
         let (first, others) = inputs.split_first()?;
-        let value = aggregate.value(score, first.weight);
+        // As in Redis, only the first is a number in any case.
+        let value = number_or_zero(aggregate.value(score, first.weight));
         let score = others.iter().try_fold(value, |score, other| {
             let value = aggregate.value(other.score(&member)?, other.weight);
             Some(aggregate.combine(score, value))

@@ -118,6 +118,8 @@ pub struct Tx {
     altered: Altered,
     /// A key that was located before: address and length of its bytes, and where it belongs.
     hint: (usize, usize, Location),
+    /// Whether what runs now was called by a script.
+    is_for_script: bool,
 }
 
 /// A key of a logical database.
@@ -178,6 +180,7 @@ impl Tx {
             ready: Vec::new(),
             altered: Altered::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
+            is_for_script: false,
         }
     }
 
@@ -218,6 +221,18 @@ impl Tx {
     /// Another program begins, at this time.
     pub fn begin_program(&mut self, now_us: i64) {
         self.options.now_us = now_us;
+    }
+
+    /// Whether what runs now was called by a script, which is to see nothing that depends on how
+    /// things happen to lie.
+    #[must_use]
+    pub fn is_for_script(&self) -> bool {
+        self.is_for_script
+    }
+
+    /// What runs from here on is called by a script, or is not any more.
+    pub fn set_for_script(&mut self, is_for_script: bool) {
+        self.is_for_script = is_for_script;
     }
 
     /// Whether a key is absent because its time is over.

@@ -232,7 +232,10 @@ impl Caller<'_> {
             _ => self.unit.tx.forget_hint(),
         }
         loop {
-            match self.unit.call(entry, handler, args, resp, reply) {
+            self.unit.tx.set_for_script(true);
+            let called = self.unit.call(entry, handler, args, resp, reply);
+            self.unit.tx.set_for_script(false);
+            match called {
                 Ok(failed) => return Ok(failed),
                 Err(Refusal::Widen) => return Err(Stop::Widen),
                 Err(_) if self.may_restart => return Err(Stop::Heavy),

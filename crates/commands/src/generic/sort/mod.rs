@@ -181,8 +181,9 @@ fn charge(tx: &Tx, key: &[u8], request: &Request<'_>) -> Result<(), Refusal> {
 fn find<'t>(tx: &'t Tx, key: &[u8], request: &Request<'_>) -> Result<Vec<Text<'t>>, Refusal> {
     let Some(source) = Source::read(tx, key)? else { return Ok(Vec::new()) };
     let range = request.limit.range(source.len());
-    // What is stored must not depend on the order in which a set happens to lie.
-    let is_found = !(source.is_set() && request.destination.is_some());
+    // What is stored, or seen by a script, must not depend on the order in which a set happens to
+    // lie.
+    let is_found = !(source.is_set() && (request.destination.is_some() || tx.is_for_script()));
     match request.order {
         Order::Found if is_found => Ok(source.range(range, request.falling).collect()),
         _ => arrange(tx, source, request, range),

@@ -68,6 +68,36 @@ fn sets_are_combined() {
     );
 }
 
+/// Without weight an infinite score is no number: of the smallest input it is 0, of another it adds
+/// nothing to the least and the greatest.
+#[test]
+fn infinite_scores_may_have_no_weight() {
+    check(
+        r#"
+        ZADD x inf a
+        ZADD y inf a 1 b
+        ZINTER 2 x y WEIGHTS 1 0 WITHSCORES
+        ZINTER 2 x y WEIGHTS 0 1 WITHSCORES
+        ZINTER 2 x y WEIGHTS 1 0 AGGREGATE MIN WITHSCORES
+        ZINTER 2 x y WEIGHTS -1 0 AGGREGATE MAX WITHSCORES
+        ZINTER 2 x y WEIGHTS 0 1 AGGREGATE MIN WITHSCORES
+        ZUNION 2 x y WEIGHTS 1 0 WITHSCORES
+        ZUNION 2 x y WEIGHTS 1 0 AGGREGATE MIN WITHSCORES
+        "#,
+        r#"
+        :1
+        :2
+        ["a" "0"]
+        ["a" "inf"]
+        ["a" "inf"]
+        ["a" "-inf"]
+        ["a" "0"]
+        ["b" "0" "a" "inf"]
+        ["a" "0" "b" "0"]
+        "#,
+    );
+}
+
 #[test]
 fn combining_refuses() {
     check(
