@@ -342,8 +342,8 @@ impl Serve {
         self.end_wait(*blocked, output)
     }
 
-    /// Whether CLIENT UNBLOCK ends the wait, and if so, whether with an error. A wait for keys it has
-    /// ended already, others are asked to end.
+    /// Whether CLIENT UNBLOCK ends the wait, and if so, whether with an error. A wait for keys is
+    /// over already then; another is asked to end.
     fn unblocked(&self, blocked: &Blocked) -> Option<bool> {
         if let Some((place, _)) = &blocked.keys {
             return place.unblocked();

@@ -4,7 +4,7 @@
 //! when it is fulfilled. Who was killed or unblocked is served by nobody from then on.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
@@ -124,14 +124,15 @@ fn once_gone(
     answer: impl FnOnce(&mut Reply<'_>) + 'static,
 ) -> Result<Stage, Refusal> {
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
-    let (args, began) = (OwnedArgs::from(args), Instant::now());
+    let (args, clock) = (OwnedArgs::from(args), server.keyspace.clock());
+    let began_us = clock.monotonic_us();
     let (sender, receiver) = oneshot::channel();
     tokio::task::spawn_local(async move {
         // Who is busy for longer is gone as soon as it looks up.
         let _ = tokio::time::timeout(PATIENCE, server.clients.departures(&ids)).await;
         let mut output = Output::new();
         answer(&mut Reply::new(&mut output, resp));
-        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
         let ran = Ran { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
         let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
