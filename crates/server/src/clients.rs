@@ -463,7 +463,28 @@ impl std::fmt::Display for Peer {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use super::{Clients, Peer};
+
+    #[test]
+    fn departures_are_waited_for_until_the_last_has_left() {
+        let clients = Clients::default();
+        let ids = [(); 3].map(|()| clients.register(Peer::Unix, Peer::Unix, 0, 0).id);
+        let stays = clients.register(Peer::Unix, Peer::Unix, 0, 0);
+        clients.remove(ids[1]);
+        let mut waiting = pin!(clients.departures(&ids));
+        let mut is_over =
+            || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(!is_over());
+        clients.remove(ids[0]);
+        assert!(!is_over());
+        clients.remove(ids[2]);
+        assert!(is_over());
+        assert_eq!(clients.len(), 1);
+        assert!(clients.find(stays.id).is_some());
+    }
 
     #[test]
     fn who_is_on_this_machine_is_a_neighbour_by_whichever_address() {

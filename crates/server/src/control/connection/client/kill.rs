@@ -66,8 +66,7 @@ fn kill(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     let viewer = Viewer::of(context)?;
     let mut clients = context.server.clients.all();
     clients.retain(|client| filter.admits(viewer, client));
-    let count = i64::try_from(clients.len()).expect("there are fewer clients");
-    end(context, args, &clients, reply, move |reply| reply.integer(count))
+    end(context, args, &clients, reply)
 }
 
 /// The oldest form, which kills one client and errs if there is none.
@@ -84,7 +83,7 @@ fn kill_by_address(
     let Some(client) = clients.iter().find(|client| is_wanted(client)) else {
         return Err(Refusal::error("ERR No such client"));
     };
-    end(context, args, std::slice::from_ref(client), reply, |reply| reply.ok())
+    end(context, args, std::slice::from_ref(client), reply)
 }
 
 /// Ends other clients, and the own one once it has its reply. The reply comes when the others are
@@ -94,7 +93,6 @@ fn end(
     args: Args<'_>,
     clients: &[Arc<Client>],
     reply: &mut Reply<'_>,
-    answer: impl FnOnce(&mut Reply<'_>) + 'static,
 ) -> Result<Next, Refusal> {
     let own = context.session()?.client.id;
     let (mut ids, mut next) = (Vec::new(), Next::Done);
@@ -110,10 +108,18 @@ fn end(
         ids.push(client.id);
     }
     if ids.is_empty() || matches!(next, Next::Close) || context.unit.is_some() {
-        answer(reply);
+        answer(args, clients.len(), reply);
         return Ok(next);
     }
-    Ok(Next::Wait(once_gone(context, args, ids, answer)?))
+    Ok(Next::Wait(once_gone(context, args, ids)?))
+}
+
+/// The oldest form names one client and is told OK, the others how many there were.
+fn answer(args: Args<'_>, killed: usize, reply: &mut Reply<'_>) {
+    match args.len() {
+        3 => reply.ok(),
+        _ => reply.integer(i64::try_from(killed).expect("there are fewer clients")),
+    }
 }
 
 /// A wait for the end of these clients' sessions, and the reply to it.
@@ -121,7 +127,6 @@ fn once_gone(
     context: &mut Context<'_>,
     args: Args<'_>,
     ids: Vec<ClientId>,
-    answer: impl FnOnce(&mut Reply<'_>) + 'static,
 ) -> Result<Stage, Refusal> {
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let (args, clock) = (OwnedArgs::from(args), server.keyspace.clock());
@@ -131,7 +136,7 @@ fn once_gone(
         // Who is busy for longer is gone as soon as it looks up.
         let _ = tokio::time::timeout(PATIENCE, server.clients.departures(&ids)).await;
         let mut output = Output::new();
-        answer(&mut Reply::new(&mut output, resp));
+        answer(args.as_args(), ids.len(), &mut Reply::new(&mut output, resp));
         let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
         let ran = Ran { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
