@@ -153,6 +153,42 @@ fn the_real_servers_start_on_what_a_kill_leaves_and_write_behind_it() {
     }
 }
 
+/// With `everysec` what is long is filled up to whole blocks of the disk.
+#[test]
+fn the_real_servers_start_on_what_went_past_the_memory_of_the_system() {
+    let own = [LOGGED, &["--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"]];
+    let own = own.concat();
+    let mut ours = Server::start(&own);
+    let mut client = ours.client();
+    for burst in 0..20 {
+        let value = |number: usize| format!("{number:0>width$}", width = 50 * (burst + 1));
+        let commands = (0..1000).map(|number| {
+            let key = format!("key:{burst}:{number}");
+            ["SET".to_owned(), key, value(number)].to_vec()
+        });
+        client.pipeline(&commands.collect::<Vec<_>>());
+        run(&mut client, &["SET", "short", &burst.to_string()]);
+        if burst % 3 == 0 {
+            check(&mut client, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0");
+        }
+    }
+    check(&mut client, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0");
+    let expected = digest(&mut client);
+    let folder = ours.folder().join("appendonlydir");
+    drop(client);
+    ours.kill();
+    let increment = std::fs::read(folder.join("appendonly.aof.1.incr.aof")).expect("it is there");
+    let is_filler = |line: &[u8]| line.starts_with(b"#....");
+    let lines = increment.split(|byte| *byte == b'\n').filter(|line| is_filler(line)).count();
+    assert!(lines > 0, "nothing is filled up");
+    for oracle in Oracle::ALL {
+        let theirs = oracle.start_prepared(with_log_in(folder.clone()), &own);
+        assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
+    }
+    ours.restart();
+    assert_eq!(digest(&mut ours.client()), expected);
+}
+
 /// As the pages of Redis 8.10 have it: a base and an increment with their manifest.
 #[test]
 fn the_real_servers_start_on_our_backups() {

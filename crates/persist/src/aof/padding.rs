@@ -8,6 +8,9 @@
 //! What is written over something else is synced without the file system's own journal, which
 //! what makes a file longer needs. Other servers pass over annotations, and may write behind them.
 //!
+//! Filler is like padding, but behind it anything may stand: what is written past the memory of the
+//! system is filled up with it to whole blocks.
+//!
 //! Invariants: padding ends where [`PADDING_LINE`] divides the offset, and no line goes beyond such
 //! a place, so no block of the disk ends within one; nothing is ever written over the last line.
 //! So what follows other padding than that is a batch whose beginning a power loss took, and what
@@ -24,6 +27,9 @@ const LINE_MIN: u64 = WORD.len() as u64 + 2;
 
 /// The annotation that is put in where no line fits before its place.
 const SPACER: &[u8] = b"#.....\r\n";
+
+/// The length of most lines of [`filler`]. Redis takes 1,023 bytes.
+const FILLER_LINE: usize = 512;
 
 /// What is to be put in before an offset, so that padding can begin behind it.
 #[must_use]
@@ -58,6 +64,30 @@ pub fn padding(from: u64, count: usize) -> Vec<u8> {
     }
     let sign = bytes.len() - 3;
     bytes[sign] = LAST;
+    bytes
+}
+
+/// How many bytes of [`filler`] it takes from an offset to a place that `block` divides.
+#[must_use]
+pub fn filler_length(from: u64, block: usize) -> usize {
+    let gap = from.next_multiple_of(block as u64) - from;
+    let gap = usize::try_from(gap).expect("it is less than a block");
+    // There is no annotation of one byte or two.
+    if matches!(gap, 1 | 2) { gap + block } else { gap }
+}
+
+/// So many bytes that say nothing, in lines as other servers take them; not one or two.
+#[must_use]
+pub fn filler(count: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(count);
+    while bytes.len() < count {
+        let left = count - bytes.len();
+        // Else what is left then could be no line.
+        let length = if left > FILLER_LINE + 2 { FILLER_LINE } else { left };
+        bytes.push(b'#');
+        bytes.resize(bytes.len() + length - 3, b'.');
+        bytes.extend_from_slice(b"\r\n");
+    }
     bytes
 }
 

@@ -9,15 +9,20 @@ mod window;
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::Advice;
+use rustix::fs::{Advice, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
 
 pub(crate) use window::Window;
+
+/// What goes past the memory of the system is whole blocks of this length, from addresses and to
+/// places that it divides. Disks have blocks of 512 or 4,096 bytes.
+pub const BLOCK: usize = 4096;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +66,11 @@ pub trait File: Send {
 
     /// Writes on, maybe not all of it; see [`write_all`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// Writes on, all of it, from memory to the disk, where the system keeps no copy; `false` if
+    /// that cannot be done here, and nothing was written. All slices, and the place, are of whole
+    /// blocks ([`BLOCK`]). After an error any part of it may be written.
+    fn write_direct(&mut self, slices: &mut [IoSlice<'_>]) -> io::Result<bool>;
 
     /// Writes over what is there, all of it.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
@@ -142,7 +152,7 @@ impl Storage for Disk {
         if how == How::Append {
             file.seek(SeekFrom::End(0))?;
         }
-        Ok(Box::new(file))
+        Ok(Box::new(Regular { file, is_direct: false }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -177,37 +187,85 @@ impl Storage for Disk {
     }
 }
 
-impl File for fs::File {
+/// A file of the real disk.
+struct Regular {
+    file: fs::File,
+    /// Whether what is written goes past the memory of the system now.
+    is_direct: bool,
+}
+
+impl Regular {
+    /// The file, for whatever may be of any length and anywhere.
+    fn buffered(&mut self) -> io::Result<&mut fs::File> {
+        self.set_direct(false)?;
+        Ok(&mut self.file)
+    }
+
+    fn set_direct(&mut self, is_direct: bool) -> io::Result<()> {
+        if self.is_direct != is_direct {
+            let mut flags = fcntl_getfl(&self.file)?;
+            flags.set(OFlags::DIRECT, is_direct);
+            fcntl_setfl(&self.file, flags)?;
+            self.is_direct = is_direct;
+        }
+        Ok(())
+    }
+}
+
+impl File for Regular {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Read::read(self, buffer)
+        Read::read(self.buffered()?, buffer)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Write::write(self, bytes)
+        Write::write(self.buffered()?, bytes)
+    }
+
+    fn write_direct(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<bool> {
+        if self.set_direct(true).is_err() {
+            return Ok(false);
+        }
+        let mut is_begun = false;
+        while !slices.is_empty() {
+            match self.file.write_vectored(slices) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    is_begun = true;
+                    IoSlice::advance_slices(&mut slices, count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // As file systems say it that have no such way, or larger blocks.
+                Err(error) if !is_begun && Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                    return Ok(false);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
+        self.buffered()?.write_all_at(bytes, offset)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.sync_data()
+        self.file.sync_data()
     }
 
     fn begin_sync(&mut self, Range { start, end }: Range<u64>) {
         // What the kernel is no longer to keep it writes at once, and drops what is written
         // already. If it does not, `sync` takes its time.
         let length = NonZeroU64::new(end.saturating_sub(start));
-        let _ = rustix::fs::fadvise(&*self, start, length, Advice::DontNeed);
+        let _ = rustix::fs::fadvise(&self.file, start, length, Advice::DontNeed);
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)?;
+        self.file.set_len(length)?;
         // Else what was written behind the cut would leave a hole.
-        self.seek(SeekFrom::Start(length)).map(drop)
+        self.file.seek(SeekFrom::Start(length)).map(drop)
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 }

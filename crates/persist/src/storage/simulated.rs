@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::random::Random;
 
-use super::{File, How, Storage};
+use super::{File, How, Storage, write_all};
 
 /// A disk; its clones are the same one.
 #[derive(Clone, Default)]
@@ -78,6 +78,7 @@ struct State {
     fault: Option<Planned>,
     crashes: u64,
     is_halted: bool,
+    refuses_direct: bool,
 }
 
 /// A fault to come.
@@ -217,6 +218,11 @@ impl Disk {
     /// Has no call fail any more.
     pub fn heal(&self) {
         self.state().fault = None;
+    }
+
+    /// Has it write nothing past the memory of the system.
+    pub fn refuse_direct(&self) {
+        self.state().refuses_direct = true;
     }
 
     /// Has all calls wait from now on.
@@ -437,6 +443,18 @@ impl File for Handle {
         Ok(count)
     }
 
+    fn write_direct(&mut self, slices: &mut [IoSlice<'_>]) -> io::Result<bool> {
+        let is_whole = |number: usize| number.is_multiple_of(super::BLOCK);
+        let mut addresses = slices.iter().map(|slice| slice.as_ptr().addr());
+        assert!(is_whole(self.place) && addresses.all(is_whole), "in their places");
+        assert!(slices.iter().all(|slice| is_whole(slice.len())), "whole blocks");
+        if self.disk.state().refuses_direct {
+            return Ok(false);
+        }
+        let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<_>>();
+        write_all(self, &bytes).map(|()| true)
+    }
+
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.content()?.change(Write::At(offset as usize, bytes.to_vec()));
         Ok(())
@@ -468,10 +486,11 @@ impl File for Handle {
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+    use std::io::IoSlice;
     use std::path::Path;
 
     use super::{Disk, Fault};
-    use crate::storage::{How, Storage, read_whole, write_all};
+    use crate::storage::{BLOCK, How, Storage, read_whole, write_all};
 
     #[test]
     fn a_crash_keeps_what_was_synced_and_some_beginning_of_the_rest() {
@@ -530,6 +549,38 @@ mod tests {
                 disk.remove(&path).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn what_goes_past_the_memory_of_the_system_is_in_the_file_with_what_does_not() {
+        let directory = std::env::temp_dir();
+        let path = directory.join(format!("apus-direct-{}", std::process::id()));
+        let simulated = Disk::new();
+        simulated.make_directory(&directory).unwrap();
+        let memory = vec![b'd'; 4 * BLOCK];
+        let aligned = &memory[memory.as_ptr().align_offset(BLOCK)..];
+        let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
+        for disk in disks {
+            let mut file = disk.open(&path, How::Append).unwrap();
+            write_all(&mut *file, &[b'x'; BLOCK]).unwrap();
+            let mut slices = [&aligned[..2 * BLOCK], &aligned[..BLOCK]].map(IoSlice::new);
+            if !file.write_direct(&mut slices).unwrap() {
+                // Some file systems have no such way.
+                write_all(&mut *file, &[b'd'; 3 * BLOCK]).unwrap();
+            }
+            write_all(&mut *file, b"short").unwrap();
+            file.sync().unwrap();
+            let whole = [&[b'x'; BLOCK][..], &[b'd'; 3 * BLOCK], b"short"].concat();
+            assert_eq!(read_whole(disk, &path).unwrap(), whole);
+            file.truncate(5).unwrap();
+            write_all(&mut *file, b", and more").unwrap();
+            assert_eq!(read_whole(disk, &path).unwrap(), b"xxxxx, and more");
+            disk.remove(&path).unwrap();
+        }
+        simulated.refuse_direct();
+        let mut file = simulated.open(&path, How::Append).unwrap();
+        assert!(!file.write_direct(&mut [IoSlice::new(&aligned[..BLOCK])]).unwrap());
+        assert_eq!(file.length().unwrap(), 0, "nothing was written");
     }
 
     #[test]

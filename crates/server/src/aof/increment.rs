@@ -3,14 +3,20 @@
 //! To sync what makes a file longer the file system syncs its own journal first, which takes as
 //! long again and as much CPU time; what is written over padding needs none of that.
 //!
+//! What is long and need not be synced at once goes to the disk past the memory of the system, in
+//! whole blocks filled up with annotations: to copy it there takes three times as long.
+//!
 //! Invariants: what counts are the first `length` bytes; behind them there is padding, or nothing,
 //! or what a failed write left until it is cut off; nothing is written over the last line.
 
-use std::io;
-use std::ops::Range;
+use std::io::{self, IoSlice};
+use std::iter;
+use std::ops::{Range, RangeInclusive};
 
-use persist::aof::{PADDING_LINE, line_end, pad_line, padding, spacer};
-use persist::storage::{File, write_all};
+use persist::aof::{PADDING_LINE, filler, filler_length, line_end, pad_line, padding, spacer};
+use persist::storage::{BLOCK, File, write_all};
+
+use super::aligned::{Aligned, blocks_of};
 
 /// Padding that is written at once.
 const PADDING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
@@ -25,9 +31,19 @@ const BARE: u64 = 16 * PADDING as u64;
 /// What is written behind the whole batches, with nothing over padding, is copied up to here.
 const COPIED: usize = 64 << 10;
 
+/// What is written past the memory of the system: less would cost more than to copy it, and more
+/// has come only because the disk is slow, which the system's memory makes up for.
+pub(super) const DIRECT: RangeInclusive<usize> =
+    if cfg!(test) { 1 << 10..=64 << 10 } else { 128 << 10..=8 << 20 };
+
 /// A file and how it stands with it.
 pub(super) struct Increment {
     file: Box<dyn File>,
+    /// The first block and the last of what goes past the memory of the system. The last may be
+    /// two, if there is no annotation as short as to fill one up.
+    ends: Aligned,
+    /// Whether the file system has no such way.
+    refuses_direct: bool,
     /// How much of it are whole batches.
     length: u64,
     /// Where the padding ends that is behind them.
@@ -39,7 +55,8 @@ pub(super) struct Increment {
 impl Increment {
     /// A file of whole batches.
     pub(super) fn new(file: Box<dyn File>, length: u64) -> Self {
-        Self { file, length, padded: None, bare_until: 0 }
+        let ends = Aligned::with_capacity(3 * BLOCK);
+        Self { file, ends, refuses_direct: false, length, padded: None, bare_until: 0 }
     }
 
     /// How much of it are whole batches.
@@ -104,6 +121,48 @@ impl Increment {
         Ok(())
     }
 
+    /// The same, past the memory of the system if that can be.
+    pub(super) fn write_direct<'a>(
+        &mut self,
+        piece: &mut Vec<u8>,
+        rest: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> io::Result<()> {
+        self.cut_off()?;
+        match self.write_blocks(piece, rest.clone())? {
+            true => Ok(()),
+            false => self.write(piece, rest),
+        }
+    }
+
+    /// Writes whole blocks: what begins a batch at the end of the first, the rest as it lies in
+    /// memory, and annotations. Whether it could.
+    fn write_blocks<'a>(
+        &mut self,
+        begin: &[u8],
+        rest: impl Iterator<Item = &'a [u8]>,
+    ) -> io::Result<bool> {
+        let found = if self.refuses_direct { None } else { blocks_of(rest) };
+        let Some((blocks, left)) = found else { return Ok(false) };
+        let gap = filler(filler_length(self.length, BLOCK));
+        write_all(&mut *self.file, &gap)?;
+        self.length += gap.len() as u64;
+        self.ends.clear();
+        self.ends.extend(&filler(BLOCK - begin.len()));
+        self.ends.extend(begin);
+        self.ends.extend(left);
+        self.ends.extend(&filler(filler_length(self.ends.len() as u64, BLOCK)));
+        let (first, last) = self.ends.bytes().split_at(BLOCK);
+        let slices = iter::once(first).chain(blocks).chain(iter::once(last));
+        let slices = slices.filter(|slice| !slice.is_empty());
+        let mut slices: Vec<_> = slices.map(IoSlice::new).collect();
+        let count = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        self.refuses_direct = !self.file.write_direct(&mut slices)?;
+        if !self.refuses_direct {
+            self.length += count as u64;
+        }
+        Ok(!self.refuses_direct)
+    }
+
     fn write_behind<'a>(
         &mut self,
         piece: &mut Vec<u8>,
@@ -153,9 +212,10 @@ mod tests {
     use std::path::Path;
 
     use persist::storage::simulated::{Disk, Fault};
-    use persist::storage::{How, Storage};
+    use persist::storage::{BLOCK, How, Storage, read_whole};
 
     use super::{BARE, Increment};
+    use crate::aof::aligned::Aligned;
 
     #[test]
     fn a_disk_that_was_full_is_asked_for_padding_again() {
@@ -174,5 +234,57 @@ mod tests {
         let long = disk.open(path, How::Read).unwrap().length().unwrap();
         increment.write(&mut Vec::new(), iter::once(&batch[..])).unwrap();
         assert_eq!(disk.open(path, How::Read).unwrap().length().unwrap(), long);
+    }
+
+    /// A batch of so many bytes that begin where a block does.
+    fn batch(length: usize) -> Aligned {
+        let mut batch = Aligned::with_capacity(length);
+        batch.extend(&vec![b'x'; length]);
+        batch
+    }
+
+    #[test]
+    fn what_goes_past_the_memory_of_the_system_fills_whole_blocks() {
+        let path = Path::new("/increment");
+        for (length, refuses) in
+            [2 * BLOCK, 2 * BLOCK + 1, 3 * BLOCK - 1].into_iter().zip([false, false, true])
+        {
+            let disk = Disk::new();
+            if refuses {
+                disk.refuse_direct();
+            }
+            let mut increment = Increment::new(disk.open(path, How::Append).unwrap(), 0);
+            let batch = batch(length);
+            increment.write(&mut b"before".to_vec(), iter::once(&b"."[..])).unwrap();
+            for _ in 0..2 {
+                let rest = iter::once(batch.bytes());
+                increment.write_direct(&mut b"begin".to_vec(), rest).unwrap();
+            }
+            increment.write(&mut b"behind".to_vec(), iter::once(&b"."[..])).unwrap();
+            let bytes = read_whole(&disk, path).unwrap();
+            assert_eq!(bytes.len() as u64, increment.length());
+            let text = String::from_utf8(bytes).unwrap();
+            let whole = format!("begin{}", "x".repeat(length));
+            let begins: Vec<_> = text.match_indices(&whole).map(|(at, _)| at + 5).collect();
+            assert_eq!(begins.len(), 2);
+            let is_block = |at: &usize| at.is_multiple_of(BLOCK);
+            assert_eq!(begins.iter().all(is_block), !refuses, "{begins:?}");
+            let rest = text.replace(&whole, "").replace("before.", "").replace("behind.", "");
+            let is_filler =
+                |line: &str| line.starts_with('#') && line[1..].bytes().all(|b| b == b'.');
+            assert!(rest.split_terminator("\r\n").all(is_filler), "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_lies_anywhere_is_written_as_ever() {
+        let (disk, path) = (Disk::new(), Path::new("/increment"));
+        let mut increment = Increment::new(disk.open(path, How::Append).unwrap(), 0);
+        let batch = batch(2 * BLOCK);
+        let slices = batch.bytes().split_at(5);
+        let rest = [slices.0, slices.1].into_iter();
+        increment.write_direct(&mut b"begin".to_vec(), rest).unwrap();
+        let expected = [b"begin", batch.bytes()].concat();
+        assert_eq!(read_whole(&disk, path).unwrap(), expected);
     }
 }

@@ -9,6 +9,7 @@
 //! Invariant: there is one writer at most, and it alone touches the files while it runs.
 
 mod ahead;
+mod aligned;
 mod apart;
 mod figures;
 mod files;

@@ -3,13 +3,17 @@
 //! A buffer that grows in one piece is copied when it grows, and one that is given back when it is
 //! large has to be had from the system anew, page by page, each time a disk is slow for a moment.
 //!
-//! Invariants: all pieces but the last are full; the piece that was filled last, which the
-//! processor's cache may have still, is the first to be used again.
+//! Invariants: all pieces but the last are full; each is whole blocks of the disk, aligned as its
+//! blocks are; the piece that was filled last, which the processor's cache may have still, is the
+//! first to be used again.
 
+use persist::storage::BLOCK;
 use structs::prefetch;
 
-/// Bytes in a piece.
-const PIECE: usize = 256 << 10;
+use super::aligned::Aligned;
+
+/// Bytes in a piece, for which it takes 256 KB.
+const PIECE: usize = (256 << 10) - BLOCK;
 
 /// As many bytes as most records have are asked for ahead.
 const AHEAD: usize = 512;
@@ -17,7 +21,7 @@ const AHEAD: usize = 512;
 /// Some bytes in a row.
 #[derive(Default)]
 pub(super) struct Pieces {
-    pieces: Vec<Vec<u8>>,
+    pieces: Vec<Aligned>,
     len: usize,
 }
 
@@ -32,18 +36,18 @@ impl Pieces {
 
     /// Appends bytes, in pieces out of `spare` as far as there are some.
     #[inline]
-    pub(super) fn append(&mut self, mut bytes: &[u8], spare: &mut Vec<Vec<u8>>) {
+    pub(super) fn append(&mut self, mut bytes: &[u8], spare: &mut Vec<Aligned>) {
         self.len += bytes.len();
         loop {
-            let room = self.pieces.last().map_or(0, |last| PIECE - last.len());
+            let room = self.pieces.last().map_or(0, Aligned::room);
             if bytes.len() <= room
                 && let Some(last) = self.pieces.last_mut()
             {
-                last.extend_from_slice(bytes);
+                last.extend(bytes);
                 // The next record's bytes are stored while its lock is held, and they must all be
                 // in the cache before it can be released.
-                let end = last.as_ptr().wrapping_add(last.len());
-                prefetch::span_to_write(end, 0..AHEAD.min(PIECE - last.len()));
+                let end = last.bytes().as_ptr_range().end;
+                prefetch::span_to_write(end, 0..AHEAD.min(last.room()));
                 return;
             }
             bytes = self.begin_piece(bytes, room, spare);
@@ -56,13 +60,13 @@ impl Pieces {
         &mut self,
         bytes: &'a [u8],
         room: usize,
-        spare: &mut Vec<Vec<u8>>,
+        spare: &mut Vec<Aligned>,
     ) -> &'a [u8] {
         let (fitting, rest) = bytes.split_at(room.min(bytes.len()));
         if let Some(last) = self.pieces.last_mut() {
-            last.extend_from_slice(fitting);
+            last.extend(fitting);
         }
-        self.pieces.push(spare.pop().unwrap_or_else(|| Vec::with_capacity(PIECE)));
+        self.pieces.push(spare.pop().unwrap_or_else(|| Aligned::with_capacity(PIECE)));
         rest
     }
 
@@ -71,12 +75,12 @@ impl Pieces {
         let starts = (0..).step_by(PIECE);
         self.pieces.iter().zip(starts).filter_map(move |(piece, start)| {
             let (first, end) = (from.max(start), to.min(start + piece.len()));
-            (first < end).then(|| &piece[first - start..end - start])
+            (first < end).then(|| &piece.bytes()[first - start..end - start])
         })
     }
 
     /// Gives the pieces back to be filled again.
-    pub(super) fn recycle(self, spare: &mut Vec<Vec<u8>>) {
+    pub(super) fn recycle(self, spare: &mut Vec<Aligned>) {
         spare.extend(self.pieces.into_iter().map(|mut piece| {
             piece.clear();
             piece

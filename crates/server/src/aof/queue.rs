@@ -10,6 +10,7 @@ use std::time::Duration;
 use keyspace::Lsn;
 
 use super::Order;
+use super::aligned::Aligned;
 use super::pieces::Pieces;
 use crate::journal::JournalReader;
 use crate::valve::Valve;
@@ -41,7 +42,7 @@ pub(super) struct Queue {
 struct Inner {
     bytes: Pieces,
     /// What they may go on in.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Aligned>,
     /// How many records these bytes are.
     records: usize,
     /// With how many of them the writer waits no longer for more.
@@ -210,7 +211,7 @@ impl Queue {
 
     /// Has pieces filled again; those that are too many where nothing comes, to be dropped while
     /// nobody waits for the mutex.
-    fn recycle(&self, done: Pieces) -> Vec<Vec<u8>> {
+    fn recycle(&self, done: Pieces) -> Vec<Aligned> {
         let mut inner = self.lock();
         done.recycle(&mut inner.spare);
         let kept = if inner.bytes.is_empty() { PIECES_KEPT } else { usize::MAX };

@@ -41,13 +41,17 @@ const FAULTS: [Fault; 6] = [
 type Trace = fn(&'static Server) -> Vec<usize>;
 
 /// All of them.
-const TRACES: [(&str, Trace); 5] = [
+const TRACES: [(&str, Trace); 6] = [
     ("a rewrite", run),
     ("a move", move_away),
     ("off and on again", switch_off_and_on),
-    ("everysec", sync_now_and_then),
+    ("everysec", |server| sync_now_and_then(server, b"value")),
+    ("everysec, past the memory of the system", |server| sync_now_and_then(server, &LONG)),
     ("the end", write_and_close),
 ];
+
+/// A value that makes a batch as long as those that are written past the memory of the system.
+const LONG: [u8; 3000] = [b'v'; 3000];
 
 /// Where the log lies, and where one that moved does.
 const HERE: &[u8] = b"appendonlydir";
@@ -111,14 +115,18 @@ fn write(server: &'static Server, number: usize) -> bool {
 
 /// Writes a key, if writes are not refused; where the journal ends behind it.
 fn append(server: &'static Server, number: usize) -> Option<Lsn> {
+    append_value(server, number, b"value")
+}
+
+fn append_value(server: &'static Server, number: usize, value: &[u8]) -> Option<Lsn> {
     if server.journal.has_failed() {
         return None;
     }
     let key = key(number);
-    let words: [&[u8]; 3] = [b"SET", &key, b"value"];
+    let words: [&[u8]; 3] = [b"SET", &key, value];
     let args: OwnedArgs = words.into_iter().collect();
     Some(on_key(server, &key, |tx| {
-        tx.put_text(&key, NewText::from_client(b"value"), Lifetime::Forever).unwrap();
+        tx.put_text(&key, NewText::from_client(value), Lifetime::Forever).unwrap();
         tx.conclude();
         publish(&server.journal, tx, args.as_args())
     }))
@@ -185,12 +193,12 @@ fn move_away(server: &'static Server) -> Vec<usize> {
 }
 
 /// Writes with `everysec`, and takes for acknowledged what WAITAOF would say is on disk.
-fn sync_now_and_then(server: &'static Server) -> Vec<usize> {
+fn sync_now_and_then(server: &'static Server, value: &[u8]) -> Vec<usize> {
     let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
     server.aof.policy_changed(server);
     let mut written = Vec::new();
     for number in 0..WRITES {
-        written.extend(append(server, number).map(|lsn| (number, lsn)));
+        written.extend(append_value(server, number, value).map(|lsn| (number, lsn)));
         if number % 3 == 2 {
             flush(server);
         }
@@ -399,6 +407,30 @@ fn a_torn_end_is_cut_off_where_that_is_allowed_and_only_at_the_end() {
     let server = start(&disk).unwrap();
     assert!(has(server, 1) && has(server, 3));
     end(server);
+}
+
+#[test]
+fn what_is_long_goes_past_the_memory_of_the_system_unless_that_is_unwanted_or_refused() {
+    let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
+    for (wanted, refuses) in [(&b"yes"[..], false), (b"no", false), (b"yes", true)] {
+        let disk = new_disk();
+        if refuses {
+            disk.refuse_direct();
+        }
+        let server = start(&disk).unwrap();
+        let _ = server.config.set_many(&[b"aof-direct-writes", wanted], true).unwrap();
+        assert_eq!(sync_now_and_then(server, &LONG).len(), WRITES);
+        end(server);
+        let bytes = persist::storage::read_whole(&disk, &path).unwrap();
+        let is_begun = |five: &&[u8]| matches!(*five, b".\r\n#S" | b".\r\n#C");
+        let behind_filler = bytes.windows(5).filter(is_begun).count();
+        // Before it is refused the file is filled up, once.
+        let is_direct = wanted == b"yes" && !refuses;
+        assert_eq!(behind_filler > usize::from(refuses), is_direct, "{behind_filler} batches");
+        let server = start(&disk).unwrap();
+        assert!((0..WRITES).all(|number| has(server, number)));
+        end(server);
+    }
 }
 
 const COMMAND: &[u8] = b"*3\r\n$3\r\nSET\r\n$5\r\nkey:9\r\n$1\r\nv\r\n";

@@ -21,13 +21,15 @@ use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
 
 use super::files::{Beginning, Files};
-use super::increment::{Increment, OVER_PADDING};
+use super::increment::{DIRECT, Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Base, Fresh, Order, rewrite};
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
-use crate::config::settings::{AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE};
+use crate::config::settings::{
+    AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
+};
 use crate::courtesy::LogCourtesy;
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
@@ -281,7 +283,13 @@ impl Writer {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
-        self.write_piece(batch)?;
+        let is_direct = DIRECT.contains(&length)
+            && self.disk_begins_early()
+            && self.server.config.get(AOF_DIRECT_WRITES);
+        match is_direct {
+            true => self.lengthen(|file, piece| file.write_direct(piece, batch))?,
+            false => self.write_piece(batch)?,
+        }
         self.begin_sync_if_due();
         Ok(())
     }
@@ -335,12 +343,16 @@ impl Writer {
     fn begin_sync_if_due(&mut self) {
         let length = self.length();
         let is_much = length - self.begun_length >= WRITE_OUT;
-        let policy = self.server.config.get(APPENDFSYNC);
-        let is_due = is_much && policy == AppendFsync::Everysec && !self.spares_disk();
+        let is_due = is_much && self.disk_begins_early();
         if let Some(file) = self.file.as_mut().filter(|_| is_due) {
             file.begin_sync(self.begun_length.saturating_sub(WRITTEN_OUT)..length);
             self.begun_length = length;
         }
+    }
+
+    /// Whether the disk is to begin with what is written before that is synced.
+    fn disk_begins_early(&self) -> bool {
+        self.server.config.get(APPENDFSYNC) == AppendFsync::Everysec && !self.spares_disk()
     }
 
     /// Says how much of the file is on disk, unless that is said already.

@@ -77,6 +77,7 @@ settings! {
     ACTIVE_DEFRAG_THRESHOLD_LOWER: u32 = "active-defrag-threshold-lower";
     ACTIVE_DEFRAG_THRESHOLD_UPPER: u32 = "active-defrag-threshold-upper";
     ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
+    AOF_DIRECT_WRITES: bool = "aof-direct-writes";
     AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
     AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
     AOF_REWRITE_CPULIST: Arc<[u8]> = "aof-rewrite-cpulist";

@@ -3,7 +3,9 @@
 use super::{command, cut, expect_no_byte_can_change, find, journal, journal_units, read, unit};
 use super::{disk, later, units};
 use crate::aof::padding::Padding;
-use crate::aof::{AofDamage, PADDING_LINE, check_line, line_end, pad_line, padding, spacer};
+use crate::aof::{
+    AofDamage, PADDING_LINE, check_line, filler, filler_length, line_end, pad_line, padding, spacer,
+};
 
 /// A smaller block than any disk has.
 const BLOCK: usize = PADDING_LINE as usize;
@@ -117,5 +119,36 @@ fn nothing_stands_behind_padding_that_goes_on() {
         assert_eq!(error.offset, bytes.len() as u64);
         let why = "the beginning of a batch is not there";
         assert!(matches!(error.damage, AofDamage::Malformed { why: told, .. } if told == why));
+    }
+}
+
+#[test]
+fn filler_is_as_long_as_is_asked_for_and_its_lines_are_as_others_take_them() {
+    for count in (3..1100).chain([4093, 4096, 8190]) {
+        let bytes = filler(count);
+        assert_eq!(bytes.len(), count);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let dots = line.strip_prefix(b"#").and_then(|rest| rest.strip_suffix(b"\r\n")).unwrap();
+            assert!(line.len() < 1024 && dots.iter().all(|byte| *byte == b'.'), "{count}");
+        }
+    }
+    assert!(filler(0).is_empty());
+    for from in 0..500 {
+        let length = filler_length(from, BLOCK);
+        assert!((from as usize + length).is_multiple_of(BLOCK) && length < BLOCK + 3);
+        assert!(!matches!(length, 1 | 2));
+    }
+}
+
+#[test]
+fn what_is_filled_up_says_the_same() {
+    let batch = command(&["SET", "after", "filler"]);
+    for count in [0, 3, 64, 600] {
+        let parts = [&*journal(), &filler(count), &check_line(&batch), &batch, &filler(count)];
+        let bytes = parts.concat();
+        let mut expected = journal_units();
+        expected.push((unit(&[&["SET", "after", "filler"]]), None));
+        assert_eq!(units(&bytes), expected);
+        expect_no_byte_can_change(&bytes);
     }
 }

@@ -171,6 +171,12 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "aof-direct-writes",
+        default: "yes",
+        doc: "With appendfsync everysec, what is long goes to the disk past the system's memory.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "no-appendfsync-on-rewrite",
         default: "no",
         doc: "Leaves out the journal's syncs while it is rewritten or a snapshot is written.",
