@@ -16,6 +16,6 @@ mod tests;
 
 pub use check::{check_line, check_line_of};
 pub use mark::{SyncMark, is_synced_beyond};
-pub use padding::{PADDING_LINE, filler, filler_length, line_end, pad_line, padding, spacer};
+pub use padding::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
 pub use place::Place;
 pub use read::{AofDamage, AofError, Unit, UnitReader};

@@ -40,16 +40,29 @@ pub fn spacer(from: u64) -> &'static [u8] {
 
 /// Where the line of padding ends that begins at an offset.
 #[must_use]
-pub fn line_end(from: u64) -> u64 {
+pub(super) fn line_end(from: u64) -> u64 {
     (from + 1).next_multiple_of(PADDING_LINE)
 }
 
 /// Adds the line that stands at an offset, between what was written there and the padding behind.
-pub fn pad_line(from: u64, to: &mut Vec<u8>) {
+pub(super) fn pad_line(from: u64, to: &mut Vec<u8>) {
     let len = usize::try_from(line_end(from) - from).expect("a line is short");
     to.extend_from_slice(WORD);
     to.resize(to.len() + len - WORD.len() - 2, b'.');
     to.extend_from_slice(b"\r\n");
+}
+
+/// The lines from an offset where there is room for one, or where one ends, to a place that `block`
+/// divides.
+#[must_use]
+pub fn pad_lines(from: u64, block: usize) -> Vec<u8> {
+    let (mut bytes, end) = (Vec::with_capacity(block), from.next_multiple_of(block as u64));
+    let mut at = from;
+    while at < end {
+        pad_line(at, &mut bytes);
+        at = line_end(at);
+    }
+    bytes
 }
 
 /// At least so many bytes of padding from where there is room for a line, with the last line.

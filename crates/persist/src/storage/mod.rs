@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{Advice, OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::Errno;
+use rustix::io::{Errno, pwritev};
 
 pub(crate) use window::Window;
 
@@ -67,13 +67,14 @@ pub trait File: Send {
     /// Writes on, maybe not all of it; see [`write_all`].
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Writes on, all of it, from memory to the disk, where the system keeps no copy; `false` if
-    /// that cannot be done here, and nothing was written. All slices, and the place, are of whole
-    /// blocks ([`BLOCK`]). After an error any part of it may be written.
-    fn write_direct(&mut self, slices: &mut [IoSlice<'_>]) -> io::Result<bool>;
-
-    /// Writes over what is there, all of it.
+    /// Writes at a place, all of it; after an error any part of it may be written. What is written
+    /// on is not moved by that.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// The same from memory to the disk, where the system keeps no copy; `false` if that cannot be
+    /// done here, and nothing was written. All slices, and the place, are of whole blocks
+    /// ([`BLOCK`]).
+    fn write_direct(&mut self, offset: u64, slices: &mut [IoSlice<'_>]) -> io::Result<bool>;
 
     /// Makes what was written outlive a crash.
     fn sync(&mut self) -> io::Result<()>;
@@ -221,31 +222,33 @@ impl File for Regular {
         Write::write(self.buffered()?, bytes)
     }
 
-    fn write_direct(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<bool> {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.buffered()?.write_all_at(bytes, offset)
+    }
+
+    fn write_direct(
+        &mut self,
+        mut offset: u64,
+        mut slices: &mut [IoSlice<'_>],
+    ) -> io::Result<bool> {
         if self.set_direct(true).is_err() {
             return Ok(false);
         }
-        let mut is_begun = false;
+        let begin = offset;
         while !slices.is_empty() {
-            match self.file.write_vectored(slices) {
+            match pwritev(&self.file, slices, offset) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
-                    is_begun = true;
+                    offset += count as u64;
                     IoSlice::advance_slices(&mut slices, count);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(Errno::INTR) => {}
                 // As file systems say it that have no such way, or larger blocks.
-                Err(error) if !is_begun && Errno::from_io_error(&error) == Some(Errno::INVAL) => {
-                    return Ok(false);
-                }
-                Err(error) => return Err(error),
+                Err(Errno::INVAL) if offset == begin => return Ok(false),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(true)
-    }
-
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.buffered()?.write_all_at(bytes, offset)
     }
 
     fn sync(&mut self) -> io::Result<()> {

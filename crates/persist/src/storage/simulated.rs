@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::random::Random;
 
-use super::{File, How, Storage, write_all};
+use super::{File, How, Storage};
 
 /// A disk; its clones are the same one.
 #[derive(Clone, Default)]
@@ -407,20 +407,9 @@ impl Handle {
         let is_open = state.crashes == self.crashes;
         is_open.then_some(()).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
     }
-}
 
-impl File for Handle {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let content = self.content()?;
-        let rest = content.bytes.get(self.place..).unwrap_or_default();
-        let count = rest.len().min(buffer.len());
-        buffer[..count].copy_from_slice(&rest[..count]);
-        drop(content);
-        self.place += count;
-        Ok(count)
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    /// One call, which may write less; how much.
+    fn write_some(&self, place: usize, bytes: &[u8]) -> io::Result<usize> {
         let (state, fault) = self.disk.count();
         self.check(&state)?;
         drop(state);
@@ -436,28 +425,48 @@ impl File for Handle {
             }
             None => bytes.len(),
         };
-        let mut content = lock(&self.content);
-        content.change(Write::At(self.place, bytes[..count].to_vec()));
+        lock(&self.content).change(Write::At(place, bytes[..count].to_vec()));
+        Ok(count)
+    }
+}
+
+impl File for Handle {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let content = self.content()?;
+        let rest = content.bytes.get(self.place..).unwrap_or_default();
+        let count = rest.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&rest[..count]);
         drop(content);
         self.place += count;
         Ok(count)
     }
 
-    fn write_direct(&mut self, slices: &mut [IoSlice<'_>]) -> io::Result<bool> {
-        let is_whole = |number: usize| number.is_multiple_of(super::BLOCK);
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.write_some(self.place, bytes)?;
+        self.place += count;
+        Ok(count)
+    }
+
+    fn write_at(&mut self, offset: u64, mut bytes: &[u8]) -> io::Result<()> {
+        let mut place = offset as usize;
+        while !bytes.is_empty() {
+            let count = self.write_some(place, bytes)?;
+            place += count;
+            bytes = &bytes[count..];
+        }
+        Ok(())
+    }
+
+    fn write_direct(&mut self, offset: u64, slices: &mut [IoSlice<'_>]) -> io::Result<bool> {
+        let is_whole = |number: usize| number.is_multiple_of(BLOCK);
         let mut addresses = slices.iter().map(|slice| slice.as_ptr().addr());
-        assert!(is_whole(self.place) && addresses.all(is_whole), "in their places");
+        assert!(is_whole(offset as usize) && addresses.all(is_whole), "in their places");
         assert!(slices.iter().all(|slice| is_whole(slice.len())), "whole blocks");
         if self.disk.state().refuses_direct {
             return Ok(false);
         }
         let bytes = slices.iter().flat_map(|slice| slice.iter().copied()).collect::<Vec<_>>();
-        write_all(self, &bytes).map(|()| true)
-    }
-
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.content()?.change(Write::At(offset as usize, bytes.to_vec()));
-        Ok(())
+        self.write_at(offset, &bytes).map(|()| true)
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -564,11 +573,11 @@ mod tests {
             let mut file = disk.open(&path, How::Append).unwrap();
             write_all(&mut *file, &[b'x'; BLOCK]).unwrap();
             let mut slices = [&aligned[..2 * BLOCK], &aligned[..BLOCK]].map(IoSlice::new);
-            if !file.write_direct(&mut slices).unwrap() {
+            if !file.write_direct(BLOCK as u64, &mut slices).unwrap() {
                 // Some file systems have no such way.
-                write_all(&mut *file, &[b'd'; 3 * BLOCK]).unwrap();
+                file.write_at(BLOCK as u64, &[b'd'; 3 * BLOCK]).unwrap();
             }
-            write_all(&mut *file, b"short").unwrap();
+            file.write_at(4 * BLOCK as u64, b"short").unwrap();
             file.sync().unwrap();
             let whole = [&[b'x'; BLOCK][..], &[b'd'; 3 * BLOCK], b"short"].concat();
             assert_eq!(read_whole(disk, &path).unwrap(), whole);
@@ -579,7 +588,7 @@ mod tests {
         }
         simulated.refuse_direct();
         let mut file = simulated.open(&path, How::Append).unwrap();
-        assert!(!file.write_direct(&mut [IoSlice::new(&aligned[..BLOCK])]).unwrap());
+        assert!(!file.write_direct(0, &mut [IoSlice::new(&aligned[..BLOCK])]).unwrap());
         assert_eq!(file.length().unwrap(), 0, "nothing was written");
     }
 

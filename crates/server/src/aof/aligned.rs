@@ -3,7 +3,10 @@
 //! Invariant: the first byte stands where [`BLOCK`] divides the address, for as long as no more is
 //! put in than there is room for, so that the bytes are never moved.
 
-use persist::storage::BLOCK;
+use std::ops::Range;
+
+/// The length of a block; in tests smaller than any is, so that small files have many.
+pub(super) const BLOCK: usize = if cfg!(test) { 256 } else { persist::storage::BLOCK };
 
 /// Bytes with a bound.
 pub(super) struct Aligned {
@@ -45,6 +48,13 @@ impl Aligned {
     pub(super) fn clear(&mut self) {
         self.buffer.truncate(self.start);
     }
+
+    /// Keeps these bytes alone, which then are the first.
+    pub(super) fn keep(&mut self, range: Range<usize>) {
+        let length = range.len();
+        self.buffer.copy_within(self.start + range.start..self.start + range.end, self.start);
+        self.buffer.truncate(self.start + length);
+    }
 }
 
 /// Slices in a row as whole blocks, and what is left at their end; `None` if they cannot be.
@@ -65,9 +75,7 @@ pub(super) fn blocks_of<'a>(
 
 #[cfg(test)]
 mod tests {
-    use persist::storage::BLOCK;
-
-    use super::{Aligned, blocks_of};
+    use super::{Aligned, BLOCK, blocks_of};
 
     fn aligned(len: usize) -> Aligned {
         let mut aligned = Aligned::with_capacity(2 * BLOCK);
@@ -81,8 +89,9 @@ mod tests {
         let place = full.bytes().as_ptr().addr();
         assert_eq!((place % BLOCK, full.len(), full.room()), (0, 2 * BLOCK, 0));
         full.clear();
-        full.extend(b"abc");
-        assert_eq!((full.bytes(), full.bytes().as_ptr().addr()), (&b"abc"[..], place));
+        full.extend(b"abcde");
+        full.keep(1..4);
+        assert_eq!((full.bytes(), full.bytes().as_ptr().addr()), (&b"bcd"[..], place));
     }
 
     #[test]

@@ -7,10 +7,9 @@
 //! blocks are; the piece that was filled last, which the processor's cache may have still, is the
 //! first to be used again.
 
-use persist::storage::BLOCK;
 use structs::prefetch;
 
-use super::aligned::Aligned;
+use super::aligned::{Aligned, BLOCK};
 
 /// Bytes in a piece, for which it takes 256 KB.
 const PIECE: usize = (256 << 10) - BLOCK;

@@ -21,7 +21,7 @@ use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
 
 use super::files::{Beginning, Files};
-use super::increment::{DIRECT, Increment, OVER_PADDING};
+use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Base, Fresh, Order, rewrite};
@@ -283,20 +283,15 @@ impl Writer {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
-        let is_direct = DIRECT.contains(&length)
-            && self.disk_begins_early()
-            && self.server.config.get(AOF_DIRECT_WRITES);
-        match is_direct {
-            true => self.lengthen(|file, piece| file.write_direct(piece, batch))?,
-            false => self.write_piece(batch)?,
-        }
+        self.write_piece(batch)?;
         self.begin_sync_if_due();
         Ok(())
     }
 
     /// Writes what is in `piece` and what follows it.
     fn write_piece<'a>(&mut self, rest: impl Iterator<Item = &'a [u8]> + Clone) -> io::Result<()> {
-        self.lengthen(|file, piece| file.write(piece, rest))
+        let is_direct = self.is_direct();
+        self.lengthen(|file, piece| file.write(piece, rest, is_direct))
     }
 
     /// Does something with the file, if there is one, and shows by how much it is longer then.
@@ -328,7 +323,8 @@ impl Writer {
             self.mark();
             self.write_piece(iter::empty())?;
         }
-        self.lengthen(|file, _| file.pad())?;
+        let is_direct = self.is_direct();
+        self.lengthen(|file, _| file.pad(is_direct))?;
         Ok(self.sync())
     }
 
@@ -348,6 +344,12 @@ impl Writer {
             file.begin_sync(self.begun_length.saturating_sub(WRITTEN_OUT)..length);
             self.begun_length = length;
         }
+    }
+
+    /// Whether what is written may go past the memory of the system: the disk has it soon anyway.
+    fn is_direct(&self) -> bool {
+        let is_synced = self.server.config.get(APPENDFSYNC) == AppendFsync::Always;
+        (is_synced || self.disk_begins_early()) && self.server.config.get(AOF_DIRECT_WRITES)
     }
 
     /// Whether the disk is to begin with what is written before that is synced.

@@ -2,9 +2,9 @@
 
 use super::{command, cut, expect_no_byte_can_change, find, journal, journal_units, read, unit};
 use super::{disk, later, units};
-use crate::aof::padding::Padding;
+use crate::aof::padding::{Padding, line_end, pad_line};
 use crate::aof::{
-    AofDamage, PADDING_LINE, check_line, filler, filler_length, line_end, pad_line, padding, spacer,
+    AofDamage, PADDING_LINE, check_line, filler, filler_length, pad_lines, padding, spacer,
 };
 
 /// A smaller block than any disk has.
@@ -119,6 +119,16 @@ fn nothing_stands_behind_padding_that_goes_on() {
         assert_eq!(error.offset, bytes.len() as u64);
         let why = "the beginning of a batch is not there";
         assert!(matches!(error.damage, AofDamage::Malformed { why: told, .. } if told == why));
+    }
+}
+
+/// What stands between a batch and the end of its block is what stood there before.
+#[test]
+fn lines_up_to_a_block_are_those_of_padding() {
+    for from in (0..4 * PADDING_LINE).filter(|from| spacer(*from).is_empty()) {
+        let lines = pad_lines(from, 4 * BLOCK);
+        assert_eq!(from as usize + lines.len(), if from == 0 { 0 } else { 4 * BLOCK });
+        assert!(padding(from, 8 * BLOCK).starts_with(&lines), "{from}");
     }
 }
 

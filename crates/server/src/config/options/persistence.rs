@@ -173,7 +173,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "aof-direct-writes",
         default: "yes",
-        doc: "With appendfsync everysec, what is long goes to the disk past the system's memory.",
+        doc: "What the log's file is given goes past the system's memory, unless appendfsync is no.",
         ..WORKS
     },
     ConfigOption {
