@@ -173,7 +173,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "aof-direct-writes",
         default: "yes",
-        doc: "What the log's file is given goes past the system's memory, unless appendfsync is no.",
+        doc: "Unless appendfsync is no, the log is written past the system's memory if it can be.",
         ..WORKS
     },
     ConfigOption {
