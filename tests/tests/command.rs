@@ -154,7 +154,7 @@ fn add_facts(entry: Value, all: &mut BTreeMap<String, Facts>) {
     array(subcommands).into_iter().for_each(|entry| add_facts(entry, all));
 }
 
-/// A value as text: sets sorted, and without the notes on key specifications, which are prose.
+/// A value as text, with sets sorted.
 fn shown(value: &Value) -> String {
     match value {
         Value::Set(items) => {
@@ -164,8 +164,7 @@ fn shown(value: &Value) -> String {
         }
         Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(" "),
         Value::Map(pairs) => {
-            let pairs = pairs.iter().filter(|(key, _)| text(key) != "notes");
-            let pairs = pairs.map(|(key, value)| format!("{}={}", text(key), shown(value)));
+            let pairs = pairs.iter().map(|(key, value)| format!("{}={}", text(key), shown(value)));
             format!("({})", pairs.collect::<Vec<_>>().join(" "))
         }
         Value::Integer(number) => number.to_string(),

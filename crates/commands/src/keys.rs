@@ -21,6 +21,8 @@ pub struct KeySpec {
     pub find: Find,
     /// What happens to them.
     pub access: Access,
+    /// What clients are told of that besides; mostly nothing.
+    pub notes: &'static str,
 }
 
 /// Where the first key of a group stands.
@@ -143,16 +145,24 @@ pub const fn all_from(index: usize, access: Access) -> KeySpec {
 /// Keys from an index to `last` (relative to the first, or from the end if negative).
 #[must_use]
 pub const fn range(index: usize, last: i64, step: usize, access: Access) -> KeySpec {
-    KeySpec { begin: Begin::Index(index), find: Find::Range { last, step, limit: 0 }, access }
+    let find = Find::Range { last, step, limit: 0 };
+    KeySpec { begin: Begin::Index(index), find, access, notes: "" }
 }
 
 /// A number of keys at an index, the keys right after it, `step` apart.
 #[must_use]
 pub const fn counted(index: usize, step: usize, access: Access) -> KeySpec {
-    KeySpec { begin: Begin::Index(index), find: Find::Count { count: 0, first: 1, step }, access }
+    let find = Find::Count { count: 0, first: 1, step };
+    KeySpec { begin: Begin::Index(index), find, access, notes: "" }
 }
 
 impl KeySpec {
+    /// The same, with notes.
+    #[must_use]
+    pub const fn noted(self, notes: &'static str) -> Self {
+        Self { notes, ..self }
+    }
+
     /// Whether the group is one key at index 1, as with most commands.
     #[inline]
     #[must_use]

@@ -38,7 +38,8 @@ pub(super) const BITFIELD: DataCommand = Command {
         flags: Flags::WRITE.and(Flags::DENYOOM),
         keys: &[first(
             Access::RW.and(Access::ACCESS).and(Access::UPDATE).and(Access::VARIABLE_FLAGS),
-        )],
+        )
+        .noted("This command allows both access and modification of the key")],
         ..Spec::BASE
     },
     subcommands: &[],

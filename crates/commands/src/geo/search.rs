@@ -28,6 +28,7 @@ const fn after(word: &'static str, from: i64) -> KeySpec {
         begin: Begin::Keyword(word, from),
         find: Find::Range { last: 0, step: 1, limit: 0 },
         access: Access::OW.and(Access::UPDATE),
+        notes: "",
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) const HGETEX: DataCommand = Command {
         complexity: "O(N) where N is the number of specified fields",
         arity: at_least(5),
         flags: Flags::WRITE.and(Flags::FAST),
-        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))
+            .noted("RW and UPDATE because it changes the TTL")],
         ..Spec::BASE
     },
     subcommands: &[],

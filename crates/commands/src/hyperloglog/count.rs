@@ -69,7 +69,10 @@ pub(super) const PFCOUNT: DataCommand = Command {
                      called with multiple keys.",
         arity: at_least(2),
         flags: Flags::READONLY.and(Flags::MAY_REPLICATE),
-        keys: &[all_from(1, Access::RW.and(Access::ACCESS))],
+        keys: &[all_from(1, Access::RW.and(Access::ACCESS)).noted(
+            "RW because it may change the internal representation of the key, and propagate to \
+             replicas",
+        )],
         ..Spec::BASE
     },
     subcommands: &[],

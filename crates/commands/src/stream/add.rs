@@ -43,7 +43,8 @@ pub(super) const XADD: DataCommand = Command {
                      of entries evicted.",
         arity: at_least(5),
         flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::FAST),
-        keys: &[first(Access::RW.and(Access::UPDATE))],
+        keys: &[first(Access::RW.and(Access::UPDATE))
+            .noted("UPDATE instead of INSERT because of the optional trimming feature")],
         tips: &["nondeterministic_output"],
         history: &[
             (

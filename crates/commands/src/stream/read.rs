@@ -46,6 +46,7 @@ pub(super) const fn streams(from: i64, access: Access) -> KeySpec {
         begin: Begin::Keyword("STREAMS", from),
         find: Find::Range { last: -1, step: 1, limit: 2 },
         access,
+        notes: "",
     }
 }
 

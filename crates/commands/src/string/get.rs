@@ -72,7 +72,8 @@ pub(super) const GETEX: DataCommand = Command {
         complexity: "O(1)",
         arity: at_least(2),
         flags: Flags::WRITE.and(Flags::FAST),
-        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+        keys: &[first(Access::RW.and(Access::ACCESS).and(Access::UPDATE))
+            .noted("RW and UPDATE because it changes the TTL")],
         ..Spec::BASE
     },
     subcommands: &[],

@@ -30,7 +30,8 @@ pub(super) const SET: DataCommand = Command {
         flags: Flags::WRITE.and(Flags::DENYOOM),
         keys: &[first(
             Access::RW.and(Access::ACCESS).and(Access::UPDATE).and(Access::VARIABLE_FLAGS),
-        )],
+        )
+        .noted("RW and ACCESS due to the optional `GET` argument")],
         history: &[
             ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
             ("6.0.0", "Added the `KEEPTTL` option."),

@@ -3,7 +3,7 @@
 //! Invariant: what is wrong with a request is said before anything is locked.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least};
-use commands::{Access, keys};
+use commands::{Access, KeySpec, keys};
 use keyspace::Refusal;
 use proto::Args;
 use script::{ScriptError, Sha1};
@@ -37,9 +37,19 @@ pub(super) const COMMON: Spec = Spec {
         .and(Flags::MAY_REPLICATE)
         .and(Flags::NO_MANDATORY_KEYS)
         .and(Flags::MOVABLEKEYS),
-    keys: &[keys::counted(2, 1, Access::RW.and(Access::ACCESS).and(Access::UPDATE))],
+    keys: &[ANY_USE],
     ..Spec::BASE
 };
+
+/// The keys of a script, and what clients are told of them where its text is given.
+const ANY_USE: KeySpec = keys::counted(2, 1, Access::RW.and(Access::ACCESS).and(Access::UPDATE));
+pub(super) const NOTED_USE: KeySpec =
+    ANY_USE.noted("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE");
+
+/// The same where it only reads.
+const ANY_READING: KeySpec = keys::counted(2, 1, Access::RO.and(Access::ACCESS));
+pub(super) const NOTED_READING: KeySpec = ANY_READING
+    .noted("We cannot tell how the keys will be used so we assume the worst, RO and ACCESS");
 
 /// What the forms that only read have in common.
 pub(super) const READ_ONLY: Spec = Spec {
@@ -50,12 +60,17 @@ pub(super) const READ_ONLY: Spec = Spec {
         .and(Flags::SKIP_MONITOR)
         .and(Flags::NO_MANDATORY_KEYS)
         .and(Flags::MOVABLEKEYS),
-    keys: &[keys::counted(2, 1, Access::RO.and(Access::ACCESS))],
+    keys: &[ANY_READING],
     ..COMMON
 };
 
 const EVAL: UnitCommand = Command {
-    spec: Spec { name: "EVAL", summary: "Executes a server-side Lua script.", ..COMMON },
+    spec: Spec {
+        name: "EVAL",
+        summary: "Executes a server-side Lua script.",
+        keys: &[NOTED_USE],
+        ..COMMON
+    },
     subcommands: &[],
     run: |asked, args| evaluate(&asked, args),
 };
@@ -75,6 +90,7 @@ const EVAL_RO: UnitCommand = Command {
     spec: Spec {
         name: "EVAL_RO",
         summary: "Executes a read-only server-side Lua script.",
+        keys: &[NOTED_READING],
         ..READ_ONLY
     },
     subcommands: &[],

@@ -8,7 +8,7 @@ use commands::declare::{Command, Spec};
 use keyspace::Refusal;
 use proto::Args;
 
-use super::eval::{COMMON, READ_ONLY, count_keys, prepare};
+use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
 use super::run::Code;
 use crate::unit::{Asked, Program, UnitCommand};
 
@@ -25,6 +25,7 @@ const FCALL: UnitCommand = Command {
         syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Invokes a function.",
         complexity: "Depends on the function that is executed.",
+        keys: &[NOTED_USE],
         ..COMMON
     },
     subcommands: &[],
@@ -37,6 +38,7 @@ const FCALL_RO: UnitCommand = Command {
         syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Invokes a read-only function.",
         complexity: "Depends on the function that is executed.",
+        keys: &[NOTED_READING],
         ..READ_ONLY
     },
     subcommands: &[],

@@ -70,8 +70,13 @@ const COMMON: Spec = Spec {
 };
 
 /// The keys that BY and GET name.
-const PATTERNS: KeySpec =
-    KeySpec { begin: Begin::Undeclared, find: ONE, access: Access::RO.and(Access::ACCESS) };
+const PATTERNS: KeySpec = KeySpec {
+    begin: Begin::Undeclared,
+    find: ONE,
+    access: Access::RO.and(Access::ACCESS),
+    notes: "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive \
+        from the content of the key we sort",
+};
 
 /// The key that STORE names.
 const DESTINATION: KeySpec = KeySpec {
@@ -82,6 +87,8 @@ const DESTINATION: KeySpec = KeySpec {
     }),
     find: ONE,
     access: Access::OW.and(Access::UPDATE),
+    notes: "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear \
+        anywhere in the argument array",
 };
 
 const ONE: Find = Find::Range { last: 0, step: 1, limit: 0 };

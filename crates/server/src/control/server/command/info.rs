@@ -83,7 +83,12 @@ impl KeyRange {
 }
 
 fn write_keys(keys: &KeySpec, reply: &mut Reply<'_>) {
-    reply.map(3);
+    let has_notes = !keys.notes.is_empty();
+    reply.map(3 + usize::from(has_notes));
+    if has_notes {
+        reply.bulk(b"notes");
+        reply.bulk(keys.notes.as_bytes());
+    }
     reply.bulk(b"flags");
     write_access(keys.access, reply);
     reply.bulk(b"begin_search");
