@@ -244,7 +244,7 @@ impl File for Regular {
                 }
                 Err(Errno::INTR) => {}
                 // As file systems say it that have no such way, or larger blocks.
-                Err(Errno::INVAL) if offset == begin => return Ok(false),
+                Err(Errno::INVAL | Errno::OPNOTSUPP) if offset == begin => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
-use persist::storage::simulated::{Disk, Fault};
+use persist::storage::simulated::{Disk, Fault, Halt};
 use proto::OwnedArgs;
 
 use super::{find, flush, switch_off, switch_on};
@@ -431,6 +431,36 @@ fn what_is_long_goes_past_the_memory_of_the_system_unless_that_is_unwanted_or_re
         assert!((0..WRITES).all(|number| has(server, number)));
         end(server);
     }
+}
+
+#[test]
+fn a_slow_disk_is_given_what_is_long_through_the_memory_of_the_system() {
+    let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
+    server.aof.policy_changed(server);
+    let write = |halt: Option<Halt>| {
+        append_value(server, 0, &LONG).unwrap();
+        if halt.is_some() {
+            // Longer than the disk may take.
+            thread::sleep(Duration::from_millis(60));
+        }
+        drop(halt);
+        await_end("a write", || server.aof.queued() == 0);
+        let length = persist::storage::read_whole(&disk, &path).unwrap().len();
+        length.is_multiple_of(super::aligned::BLOCK)
+    };
+    assert!(write(None), "in whole blocks");
+    // A sync in between would end it.
+    let is_copied = |_| write(Some(disk.halt())) && !write(None);
+    assert!((0..20).any(is_copied), "after a slow write comes one that is copied");
+    let is_whole_again = |_| {
+        flush(server);
+        write(None)
+    };
+    assert!((0..20).any(is_whole_again), "and behind a sync whole blocks again");
+    end(server);
 }
 
 const COMMAND: &[u8] = b"*3\r\n$3\r\nSET\r\n$5\r\nkey:9\r\n$1\r\nv\r\n";

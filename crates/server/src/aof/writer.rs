@@ -50,6 +50,10 @@ const WRITE_OUT: u64 = 8 << 20;
 /// What the disk began with earlier, of which it has written most by the next time.
 const WRITTEN_OUT: u64 = 8 * WRITE_OUT;
 
+/// A disk that takes longer for a batch is given what comes before the next sync through the
+/// memory of the system, which takes a burst that is too much for the disk.
+const SLOW_US: i64 = 50_000;
+
 /// What stands before a batch is shorter.
 const ANNOTATIONS: usize = 160;
 
@@ -68,6 +72,8 @@ pub(super) struct Writer {
     marked: Option<u64>,
     /// How much of it the disk has begun with.
     begun_length: u64,
+    /// Whether the disk was slow since the last sync.
+    is_slow: bool,
     /// What its marks are known by.
     number: u64,
     /// What could not be written yet.
@@ -144,6 +150,7 @@ impl Writer {
             synced_length: 0,
             marked: None,
             begun_length: 0,
+            is_slow: false,
             number: Random::from_entropy().next_u64(),
             unwritten: Vec::new(),
             end: 0,
@@ -283,7 +290,9 @@ impl Writer {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
+        let began_us = self.now_us();
         self.write_piece(batch)?;
+        self.is_slow |= self.now_us() - began_us > SLOW_US;
         self.begin_sync_if_due();
         Ok(())
     }
@@ -349,7 +358,8 @@ impl Writer {
     /// Whether what is written may go past the memory of the system: the disk has it soon anyway.
     fn is_direct(&self) -> bool {
         let is_synced = self.server.config.get(APPENDFSYNC) == AppendFsync::Always;
-        (is_synced || self.disk_begins_early()) && self.server.config.get(AOF_DIRECT_WRITES)
+        let is_soon = is_synced || self.disk_begins_early() && !self.is_slow;
+        is_soon && self.server.config.get(AOF_DIRECT_WRITES)
     }
 
     /// Whether the disk is to begin with what is written before that is synced.
@@ -452,6 +462,7 @@ impl Writer {
         self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
         (self.synced_length, self.begun_length) = (length, length);
+        self.is_slow = false;
         if self.state == State::Sound {
             self.server.journal.acknowledge(self.end);
         }
