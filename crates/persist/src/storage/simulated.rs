@@ -498,6 +498,8 @@ mod tests {
     use std::io::IoSlice;
     use std::path::Path;
 
+    use rustix::fs::{Mode, OFlags};
+
     use super::{Disk, Fault};
     use crate::storage::{BLOCK, How, Storage, read_whole, write_all};
 
@@ -568,13 +570,16 @@ mod tests {
         simulated.make_directory(&directory).unwrap();
         let memory = vec![b'd'; 4 * BLOCK];
         let aligned = &memory[memory.as_ptr().align_offset(BLOCK)..];
+        let direct = OFlags::WRONLY | OFlags::DIRECT;
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
             let mut file = disk.open(&path, How::Append).unwrap();
             write_all(&mut *file, &[b'x'; BLOCK]).unwrap();
             let mut slices = [&aligned[..2 * BLOCK], &aligned[..BLOCK]].map(IoSlice::new);
-            if !file.write_direct(BLOCK as u64, &mut slices).unwrap() {
-                // Some file systems have no such way.
+            // Some file systems have no such way.
+            let is_direct = file.write_direct(BLOCK as u64, &mut slices).unwrap();
+            assert!(is_direct || rustix::fs::open(&path, direct, Mode::empty()).is_err());
+            if !is_direct {
                 file.write_at(BLOCK as u64, &[b'd'; 3 * BLOCK]).unwrap();
             }
             file.write_at(4 * BLOCK as u64, b"short").unwrap();
