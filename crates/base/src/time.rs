@@ -7,7 +7,6 @@ mod counter;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -86,11 +85,7 @@ impl Clock {
     pub fn now_us(&self) -> i64 {
         match &self.0 {
             Source::System { jump_us, .. } => {
-                let now = match SystemTime::now().duration_since(UNIX_EPOCH) {
-                    Ok(since) => clamp(since.as_micros()),
-                    Err(before) => -clamp(before.duration().as_micros()),
-                };
-                now.saturating_add(jump_us.load(Ordering::Relaxed))
+                micros(ClockId::Realtime).saturating_add(jump_us.load(Ordering::Relaxed))
             }
             Source::Manual(micros) => micros.load(Ordering::Relaxed),
         }
@@ -147,10 +142,16 @@ pub fn civil_date(days: i64) -> (i64, usize, i64) {
     (year, month as usize, day)
 }
 
-/// The monotonic clock of the machine. Asked for each command, so without the way by `Duration`.
+/// The monotonic clock of the machine.
 #[inline]
 fn machine_us() -> i64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    micros(ClockId::Monotonic)
+}
+
+/// A clock of the machine. Asked for each batch of requests, so without the way by `Duration`.
+#[inline]
+fn micros(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
@@ -158,10 +159,6 @@ fn machine_us() -> i64 {
 fn machine_ns() -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-fn clamp(micros: u128) -> i64 {
-    i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
