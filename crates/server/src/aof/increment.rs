@@ -24,6 +24,9 @@ use super::aligned::{Aligned, BLOCK, blocks_of};
 /// Padding that is written at once: whole blocks.
 const PADDING: usize = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
+/// The lines of padding that are kept, to be written again and again.
+const LINES: usize = 4 * BLOCK;
+
 /// What is written over padding is at most a part of it.
 pub(super) const OVER_PADDING: usize = PADDING / 4;
 
@@ -45,6 +48,8 @@ pub(super) struct Increment {
     target: Target,
     /// Blocks on their way; over padding they begin with what is in the last one already.
     blocks: Aligned,
+    /// Lines as most of padding is made of, and the block that is its last.
+    lines: Aligned,
     /// How much of it are whole batches.
     length: u64,
     /// Where the padding ends that is behind them.
@@ -60,7 +65,8 @@ impl Increment {
         // annotation as short as to fill one up.
         let blocks = Aligned::with_capacity(3 * BLOCK);
         let target = Target { file, refuses_direct: false };
-        Self { target, blocks, length, padded: None, bare_until: 0 }
+        let lines = Aligned::with_capacity(0);
+        Self { target, blocks, lines, length, padded: None, bare_until: 0 }
     }
 
     /// How much of it are whole batches.
@@ -71,6 +77,11 @@ impl Increment {
     /// Whether padding is missing for so many bytes, and there may be space for it.
     pub(super) fn wants_padding(&self, count: usize) -> bool {
         self.length >= self.bare_until && !self.has_room(count)
+    }
+
+    /// Whether padding is to be written over.
+    pub(super) fn is_padded(&self) -> bool {
+        self.padded.is_some()
     }
 
     fn has_room(&self, count: usize) -> bool {
@@ -96,13 +107,15 @@ impl Increment {
             None => {
                 self.fill_block()?;
                 self.blocks = Aligned::with_capacity(OVER_PADDING + 3 * BLOCK);
+                self.lines = Aligned::with_capacity(LINES + BLOCK);
+                self.lines.extend(&padding(0, LINES + BLOCK));
                 self.length
             }
         };
-        let mut lines = Aligned::with_capacity(PADDING + BLOCK);
-        lines.extend(&padding(from, PADDING + BLOCK));
-        self.target.write_blocks(from, &[lines.bytes()], is_direct)?;
-        self.padded = Some(from + lines.len() as u64);
+        let (lines, last) = self.lines.bytes().split_at(LINES);
+        let all: Vec<_> = iter::repeat_n(lines, PADDING / LINES).chain([last]).collect();
+        self.target.write_blocks(from, &all, is_direct)?;
+        self.padded = Some(from + (PADDING + BLOCK) as u64);
         Ok(())
     }
 

@@ -205,6 +205,7 @@ impl Writer {
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
             last = queue::Last { records, took, left };
+            self.pad_ahead();
         }
     }
 
@@ -335,6 +336,17 @@ impl Writer {
         let is_direct = self.is_direct();
         self.lengthen(|file, _| file.pad(is_direct))?;
         Ok(self.sync())
+    }
+
+    /// Adds to the padding there is before a batch waits for that, while those who were just
+    /// answered have not come again.
+    fn pad_ahead(&mut self) {
+        if self.file.as_ref().is_some_and(Increment::is_padded)
+            && let Err(error) = self.make_room(OVER_PADDING - ANNOTATIONS)
+        {
+            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
+            self.wait_for_disk(iter::empty(), &error);
+        }
     }
 
     /// How much of the present increment are whole batches.

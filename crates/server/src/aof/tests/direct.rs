@@ -1,14 +1,17 @@
 //! What of the log goes to the disk past the memory of the system, and when it does not.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
 use persist::storage::read_whole;
 use persist::storage::simulated::Halt;
 
-use super::sync_now_and_then;
 use super::{LONG, WRITES, append_value, await_end, end, flush, has, new_disk, start};
+use super::{end_of_batches, sync_now_and_then, write};
 use crate::aof::aligned::BLOCK;
+use crate::aof::increment::OVER_PADDING;
 
 #[test]
 fn what_is_long_goes_past_the_memory_of_the_system_unless_that_is_unwanted_or_refused() {
@@ -61,5 +64,24 @@ fn a_slow_disk_is_given_what_is_long_through_the_memory_of_the_system() {
         write(None)
     };
     assert!((0..20).any(is_whole_again), "and behind a sync whole blocks again");
+    end(server);
+}
+
+#[test]
+fn padding_is_there_before_a_batch_needs_it() {
+    let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    let lengths = RefCell::new(BTreeSet::new());
+    for _ in 0..40 {
+        assert!(write(server, 1));
+        await_end("more padding", || {
+            let bytes = read_whole(&disk, &path).unwrap();
+            lengths.borrow_mut().insert(bytes.len());
+            // Nothing is written over the last block.
+            bytes.len() - end_of_batches(&bytes) >= OVER_PADDING + BLOCK
+        });
+    }
+    assert!(lengths.borrow().len() > 3, "it was added to");
     end(server);
 }
