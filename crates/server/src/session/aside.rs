@@ -94,13 +94,13 @@ impl Serve {
         }
     }
 
-    /// Executes what was set aside. The replies are left to the second turn.
+    /// Executes what was set aside, in a batch that the worker has begun. The replies are left to
+    /// the second turn.
     pub(crate) fn execute_aside(&mut self) {
         let Some(kept) = self.aside.take() else { return };
         let worker = Rc::clone(&self.worker);
         let buffer = worker.input.borrow();
         let data = &buffer[kept.range()];
-        worker.start_batch();
         let (consumed, end) = self.run_batch(data, None);
         self.input.extend_from_slice(&data[consumed..]);
         self.executed = 0;
