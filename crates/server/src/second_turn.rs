@@ -24,8 +24,9 @@ use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
 const BATCH_US: i64 = 50;
-/// Longer replies leave while they are in the nearest cache.
-const BYTES: usize = 2048;
+/// Longer replies leave at once: to wake the client is little beside them, too, and they would take
+/// memory.
+const BYTES: usize = 64 * 1024;
 /// Where the first has waited for so long, others do not join.
 const WAIT_US: i64 = 500;
 
