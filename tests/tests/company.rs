@@ -6,8 +6,9 @@ use tests::client::encode;
 use tests::render::{render, text};
 use tests::{Client, Server};
 
-/// Clients that ask at the same moment; more than are looked at together.
-const CLIENTS: usize = 40;
+/// Clients that ask at the same moment; more than are looked at, or kept as they were parsed,
+/// together.
+const CLIENTS: usize = 140;
 
 /// What each of them asks for, one after the other; `@` is its number.
 const STEPS: &str = "

@@ -19,7 +19,7 @@ use keyspace::Location;
 use smallvec::SmallVec;
 
 use crate::gathering::Gathering;
-use crate::session::Serve;
+use crate::session::{Serve, Slot};
 use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
@@ -36,8 +36,11 @@ pub(crate) const KEPT: usize = 128 * 1024;
 /// each at a multiple of so many,
 pub(crate) const GRAIN: usize = 64;
 
-/// and so many are fetched from memory together.
+/// so many are fetched from memory together,
 const TOGETHER: usize = 32;
+
+/// and so many are kept as they were parsed.
+const PARSED: u8 = 128;
 
 /// What a request that is set aside is about.
 #[derive(Clone, Copy)]
@@ -45,6 +48,8 @@ pub(crate) struct Ahead {
     pub(crate) database: usize,
     /// Where its one key belongs, if it has just one.
     pub(crate) location: Option<Location>,
+    /// Where it is kept as it was parsed, if it is.
+    pub(crate) parsed: Option<u8>,
 }
 
 /// A session that stands in line.
@@ -64,6 +69,10 @@ pub(crate) struct SecondTurns {
     kept: Cell<usize>,
     /// What the request of the session that joins next is about.
     ahead: Cell<Option<Ahead>>,
+    /// Requests that are set aside, as they were parsed; and a parser for those that are too many.
+    parsed: RefCell<Vec<Slot>>,
+    /// How many they are.
+    parsed_count: Cell<u8>,
     /// The task that sees to them, while nobody waits.
     usher: Cell<Option<Waker>>,
 }
@@ -94,6 +103,21 @@ impl SecondTurns {
         self.kept.get() < KEPT && now_us - since_us <= WAIT_US
     }
 
+    /// Has a request parsed that is set aside then, if it is one.
+    #[inline]
+    pub(crate) fn parse(&self, parse: impl FnOnce(&mut Slot) -> Option<Ahead>) -> Option<Ahead> {
+        let (count, mut slots) = (self.parsed_count.get(), self.parsed.borrow_mut());
+        if slots.len() == usize::from(count) {
+            slots.push(Slot::default());
+        }
+        let ahead = parse(&mut slots[usize::from(count)])?;
+        if count == PARSED {
+            return Some(ahead);
+        }
+        self.parsed_count.set(count + 1);
+        Some(Ahead { parsed: Some(count), ..ahead })
+    }
+
     /// A request of so many bytes is set aside, of the session that lines up next.
     #[inline]
     pub(crate) fn keep(&self, ahead: Ahead, bytes: usize) {
@@ -122,6 +146,7 @@ impl SecondTurns {
         let mut line = self.begin();
         let written = if self.kept.get() > 0 { execute(worker, &line) } else { 0 };
         self.kept.set(0);
+        self.parsed_count.set(0);
         line[written..].iter().for_each(|waiting| guard(&waiting.serve, Serve::take_second_turn));
         line.clear();
         // Nobody lines up but in a turn of its own.
@@ -133,7 +158,8 @@ impl SecondTurns {
 /// where that takes long they do not wait for the others.
 fn execute(worker: &Worker, line: &[Waiting]) -> usize {
     let (mut written, mut began_us) = (0, None);
-    for (index, Waiting { serve, .. }) in line.iter().enumerate() {
+    let mut slots = worker.second_turns.parsed.borrow_mut();
+    for (index, Waiting { serve, ahead }) in line.iter().enumerate() {
         if index % TOGETHER == 0 {
             fetch(worker, &line[index..line.len().min(index + TOGETHER)]);
         }
@@ -141,7 +167,9 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         if index % TOGETHER == 0 || began_us.is_none() {
             worker.start_batch();
         }
-        guard(serve, Serve::execute_aside);
+        let parsed = ahead.and_then(|ahead| ahead.parsed);
+        let parsed = parsed.map(|place| &mut slots[usize::from(place)]);
+        guard(serve, |serve| serve.execute_aside(parsed));
         let now_us = worker.ticked_us();
         let took_us = now_us - *began_us.get_or_insert(worker.batch_began().us());
         if took_us > BATCH_US || serve.borrow().unsent() > BYTES {
@@ -171,7 +199,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
 }
 
 /// Does a part of a session's second turn. A panic ends the session.
-fn guard(serve: &RefCell<Serve>, step: fn(&mut Serve)) {
+fn guard(serve: &RefCell<Serve>, step: impl FnOnce(&mut Serve)) {
     let mut serve = serve.borrow_mut();
     if catch_unwind(AssertUnwindSafe(|| step(&mut serve))).is_err() {
         serve.give_up();
@@ -198,7 +226,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ahead, BATCH_US, BYTES, GRAIN, KEPT, SecondTurns, WAIT_US};
+    use super::{Ahead, BATCH_US, BYTES, GRAIN, KEPT, PARSED, SecondTurns, WAIT_US};
 
     #[test]
     fn short_replies_of_short_batches_wait_while_the_first_does_not_wait_for_long() {
@@ -216,7 +244,7 @@ mod tests {
     #[test]
     fn requests_are_set_aside_while_there_is_room_and_the_first_does_not_wait_for_long() {
         let turns = SecondTurns::default();
-        let ahead = Ahead { database: 0, location: None };
+        let ahead = Ahead { database: 0, location: None, parsed: None };
         assert_eq!(turns.kept(), 0);
         turns.keep(ahead, 1);
         turns.keep(ahead, GRAIN);
@@ -232,5 +260,15 @@ mod tests {
         assert!(turns.has_room(7), "for the last");
         turns.keep(ahead, GRAIN);
         assert!(!turns.has_room(7), "the buffer is full");
+    }
+
+    #[test]
+    fn the_first_requests_that_are_set_aside_are_kept_as_they_were_parsed() {
+        let turns = SecondTurns::default();
+        let ahead = Ahead { database: 0, location: None, parsed: None };
+        let place = || turns.parse(|_| Some(ahead)).and_then(|ahead| ahead.parsed);
+        assert!(turns.parse(|_| None).is_none(), "it is no request");
+        assert!((0..PARSED).all(|number| place() == Some(number)));
+        assert_eq!((place(), place()), (None, None));
     }
 }

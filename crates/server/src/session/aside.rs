@@ -14,6 +14,7 @@ use std::rc::Rc;
 use proto::memcached::Progress;
 
 use super::batch::End;
+use super::window::Slot;
 use super::{Place, Serve};
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::Known;
@@ -76,12 +77,15 @@ impl Serve {
                 return None;
             };
             let location = memcached::locate(server, &request);
-            return (consumed == data.len()).then_some(Ahead { database, location });
+            let ahead = Ahead { database, location, parsed: None };
+            return (consumed == data.len()).then_some(ahead);
         }
-        let mut window = self.worker.window.borrow_mut();
-        let args = window.only(data, &server.request_limits(true))?;
-        let location = Known::of(server, args).ok().and_then(|known| known.location);
-        Some(Ahead { database, location })
+        self.worker.second_turns.parse(|slot| {
+            let args = slot.parse_only(data, &server.request_limits(true))?;
+            slot.known = Known::of(server, args).ok();
+            let location = slot.known.and_then(|known| known.location);
+            Some(Ahead { database, location, parsed: None })
+        })
     }
 
     /// Takes back what was set aside.
@@ -96,12 +100,15 @@ impl Serve {
 
     /// Executes what was set aside, in a batch that the worker has begun. The replies are left to
     /// the second turn.
-    pub(crate) fn execute_aside(&mut self) {
+    pub(crate) fn execute_aside(&mut self, parsed: Option<&mut Slot>) {
         let Some(kept) = self.aside.take() else { return };
         let worker = Rc::clone(&self.worker);
         let buffer = worker.input.borrow();
         let data = &buffer[kept.range()];
-        let (consumed, end) = self.run_batch(data, None);
+        let (consumed, end) = match parsed {
+            Some(slot) => self.run_parsed(data, slot),
+            None => self.run_batch(data, None),
+        };
         self.input.extend_from_slice(&data[consumed..]);
         self.executed = 0;
         self.note_batch();

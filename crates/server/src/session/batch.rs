@@ -12,7 +12,7 @@ use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
-use super::window::{WINDOW, Window};
+use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage, Turn};
 use crate::client_memory;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
@@ -249,10 +249,21 @@ impl Serve {
         if self.session.memcached.is_some() {
             return self.run_memcached(data, grant);
         }
+        let mut window = self.worker.window.take();
+        window.begin(self.parser.take());
+        self.run_window(window, data, grant)
+    }
+
+    /// Executes the one request that the data is, which was parsed before.
+    pub(super) fn run_parsed(&mut self, data: &[u8], slot: &mut Slot) -> (usize, End) {
+        let mut window = self.worker.window.take();
+        window.begin_parsed(slot);
+        self.run_window(window, data, None)
+    }
+
+    fn run_window(&mut self, window: Window, data: &[u8], grant: Option<Grant>) -> (usize, End) {
         let worker = Rc::clone(&self.worker);
         let mut output = self.output();
-        let mut window = worker.window.take();
-        window.begin(self.parser.take());
         let started = worker.ticked_us();
         self.receive_messages(&mut output);
         let keys_max = worker.server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);

@@ -34,7 +34,7 @@ use held::Held;
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
 pub(crate) use wait::{Awaited, Blocked, Elsewhere, Parked, Ran, Safety, Stage};
-pub(crate) use window::Window;
+pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;
 use crate::clients::{Signal, client_flags};

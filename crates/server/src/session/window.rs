@@ -28,13 +28,32 @@ pub(crate) struct Window {
     error: Option<ProtocolError>,
 }
 
+/// A request that is parsed, or an idle parser.
 #[derive(Default)]
-struct Slot {
+pub(crate) struct Slot {
     parser: Box<RequestParser>,
     start: usize,
     /// Behind the request.
     end: usize,
-    known: Option<Known>,
+    pub(super) known: Option<Known>,
+}
+
+impl Slot {
+    /// Parses an input that is one request; `None` if there is more, or less.
+    pub(super) fn parse_only<'a>(
+        &'a mut self,
+        data: &'a [u8],
+        limits: &Limits,
+    ) -> Option<Args<'a>> {
+        self.parser.reset();
+        match self.parser.advance(data, limits) {
+            Ok(Progress::Complete { consumed }) if consumed == data.len() => {
+                (self.start, self.end, self.known) = (0, consumed, None);
+                Some(self.parser.args(data))
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Window {
@@ -43,6 +62,16 @@ impl Window {
         self.partial = partial;
         self.error = None;
         (self.next, self.complete, self.parsed, self.executed) = (0, 0, 0, 0);
+    }
+
+    /// Turns to a new input, which is one request that was parsed before; a parser is left for it.
+    pub(super) fn begin_parsed(&mut self, slot: &mut Slot) {
+        self.begin(None);
+        if self.slots.is_empty() {
+            self.slots.push(Slot::default());
+        }
+        std::mem::swap(&mut self.slots[0], slot);
+        (self.complete, self.parsed) = (1, self.slots[0].end);
     }
 
     /// Gives up what is not executed. Returns the parser of an incomplete request, if the input
@@ -93,22 +122,6 @@ impl Window {
                 }
                 Err(error) => self.error = Some(error),
             }
-        }
-    }
-
-    /// The only request of a new input, unless there is more, or less.
-    pub(super) fn only<'a>(&'a mut self, data: &'a [u8], limits: &Limits) -> Option<Args<'a>> {
-        self.begin(None);
-        if self.slots.is_empty() {
-            self.slots.push(Slot::default());
-        }
-        let parser = &mut self.slots[0].parser;
-        parser.reset();
-        match parser.advance(data, limits) {
-            Ok(Progress::Complete { consumed }) if consumed == data.len() => {
-                Some(parser.args(data))
-            }
-            _ => None,
         }
     }
 
