@@ -2,26 +2,28 @@
 //!
 //! The thread that makes records safe does so for a hundred sessions at a time. To wake each from
 //! there takes a system call and two turns of a lock; so it wakes one task of each worker, and that
-//! wakes the sessions from within.
+//! writes the replies of all sessions, as in second turns (`second_turn.rs`).
 //!
 //! Invariants: while somebody stands in line, the task stands in the journal's line for the lowest
 //! LSN in it, or is about to; who stands in line stays there until that LSN is safe, however often
-//! it was woken.
+//! it was told to look.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use keyspace::Lsn;
 
 use crate::journal::Journal;
+use crate::second_turn;
+use crate::session::Serve;
 use crate::worker::Worker;
 
-/// Who waits at a worker.
+/// Those who wait at a worker, as they are told to look.
 #[derive(Default)]
-pub(crate) struct HeldLine {
-    waiting: RefCell<Vec<(Lsn, Waker)>>,
+pub(crate) struct HeldLine<S = Weak<RefCell<Serve>>> {
+    waiting: RefCell<Vec<(Lsn, S)>>,
     /// For which LSN the task stands in the journal's line, or did until it was last woken.
     standing: Cell<Option<Lsn>>,
     /// How often all were to look again before the task last looked.
@@ -30,14 +32,14 @@ pub(crate) struct HeldLine {
     usher: RefCell<Option<Waker>>,
 }
 
-impl HeldLine {
-    /// Queues a session with a reply that saw `lsn`, to be woken when the reply may leave; `false`
+impl<S: Clone> HeldLine<S> {
+    /// Queues a session with a reply that saw `lsn`, to be told when the reply may leave; `false`
     /// if it may already, or the journal's reader has failed.
-    pub(crate) fn wait(&self, journal: &Journal, lsn: Lsn, waker: &Waker) -> bool {
+    pub(crate) fn wait(&self, journal: &Journal, lsn: Lsn, session: &S) -> bool {
         if journal.is_durable(lsn) || journal.has_failed() {
             return false;
         }
-        self.waiting.borrow_mut().push((lsn, waker.clone()));
+        self.waiting.borrow_mut().push((lsn, session.clone()));
         if self.standing.get().is_none_or(|lowest| lsn < lowest)
             && let Some(usher) = &*self.usher.borrow()
         {
@@ -46,26 +48,31 @@ impl HeldLine {
         true
     }
 
-    /// Wakes those whose records are safe, or all if all are to look again, and stands in the
+    /// Tells those whose records are safe, or all if all are to look again, and stands in the
     /// journal's line for the others.
-    fn usher(&self, journal: &Journal, cx: &Context<'_>) {
+    fn usher(&self, journal: &Journal, cx: &Context<'_>, tell: impl Fn(&S)) {
         self.usher.borrow_mut().get_or_insert_with(|| cx.waker().clone());
-        let mut waiting = self.waiting.borrow_mut();
         loop {
+            let mut waiting = self.waiting.borrow_mut();
             let lowest = waiting.iter().map(|(lsn, _)| *lsn).min();
             self.standing.set(lowest);
             let rouses = journal.stand(lowest, cx.waker());
             let are_roused = self.rouses.replace(rouses) != rouses;
             let (safe, count) = (journal.safe(), waiting.len());
-            waiting.retain(|(lsn, waker)| {
+            let mut told = Vec::new();
+            waiting.retain(|(lsn, session)| {
                 // A reply that may leave for another reason may have to wait once more.
                 let stays = *lsn > safe;
                 if !stays || are_roused {
-                    waker.wake_by_ref();
+                    told.push(session.clone());
                 }
                 stays
             });
-            if waiting.len() == count {
+            let is_done = waiting.len() == count;
+            // Who is told may line up for what it saw later.
+            drop(waiting);
+            told.iter().for_each(&tell);
+            if is_done {
                 return;
             }
         }
@@ -74,8 +81,14 @@ impl HeldLine {
 
 /// Sees to those who wait at a worker, for ever.
 pub(crate) async fn run(worker: Rc<Worker>) {
+    let write = |session: &Weak<RefCell<Serve>>| {
+        if let Some(serve) = session.upgrade() {
+            second_turn::guard(&serve, Serve::write_replies);
+        }
+    };
     poll_fn(|cx| {
-        worker.held_line.usher(&worker.server.journal, cx);
+        worker.held_line.usher(&worker.server.journal, cx, write);
+        worker.end_turn();
         Poll::<()>::Pending
     })
     .await;
@@ -114,7 +127,7 @@ mod tests {
     struct Rig {
         journal: Journal,
         clock: Clock,
-        line: HeldLine,
+        line: HeldLine<Arc<Bell>>,
         lsns: [Lsn; 3],
         sessions: [Arc<Bell>; 3],
         usher: Arc<Bell>,
@@ -133,14 +146,14 @@ mod tests {
         }
 
         fn wait(&self, index: usize) -> bool {
-            let waker = Waker::from(Arc::clone(&self.sessions[index]));
-            self.line.wait(&self.journal, self.lsns[index], &waker)
+            self.line.wait(&self.journal, self.lsns[index], &self.sessions[index])
         }
 
         /// The usher's task runs.
         fn take_turn(&self) {
             let waker = Waker::from(Arc::clone(&self.usher));
-            self.line.usher(&self.journal, &Context::from_waker(&waker));
+            let tell = |bell: &Arc<Bell>| bell.wake_by_ref();
+            self.line.usher(&self.journal, &Context::from_waker(&waker), tell);
         }
 
         /// How often the usher was woken, and each session.
@@ -151,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usher_is_woken_once_and_wakes_those_whose_records_are_safe() {
+    fn the_usher_is_woken_once_and_tells_those_whose_records_are_safe() {
         let rig = Rig::new();
         assert!(rig.wait(1));
         rig.take_turn();
@@ -207,8 +220,7 @@ mod tests {
         assert_eq!(rig.rung().1, [2, 0, 2]);
         // Replies that need not wait any more leave, whatever they saw.
         let late = rig.journal.append(b"d");
-        let waker = Waker::from(Arc::clone(&rig.sessions[1]));
-        assert!(rig.line.wait(&rig.journal, late, &waker));
+        assert!(rig.line.wait(&rig.journal, late, &rig.sessions[1]));
         rig.take_turn();
         rig.journal.let_pass(late);
         rig.take_turn();
@@ -216,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_woken_too_early_is_woken_again() {
+    fn who_was_told_too_early_is_told_again() {
         let rig = Rig::new();
         rig.journal.rely_on(Reliance::System);
         let be_late = || {
@@ -247,8 +259,7 @@ mod tests {
         assert!(!rig.wait(2), "without a reader nothing waits");
         rig.journal.attach(Box::new(Silent), Reliance::Disk);
         let lsn = rig.journal.append(b"d");
-        let waker = Waker::from(Arc::clone(&rig.sessions[1]));
-        assert!(rig.line.wait(&rig.journal, lsn, &waker));
+        assert!(rig.line.wait(&rig.journal, lsn, &rig.sessions[1]));
         let before = rig.rung().0;
         rig.journal.acknowledge(lsn);
         assert!(rig.rung().0 > before, "the usher hears of it");

@@ -198,8 +198,8 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
     }
 }
 
-/// Does a part of a session's second turn. A panic ends the session.
-fn guard(serve: &RefCell<Serve>, step: impl FnOnce(&mut Serve)) {
+/// Does something for a session that is no turn of its own. A panic ends the session.
+pub(crate) fn guard(serve: &RefCell<Serve>, step: impl FnOnce(&mut Serve)) {
     let mut serve = serve.borrow_mut();
     if catch_unwind(AssertUnwindSafe(|| step(&mut serve))).is_err() {
         serve.give_up();

@@ -282,10 +282,10 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
     worker.server.mailboxes.open(worker.lane);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
-    // It does the work of many tasks in one turn.
+    // These do the work of many tasks in one turn.
     tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
+    tokio::task::spawn_local(unconstrained(held_line::run(Rc::clone(&worker))));
     tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
-    tokio::task::spawn_local(held_line::run(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),

@@ -69,7 +69,7 @@ impl Serve {
         held.marks.push(mark);
     }
 
-    /// How many of the output's bytes may leave; if not all, the session is woken when more may.
+    /// How many of the output's bytes may leave; if not all, more are written when more may.
     #[inline]
     pub(super) fn free_bytes(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         match self.held {
@@ -91,7 +91,7 @@ impl Serve {
             if !journal.is_durable(lsn) {
                 // In line already, or only just.
                 if held.queued == Some(lsn) && !journal.has_failed()
-                    || self.worker.held_line.wait(journal, lsn, cx.waker())
+                    || self.worker.held_line.wait(journal, lsn, &self.own)
                 {
                     held.queued = Some(lsn);
                     waits = true;

@@ -23,7 +23,7 @@ use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use proto::{Output, RequestParser};
@@ -62,6 +62,8 @@ pub(crate) struct Serve {
     output: Option<Box<Output>>,
     /// Which of them must wait for the journal.
     held: Option<Box<Held>>,
+    /// As others of the worker know it.
+    own: Weak<RefCell<Serve>>,
     /// Its task's, once that has run: a task's waker stays the same for life.
     waker: Option<Waker>,
     place: Place,
@@ -74,8 +76,10 @@ pub(crate) struct Serve {
 /// The task of a session, which the worker shares while replies wait for their second turn.
 pub(crate) struct Serving(Rc<RefCell<Serve>>);
 
-// There are many sessions, and the allocator's next class begins above this.
-const _: () = assert!(size_of::<RefCell<Serve>>() + 2 * size_of::<usize>() <= 256);
+// There are many sessions, and the allocator's next class begins above 256 bytes. With debug
+// assertions mio has a word more in each socket.
+const SERVING_SIZE: usize = size_of::<RefCell<Serve>>() + 2 * size_of::<usize>();
+const _: () = assert!(SERVING_SIZE <= if cfg!(debug_assertions) { 264 } else { 256 });
 
 /// Where a session stands in the line of those whose replies wait (`second_turn.rs`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,6 +139,7 @@ impl Serve {
             parser,
             output,
             held,
+            own: Weak::new(),
             waker: None,
             place: Place::Nowhere,
             comes_alone: true,
@@ -166,16 +171,12 @@ impl Serve {
                 Poll::Ready(Err(_)) => return Turn::End,
                 Poll::Ready(Ok(())) => {}
                 Poll::Pending => {
-                    let (unsent, streaming) = self
-                        .output
-                        .as_ref()
-                        .map_or((0, false), |output| (output.len(), output.is_streaming()));
                     let (server, client) = (self.worker.server, &self.session.client);
-                    let now = self.worker.now_ms();
-                    if output_limit::is_exceeded(server, client, unsent as u64, now) {
+                    let (unsent, now) = (self.unsent() as u64, self.worker.now_ms());
+                    if output_limit::is_exceeded(server, client, unsent, now) {
                         return Turn::End;
                     }
-                    if self.session.closing || streaming || unsent > BACKLOG_LIMIT {
+                    if !self.reads_on() {
                         return Turn::Wait;
                     }
                 }
@@ -275,7 +276,7 @@ impl Moving {
 
 impl Serving {
     pub(crate) fn new(serve: Serve) -> Self {
-        Self(Rc::new(RefCell::new(serve)))
+        Self(Rc::new_cyclic(|own| RefCell::new(Serve { own: own.clone(), ..serve })))
     }
 }
 
@@ -324,21 +325,33 @@ impl Serve {
         driven.map(|exit| self.worker.session_over(&self.session.client, exit))
     }
 
-    /// Writes the replies that waited. All else there is to do is left to a turn of its own.
+    /// Writes the replies that waited for a second turn.
     pub(crate) fn take_second_turn(&mut self) {
         self.place = Place::Nowhere;
+        self.write_replies();
+    }
+
+    /// Writes the replies that may leave. All else there is to do is left to a turn of its own.
+    pub(crate) fn write_replies(&mut self) {
         // Who has left, or panicked, has no replies that wait.
         let Some(waker) = self.waker.take() else { return };
+        let reads_on = self.reads_on();
         let flushed = self.flush(&mut TaskContext::from_waker(&waker));
         let is_settled = match flushed {
             Poll::Ready(done) => done.is_ok(),
-            // The journal wakes who waits for it.
+            // Who holds replies back sees to them again.
             Poll::Pending => self.held.is_some(),
         };
-        if !is_settled || self.has_more() {
+        if !is_settled || !reads_on || self.has_more() {
             waker.wake_by_ref();
         }
         self.waker = Some(waker);
+    }
+
+    /// Whether requests are read though replies have not left.
+    fn reads_on(&self) -> bool {
+        let allows = |output: &Output| !output.is_streaming() && output.len() <= BACKLOG_LIMIT;
+        !self.session.closing && self.output.as_deref().is_none_or(allows)
     }
 
     /// Whether it is to go on though its client has nothing new to say.
