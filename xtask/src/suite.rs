@@ -12,6 +12,12 @@ use crate::{environment, shell};
 /// The profile of the server and of its tests; the root manifest says why.
 pub(crate) const PROFILE: &str = "proof";
 
+/// What tells the tests' harness how many run at a time.
+const THREADS: &str = "RUST_TEST_THREADS";
+
+/// So many tests run at a time for each core: many wait, for a time to be over or for a client.
+const TESTS_PER_CORE: usize = 2;
+
 /// Where the harness notes what it sends, for the compatibility page.
 const CALLS: &str = "calls";
 
@@ -47,6 +53,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<Count, String> {
 
 /// Runs one `cargo test`, shows what it prints, and counts.
 fn test(command: &mut Command) -> Result<Count, String> {
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        command.env(THREADS, (cores * TESTS_PER_CORE).to_string());
+    }
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
     let stdout = child.stdout.take().expect("its standard output was asked for");
     let mut count = Count::default();
