@@ -103,7 +103,8 @@ impl SecondTurns {
         self.kept.get() < KEPT && now_us - since_us <= WAIT_US
     }
 
-    /// Has a request parsed that is set aside then, if it is one.
+    /// Has a request parsed where it can stay until it is executed, if there is room. Who returns
+    /// what it is about sets it aside.
     #[inline]
     pub(crate) fn parse(&self, parse: impl FnOnce(&mut Slot) -> Option<Ahead>) -> Option<Ahead> {
         let (count, mut slots) = (self.parsed_count.get(), self.parsed.borrow_mut());
@@ -163,7 +164,7 @@ fn execute(worker: &Worker, line: &[Waiting]) -> usize {
         if index % TOGETHER == 0 {
             fetch(worker, &line[index..line.len().min(index + TOGETHER)]);
         }
-        // To read the clocks for each would be a twentieth of all its instructions.
+        // To read the clocks for each request would be a twentieth of its instructions.
         if index % TOGETHER == 0 || began_us.is_none() {
             worker.start_batch();
         }
