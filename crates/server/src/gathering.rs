@@ -98,14 +98,42 @@ pub(crate) async fn run(worker: Rc<Worker>) {
             Poll::Pending
         })
         .await;
-        loop {
-            let joined = JOINED.get();
-            // All who are ready have their turn, and then sockets are looked at.
-            tokio::task::yield_now().await;
-            if joined == JOINED.get() {
-                break;
-            }
-        }
+        until_nobody_writes(|| worker.second_turns.is_over()).await;
         gathering.close(&worker.server.journal);
+    }
+}
+
+/// Waits until nobody wrote while all who are ready had their turn, and their second one, if they
+/// left something for that.
+async fn until_nobody_writes(is_over: impl Fn() -> bool) {
+    loop {
+        let joined = JOINED.get();
+        // All who are ready have their turn, and then sockets are looked at.
+        tokio::task::yield_now().await;
+        if joined == JOINED.get() && is_over() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{JOINED, join, until_nobody_writes};
+
+    #[test]
+    fn a_gathering_goes_on_while_somebody_has_left_a_request_for_a_second_turn_or_writes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.spawn(async {
+            for _ in 0..3 {
+                join();
+                tokio::task::yield_now().await;
+            }
+        });
+        let (before, line) = (JOINED.get(), Cell::new(5));
+        let is_over = || line.replace(line.get() - 1) == 1;
+        runtime.block_on(until_nobody_writes(is_over));
+        assert_eq!((line.get(), JOINED.get() - before), (0, 3));
     }
 }

@@ -136,6 +136,11 @@ impl SecondTurns {
         }
     }
 
+    /// Whether nobody stands in line.
+    pub(crate) fn is_over(&self) -> bool {
+        self.line.borrow().is_empty()
+    }
+
     /// Whoever comes from now on stands in a new line.
     fn begin(&self) -> Vec<Waiting> {
         self.since_us.set(None);

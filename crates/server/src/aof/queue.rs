@@ -24,6 +24,13 @@ const LINGER: Duration = Duration::from_millis(2);
 /// Waiting for company shorter than this costs more than it saves.
 const SHORTEST: Duration = Duration::from_micros(100);
 
+/// A worker takes about so long to answer a write and to read the next one of that client,
+const RETURN: Duration = Duration::from_micros(5);
+
+/// but who is slower than a few dozen are waited for no longer than this: where a sync serves so
+/// many, what it costs each of them is little.
+const MOST: Duration = Duration::from_micros(250);
+
 /// So many bytes are taken at once without lingering.
 const LARGE: usize = 1 << 20;
 
@@ -68,6 +75,14 @@ pub(super) struct Last {
     pub(super) took: Duration,
     /// Bytes of what was taken that are not written yet.
     pub(super) left: usize,
+}
+
+impl Last {
+    /// How long those who were answered are waited for.
+    fn linger(&self) -> Duration {
+        let records = u32::try_from(self.records).unwrap_or(u32::MAX);
+        MOST.min(RETURN.saturating_mul(records)).max(self.took / 2)
+    }
 }
 
 /// What the writer waits for.
@@ -194,7 +209,7 @@ impl Queue {
             }
         }
         let (company, linger) = match inner.is_urgent {
-            true => (company, last.took / 2),
+            true => (company, last.linger()),
             false => (usize::MAX, LINGER),
         };
         let is_alone = (1..LARGE).contains(&inner.bytes.len()) && inner.records < company;
@@ -244,7 +259,7 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::{Last, PIECES_KEPT, Pieces, Queue, ROOM, Wait, Work};
+    use super::{Last, MOST, PIECES_KEPT, Pieces, Queue, ROOM, SHORTEST, Wait, Work};
     use crate::aof::Order;
     use crate::valve::Valve;
 
@@ -300,6 +315,16 @@ mod tests {
             1,
             "a quick disk is not waited for"
         );
+    }
+
+    #[test]
+    fn who_was_answered_is_waited_for_as_long_as_all_of_them_or_the_disk_may_take() {
+        let linger = |records, took| Last { records, took, left: 0 }.linger();
+        assert!(linger(1, Duration::ZERO) < SHORTEST, "one client alone");
+        assert!(linger(2, Duration::from_micros(150)) < SHORTEST, "two, and a quick disk");
+        assert!((SHORTEST..=MOST).contains(&linger(50, Duration::ZERO)));
+        assert_eq!(linger(100_000, Duration::ZERO), MOST);
+        assert_eq!(linger(usize::MAX, 4 * MOST), 2 * MOST);
     }
 
     #[test]
