@@ -27,9 +27,11 @@ const SHORTEST: Duration = Duration::from_micros(100);
 /// A worker takes about so long to answer a write and to read the next one of that client,
 const RETURN: Duration = Duration::from_micros(5);
 
-/// but who is slower than a few dozen are waited for no longer than this: where a sync serves so
-/// many, what it costs each of them is little.
-const MOST: Duration = Duration::from_micros(250);
+/// but all of them are waited for no longer than this.
+const MOST: Duration = Duration::from_millis(1);
+
+/// So often the number of times is doubled that those who did not come are not waited for.
+const DOUBLINGS: u32 = 6;
 
 /// So many bytes are taken at once without lingering.
 const LARGE: usize = 1 << 20;
@@ -54,6 +56,7 @@ struct Inner {
     records: usize,
     /// With how many of them the writer waits no longer for more.
     company: usize,
+    trust: Trust,
     /// Bytes that the writer took and that the system does not have yet.
     taken: usize,
     end: Lsn,
@@ -82,6 +85,31 @@ impl Last {
     fn linger(&self) -> Duration {
         let records = u32::try_from(self.records).unwrap_or(u32::MAX);
         MOST.min(RETURN.saturating_mul(records)).max(self.took / 2)
+    }
+}
+
+/// Whether those who were answered come again while they are waited for. Where they do not, as where
+/// many clients write now and then, to wait for them is to be late for those who are there.
+#[derive(Default)]
+struct Trust {
+    /// How often in a row they did not.
+    failures: u32,
+    /// So many times nobody is waited for.
+    passes: u32,
+}
+
+impl Trust {
+    /// Whether they are waited for this time.
+    fn holds(&mut self) -> bool {
+        let holds = self.passes == 0;
+        self.passes = self.passes.saturating_sub(1);
+        holds
+    }
+
+    /// They came, or did not.
+    fn note(&mut self, have_come: bool) {
+        self.failures = if have_come { 0 } else { (self.failures + 1).min(DOUBLINGS) };
+        self.passes = (1 << self.failures) - 1;
     }
 }
 
@@ -208,14 +236,20 @@ impl Queue {
                 break;
             }
         }
-        let (company, linger) = match inner.is_urgent {
+        let is_urgent = inner.is_urgent;
+        let (company, linger) = match is_urgent {
             true => (company, last.linger()),
             false => (usize::MAX, LINGER),
         };
         let is_alone = (1..LARGE).contains(&inner.bytes.len()) && inner.records < company;
-        if is_alone && inner.orders.is_empty() && linger >= SHORTEST {
+        let is_worth_it = is_alone && inner.orders.is_empty() && linger >= SHORTEST;
+        if is_worth_it && (!is_urgent || inner.trust.holds()) {
             inner.company = company;
             inner = self.pause(inner, Wait::More, Some(linger));
+            if is_urgent {
+                let have_come = inner.records >= company || inner.bytes.len() > LARGE;
+                inner.trust.note(have_come);
+            }
         }
         inner.is_due = false;
         let orders = std::mem::take(&mut inner.orders);
@@ -259,7 +293,7 @@ impl Queue {
 mod tests {
     use std::time::Duration;
 
-    use super::{Last, MOST, PIECES_KEPT, Pieces, Queue, ROOM, SHORTEST, Wait, Work};
+    use super::{Last, MOST, PIECES_KEPT, Pieces, Queue, ROOM, SHORTEST, Trust, Wait, Work};
     use crate::aof::Order;
     use crate::valve::Valve;
 
@@ -325,6 +359,19 @@ mod tests {
         assert!((SHORTEST..=MOST).contains(&linger(50, Duration::ZERO)));
         assert_eq!(linger(100_000, Duration::ZERO), MOST);
         assert_eq!(linger(usize::MAX, 4 * MOST), 2 * MOST);
+    }
+
+    #[test]
+    fn who_did_not_come_is_waited_for_ever_more_seldom() {
+        let mut trust = Trust::default();
+        let mut passes = |have_come| {
+            let passes = (0..).take_while(|_| !trust.holds()).count();
+            trust.note(have_come);
+            passes
+        };
+        assert_eq!([true, true, false, false].map(&mut passes), [0, 0, 0, 1]);
+        assert_eq!([false; 6].map(&mut passes), [3, 7, 15, 31, 63, 63]);
+        assert_eq!([true, false, true].map(&mut passes), [63, 0, 1]);
     }
 
     #[test]
