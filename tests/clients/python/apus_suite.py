@@ -11,6 +11,7 @@ counts = {"passed": 0, "failed": 0}
 def pytest_addoption(parser):
     parser.addoption("--exclusions", help="file of lines `glob of a node id | reason`")
     parser.addoption("--as-version", help="the server version which version gates shall see")
+    parser.addoption("--share", default="0/1", help="K/N: run each Nth test behind the first K")
     parser.addoption("--only-excluded", action="store_true", help="run what the exclusions name instead")
 
 
@@ -45,7 +46,9 @@ def pytest_collection_modifyitems(config, items):
         raise pytest.UsageError(f"exclusions that name no test: {sorted(idle)}")
     if config.getoption("--only-excluded"):
         kept, excluded = excluded, kept
-    items[:] = kept
+    first, step = map(int, config.getoption("--share").split("/"))
+    items[:] = kept[first::step]
+    excluded += [item for number, item in enumerate(kept) if number % step != first]
     config.hook.pytest_deselected(items=excluded)
 
 

@@ -44,50 +44,70 @@ const PYTHON_FILES: [&str; 24] = [
     "test_asyncio/test_scripting.py",
 ];
 
-/// Runs redis-py's own suite in one protocol. Its tests wait for a second or less, so on a busy
-/// machine a few that fail are tried again, and named.
-pub fn redis_py_suite(server: &Server, protocol: u8) {
-    const FEW: usize = 3;
-    let name = format!("redis-py-suite-resp{protocol}");
+/// Runs redis-py's own suite in one protocol, a share of it on each server. Its tests wait for a
+/// second or less, so on a busy machine a few that fail are tried again, and named.
+pub fn redis_py_suite(servers: &[Server], protocol: u8) {
     let exclusions = Exclusions::read("python/exclusions.txt");
-    let files: Vec<String> = PYTHON_FILES.iter().map(|file| format!("tests/{file}")).collect();
-    let (is_good, text) = redis_py_tests(server, protocol, &exclusions.path, &files);
-    let count = text.trim_end().lines().last().unwrap_or_default();
-    let mut passed = count.split(' ').next().and_then(|number| number.parse().ok());
-    if !is_good {
-        let failed = failed_tests(&text);
-        assert!((1..=FEW).contains(&failed.len()), "{name}:\n{text}");
-        println!("tried again: {failed:?}");
-        let none = Path::new("/dev/null");
-        let (is_good, again) = redis_py_tests(server, protocol, none, &failed);
-        assert!(is_good, "{name}:\n{text}\nand again:\n{again}");
-        passed = passed.map(|passed| passed + failed.len() as u64);
-    }
-    let passed = passed.unwrap_or_else(|| panic!("{name} ends with {count}"));
+    let passed = std::thread::scope(|scope| {
+        let share = |number: usize| format!("{number}/{}", servers.len());
+        let shares = servers.iter().enumerate().map(|(number, server)| {
+            let suite = PythonSuite { server, protocol, share: share(number) };
+            let exclusions = &exclusions.path;
+            scope.spawn(move || suite.run(exclusions))
+        });
+        let shares: Vec<_> = shares.collect();
+        shares.into_iter().map(|share| share.join().expect("its share passes")).sum()
+    });
+    let name = format!("redis-py-suite-resp{protocol}");
     report(&name, &format!("{passed} passed, 0 failed"));
     exclusions.hold(passed);
 }
 
-/// Runs some of them; whether all passed, and what was printed.
-fn redis_py_tests(
-    server: &Server,
+/// Some of redis-py's tests, on a server of their own.
+struct PythonSuite<'a> {
+    server: &'a Server,
     protocol: u8,
-    exclusions: &Path,
-    tests: &[String],
-) -> (bool, String) {
-    let mut command = Command::new(recorded("python"));
-    command.current_dir(recorded("redis_py")).env("PYTHONDONTWRITEBYTECODE", "1");
-    command.env("PYTHONPATH", repository().join("tests/clients/python"));
-    command.args(["-m", "pytest", "--quiet", "--tb=short", "--timeout=20"]);
-    command.args(["-p", "no:warnings", "-p", "no:cacheprovider", "-p", "apus_suite"]);
-    command.args(["--override-ini=addopts=", "--as-version", VERSION]);
-    command.arg("--exclusions").arg(exclusions);
-    command.arg(format!("--redis-url=redis://127.0.0.1:{}/0", server.port()));
-    command.arg(format!("--protocol={protocol}")).args(tests);
-    let output = command.output().unwrap_or_else(|error| panic!("redis-py: {error}"));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let text = String::from_utf8_lossy(&output.stdout);
-    (output.status.success(), format!("{errors}{text}"))
+    /// `K/N`: each Nth test behind the first K.
+    share: String,
+}
+
+impl PythonSuite<'_> {
+    /// Runs the share; how many passed, which are all.
+    fn run(&self, exclusions: &Path) -> u64 {
+        const FEW: usize = 3;
+        let Self { protocol, share, .. } = self;
+        let name = format!("redis-py-suite-resp{protocol}, share {share}");
+        let files: Vec<String> = PYTHON_FILES.iter().map(|file| format!("tests/{file}")).collect();
+        let (is_good, text) = self.run_tests(exclusions, share, &files);
+        let count = text.trim_end().lines().last().unwrap_or_default();
+        let mut passed = count.split(' ').next().and_then(|number| number.parse().ok());
+        if !is_good {
+            let failed = failed_tests(&text);
+            assert!((1..=FEW).contains(&failed.len()), "{name}:\n{text}");
+            println!("tried again: {failed:?}");
+            let (is_good, again) = self.run_tests(Path::new("/dev/null"), "0/1", &failed);
+            assert!(is_good, "{name}:\n{text}\nand again:\n{again}");
+            passed = passed.map(|passed| passed + failed.len() as u64);
+        }
+        passed.unwrap_or_else(|| panic!("{name} ends with {count}"))
+    }
+
+    /// Runs some of the tests; whether all passed, and what was printed.
+    fn run_tests(&self, exclusions: &Path, share: &str, tests: &[String]) -> (bool, String) {
+        let mut command = Command::new(recorded("python"));
+        command.current_dir(recorded("redis_py")).env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("PYTHONPATH", repository().join("tests/clients/python"));
+        command.args(["-m", "pytest", "--quiet", "--tb=short", "--timeout=20"]);
+        command.args(["-p", "no:warnings", "-p", "no:cacheprovider", "-p", "apus_suite"]);
+        command.args(["--override-ini=addopts=", "--as-version", VERSION, "--share", share]);
+        command.arg("--exclusions").arg(exclusions);
+        command.arg(format!("--redis-url=redis://127.0.0.1:{}/0", self.server.port()));
+        command.arg(format!("--protocol={}", self.protocol)).args(tests);
+        let output = command.output().unwrap_or_else(|error| panic!("redis-py: {error}"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let text = String::from_utf8_lossy(&output.stdout);
+        (output.status.success(), format!("{errors}{text}"))
+    }
 }
 
 /// The tests that pytest's summary calls failed.
