@@ -11,7 +11,7 @@ use std::time::Duration;
 use base::random::Random;
 use base::time::Clock;
 use proto::value::Value;
-use tests::client::line;
+use tests::client::{encode, line};
 use tests::differential::Command;
 use tests::generator::{Generator, Transactions, prologue, shared};
 use tests::render::text;
@@ -382,5 +382,26 @@ fn the_log_moves_with_its_next_base_when_the_directory_changes() {
                 "> MGET a b c d\n1) \"1\"\n2) \"2\"\n3) \"3\"\n4) \"4\"\n",
             );
         }
+    }
+}
+
+/// A session with more than a megabyte of replies that wait for the disk reads no further. It goes
+/// on when they have left.
+#[test]
+fn who_has_many_replies_that_wait_for_the_disk_goes_on_behind_them() {
+    const LONG: usize = 200_000;
+    let server = Server::start(DURABLE);
+    let mut client = server.client();
+    client.call(&["SET", "long", &"x".repeat(LONG)]);
+    for round in 0..100_usize {
+        let number = round.to_string();
+        let reads = encode(&["GET", "long"]).repeat(8);
+        let behind = [encode(&["SET", "round", "over"]), encode(&["ECHO", &number])].concat();
+        client.send_raw(&[encode(&["SET", "round", &number]), reads, behind].concat());
+        assert_eq!(text(&client.receive()), "OK");
+        for _ in 0..8 {
+            assert_eq!(text(&client.receive()).len(), LONG, "in round {round}");
+        }
+        assert_eq!([client.receive(), client.receive()].map(|it| text(&it)), ["OK", &*number]);
     }
 }
