@@ -3,7 +3,7 @@
 use proto::value::Value;
 use tests::server::eventually;
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 #[test]
 fn figures_follow_what_is_done() {

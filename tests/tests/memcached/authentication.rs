@@ -1,7 +1,7 @@
 //! Who has not said who it is gets nothing, on any port and in any protocol.
 
-use crate::binary::{Packet, ask};
-use crate::{Talk, start};
+use super::binary::{Packet, ask};
+use super::{Talk, start};
 
 const PASSWORD: &[&str] = &["--requirepass", "secret"];
 

@@ -1,6 +1,6 @@
 //! The binary protocol: packets of 24 bytes of header, extras, key and value.
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 /// A packet to the server.
 #[derive(Clone, Default)]

@@ -2,7 +2,7 @@
 
 use proto::value::Value;
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 #[test]
 fn items_are_strings_and_strings_are_items() {

@@ -2,7 +2,7 @@
 
 use tests::{Oracle, Server};
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 const STORE: &str = "set flagged 77 0 5\r\nhello\r\nset plain 0 0 5\r\nworld\r\n\
                      set number 4294967295 1000000 2\r\n12\r\n";

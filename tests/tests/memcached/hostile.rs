@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::net::Shutdown;
 
-use crate::binary::{Packet, ask, hear};
-use crate::{Talk, start};
+use super::binary::{Packet, ask, hear};
+use super::{Talk, start};
 
 const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
 const BAD_FORMAT: &str = "CLIENT_ERROR bad command line format\r\n";

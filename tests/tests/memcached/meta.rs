@@ -1,6 +1,6 @@
 //! The meta protocol.
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 #[test]
 fn items_and_their_flags() {

@@ -1,6 +1,6 @@
 //! The classic text protocol.
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 #[test]
 fn items_are_stored_and_read() {

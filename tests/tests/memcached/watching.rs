@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 
-use crate::{Talk, start};
+use super::{Talk, start};
 
 /// The next line of a watcher, from behind its time and number, without the descriptor.
 #[track_caller]
