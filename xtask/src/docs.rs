@@ -2,6 +2,7 @@
 //! that differs from the committed one is named with its first differing line.
 
 use std::fs;
+use std::process::Command;
 
 use crate::{environment, shell, suite};
 
@@ -18,9 +19,9 @@ pub(crate) enum Mode {
 pub(crate) fn run(mode: Mode) -> Result<(), String> {
     let environment = environment::prepare()?;
     suite::build_server()?;
-    let arguments = ["run", "--quiet", "--profile", suite::PROFILE, "--package", "tests"];
-    let mut command = shell::cargo(&arguments);
-    suite::set_environment(command.args(["--bin", "compatibility"]), &environment);
+    suite::build_tests()?;
+    let mut command = Command::new(shell::target().join(suite::PROFILE).join("compatibility"));
+    suite::set_environment(&mut command, &environment);
     let page = shell::output(&mut command)?;
     let file = shell::root().join(PAGE);
     let present = fs::read_to_string(&file).unwrap_or_default();

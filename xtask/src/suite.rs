@@ -77,6 +77,13 @@ pub(crate) fn build_server() -> Result<(), String> {
     shell::run(&mut shell::cargo(&["build", "--profile", PROFILE, "--package", "apus"]))
 }
 
+/// Builds the tests, and the programs beside them, as a whole run of the tests does: by itself a
+/// program would have what it depends on compiled once more, without what only tests ask for.
+pub(crate) fn build_tests() -> Result<(), String> {
+    let all = ["test", "--profile", PROFILE, "--workspace", "--no-run", "--quiet"];
+    shell::run(&mut shell::cargo(&all))
+}
+
 /// Tells the harness where the server under test and the test environment are.
 pub(crate) fn set_environment(command: &mut Command, environment: &Path) {
     command.env("APUS_BINARY", shell::target().join(PROFILE).join("apus"));
