@@ -139,6 +139,12 @@ impl Named {
     pub(crate) fn waiter(&self) -> Option<Arc<Waiter>> {
         self.waiter.upgrade()
     }
+
+    /// Whether its present wait, or the last one, is one for keys. Where nothing stands for it such
+    /// a wait is over: who was served is so before it is marked as a client that waits no more.
+    pub(crate) fn waits_for_keys(&self) -> bool {
+        !self.waiter.ptr_eq(&Weak::new())
+    }
 }
 
 static NAMELESS: LazyLock<Named> = LazyLock::new(Named::default);
@@ -408,7 +414,7 @@ impl Client {
         let mut names = self.names();
         if let Some(waiter) = waiter {
             names.waiter = Arc::downgrade(waiter);
-        } else if names.waiter().is_some() {
+        } else if names.waits_for_keys() {
             names.waiter = Weak::new();
         }
     }
@@ -466,7 +472,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    use super::{Clients, Peer};
+    use super::{Client, Clients, Peer, Waiter};
 
     #[test]
     fn departures_are_waited_for_until_the_last_has_left() {
@@ -484,6 +490,21 @@ mod tests {
         assert!(is_over());
         assert_eq!(clients.len(), 1);
         assert!(clients.find(stays.id).is_some());
+    }
+
+    /// Its session lets go of what stood for it, and says that it waits no more behind that.
+    #[test]
+    fn who_was_served_is_told_from_who_waits_for_something_else() {
+        let client = Clients::default().register(Peer::Unix, Peer::Unix, 0, 0);
+        let is_known = |client: &Client| client.names().waiter().is_some();
+        assert!(!client.names().waits_for_keys());
+        let waiter = Waiter::new(false, Box::new(()));
+        client.show_waiter(Some(&waiter));
+        assert!(is_known(&client) && client.names().waits_for_keys());
+        drop(waiter);
+        assert!(!is_known(&client) && client.names().waits_for_keys());
+        client.show_waiter(None);
+        assert!(!client.names().waits_for_keys());
     }
 
     #[test]

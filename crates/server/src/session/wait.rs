@@ -306,6 +306,10 @@ impl Serve {
     fn await_event(&mut self, cx: &mut TaskContext<'_>, mut blocked: Box<Blocked>) -> Turn {
         let client = &self.session.client;
         client.take(Signal::Served);
+        if !client.has_flag(client_flags::BLOCKED) {
+            // Asked too late for the last wait, and not meant for this one.
+            self.forget_unblock();
+        }
         if let Some(served) = blocked.keys.as_ref().and_then(|(place, _)| place.outcome()) {
             return self.take_served(*blocked, served);
         }
@@ -351,6 +355,12 @@ impl Serve {
         let client = &self.session.client;
         let with_error = client.is_asked(Signal::UnblockError);
         (with_error || client.is_asked(Signal::Unblock)).then_some(with_error)
+    }
+
+    /// What CLIENT UNBLOCK asked for is done, or was too late.
+    fn forget_unblock(&self) {
+        self.session.client.take(Signal::Unblock);
+        self.session.client.take(Signal::UnblockError);
     }
 
     /// Looks at what its user may still do. Whoever listens to what is not for it any more goes;
@@ -452,9 +462,7 @@ impl Serve {
     fn end_wait(&mut self, blocked: Blocked, reply: Output) -> Turn {
         let client = &self.session.client;
         client.set_flag(client_flags::BLOCKED, false);
-        // Asked too late for this wait, and not meant for the next.
-        client.take(Signal::Unblock);
-        client.take(Signal::UnblockError);
+        self.forget_unblock();
         self.worker.start_batch();
         client.live.last_active.store(self.worker.now_ms(), Ordering::Relaxed);
         self.leave_queues(blocked);

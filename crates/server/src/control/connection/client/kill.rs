@@ -194,7 +194,10 @@ fn end_wait(
 ) -> Result<bool, Refusal> {
     let names = client.names();
     // One at a time says how the wait ends.
-    let ended = names.waiter().map(|waiter| blocking::unblock(&waiter, with_error));
+    let ended = match names.waiter() {
+        Some(waiter) => Some(blocking::unblock(&waiter, with_error)),
+        None => names.waits_for_keys().then_some(false),
+    };
     drop(names);
     let signal = match ended {
         Some(false) => return Ok(false),
