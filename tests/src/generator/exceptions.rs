@@ -432,11 +432,13 @@ const LEAST_RANK: Exception = Exception {
 };
 
 const TWO_STORES: Exception = Exception {
-    reason: "of STORE and STOREDIST in one GEORADIUS the last counts, so GETKEYS tells one key; \
-             here both are locked and told",
+    reason: "of several STORE and STOREDIST in one GEORADIUS the last counts, so GETKEYS tells \
+             one key; here all are locked and told",
     applies: |command, _, _| {
-        let has = |option: &[u8]| command.iter().any(|word| word.eq_ignore_ascii_case(option));
-        is(command, "COMMAND") && has(b"STORE") && has(b"STOREDIST")
+        let stores = |word: &Vec<u8>| {
+            [&b"STORE"[..], b"STOREDIST"].iter().any(|option| word.eq_ignore_ascii_case(option))
+        };
+        is(command, "COMMAND") && command.iter().filter(|word| stores(word)).count() > 1
     },
 };
 

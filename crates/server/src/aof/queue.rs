@@ -88,8 +88,8 @@ impl Last {
     }
 }
 
-/// Whether those who were answered come again while they are waited for. Where they do not, as where
-/// many clients write now and then, to wait for them is to be late for those who are there.
+/// Whether those who were answered come again while they are waited for. Where they do not, as
+/// where many clients write now and then, to wait for them is to be late for those who are there.
 #[derive(Default)]
 struct Trust {
     /// How often in a row they did not.
