@@ -17,6 +17,7 @@ mod pace;
 mod record;
 mod replies;
 mod reply;
+mod starvation;
 mod written;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,18 +32,29 @@ use driver::{Driver, Measured, Shared};
 use live::Live;
 use written::Written;
 
+use crate::interrupt;
 use crate::options::{Options, Until, Verify};
 use crate::outcome::{CommandOutcome, GeneratorUsage, Outcome};
 use crate::report;
-use crate::usage::Watch;
+use crate::usage::{self, Watch};
 use crate::workload::Workload;
 
 /// Runs what the options ask for: one outcome per `--run-count`. Fails when the server cannot be
 /// reached or refuses to serve, with what it said. A run whose `verify_errors` are not zero is a
 /// result like any other; its caller should exit with a failure.
 pub fn run(options: &Options) -> Result<Vec<Outcome>, String> {
-    let workload = Workload::new(options);
-    (1..=options.run_count.max(1)).map(|number| run_once(options, &workload, number)).collect()
+    let mut workload = Workload::new(options);
+    let mut outcomes = Vec::new();
+    for number in 1..=options.run_count.max(1) {
+        if number > 1 && options.load.randomize {
+            workload = Workload::new(options);
+        }
+        outcomes.push(run_once(options, &workload, number)?);
+        if interrupt::is_asked() {
+            break;
+        }
+    }
+    Ok(outcomes)
 }
 
 fn run_once(options: &Options, workload: &Workload, number: u32) -> Result<Outcome, String> {
@@ -66,6 +78,8 @@ fn run_once(options: &Options, workload: &Workload, number: u32) -> Result<Outco
             let read = phase(&reading, true)?;
             outcome.verify_errors = read.verify_errors;
             outcome.connection_errors += read.connection_errors;
+            outcome.refused += read.refused;
+            outcome.interrupted |= read.interrupted;
             Ok(outcome)
         }
     }
@@ -108,6 +122,7 @@ fn run_phase(phase: &Phase) -> Result<Outcome, String> {
         }
         // A thread that fails says so instead of being ready; then nobody gets a start.
         ready.iter().take(threads.len()).collect::<Result<(), String>>()?;
+        let server_name = usage::server_name(options);
         let watch = Watch::begin(options, None);
         scope.spawn(|| report::progress::draw(&shared.live, options, number));
         let started = SystemTime::now();
@@ -125,7 +140,7 @@ fn run_phase(phase: &Phase) -> Result<Outcome, String> {
             return Err(cause.clone());
         }
         let measured: Vec<Measured> = finished.into_iter().filter_map(Result::ok).collect();
-        Ok(Outcome { server, ..summarize(&shared, started, cpu, measured) })
+        Ok(Outcome { server, server_name, ..summarize(&shared, started, cpu, measured) })
     })
 }
 
@@ -172,6 +187,10 @@ fn summarize(
         (1.0 - thread.idle.as_secs_f64() / whole).clamp(0.0, 1.0)
     };
     let busiest_thread = measured.iter().map(busy).fold(0.0, f64::max);
+    let starved = |thread: &Measured| {
+        (thread.starved.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0)
+    };
+    let starved_thread = measured.iter().map(starved).fold(0.0, f64::max);
     let mut outcome = Outcome {
         started,
         finished: started + elapsed,
@@ -179,8 +198,12 @@ fn summarize(
         commands: record::empty_outcomes(names),
         connection_errors: measured.iter().map(|thread| thread.connection_errors).sum(),
         verify_errors: measured.iter().map(|thread| thread.verify_errors).sum(),
+        refused: measured.iter().map(|thread| thread.refused).sum(),
+        unsent: measured.iter().map(|thread| thread.unsent).sum(),
+        interrupted: interrupt::is_asked(),
         late: measured.iter().map(|thread| thread.late).sum(),
-        generator: GeneratorUsage { cpu, busiest_thread },
+        generator: GeneratorUsage { cpu, busiest_thread, starved_thread },
+        server_name: None,
         server: None,
         clients: Vec::new(),
     };

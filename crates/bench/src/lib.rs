@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+mod interrupt;
 pub mod options;
 pub mod outcome;
 pub mod presets;
@@ -15,41 +16,62 @@ pub mod usage;
 pub mod workload;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use options::{Options, Request};
+use outcome::Outcome;
 use presets::Series;
 
 /// The exit code of a command line that makes no sense: memtier_benchmark's.
 const USAGE: u8 = 2;
 
 /// Runs `apus bench` with the words that follow it. Fails with 2 where they make no sense, with 1
-/// where a run was not possible or verified values were wrong.
+/// where a run was not possible or not clean: error replies, requests without a reply, connections
+/// that were lost, values that were wrong, a signal.
 #[must_use]
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let words: Result<Vec<String>, OsString> = arguments.map(OsString::into_string).collect();
     let words = words.map_err(|word| format!("error: '{}' is not UTF-8.", word.display()));
-    match words.and_then(|words| Options::parse(&words)) {
-        Ok(Request::Help) => print(&options::help()),
+    let request = words.as_ref().map_err(Clone::clone).and_then(|words| Options::parse(words));
+    match request {
+        Ok(Request::Help) => print(&(options::help() + &presets::help())),
         Ok(Request::Version) => print(&options::version()),
+        Ok(Request::Preset(name, words)) if asks_for_help(&words) => {
+            presets::help_of(&name).map_or_else(|reason| fail(&reason, USAGE), |text| print(&text))
+        }
         Ok(Request::Preset(name, words)) => match Series::parse(&name, &words) {
-            Ok(series) => {
-                series.run().map_or_else(|reason| fail(&reason, 1), |()| ExitCode::SUCCESS)
-            }
+            Ok(series) => run_series(series),
             Err(reason) => fail(&reason, USAGE),
         },
-        Ok(Request::Run(options)) => measure(*options).unwrap_or_else(|reason| fail(&reason, 1)),
+        Ok(Request::Run(options)) if !options.against.is_empty() => {
+            let words: Vec<String> = words.unwrap_or_default();
+            run_series(Series::compare(*options, &words))
+        }
+        Ok(Request::Run(options)) => measure(&options).unwrap_or_else(|reason| fail(&reason, 1)),
         Err(reason) => fail(&format!("{reason}\nTry 'apus bench --help'."), USAGE),
     }
 }
 
-fn measure(mut options: Options) -> Result<ExitCode, String> {
-    options.output.progress = std::io::stderr().is_terminal();
-    let outcomes = engine::run(&options)?;
-    report::publish(&options, &outcomes)?;
-    let verified = outcomes.iter().all(|outcome| outcome.verify_errors == 0);
-    Ok(if verified { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn asks_for_help(words: &[String]) -> bool {
+    words.iter().any(|word| matches!(word.as_str(), "--help" | "-h" | "help"))
+}
+
+fn run_series(series: Series) -> ExitCode {
+    interrupt::listen();
+    match series.run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(reason) => fail(&reason, 1),
+    }
+}
+
+fn measure(options: &Options) -> Result<ExitCode, String> {
+    interrupt::listen();
+    let outcomes = engine::run(options)?;
+    report::publish(options, &outcomes)?;
+    let is_clean = outcomes.iter().all(Outcome::is_clean);
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A reader that has gone away is no failure.

@@ -48,12 +48,17 @@ pub struct Options {
     /// `--open-loop RATE` (ours): requests per second over all connections, sent by the clock and
     /// timed from when they should have been sent.
     pub open_loop: Option<f64>,
+    /// `--silence-limit` (ours), default 60 s: without any reply for so long the run is given up;
+    /// zero waits for ever.
+    pub silence_limit: Duration,
     /// `--clients-start`, `--clients-step`, `--step-duration`: clients per thread grow in steps.
     pub ramp: Option<Ramp>,
     /// `--cluster-mode`.
     pub cluster: bool,
     /// `-x`, default 1.
     pub run_count: u32,
+    /// `--against` (ours): servers that get the same load in turn with the first.
+    pub against: Vec<Rival>,
     /// What is sent.
     pub load: Load,
     /// What is printed and written.
@@ -67,6 +72,15 @@ pub enum Family {
     Ipv4,
     /// `-6`.
     Ipv6,
+}
+
+/// A server of `--against`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// Its host.
+    pub server: String,
+    /// Its port.
+    pub port: u16,
 }
 
 /// `-P`.
@@ -264,8 +278,8 @@ pub struct Output {
     pub debug: bool,
     /// `--statsd-*`.
     pub statsd: Option<Statsd>,
-    /// Whether the progress line is drawn. `parse` says yes; `bench::run` says no where the
-    /// standard error is no terminal.
+    /// Whether the progress is told on the standard error: drawn on a terminal, a line now and then
+    /// elsewhere.
     pub progress: bool,
 }
 

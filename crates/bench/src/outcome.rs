@@ -1,34 +1,46 @@
 //! What a run measured: filled by the engine, read by the reports. Plain data.
 //!
-//! Invariant: counts and histograms agree; a request counts once, when its reply is complete (or
-//! its connection lost, as an error), under the command that sent it.
+//! Invariant: counts and histograms agree; a request counts once, under the command that sent it:
+//! when its reply is complete, or as unanswered when its connection or the run ends before that.
 
 use std::time::{Duration, SystemTime};
 
 use hdrhistogram::Histogram;
 
-/// Latencies in microseconds, three significant digits, up to a minute: memtier's own range.
+/// Latencies in microseconds, three significant digits, up to [`LATENCY_MAX_US`].
 pub type Latencies = Histogram<u64>;
+
+/// An hour: what took longer counts as an hour.
+pub const LATENCY_MAX_US: u64 = 3_600_000_000;
 
 /// One run from its first request to its last reply.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Wall clock of the first request.
     pub started: SystemTime,
-    /// Wall clock of the last reply.
+    /// Wall clock of the end.
     pub finished: SystemTime,
-    /// From first request to last reply.
+    /// From the first request to the last reply, and no less than the time that was to be tested:
+    /// a server that stands still or dies has had all of it.
     pub elapsed: Duration,
     /// One entry per kind of request, in the order of the workload's list.
     pub commands: Vec<CommandOutcome>,
-    /// Connections that were lost or refused, and not asked for by `--reconnect-interval`.
+    /// Connections that ended in the run without being asked to.
     pub connection_errors: u64,
+    /// Attempts to connect that failed in the run.
+    pub refused: u64,
+    /// Requests of an open loop that became due and were never sent.
+    pub unsent: u64,
+    /// Whether a signal ended the run before its time.
+    pub interrupted: bool,
     /// Values that did not compare equal under `--data-verify`.
     pub verify_errors: u64,
-    /// Requests whose send time passed while no reply slot was free (open loop only).
+    /// Requests that were sent after their time, as no reply slot was free (open loop only).
     pub late: u64,
     /// How busy the generator was.
     pub generator: GeneratorUsage,
+    /// What the server calls itself, with its version.
+    pub server_name: Option<String>,
     /// What the server used, where it runs on this machine.
     pub server: Option<ServerUsage>,
     /// Per connection, where `--client-stats` asks for it: as `commands`.
@@ -42,6 +54,8 @@ pub struct CommandOutcome {
     pub name: String,
     /// Latencies over the whole run; its length is the number of replies.
     pub latencies: Latencies,
+    /// How old the requests were that got no reply, when their connection or the run ended.
+    pub unanswered: Latencies,
     /// The same per second of the run; the last one may be a part of a second.
     pub seconds: Vec<Second>,
     /// Replies that carried a value (reads only).
@@ -50,6 +64,8 @@ pub struct CommandOutcome {
     pub misses: u64,
     /// Error replies other than MOVED and ASK.
     pub errors: u64,
+    /// The text of the first of them.
+    pub first_error: Option<String>,
     /// MOVED redirections (cluster mode).
     pub moved: u64,
     /// ASK redirections (cluster mode).
@@ -84,6 +100,9 @@ pub struct GeneratorUsage {
     pub cpu: Duration,
     /// Share of the run's time for which its busiest thread had work (0 to 1).
     pub busiest_thread: f64,
+    /// Share of the run's time for which a thread could run and was given no core (0 to 1), at
+    /// most: then latencies are the generator's, not the server's.
+    pub starved_thread: f64,
 }
 
 /// What the server process used during the run.
@@ -99,6 +118,35 @@ pub struct ServerUsage {
     pub rss: u64,
 }
 
+impl Outcome {
+    /// Requests that were sent and got no reply.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.commands.iter().map(|command| command.unanswered.len()).sum()
+    }
+
+    /// Error replies of all kinds of request.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.commands.iter().map(|command| command.errors).sum()
+    }
+
+    /// Whether all that was to be sent was sent and answered without an error, and what was
+    /// verified was right: else a program that ran this ends with a failure.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let failures = [
+            self.errors(),
+            self.unanswered(),
+            self.unsent,
+            self.verify_errors,
+            self.connection_errors,
+            self.refused,
+        ];
+        failures.iter().all(|count| *count == 0) && !self.interrupted
+    }
+}
+
 impl CommandOutcome {
     /// An empty record for requests of this kind.
     #[must_use]
@@ -106,10 +154,12 @@ impl CommandOutcome {
         Self {
             name: name.into(),
             latencies: new_latencies(),
+            unanswered: new_latencies(),
             seconds: Vec::new(),
             hits: 0,
             misses: 0,
             errors: 0,
+            first_error: None,
             moved: 0,
             ask: 0,
             bytes_sent: 0,
@@ -121,5 +171,5 @@ impl CommandOutcome {
 /// An empty histogram of this crate's range.
 #[must_use]
 pub fn new_latencies() -> Latencies {
-    Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are valid")
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("the bounds are valid")
 }

@@ -1,8 +1,10 @@
 //! `--preset NAME`: the loads of published comparisons, each as a series of runs with one report.
 //!
 //! A preset builds memtier's own command lines, puts the caller's words behind them (so that these
-//! win), and has the engine run them; it measures nothing itself. Invariant: a run shorter or
-//! smaller than the published one is one that the caller's words asked for.
+//! win), and has the engine run them; it measures nothing itself. With `--against`, every step runs
+//! on each server, in rounds that take turns, so that a machine that becomes slower does so for
+//! all; a run without a preset is then a series of one step. Invariant: a run shorter or smaller
+//! than the published one is one that the caller's words asked for.
 
 mod noise;
 mod plans;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use crate::engine;
 use crate::options::{KeyPattern, Mix, Options, Request, Until, Verify};
+use crate::outcome::Outcome;
 use crate::report::summary::{Row, Summary, us_per_request};
 use crate::report::{files, warnings};
 use noise::Noise;
@@ -41,6 +44,9 @@ pub struct Series {
     notes: Vec<String>,
 }
 
+/// How often each server has its turn at the least, where several are compared.
+const ROUNDS: u32 = 3;
+
 /// Which part of a preset a run is.
 #[derive(Clone, Debug, Default)]
 struct Step {
@@ -56,6 +62,10 @@ struct Step {
 /// The figures of one step; the mean where it took several runs.
 struct Measured {
     step: Step,
+    /// Which server: 0 is the one that `-s` and `-p` name.
+    target: usize,
+    /// What it calls itself.
+    server_name: Option<String>,
     /// A row for each kind of request, and one for all where there are several.
     rows: Vec<Row>,
     seconds: f64,
@@ -64,6 +74,8 @@ struct Measured {
     /// Share of the time for which the generator's busiest thread had work.
     busiest_thread: f64,
     late: u64,
+    /// Whether every request was answered, and without an error.
+    is_clean: bool,
     warnings: Vec<String>,
 }
 
@@ -82,21 +94,27 @@ impl Series {
     ///
     /// One line for the operator if there is no such preset or the words make no sense.
     pub fn parse(name: &str, words: &[String]) -> Result<Series, String> {
-        let preset = plans::ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
-            let names: String =
-                plans::ALL.iter().map(|preset| format!(" {}", preset.name)).collect();
-            format!("error: there is no preset '{name}'; there are{names}.")
-        })?;
+        let preset = find(name)?;
         let words = Words::parse(words)?;
         Ok(Series { preset, words, noise: None, measured: Vec::new(), notes: Vec::new() })
     }
 
-    /// Runs all steps, then prints the table and writes the files that were asked for.
+    /// A run without a preset, on the servers of `--against` too. `words` are those of its command
+    /// line.
+    #[must_use]
+    pub fn compare(options: Options, words: &[String]) -> Series {
+        let words = Words { rest: words.to_vec(), common: options, ..Words::default() };
+        let preset = &plans::COMPARISON;
+        Series { preset, words, noise: None, measured: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Runs all steps, then prints the table and writes the files that were asked for. Whether
+    /// every request of every step was answered, and without an error.
     ///
     /// # Errors
     ///
     /// Why a step was not possible, or a file could not be written.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> Result<bool, String> {
         (self.preset.plan)(&mut self)?;
         let output = &self.words.common.output;
         let text = report::text(&self);
@@ -112,7 +130,7 @@ impl Series {
         if let Some(path) = &output.html {
             files::write(path, &report::page(&self))?;
         }
-        Ok(())
+        Ok(self.measured.iter().all(|one| one.is_clean))
     }
 
     /// The options of one step: the preset's line and commands, then the caller's words.
@@ -125,7 +143,6 @@ impl Series {
             return Err("error: a preset takes no --help, --version or --preset.".into());
         };
         options.until = self.words.until.unwrap_or_else(|| self.scaled(until));
-        options.output.progress = std::io::stderr().is_terminal();
         Ok(*options)
     }
 
@@ -153,18 +170,109 @@ impl Series {
         filling.load.mix = Mix::Ratio { set: 1, get: 0 };
         filling.load.keys.patterns = (KeyPattern::Parallel, KeyPattern::Parallel);
         (filling.load.wait, filling.load.verify) = (None, Verify::No);
-        engine::run(&filling).map(drop)
+        for (target, name) in self.targets(&filling) {
+            let outcomes = engine::run(&target)?;
+            let failed = |outcome: &&Outcome| outcome.errors() + outcome.unanswered() > 0;
+            if let Some(outcome) = outcomes.iter().find(failed) {
+                let reasons = warnings::of_run(&target, outcome).join("; ");
+                return Err(format!("{name} could not be filled: {reasons}"));
+            }
+        }
+        Ok(())
     }
 
-    /// Runs a step; returns its requests per second.
-    fn measure(&mut self, step: Step, options: &Options) -> Result<f64, String> {
-        if options.output.progress {
+    /// These options for each server, with its address.
+    fn targets(&self, options: &Options) -> Vec<(Options, String)> {
+        let own = match &options.unix_socket {
+            Some(path) => path.display().to_string(),
+            None => format!("{}:{}", options.server, options.port),
+        };
+        let rivals = self.words.common.against.iter().map(|rival| {
+            let (server, port) = (rival.server.clone(), rival.port);
+            let name = format!("{server}:{port}");
+            (Options { server, port, unix_socket: None, ..options.clone() }, name)
+        });
+        std::iter::once((options.clone(), own)).chain(rivals).collect()
+    }
+
+    /// Runs a step, on all servers in turn; returns the first one's requests per second.
+    fn measure(&mut self, step: &Step, options: &Options) -> Result<f64, String> {
+        if options.output.progress && std::io::stderr().is_terminal() {
             eprintln!("{}: {}", self.preset.name, step.name);
         }
         let noise = |series: &Series| series.noise.as_ref().map_or(Duration::ZERO, Noise::used);
-        let before = noise(self);
-        let outcomes = engine::run(options)?;
-        let disturbed = noise(self).saturating_sub(before);
+        let targets = self.targets(options);
+        let rounds = if targets.len() == 1 { 1 } else { options.run_count.max(ROUNDS) };
+        let run_count = if targets.len() == 1 { options.run_count } else { 1 };
+        let mut runs: Vec<Vec<Outcome>> = targets.iter().map(|_| Vec::new()).collect();
+        let mut disturbed = vec![Duration::ZERO; targets.len()];
+        for _ in 0..rounds {
+            for (index, (target, _)) in targets.iter().enumerate() {
+                let before = noise(self);
+                runs[index].extend(engine::run(&Options { run_count, ..target.clone() })?);
+                disturbed[index] += noise(self).saturating_sub(before);
+            }
+        }
+        let first = self.measured.len();
+        for (index, (outcomes, (target, address))) in runs.iter().zip(&targets).enumerate() {
+            let step = if targets.len() == 1 { step.clone() } else { step.at(outcomes, address) };
+            let measured = Measured::of(step, target, index, outcomes, disturbed[index])?;
+            self.measured.push(measured);
+        }
+        self.note_ratios(first);
+        Ok(self.measured[first].rate())
+    }
+
+    /// Says how the first server compares with each other one, from this step on.
+    fn note_ratios(&mut self, first: usize) {
+        let [own, rivals @ ..] = &self.measured[first..] else { return };
+        let ratio = |ours: f64, theirs: f64| format!("{:.2}", ours / theirs);
+        let notes = rivals.iter().map(|rival| {
+            let (ours, theirs) = (own.total(), rival.total());
+            let mut note = format!(
+                "{} / {}: requests per second {}, p50 {}, p99 {}, p99.9 {}",
+                own.step.name,
+                rival.step.name,
+                ratio(ours.ops, theirs.ops),
+                ratio(ours.percentile(50.0), theirs.percentile(50.0)),
+                ratio(ours.percentile(99.0), theirs.percentile(99.0)),
+                ratio(ours.percentile(99.9), theirs.percentile(99.9)),
+            );
+            if let (Some(ours), Some(theirs)) = (&own.server, &rival.server) {
+                note.push_str(&format!(
+                    ", server CPU per request {}",
+                    ratio(ours.us_per_request, theirs.us_per_request)
+                ));
+            }
+            note
+        });
+        let notes: Vec<String> = notes.collect();
+        self.notes.extend(notes);
+    }
+}
+
+impl Step {
+    /// The same on one of several servers.
+    fn at(&self, outcomes: &[Outcome], address: &str) -> Step {
+        let name = outcomes.first().and_then(|outcome| outcome.server_name.as_deref());
+        let server = name.map_or_else(|| address.to_owned(), |name| format!("{name} at {address}"));
+        let join = |text: &str| match text {
+            "" => server.clone(),
+            text => format!("{text}, {server}"),
+        };
+        Step { name: join(&self.name), series: join(&self.series), ..self.clone() }
+    }
+}
+
+impl Measured {
+    /// The mean of a step's runs on one server.
+    fn of(
+        step: Step,
+        options: &Options,
+        target: usize,
+        outcomes: &[Outcome],
+        disturbed: Duration,
+    ) -> Result<Measured, String> {
         let summaries: Vec<Summary> =
             outcomes.iter().map(|outcome| Summary::new(options, outcome)).collect();
         let summary = Summary::average(&summaries).ok_or("there was no run")?;
@@ -181,24 +289,59 @@ impl Series {
             }
         });
         let generator: Duration = outcomes.iter().map(|outcome| outcome.generator.cpu).sum();
-        let rate = summary.totals.ops;
         let mut rows: Vec<Row> = summary.rows.into_iter().filter(|row| !row.is_empty()).collect();
         if rows.len() != 1 {
             rows.push(summary.totals);
         }
-        self.measured.push(Measured {
+        let busiest = outcomes.iter().map(|outcome| outcome.generator.busiest_thread);
+        Ok(Measured {
             step,
+            target,
+            server_name: outcomes.first().and_then(|outcome| outcome.server_name.clone()),
             rows,
             seconds,
             server,
             generator_us: us_per_request(generator.saturating_sub(disturbed), requests),
-            busiest_thread: outcomes
-                .iter()
-                .map(|outcome| outcome.generator.busiest_thread)
-                .fold(0.0, f64::max),
+            busiest_thread: busiest.fold(0.0, f64::max),
             late: outcomes.iter().map(|outcome| outcome.late).sum(),
-            warnings: warnings::of_runs(options, &outcomes),
-        });
-        Ok(rate)
+            is_clean: outcomes.iter().all(Outcome::is_clean),
+            warnings: warnings::of_runs(options, outcomes),
+        })
     }
+
+    /// All kinds of request together.
+    fn total(&self) -> &Row {
+        self.rows.last().expect("there is a row of totals, or a single kind")
+    }
+
+    fn rate(&self) -> f64 {
+        self.total().ops
+    }
+}
+
+/// What there is, for `--help`.
+#[must_use]
+pub fn help() -> String {
+    let mut text = String::from("\nPresets (--preset=NAME, or --preset=NAME --help):\n");
+    for preset in plans::ALL {
+        text.push_str(&format!("  {:<16}{}\n", preset.name, preset.about));
+    }
+    text
+}
+
+/// The text of `--preset NAME --help`.
+///
+/// # Errors
+///
+/// One line for the operator if there is no such preset.
+pub fn help_of(name: &str) -> Result<String, String> {
+    let preset = find(name)?;
+    Ok(format!("apus bench --preset {name}: {}\n\n{}", preset.about, words::HELP))
+}
+
+fn find(name: &str) -> Result<&'static Preset, String> {
+    plans::ALL.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let names: String = plans::ALL.iter().map(|preset| format!(" {}", preset.name)).collect();
+        format!("error: there is no preset '{name}'; there are{names}.")
+    })
 }

@@ -60,6 +60,7 @@ fn sections<'a>(
         title,
         summary: &summaries[index],
         outcome: Some(&outcomes[index]),
+        connection_errors: outcomes[index].connection_errors,
     };
     let by_rate = |left: &usize, right: &usize| {
         summaries[*left].totals.ops.total_cmp(&summaries[*right].totals.ops)
@@ -83,6 +84,7 @@ fn sections<'a>(
         title: format!("AGGREGATED AVERAGE RESULTS ({} runs)", summaries.len()),
         summary: average,
         outcome: None,
+        connection_errors: outcomes.iter().map(|outcome| outcome.connection_errors).sum(),
     });
     sections
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+pub(crate) use identify::server_name;
+
 use crate::options::Options;
 use crate::outcome::ServerUsage;
 use process::Process;
@@ -55,6 +57,21 @@ impl Watch {
         });
         (server, generator)
     }
+}
+
+/// This machine in a few words: its system, its processor and how many cores this process may use.
+pub(crate) fn machine() -> String {
+    let line = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let release = line("/proc/sys/kernel/osrelease");
+    let processors = line("/proc/cpuinfo");
+    let model = processors.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == "model name").then(|| value.trim().to_owned())
+    });
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = format!("{cores} core{}", if cores == 1 { "" } else { "s" });
+    let system = format!("Linux {}", release.trim());
+    [Some(system), model, Some(cores)].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// CPU time of all threads of this process, ended ones too.

@@ -2,7 +2,8 @@
 //!
 //! Invariants: nothing blocks except the wait in `Alarm`; a client's `outstanding` counts its
 //! requests that are under way or parked, and a client is finished when it has none and will send
-//! none. Latencies run from just before the write that carries a request (in an open loop: from
+//! none. A request leaves `outstanding` answered, unanswered with its age, or never sent. Latencies
+//! run from just before the write that carries a request (in an open loop: from
 //! when it was due) to just after the read that completed its reply; one time stamp serves all
 //! requests of a write, and one all replies of a read.
 
@@ -26,7 +27,9 @@ use super::link::Link;
 use super::live::Live;
 use super::pace::Pace;
 use super::record::{Recorder, Totals};
+use super::starvation::Starvation;
 use super::written::Written;
+use crate::interrupt;
 use crate::options::{Options, Ramp, Until};
 use crate::workload::{Stream, Workload};
 
@@ -38,6 +41,12 @@ const EVENTS: usize = 1024;
 
 /// How long replies are waited for after the run's time is over.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// The same where somebody has ended the run and waits for the figures.
+const DRAIN_OF_INTERRUPTED: Duration = Duration::from_secs(1);
+
+/// How often is looked whether the server is silent.
+const SILENCE_CHECK: u64 = 100_000_000;
 
 /// How often the progress is told.
 const PUBLISH_EVERY: u64 = 20_000_000;
@@ -68,12 +77,17 @@ pub(super) struct Measured {
     /// One per client, where asked for.
     pub(super) clients: Vec<Recorder>,
     pub(super) connection_errors: u64,
+    pub(super) refused: u64,
     pub(super) verify_errors: u64,
     pub(super) late: u64,
-    /// When the last reply came, in nanoseconds of the run.
+    pub(super) unsent: u64,
+    /// When the last reply came, and no less than when the time was over, in nanoseconds of the
+    /// run.
     pub(super) last: u64,
     /// How long there was nothing to do.
     pub(super) idle: Duration,
+    /// How long it waited for a core.
+    pub(super) starved: Duration,
 }
 
 /// One client: a stream of requests, and a connection to each node.
@@ -137,13 +151,18 @@ pub(super) struct Driver<'a> {
     published_at: u64,
     next_step: Option<u64>,
     deadline: Option<u64>,
+    /// When the server's silence is looked at next.
+    silence_check: u64,
+    starvation: Starvation,
     is_running: bool,
     is_stopping: bool,
     unfinished: usize,
     /// Clients that will send more.
     issuers: usize,
     connection_errors: u64,
+    refused: u64,
     verify_errors: u64,
+    unsent: u64,
     last: u64,
 }
 
@@ -183,10 +202,14 @@ impl<'a> Driver<'a> {
             published_at: 0,
             next_step: None,
             deadline: None,
+            silence_check: SILENCE_CHECK,
+            starvation: Starvation::default(),
             is_running: false,
             is_stopping: false,
             connection_errors: 0,
+            refused: 0,
             verify_errors: 0,
+            unsent: 0,
             last: 0,
             clients,
             shared,
@@ -240,22 +263,26 @@ impl<'a> Driver<'a> {
         let standing = self.links.iter().filter(|link| link.is_open()).count() as u64;
         self.shared.live.connections.fetch_sub(standing, Ordering::Relaxed);
         let late = match &self.pace {
-            Pace::Open(schedule) => schedule.late(),
+            Pace::Open(schedule) => schedule.late().saturating_sub(self.unsent),
             Pace::Closed | Pace::Limited(_) => 0,
         };
         Ok(Measured {
             recorder: self.recorder,
             clients: self.clients.into_iter().filter_map(|client| client.recorder).collect(),
             connection_errors: self.connection_errors,
+            refused: self.refused,
             verify_errors: self.verify_errors,
             late,
+            unsent: self.unsent,
             last: self.last,
             idle: self.alarm.idle(),
+            starved: self.starvation.since_begin(),
         })
     }
 
     fn begin(&mut self, clock: RunClock) -> Result<(), String> {
         self.alarm.begin();
+        self.starvation = Starvation::begin();
         self.clock = clock;
         self.is_running = true;
         let options = self.shared.options;
@@ -311,25 +338,52 @@ impl<'a> Driver<'a> {
         }
         self.fire_timers(now)?;
         if self.deadline.is_some_and(|deadline| now >= deadline) {
-            return self.stop(now);
+            return self.stop(now, DRAIN);
+        }
+        if interrupt::is_asked() && !self.is_stopping {
+            return self.stop(now, DRAIN_OF_INTERRUPTED);
+        }
+        if now >= self.silence_check {
+            self.silence_check = now + SILENCE_CHECK;
+            if self.is_silent(now) {
+                self.stop(now, Duration::ZERO)?;
+                return self.stop(now, Duration::ZERO);
+            }
         }
         Ok(())
     }
 
-    /// At the end of the time: no more requests. Long after it: no more waiting for replies.
-    fn stop(&mut self, now: u64) -> Result<(), String> {
+    /// Whether requests are under way and no reply has come for as long as the options allow.
+    fn is_silent(&self, now: u64) -> bool {
+        let limit = nanos(self.shared.options.silence_limit);
+        if limit == 0 || self.deadline.is_some() || now.saturating_sub(self.last) < limit {
+            return false;
+        }
+        let oldest = self.links.iter().filter_map(|link| link.inflight.front());
+        oldest.map(|pending| pending.at).min().is_some_and(|at| now.saturating_sub(at) >= limit)
+    }
+
+    /// At the end of the time: no more requests. So long after it: no more waiting for replies.
+    fn stop(&mut self, now: u64, drain: Duration) -> Result<(), String> {
+        if !self.is_stopping {
+            // What was to be tested has lasted until now, whatever has come.
+            self.last = self.last.max(self.deadline.unwrap_or(now).min(now));
+            self.give_up_unsent(now);
+        }
         for index in 0..self.links.len() {
             if self.is_stopping && !self.links[index].inflight.is_empty() {
-                self.lose(index, "no reply")?;
+                self.reopen(index);
             }
-            let dropped = self.links[index].parked.drain(..).count();
+            let parked = std::mem::take(&mut self.links[index].parked);
             let client = self.client_of(index);
-            self.clients[client].parked -= dropped;
-            self.clients[client].outstanding -= dropped as u64;
+            self.clients[client].parked -= parked.len();
+            for parked in parked {
+                self.give_up(client, &parked.pending, now);
+            }
         }
         self.is_stopping = true;
         self.next_step = None;
-        self.deadline = Some(now + nanos(DRAIN));
+        self.deadline = Some(now + nanos(drain));
         if let Pace::Open(schedule) = &mut self.pace {
             schedule.ready.clear();
         }

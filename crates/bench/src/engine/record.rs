@@ -2,10 +2,7 @@
 //! request; a thread keeps one open histogram per kind and packs those of the seconds behind it,
 //! so that a long run stays small.
 
-use crate::outcome::{CommandOutcome, Latencies, Second};
-
-/// Latencies are clipped to the range of the outcome's histograms: a minute.
-const LATENCY_MAX_US: u64 = 60_000_000;
+use crate::outcome::{CommandOutcome, LATENCY_MAX_US, Latencies, Second};
 
 /// As `outcome::new_latencies`, so that classes of latencies are the same in all histograms.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -27,8 +24,6 @@ pub(super) struct Answer {
 /// A count that belongs to a kind of request and to no second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// An error, or a request whose connection was lost.
-    Error,
     /// A MOVED that was followed.
     Moved,
     /// An ASK that was followed.
@@ -71,7 +66,10 @@ struct Tally {
     latencies: Latencies,
     sums: Sums,
     packed: Vec<Packed>,
+    /// Ages of requests that got no reply.
+    unanswered: Vec<u64>,
     errors: u64,
+    first_error: Option<String>,
     moved: u64,
     ask: u64,
 }
@@ -99,7 +97,9 @@ impl Recorder {
             latencies: growing_latencies(),
             sums: Sums::default(),
             packed: Vec::new(),
+            unanswered: Vec::new(),
             errors: 0,
+            first_error: None,
             moved: 0,
             ask: 0,
         };
@@ -154,11 +154,23 @@ impl Recorder {
         }
     }
 
+    /// Keeps the text of an error reply, if it is the first of its kind of request.
+    pub(super) fn keep_error(&mut self, command: usize, text: &[u8]) {
+        let first = &mut self.commands[command].first_error;
+        if first.is_none() {
+            *first = Some(String::from_utf8_lossy(text).into_owned());
+        }
+    }
+
+    /// Counts a request that gets no reply, with its age in microseconds.
+    pub(super) fn give_up(&mut self, command: usize, age_us: u64) {
+        self.commands[command].unanswered.push(age_us.min(LATENCY_MAX_US));
+    }
+
     /// Counts what belongs to no second.
     pub(super) fn mark(&mut self, command: usize, mark: Mark) {
         let tally = &mut self.commands[command];
         match mark {
-            Mark::Error => tally.errors += 1,
             Mark::Moved => tally.moved += 1,
             Mark::Ask => tally.ask += 1,
         }
@@ -180,7 +192,13 @@ impl Recorder {
                 outcome.bytes_sent += packed.sums.sent;
                 outcome.bytes_received += packed.sums.received;
             }
+            for age in &tally.unanswered {
+                outcome.unanswered.record(*age).expect("ages are clipped to its range");
+            }
             outcome.errors += tally.errors;
+            if outcome.first_error.is_none() {
+                outcome.first_error = tally.first_error.take();
+            }
             outcome.moved += tally.moved;
             outcome.ask += tally.ask;
         }
@@ -246,7 +264,7 @@ fn growing_latencies() -> Latencies {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Mark, NANOS_PER_SECOND, Recorder, align, empty_outcomes};
+    use super::{Answer, LATENCY_MAX_US, Mark, NANOS_PER_SECOND, Recorder, align, empty_outcomes};
 
     fn answer(command: usize, latency_us: u64) -> Answer {
         Answer {
@@ -267,11 +285,12 @@ mod tests {
             let mut recorder = Recorder::new(2);
             for second in 0..4 {
                 recorder.advance(second * NANOS_PER_SECOND + thread);
-                for latency in [0, 77, 2_000_123, 999_000_000] {
+                for latency in [0, 77, 2_000_123, 2 * LATENCY_MAX_US] {
                     recorder.count(&answer(1, latency));
                 }
             }
-            recorder.mark(0, Mark::Error);
+            recorder.give_up(0, 5_000);
+            recorder.keep_error(0, b"ERR no");
             recorder.mark(1, Mark::Moved);
             assert_eq!(recorder.totals.requests, 16);
             recorder.add_to(&mut outcomes);
@@ -281,14 +300,15 @@ mod tests {
         assert_eq!((gets.latencies.len(), gets.hits, gets.moved), (48, 48, 3));
         assert_eq!((gets.bytes_sent, gets.bytes_received), (480, 240));
         assert_eq!(gets.seconds.len(), 4);
-        assert!(gets.latencies.max() >= 60_000_000, "a longer latency is clipped, not lost");
+        assert!(gets.latencies.max() >= LATENCY_MAX_US, "a longer latency is clipped, not lost");
         assert_eq!(gets.latencies.count_at(77), 12);
         assert_eq!(gets.latencies.count_at(2_000_123), 12);
         for second in &gets.seconds {
             assert_eq!((second.latencies.len(), second.hits), (12, 12));
-            assert_eq!(second.latency_sum, 3 * (77 + 2_000_123 + 60_000_000));
+            assert_eq!(second.latency_sum, 3 * (77 + 2_000_123 + LATENCY_MAX_US));
         }
-        assert_eq!((outcomes[0].errors, outcomes[0].seconds.len()), (3, 4));
+        assert_eq!((outcomes[0].unanswered.len(), outcomes[0].seconds.len()), (3, 4));
+        assert_eq!(outcomes[0].first_error.as_deref(), Some("ERR no"));
         assert_eq!(outcomes[0].latencies.len(), 0);
     }
 }

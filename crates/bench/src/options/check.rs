@@ -21,7 +21,24 @@ impl Draft {
         self.check_load()?;
         self.check_cluster()?;
         self.check_protocol()?;
+        self.check_rivals()?;
         Ok(self.options)
+    }
+
+    /// A comparison has one report: what belongs to a single run is refused.
+    fn check_rivals(&self) -> Result<(), String> {
+        let output = &self.options.output;
+        let of_one_run = [
+            ("--hdr-file-prefix", output.hdr_prefix.is_some()),
+            ("--client-stats", output.client_stats.is_some()),
+            ("--print-all-runs", output.all_runs),
+        ];
+        match of_one_run.iter().find(|(_, is_given)| *is_given) {
+            Some((flag, _)) if !self.options.against.is_empty() => {
+                Err(format!("error: --against and {flag} are mutually exclusive."))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn settle_address(&mut self) {

@@ -100,9 +100,11 @@ impl Default for Options {
             reconnect_interval: None,
             rate_limit: None,
             open_loop: None,
+            silence_limit: Duration::from_secs(60),
             ramp: None,
             cluster: false,
             run_count: 1,
+            against: Vec::new(),
             load: Load::default(),
             output: Output::default(),
         }

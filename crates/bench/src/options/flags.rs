@@ -187,6 +187,17 @@ const CONNECTION: &[Flag] = &[
     }),
     value(
         None,
+        "against",
+        "HOST:PORT",
+        "The same load on this server too, in turn, and one page\n\
+         of both; may be repeated",
+        |draft, flag, text| {
+            draft.options.against.push(texts::rival(flag, text)?);
+            Ok(())
+        },
+    ),
+    value(
+        None,
         "preset",
         "NAME",
         "A series of runs; the other words are its own",
@@ -291,6 +302,18 @@ const TEST: &[Flag] = &[
          by the clock and timed from when each was due",
         |draft, flag, text| {
             texts::decimal(flag, text).map(|rate| draft.options.open_loop = Some(rate))
+        },
+    ),
+    value(
+        None,
+        "silence-limit",
+        "SECS",
+        "Give a run of so many requests up after so long without\n\
+         any reply (default: 60; 0 waits for ever)",
+        |draft, flag, text| {
+            let seconds = texts::number::<u32>(flag, text)?;
+            draft.options.silence_limit = Duration::from_secs(u64::from(seconds));
+            Ok(())
         },
     ),
     value(

@@ -6,6 +6,7 @@ use std::time::Duration;
 use proptest::prelude::{ProptestConfig, any, prop, prop_oneof};
 use proptest::strategy::{Just, Strategy};
 
+use super::Rival;
 use super::{
     CustomCommand, DataSize, Family, KeyPattern, Mix, Options, Protocol, Ramp, Request, Statsd,
     Until, Verify, Wait, flags, help,
@@ -88,6 +89,11 @@ static FLAGS: &[(&[&str], Holds)] = &[
     (&["--test-time=9"], |o| o.until == Until::Time(Duration::from_secs(9))),
     (&["--rate-limiting=9"], |o| o.rate_limit == Some(9)),
     (&["--open-loop 2.5"], |o| o.open_loop == Some(2.5)),
+    (&["--silence-limit 7"], |o| o.silence_limit == Duration::from_secs(7)),
+    (&["--against 127.0.0.1:7001", "--against 7001"], |o| {
+        o.against == [Rival { server: "127.0.0.1".into(), port: 7001 }]
+    }),
+    (&["--against [::1]:7001"], |o| o.against == [Rival { server: "::1".into(), port: 7001 }]),
     (&["-c 9", "--clients=9"], |o| o.clients == 9),
     (&["-t 9", "-t9", "--threads=9"], |o| o.threads == 9),
     (&["--clients-start 2 --clients-step 3 --step-duration 4"], |o| {
@@ -369,6 +375,12 @@ static REFUSALS: &[(&str, &str)] = &[
     ("--test-time 0", "error: test-time must be a number greater than zero."),
     ("--rate-limiting 0", "error: rate-limiting must be a number greater than zero."),
     ("--open-loop 0", "error: open-loop must be greater than zero."),
+    ("--against :7001", "error: against ':7001' names no host."),
+    ("--against there", "error: against must be a number in the range [1-65535]."),
+    (
+        "--against 7001 --client-stats x",
+        "error: --against and --client-stats are mutually exclusive.",
+    ),
     ("--open-loop inf", "error: open-loop must be greater than zero."),
     ("--ratio 1", "error: ratio must be expressed as [0-n]:[0-n]."),
     ("--ratio 0:0", "error: ratio must have at least one number above zero."),

@@ -46,6 +46,17 @@ pub(super) static ALL: &[Preset] = &[
     },
 ];
 
+/// A run without a preset, on several servers: the caller's words are all of it.
+pub(super) static COMPARISON: Preset = Preset {
+    name: "comparison",
+    about: "The same load on several servers in turn",
+    axis: None,
+    plan: |series| {
+        let options = series.words.common.clone();
+        series.measure(&Step::default(), &options).map(drop)
+    },
+};
+
 const S0: &str = "The command lines by which Redis answered Dragonfly in 2022";
 
 /// With `--cluster-mode` the line that went to the Redis cluster, twice at once there and so with
@@ -66,7 +77,7 @@ fn s0(series: &mut Series, command: &str, pipeline: u32) -> Result<(), String> {
         series.fill(&options)?;
     }
     let name = format!("{command}, pipeline {pipeline}");
-    series.measure(Step { name, ..Step::default() }, &options).map(drop)
+    series.measure(&Step { name, ..Step::default() }, &options).map(drop)
 }
 
 /// The article names neither the size of values nor the number of keys: 256 bytes, a million.
@@ -81,14 +92,14 @@ fn putra(series: &mut Series) -> Result<(), String> {
         Some(rate) => rate,
         None => {
             let closed = step(f64::NAN, "closed loop".into());
-            series.measure(closed, &options)?
+            series.measure(&closed, &options)?
         }
     };
     series.notes.push(format!("maximum: {maximum:.0} requests per second"));
     let steps = series.words.steps.clone();
     for percent in steps.unwrap_or_else(|| (1..=10).map(|tenth| f64::from(tenth * 10)).collect()) {
         options.open_loop = Some(maximum * percent / 100.0);
-        series.measure(step(percent, format!("{percent}%")), &options)?;
+        series.measure(&step(percent, format!("{percent}%")), &options)?;
     }
     Ok(())
 }
@@ -103,7 +114,7 @@ fn keydb(series: &mut Series) -> Result<(), String> {
     };
     let line = format!("--threads={threads} --key-maximum {keys}");
     let options = series.options(&line, &[], Until::Requests(10_000))?;
-    series.measure(Step { name: name.into(), ..Step::default() }, &options).map(drop)
+    series.measure(&Step { name: name.into(), ..Step::default() }, &options).map(drop)
 }
 
 /// Which keys a step of `garnet_hotkey` takes.
@@ -134,9 +145,10 @@ fn garnet_hotkey(series: &mut Series) -> Result<(), String> {
                     name: format!("{command}, {series_name}, pipeline {pipeline}"),
                     ..Step::default()
                 };
-                series.measure(step, &options)?;
+                series.measure(&step, &options)?;
             }
-            let costs = series.measured.iter().rev().take(2);
+            let own = series.measured.iter().filter(|one| one.target == 0);
+            let costs = own.rev().take(2);
             let costs: Option<Vec<f64>> =
                 costs.map(|one| one.server.as_ref().map(|used| used.us_per_request)).collect();
             if let Some([uniform, one]) = costs.as_deref() {
@@ -184,7 +196,7 @@ fn garnet(series: &mut Series) -> Result<(), String> {
                     series: crowd,
                     place: f64::from(batch),
                 };
-                series.measure(step, &options)?;
+                series.measure(&step, &options)?;
             }
         }
     }
@@ -218,7 +230,7 @@ fn garantia(series: &mut Series) -> Result<(), String> {
             let with = if is_noisy { ", noisy neighbours" } else { "" };
             let written = options.load.keys.maximum as f64 * OBJECT / 1e9;
             let step = Step { name: format!("{written} GB{with}"), ..Step::default() };
-            let outcome = series.measure(step, &options);
+            let outcome = series.measure(&step, &options);
             series.noise = None;
             outcome?;
         }

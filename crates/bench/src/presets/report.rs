@@ -2,14 +2,16 @@
 //! drawn from the same rows.
 
 use std::fmt::Write;
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
 use super::{Measured, Series};
 use crate::report::chart::{Axis, Bars, Line, Scale, bars, escape, lines};
-use crate::report::html::shell;
+use crate::report::html::{date, generator, shell};
 use crate::report::summary::Row;
 use crate::report::table::{bytes, command_name};
+use crate::usage::machine;
 
 const HEADS: [&str; 13] = [
     "Step",
@@ -54,7 +56,9 @@ const FIGURES: &[Figure] = &[
     Figure {
         title: "Server RSS",
         axis: "MB",
-        of: Take::Step(|one| one.server.as_ref().map_or(f64::NAN, |used| used.rss as f64 / 1e6)),
+        of: Take::Step(|one| {
+            one.server.as_ref().map_or(f64::NAN, |used| used.rss as f64 / 1_048_576.0)
+        }),
     },
 ];
 
@@ -80,6 +84,7 @@ pub(super) fn text(series: &Series) -> String {
     for note in &series.notes {
         let _ = writeln!(text, "{note}");
     }
+    let _ = writeln!(text, "{}", facts(series));
     for warning in warnings(series) {
         let _ = writeln!(text, "WARNING: {warning}");
     }
@@ -94,6 +99,7 @@ pub(super) fn json(series: &Series) -> String {
         "about": series.preset.about,
         "words": series.words.rest,
         "scale": series.words.scale,
+        "machine": machine(),
         "notes": series.notes,
         "steps": steps,
     });
@@ -102,7 +108,11 @@ pub(super) fn json(series: &Series) -> String {
 
 /// One self-contained page.
 pub(super) fn page(series: &Series) -> String {
-    let mut body = format!("<p class=\"about\">{}</p>\n", escape(series.preset.about));
+    let mut body = format!(
+        "<p class=\"about\">{}<br>\n{}</p>\n",
+        escape(series.preset.about),
+        escape(&facts(series)),
+    );
     for note in &series.notes {
         let _ = writeln!(body, "<p>{}</p>", escape(note));
     }
@@ -117,7 +127,19 @@ pub(super) fn page(series: &Series) -> String {
         body.push_str(&table_row("td", &cells));
     }
     body.push_str("</table></div>\n");
-    shell(&format!("apus bench --preset {}", series.preset.name), &body)
+    shell(&format!("apus bench: {}", series.preset.name), &body)
+}
+
+/// Which servers, what made the load, and where.
+fn facts(series: &Series) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in series.measured.iter().filter_map(|one| one.server_name.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let servers = if names.is_empty() { "an unknown server".into() } else { names.join(", ") };
+    format!("{servers}; {}; {}", date(SystemTime::now()), generator())
 }
 
 fn table_row(tag: &str, cells: &[String]) -> String {
@@ -196,6 +218,8 @@ fn step(one: &Measured) -> Value {
     });
     json!({
         "step": one.step.name,
+        "server_name": one.server_name,
+        "is_clean": one.is_clean,
         "seconds": one.seconds,
         "types": rows,
         "server": server,

@@ -11,7 +11,7 @@ use super::Series;
 use super::noise::Kind;
 use super::plans::ALL;
 use super::words::Words;
-use crate::options::Until;
+use crate::options::{Options, Request, Until};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(String::from).collect()
@@ -212,6 +212,57 @@ fn garantia_runs_thrice_with_and_without_noise() {
     assert_eq!(steps(&document)[1], "0.00005 GB, noisy neighbours");
     let seconds = document["steps"][0]["seconds"].as_f64().expect("a number");
     assert!(seconds >= 0.6, "three runs of 0.2 s take {seconds} s");
+}
+
+#[test]
+fn a_server_that_takes_no_writes_is_not_measured_as_if_it_were_full() {
+    let full = Redis::start(&["--maxmemory", "1", "--maxmemory-policy", "noeviction"]);
+    let line = words(&format!("-p {} --scale 0.001", full.port));
+    let series = Series::parse("s0-get", &line).expect("the words make sense");
+    let reason = series.run().expect_err("nothing can be filled");
+    assert!(reason.contains("could not be filled") && reason.contains("OOM"), "{reason}");
+}
+
+#[test]
+fn two_servers_are_measured_in_turn_and_told_side_by_side() {
+    let (own, rival) = (Redis::start(&[]), Redis::start(&[]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file).display().to_string();
+    let line = words(&format!(
+        "-p {} --against {} -t 1 -c 2 -n 50 --ratio 1:1 --json-out-file {} --html-out-file {} -o {}",
+        own.port,
+        rival.port,
+        path("json"),
+        path("html"),
+        path("text"),
+    ));
+    let Ok(Request::Run(options)) = Options::parse(&line) else { panic!("it is a run") };
+    assert!(Series::compare(*options, &line).run().expect("both are there"), "all was answered");
+    let read = |file: &str| std::fs::read_to_string(path(file)).expect("the file was written");
+    let document: Value = serde_json::from_str(&read("json")).expect("it is JSON");
+    let steps = document["steps"].as_array().expect("a list");
+    assert_eq!(steps.len(), 2);
+    for (step, port) in steps.iter().zip([own.port, rival.port]) {
+        let name = step["step"].as_str().expect("a name");
+        assert!(name.starts_with("Redis 7.0") && name.ends_with(&port.to_string()), "{name}");
+        let totals = step["types"].as_array().and_then(|types| types.last()).expect("totals");
+        assert_eq!(totals["requests"].as_f64(), Some(100.0), "the mean of three runs");
+        assert!(read("text").contains(name) && read("html").contains(name));
+    }
+    let note = document["notes"][0].as_str().expect("the ratios");
+    assert!(note.contains("requests per second") && note.contains("p99.9"), "{note}");
+    assert!(read("text").contains(note));
+}
+
+#[test]
+fn every_preset_has_help() {
+    let all = super::help();
+    for preset in ALL {
+        assert!(all.contains(preset.name));
+        let own = super::help_of(preset.name).expect("there is such a preset");
+        assert!(own.contains(preset.about) && own.contains("--scale"), "{own}");
+    }
+    assert!(super::help_of("nonsense").is_err());
 }
 
 #[test]

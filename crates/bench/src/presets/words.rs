@@ -7,7 +7,7 @@ use super::noise::Kind;
 use crate::options::{Options, Request, Until};
 
 /// The words of a preset.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Words {
     /// `--scale`: what times, numbers of requests and numbers of keys are multiplied by.
     pub(super) scale: f64,
@@ -27,15 +27,7 @@ pub(super) struct Words {
 
 impl Words {
     pub(super) fn parse(arguments: &[String]) -> Result<Words, String> {
-        let mut words = Words {
-            scale: 1.0,
-            until: None,
-            noise: Vec::new(),
-            maximum: None,
-            steps: None,
-            rest: Vec::new(),
-            common: Options::default(),
-        };
+        let mut words = Words { scale: 1.0, ..Words::default() };
         let mut arguments = arguments.iter();
         while let Some(word) = arguments.next() {
             let (flag, attached) = match word.split_once('=') {
@@ -86,6 +78,19 @@ impl Words {
         Ok(())
     }
 }
+
+/// What a preset's own words do.
+pub(super) const HELP: &str = "\
+These words are the preset's; all others are those of a run (see 'apus bench --help') and win over
+the preset's own:
+  --scale=FACTOR    Times, numbers of requests and of keys are multiplied by it
+  --test-time=SECS  So long for each step, fractions too
+  -n, --requests=N  So many requests per client for each step
+  --maximum=RATE    putra: requests per second that need not be found again
+  --steps=PERCENTS  putra: shares of the maximum, as in 10,50,90
+  --noise=KINDS     garantia: neighbours that disturb, as in cpu,disk
+  --against=SERVER  Every step on this server too, in turn; may be repeated
+";
 
 /// What a preset takes for itself.
 const OWN: &[&str] =

@@ -17,12 +17,15 @@ use super::table::{command_name, cumulative};
 use super::warnings;
 use crate::options::{Options, Until};
 use crate::outcome::{CommandOutcome, Latencies, Outcome, Second};
+use crate::usage;
 
 /// What a section of results shows; an average of runs has no time series.
 pub(super) struct Section<'a> {
     pub(super) title: String,
     pub(super) summary: &'a Summary,
     pub(super) outcome: Option<&'a Outcome>,
+    /// Of the run, or of all that the average is of.
+    pub(super) connection_errors: u64,
 }
 
 /// The whole document.
@@ -81,14 +84,16 @@ fn results(options: &Options, section: &Section<'_>) -> Json {
         members.push((row.name.clone(), figures(options, row, seconds)));
     }
     let totals = &section.summary.totals;
-    let errors = section.outcome.map(|outcome| outcome.connection_errors);
     let mut all = figures(options, totals, total_seconds(options, &commands));
-    if let (Json::Object(members), Some(errors)) = (&mut all, errors) {
-        members.push(("Connection Errors".to_owned(), Json::whole(errors)));
+    if let Json::Object(members) = &mut all {
+        members.push(("Connection Errors".to_owned(), Json::whole(section.connection_errors)));
     }
     members.push(("Totals".to_owned(), all));
     if !options.output.hide_histogram {
-        let filled = section.summary.rows.iter().filter(|row| !row.is_empty());
+        // memtier's readers find its three kinds always.
+        let is_memtiers = |row: &&Row| matches!(&*row.name, "Sets" | "Gets" | "Waits");
+        let rows = section.summary.rows.iter();
+        let filled = rows.filter(|row| !row.is_empty() || is_memtiers(row));
         members.extend(filled.map(|row| (command_name(&row.name), distribution(&row.latencies))));
     }
     Json::Object(members)
@@ -100,7 +105,7 @@ fn runtime(outcome: &Outcome) -> Json {
         ("Finish time", unix_ms(outcome.finished)),
         ("Total duration", Json::whole(outcome.elapsed.as_millis() as u64)),
         ("Time unit", Json::text("MILLISECONDS")),
-        ("Interrupted", Json::flag(false)),
+        ("Interrupted", Json::flag(outcome.interrupted)),
     ])
 }
 
@@ -228,20 +233,25 @@ fn ours(options: &Options, outcome: &Outcome, requests: f64) -> Vec<(&'static st
             ("RSS bytes", Json::whole(server.rss)),
         ])
     });
-    let errors: u64 = outcome.commands.iter().map(|command| command.errors).sum();
     let warnings = warnings::of_run(options, outcome).into_iter().map(Json::text);
     vec![
         ("Server", server),
+        ("Server name", outcome.server_name.as_ref().map_or(Json::Null, Json::text)),
+        ("Machine", Json::text(usage::machine())),
         (
             "Generator",
             Json::object([
                 ("CPU seconds", Json::decimal(generator.cpu.as_secs_f64(), 6)),
                 ("CPU us per request", Json::decimal(us_per_request(generator.cpu, requests), 4)),
                 ("Busiest thread", Json::decimal(generator.busiest_thread, 4)),
+                ("Starved thread", Json::decimal(generator.starved_thread, 4)),
             ]),
         ),
         ("Late requests", Json::whole(outcome.late)),
-        ("Error replies", Json::whole(errors)),
+        ("Error replies", Json::whole(outcome.errors())),
+        ("Requests without reply", Json::whole(outcome.unanswered())),
+        ("Requests never sent", Json::whole(outcome.unsent)),
+        ("Refused connections", Json::whole(outcome.refused)),
         ("Connection errors", Json::whole(outcome.connection_errors)),
         ("Verify errors", Json::whole(outcome.verify_errors)),
         ("Warnings", Json::Array(warnings.collect())),

@@ -18,6 +18,7 @@ use super::table::bytes;
 use super::warnings;
 use crate::options::Options;
 use crate::outcome::{CommandOutcome, Outcome, ServerUsage};
+use crate::usage;
 
 const STYLE: &str = include_str!("html.css");
 
@@ -74,24 +75,34 @@ fn about(options: &Options, outcome: &Outcome) -> String {
         Some(path) => path.display().to_string(),
         None => format!("{}:{}", options.server, options.port),
     };
+    let name = outcome.server_name.as_deref().unwrap_or("an unknown server");
     let mut text = format!(
-        "{} &middot; {} &middot; {:.1} s &middot; {} threads of {} connections &middot; \
-         pipeline {}",
+        "{} at {} &middot; {} &middot; {:.1} s &middot; {} of {} &middot; pipeline {}",
+        escape(name),
         escape(&server),
         date(outcome.started),
         outcome.elapsed.as_secs_f64(),
-        options.threads,
-        options.clients,
+        counted(options.threads, "thread"),
+        counted(options.clients, "connection"),
         options.pipeline,
     );
     if let Some(rate) = options.open_loop {
         let _ = write!(text, " &middot; open loop at {} requests/s", short_number(rate));
     }
-    format!("<p class=\"about\">{text}</p>\n")
+    format!("<p class=\"about\">{text}<br>\n{}</p>\n", escape(&generator()))
+}
+
+/// What made the load, and where.
+pub(crate) fn generator() -> String {
+    format!("apus bench {} on {}", env!("CARGO_PKG_VERSION"), usage::machine())
+}
+
+fn counted(count: u32, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Date and time of day in UTC, to the minute.
-fn date(time: SystemTime) -> String {
+pub(crate) fn date(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (year, month, day) = civil_date((since / 86_400) as i64);
     let minute = since % 86_400 / 60;

@@ -3,7 +3,7 @@
 //! a run.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::thread;
@@ -18,6 +18,9 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How soon the end of a run is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
+/// How often a line is written where it cannot be drawn over.
+const PERIOD_ON_PIPE: Duration = Duration::from_secs(10);
+
 /// Watches a run from a thread of its own until `live.finished`: draws the line on the standard
 /// error and feeds statsd once per second, each where the options ask for it. Runs count from one.
 pub fn draw(live: &Live, options: &Options, run: u32) {
@@ -25,9 +28,12 @@ pub fn draw(live: &Live, options: &Options, run: u32) {
     if !options.output.progress && statsd.is_none() {
         return;
     }
+    let is_terminal = std::io::stderr().is_terminal();
+    let period = if is_terminal || statsd.is_some() { PERIOD } else { PERIOD_ON_PIPE };
     let started = Instant::now();
     let mut before = Sample::default();
-    let mut due = started + PERIOD;
+    let mut due = started + period;
+    let mut written = started;
     loop {
         let is_over = live.finished.load(Acquire);
         let now = Instant::now();
@@ -39,8 +45,13 @@ pub fn draw(live: &Live, options: &Options, run: u32) {
         let rates = Rates { before, sample };
         if options.output.progress {
             let text = line(options, run, &rates, is_over);
-            let end = if is_over { "\n\n" } else { "" };
-            let _ = write!(std::io::stderr(), "\r{text}{end}");
+            if is_terminal {
+                let end = if is_over { "\n\n" } else { "" };
+                let _ = write!(std::io::stderr(), "\r{text}{end}");
+            } else if now - written >= PERIOD_ON_PIPE {
+                written = now;
+                let _ = writeln!(std::io::stderr(), "{text}");
+            }
         }
         if let Some(sink) = &statsd {
             sink.send(&gauges(options, &rates, live.connections.load(Relaxed)));
@@ -49,7 +60,7 @@ pub fn draw(live: &Live, options: &Options, run: u32) {
             break;
         }
         before = sample;
-        due = now + PERIOD;
+        due = now + period;
     }
     if let Some(sink) = &statsd {
         sink.send(&resting());

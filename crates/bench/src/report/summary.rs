@@ -20,7 +20,7 @@ pub(crate) struct Summary {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// Requests; a fraction only in an average of runs.
+    /// Replies; a fraction only in an average of runs.
     pub(crate) count: f64,
     pub(crate) ops: f64,
     pub(crate) hits: f64,
@@ -33,12 +33,17 @@ pub(crate) struct Row {
     pub(crate) kb_sent: f64,
     /// Sum of all latencies.
     pub(crate) accumulated: f64,
+    /// Of the replies, and the ages of requests that got none.
     pub(crate) latencies: Latencies,
+    /// How many latencies there are; as `count`, a fraction only in an average of runs.
+    timed: f64,
 }
 
 impl Row {
     fn new(command: &CommandOutcome, seconds: f64) -> Row {
         let rate = |count: u64| per_second(count as f64, seconds);
+        let mut latencies = command.latencies.clone();
+        merge(&mut latencies, &command.unanswered);
         Row {
             name: command.name.clone(),
             count: command.latencies.len() as f64,
@@ -50,7 +55,8 @@ impl Row {
             kb_received: rate(command.bytes_received) / 1024.0,
             kb_sent: rate(command.bytes_sent) / 1024.0,
             accumulated: accumulated_us(command) / 1000.0,
-            latencies: command.latencies.clone(),
+            timed: latencies.len() as f64,
+            latencies,
         }
     }
 
@@ -69,6 +75,7 @@ impl Row {
         self.kb_received += other.kb_received * weight;
         self.kb_sent += other.kb_sent * weight;
         self.accumulated += other.accumulated * weight;
+        self.timed += other.timed * weight;
         merge(&mut self.latencies, &other.latencies);
     }
 
@@ -78,7 +85,7 @@ impl Row {
 
     /// Mean latency in milliseconds, zero without requests.
     pub(crate) fn average(&self) -> f64 {
-        if self.count > 0.0 { self.accumulated / self.count } else { 0.0 }
+        if self.timed > 0.0 { self.accumulated / self.timed } else { 0.0 }
     }
 
     /// Latency in milliseconds that `percentile` (0 to 100) of the requests did not exceed.
@@ -136,7 +143,7 @@ pub(crate) fn commands<'a>(
     }
     for command in commands {
         match shown.iter_mut().find(|other| other.name == command.name) {
-            Some(same) if same.latencies.is_empty() => *same = Cow::Borrowed(command),
+            Some(same) if is_unused(same) => *same = Cow::Borrowed(command),
             Some(same) => join(same.to_mut(), command),
             None => shown.push(Cow::Borrowed(command)),
         }
@@ -144,11 +151,17 @@ pub(crate) fn commands<'a>(
     shown
 }
 
+fn is_unused(command: &CommandOutcome) -> bool {
+    command.latencies.is_empty() && command.unanswered.is_empty()
+}
+
 fn join(sum: &mut CommandOutcome, other: &CommandOutcome) {
     merge(&mut sum.latencies, &other.latencies);
+    merge(&mut sum.unanswered, &other.unanswered);
     sum.hits += other.hits;
     sum.misses += other.misses;
     sum.errors += other.errors;
+    sum.first_error = sum.first_error.take().or_else(|| other.first_error.clone());
     sum.moved += other.moved;
     sum.ask += other.ask;
     sum.bytes_sent += other.bytes_sent;
@@ -204,11 +217,10 @@ pub(crate) fn milliseconds(latencies: &Latencies, percentile: f64) -> f64 {
 }
 
 fn accumulated_us(command: &CommandOutcome) -> f64 {
+    let sum = |latencies: &Latencies| latencies.mean() * latencies.len() as f64;
     let exact: u64 = command.seconds.iter().map(|second| second.latency_sum).sum();
-    if exact > 0 {
-        return exact as f64;
-    }
-    command.latencies.mean() * command.latencies.len() as f64
+    let of_replies = if exact > 0 { exact as f64 } else { sum(&command.latencies) };
+    of_replies + sum(&command.unanswered)
 }
 
 fn merge(sum: &mut Latencies, other: &Latencies) {

@@ -15,6 +15,8 @@ use crate::outcome::{CommandOutcome, GeneratorUsage, Outcome, Second, ServerUsag
 /// The options of a plain run, nothing printed but the tables.
 pub(crate) fn options() -> Options {
     Options {
+        silence_limit: Duration::from_secs(60),
+        against: Vec::new(),
         server: "127.0.0.1".into(),
         port: 6379,
         unix_socket: None,
@@ -100,6 +102,10 @@ pub(super) fn command(name: &str, per_second: u64, step_us: u64) -> CommandOutco
 pub(super) fn outcome() -> Outcome {
     let started = SystemTime::UNIX_EPOCH + Duration::from_millis(1_730_996_277_188);
     Outcome {
+        refused: 0,
+        unsent: 0,
+        interrupted: false,
+        server_name: Some("Redis 8.2.3".into()),
         started,
         finished: started + Duration::from_secs(2),
         elapsed: Duration::from_secs(2),
@@ -107,7 +113,11 @@ pub(super) fn outcome() -> Outcome {
         connection_errors: 0,
         verify_errors: 0,
         late: 0,
-        generator: GeneratorUsage { cpu: Duration::from_millis(11), busiest_thread: 0.42 },
+        generator: GeneratorUsage {
+            cpu: Duration::from_millis(11),
+            busiest_thread: 0.42,
+            starved_thread: 0.0,
+        },
         server: Some(ServerUsage {
             pid: 4711,
             user: Duration::from_millis(440),
@@ -236,13 +246,57 @@ fn a_saturated_generator_and_lost_requests_are_told() {
     outcome.late = 5;
     outcome.verify_errors = 1;
     outcome.commands[0].errors = 2;
+    outcome.commands[0].first_error = Some("OOM no room".into());
     let said = warnings::of_run(&options, &outcome);
     assert!(said[0].contains("the generator was the limit") && said[0].contains("97%"), "{said:?}");
-    assert_eq!(said[1..], ["2 error replies came", "1 value was not what was written"]);
+    let errors = "2 error replies of Sets, the first: OOM no room";
+    assert_eq!(said[1..], [errors, "1 value was not what was written"]);
     options.open_loop = Some(1000.0);
     let said = warnings::of_runs(&options, &[outcome.clone(), outcome]);
     assert!(said[1].starts_with("run 1: 5 requests were sent late"), "{said:?}");
     assert_eq!(said.len(), 8);
+}
+
+#[test]
+fn what_got_no_reply_a_starved_generator_and_a_missed_rate_are_told() {
+    let mut options = options();
+    let mut outcome = outcome();
+    outcome.generator.starved_thread = 0.34;
+    outcome.unsent = 1;
+    outcome.refused = 2;
+    outcome.connection_errors = 1;
+    outcome.interrupted = true;
+    for age in [5_000, 9_000, 9_000] {
+        outcome.commands[0].unanswered.record(age).expect("it is in the range");
+    }
+    let replies: u64 = outcome.commands.iter().map(|command| command.latencies.len()).sum();
+    let rate = replies as f64 / outcome.elapsed.as_secs_f64();
+    let connections = u64::from(options.threads * options.clients);
+    options.rate_limit = Some((rate * 2.0 / connections as f64).ceil() as u64);
+    let said = warnings::of_run(&options, &outcome);
+    assert!(said[0].contains("waited for a core for 34% of the time"), "{said:?}");
+    assert!(said[1].starts_with("the rate asked for was missed"), "{said:?}");
+    let counts = [
+        "1 request was due and never sent",
+        "2 requests got no reply",
+        "1 connection was lost",
+        "2 attempts to connect failed",
+        "the run was interrupted before its end",
+    ];
+    assert_eq!(said[2..], counts);
+}
+
+#[test]
+fn what_got_no_reply_is_in_the_latencies_and_not_in_the_rate() {
+    let answered = outcome();
+    let mut stalled = outcome();
+    let sets = stalled.commands[0].latencies.len();
+    stalled.commands[0].unanswered.record_n(5_000_000, sets).expect("it is in the range");
+    let (before, after) = (Summary::new(&options(), &answered), Summary::new(&options(), &stalled));
+    assert_eq!(after.totals.ops, before.totals.ops);
+    assert_eq!(after.totals.count, before.totals.count);
+    assert!(after.rows[0].percentile(75.0) > 4_900.0, "half of them are five seconds old");
+    assert!(after.rows[0].average() > 2_000.0);
 }
 
 #[test]

@@ -34,6 +34,52 @@ pub(super) fn server_processes(options: &Options) -> Vec<u32> {
     processes
 }
 
+/// What the server calls itself, with its version; `None` of one that does not say.
+pub(crate) fn server_name(options: &Options) -> Option<String> {
+    match &options.unix_socket {
+        Some(path) => name(options, || {
+            let stream = UnixStream::connect(path).ok()?;
+            stream.set_read_timeout(Some(PATIENCE)).ok()?;
+            Some(stream)
+        }),
+        None => {
+            let addresses = (&*options.server, options.port).to_socket_addrs().ok()?;
+            let is_wanted = |address: &SocketAddr| {
+                options.family.is_none_or(|family| family.holds(address.ip()))
+            };
+            addresses.filter(is_wanted).find_map(|address| name(options, || connect(address)))
+        }
+    }
+}
+
+/// The fields by which servers say what they are, the most particular first.
+const VERSIONS: &[(&str, &str)] = &[
+    ("apus_version", "Apus"),
+    ("valkey_version", "Valkey"),
+    ("dragonfly_version", "Dragonfly"),
+    ("garnet_version", "Garnet"),
+    ("redis_version", "Redis"),
+];
+
+fn name<S: Read + Write>(options: &Options, open: impl Fn() -> Option<S>) -> Option<String> {
+    let by_resp = open().and_then(|mut stream| {
+        log_in(options, &mut stream)?;
+        let information = ask(&mut stream, &[b"INFO", b"server"])?;
+        VERSIONS.iter().find_map(|(field, name)| {
+            let line = information.lines().find_map(|line| line.strip_prefix(field))?;
+            Some(format!("{name} {}", line.strip_prefix(':')?.trim()))
+        })
+    });
+    by_resp.or_else(|| {
+        let mut stream = open()?;
+        stream.write_all(b"version\r\n").ok()?;
+        let reply =
+            read_until(&mut stream, |reply| reply.ends_with(b"\r\n").then_some(reply.len()))?;
+        let version = String::from_utf8(reply).ok()?;
+        Some(format!("memcached {}", version.strip_prefix("VERSION ")?.trim()))
+    })
+}
+
 fn local_address(options: &Options) -> Option<SocketAddr> {
     let addresses = (&*options.server, options.port).to_socket_addrs().ok()?;
     let is_wanted = |address: &SocketAddr| {

@@ -196,8 +196,9 @@ fn each_node_gets_a_connection_of_each_client() {
     let moved: u64 = outcomes[0].commands.iter().map(|command| command.moved).sum();
     assert_eq!(moved, 0, "who knows the slots is not redirected");
     for (node, before) in nodes.iter().zip(before) {
-        // Six of the clients; and those of this question, and of who asks for slots and process.
-        assert!((7..12).contains(&(connections_received(node) - before)));
+        // Six of the clients; and those of this question, and of the questions for the slots, the
+        // server's name and its process.
+        assert!((7..13).contains(&(connections_received(node) - before)));
     }
 }
 

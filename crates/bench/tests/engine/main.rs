@@ -202,8 +202,8 @@ fn a_lost_connection_is_counted_and_replaced() {
         if seen.requests() % 50 == 0 { Act::Hang } else { Act::Serve }
     });
     let outcome = run(&server.options("-t 1 -c 2 -n 200"));
-    let errors: u64 = outcome.commands.iter().map(|command| command.errors).sum();
-    assert_eq!((outcome.connection_errors, errors), (8, 8));
+    assert_eq!((outcome.connection_errors, outcome.unanswered()), (8, 8));
+    assert_eq!(outcome.errors(), 0, "a lost request is no error reply");
     assert_eq!(replies(&outcome), 392);
 }
 
@@ -344,4 +344,110 @@ fn waits_are_requests_like_any_other() {
     let words = "-t 1 -c 1 -n 90 --ratio 1:0 --wait-ratio 2:1 --num-slaves 1-1 --wait-timeout 1-1";
     let outcome = run(&server.options(words));
     assert_eq!(command(&outcome, "Waits").latencies.len(), 30);
+}
+
+/// A store that answers until its `count`-th request, and then never again.
+fn falling_silent(count: u64) -> Server {
+    Server::start(Manner::AtOnce, move |seen, _| {
+        if seen.requests() >= count {
+            // Longer than any test runs.
+            thread::sleep(Duration::from_secs(3600));
+        }
+        Act::Serve
+    })
+}
+
+fn unanswered(outcome: &Outcome) -> Vec<u64> {
+    let ages = outcome.commands.iter().flat_map(|command| command.unanswered.iter_recorded());
+    ages.flat_map(|step| vec![step.value_iterated_to(); step.count_at_value() as usize]).collect()
+}
+
+#[test]
+fn a_server_that_stands_still_has_had_the_whole_time() {
+    let outcome = run(&falling_silent(100).options("-t 1 -c 4 --test-time 1"));
+    assert_eq!(replies(&outcome) + outcome.unanswered(), 103, "four less one were under way");
+    assert!(outcome.elapsed >= Duration::from_secs(1), "{:?}", outcome.elapsed);
+    assert_eq!(outcome.unanswered(), 4);
+    // The wait for their replies goes on for ten seconds after the end.
+    assert!(unanswered(&outcome).iter().all(|age| *age >= 9_000_000), "{:?}", unanswered(&outcome));
+    assert!(!outcome.is_clean());
+    assert_eq!(outcome.errors(), 0, "what got no reply is no error reply");
+}
+
+#[test]
+fn an_open_loop_counts_what_was_due_and_never_sent() {
+    let outcome = run(&falling_silent(100).options("-t 1 -c 4 --test-time 1 --open-loop 1000"));
+    let all = replies(&outcome) + outcome.unanswered();
+    assert!((998..=1001).contains(&all), "{all} of the thousand that were due");
+    assert_eq!(outcome.unanswered() - outcome.unsent, 4, "one per connection was under way");
+    let old = unanswered(&outcome).iter().filter(|age| **age >= 500_000).count();
+    assert!(old >= 390, "{old} were due in the first half second and never answered");
+    assert!(!outcome.is_clean());
+}
+
+#[test]
+fn a_run_of_a_number_of_requests_gives_a_silent_server_up() {
+    let outcome = run(&falling_silent(50).options("-t 1 -c 2 -n 1000 --silence-limit 1"));
+    assert_eq!((replies(&outcome), outcome.unanswered()), (49, 2));
+    assert!(outcome.elapsed >= Duration::from_secs(1), "{:?}", outcome.elapsed);
+    assert!(!outcome.is_clean());
+}
+
+#[test]
+fn a_server_that_dies_in_the_run_is_told() {
+    let server = falling_silent(u64::MAX);
+    let options = server.options("-t 1 -c 2 --test-time 2");
+    let stopper = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        server.close();
+    });
+    let outcome = run(&options);
+    stopper.join().expect("it ends");
+    assert!(outcome.elapsed >= Duration::from_secs(2), "{:?}", outcome.elapsed);
+    assert!(outcome.connection_errors >= 1 && outcome.refused >= 1, "{outcome:?}");
+    assert!(!outcome.is_clean());
+}
+
+#[test]
+fn a_refusal_that_nobody_asked_for_is_said_in_the_servers_words() {
+    let server = Server::start(Manner::AtOnce, |_, _| Act::Serve);
+    server.refuse_with(b"-ERR max number of clients reached\r\n");
+    // The refusal may come before the first request, which it then seems to answer.
+    let said = match engine::run(&server.options("-t 1 -c 1 -n 5 --ratio 1:0")) {
+        Ok(outcomes) => command(&outcomes[0], "Sets").first_error.clone().expect("it was refused"),
+        Err(error) => error,
+    };
+    assert!(said.contains("max number of clients reached"), "{said}");
+}
+
+#[test]
+fn the_first_error_of_each_kind_is_kept() {
+    let server = Server::start(Manner::AtOnce, |_, words| {
+        if is(words, "SET") { Act::Reply(b"-OOM no room\r\n".to_vec()) } else { Act::Serve }
+    });
+    let outcome = run(&server.options("-t 1 -c 1 -n 20 --ratio 1:1"));
+    assert_eq!(command(&outcome, "Sets").first_error.as_deref(), Some("OOM no room"));
+    assert_eq!(command(&outcome, "Gets").first_error, None);
+    assert_eq!(outcome.errors(), 10);
+    assert!(!outcome.is_clean());
+}
+
+#[test]
+fn a_missing_value_is_wrong_where_only_is_verified() {
+    let server = Server::storing();
+    let words = "-t 1 -c 2 --key-minimum 1 --key-maximum 100 --verify-only";
+    assert_eq!(run(&server.options(words)).verify_errors, 100);
+}
+
+#[test]
+fn each_run_has_other_keys_under_randomize() {
+    let keys = |words: &str| {
+        let server = Server::storing();
+        let outcomes = engine::run(&server.options(words)).expect("all succeed");
+        assert_eq!(outcomes.len(), 2);
+        server.seen.writes().len()
+    };
+    let words = "-t 1 -c 1 -n 50 -x 2 --ratio 1:0";
+    assert_eq!(keys(words), 50, "the same keys again");
+    assert!(keys(&format!("{words} --randomize")) > 90, "two runs of different keys");
 }

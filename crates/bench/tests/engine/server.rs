@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
@@ -36,6 +36,10 @@ pub(crate) struct Seen {
     requests: AtomicU64,
     most_unanswered: AtomicU64,
     writes: Mutex<HashMap<Vec<u8>, Vec<Vec<u8>>>>,
+    /// What each connection is told before it is closed, if that is all it gets.
+    refusal: Mutex<Option<&'static [u8]>>,
+    /// Whether nothing is served any more.
+    is_closed: AtomicBool,
 }
 
 impl Seen {
@@ -97,7 +101,15 @@ impl Server {
         let seen = Arc::new(Seen::default());
         let (shared, behave): (_, Arc<Behave>) = (Arc::clone(&seen), Arc::new(behave));
         thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                if shared.is_closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                if let Some(refusal) = *shared.refusal.lock().expect("nobody panics") {
+                    // The client may be gone already.
+                    let _ = stream.write_all(refusal);
+                    continue;
+                }
                 stream.set_nodelay(true).expect("a TCP socket");
                 let silence = (manner == Manner::AfterSilence).then_some(Duration::from_millis(3));
                 stream.set_read_timeout(silence).expect("a valid time");
@@ -106,6 +118,18 @@ impl Server {
             }
         });
         Self { seen, port }
+    }
+
+    /// Ends: nothing more is accepted, and each connection closes at its next request.
+    pub(crate) fn close(&self) {
+        self.seen.is_closed.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        drop(TcpStream::connect(("127.0.0.1", self.port)));
+    }
+
+    /// From here on each connection is told this and closed.
+    pub(crate) fn refuse_with(&self, text: &'static [u8]) {
+        *self.seen.refusal.lock().expect("nobody panics") = Some(text);
     }
 
     /// One that stores and answers.
@@ -175,6 +199,9 @@ fn serve(mut stream: impl Read + Write, manner: Manner, seen: &Seen, behave: &Be
             continue;
         }
         for words in waiting.drain(..) {
+            if seen.is_closed.load(Ordering::SeqCst) {
+                return;
+            }
             seen.requests.fetch_add(1, Ordering::SeqCst);
             let reply = match behave(seen, &words) {
                 Act::Serve => store(seen, &words),

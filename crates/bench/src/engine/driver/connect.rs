@@ -11,7 +11,6 @@ use mio::{Interest, Token};
 use super::super::clock::nanos;
 use super::super::dial::Address;
 use super::super::link::{Link, State};
-use super::super::record::Mark;
 use super::super::reply::{Nature, Reply};
 use super::{Driver, Timer};
 
@@ -38,7 +37,7 @@ impl Driver<'_> {
         }
     }
 
-    fn address(&self, index: usize) -> &Address {
+    pub(super) fn address(&self, index: usize) -> &Address {
         match &self.map {
             Some(map) => &map.addresses()[index / self.clients.len()],
             None => &self.shared.address,
@@ -180,7 +179,7 @@ impl Driver<'_> {
         if !self.is_running || now - self.links[index].down_since > nanos(AWAY_MAX) {
             return Err(complaint);
         }
-        self.connection_errors += 1;
+        self.refused += 1;
         let doublings = attempts.min(10) as u32;
         let pause = (RETRY_FIRST * 2_u32.pow(doublings)).min(RETRY_LAST);
         self.timers.push(Reverse((now + nanos(pause), Timer::Retry(index))));
@@ -202,14 +201,13 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Ends a connection and makes it anew; requests that had no reply are errors.
+    /// Ends a connection and makes it anew; requests that had no reply get none.
     pub(super) fn reopen(&mut self, index: usize) {
         let client = self.client_of(index);
         self.shared.live.connections.fetch_sub(1, Ordering::Relaxed);
-        let unanswered = self.links[index].reset();
+        let (unanswered, now) = (self.links[index].reset(), self.clock.now());
         for pending in unanswered.iter().filter(|pending| !pending.is_asking) {
-            self.mark(client, pending.sent.command, Mark::Error);
-            self.clients[client].outstanding -= 1;
+            self.give_up(client, pending, now);
         }
         self.to_open.push_back(index);
         self.settle(client);

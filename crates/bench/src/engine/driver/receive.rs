@@ -4,10 +4,11 @@
 use std::io::{self, Read};
 
 use super::super::cluster::Redirection;
-use super::super::link::{Pending, State};
+use super::super::link::{Pending, State, UNSTAMPED};
 use super::super::record::{Answer, Mark};
 use super::super::reply::{Nature, Reply};
 use super::Driver;
+use crate::options::Verify;
 use crate::workload::ReplyKind;
 
 impl Driver<'_> {
@@ -82,7 +83,7 @@ impl Driver<'_> {
     ) -> Result<(), String> {
         let link = &mut self.links[index];
         let Some(pending) = link.inflight.pop_front() else {
-            return Err("the server sent a reply that nothing had asked for".to_owned());
+            return Err(self.unasked(index, reply));
         };
         if reply.nature == Nature::Error
             && self.map.is_some()
@@ -97,9 +98,28 @@ impl Driver<'_> {
         }
         let reply = &reply.as_answer_to(pending.sent.reply);
         self.count(client, &pending, reply, now);
+        if reply.nature == Nature::Error {
+            let text = self.links[index].scanner.text();
+            self.recorder.keep_error(pending.sent.command, text);
+        }
         self.verify(index, client, &pending, reply);
         self.clients[client].outstanding -= 1;
         Ok(())
+    }
+
+    /// What a reply means that no request waits for: a server that has no room for one more client
+    /// says so unasked.
+    fn unasked(&self, index: usize, reply: &Reply) -> String {
+        let name = self.address(index).name();
+        match reply.nature {
+            Nature::Error => {
+                let text = String::from_utf8_lossy(self.links[index].scanner.text()).into_owned();
+                format!("{name}: {text}")
+            }
+            Nature::Value | Nature::Null => {
+                format!("{name} sent a reply that nothing had asked for")
+            }
+        }
     }
 
     #[inline]
@@ -140,10 +160,20 @@ impl Driver<'_> {
             Nature::Value => {
                 self.clients[client].stream.check(key, self.links[index].scanner.text())
             }
-            Nature::Null => !written.is_some_and(|written| written.contains(key)),
+            Nature::Null => match written {
+                Some(written) => !written.contains(key),
+                None => self.may_be_missing(),
+            },
             Nature::Error => false,
         };
         self.verify_errors += u64::from(!is_right);
+    }
+
+    /// Whether a value may be absent where nothing is known of what was written: a run that only
+    /// reads wants what an earlier one wrote.
+    fn may_be_missing(&self) -> bool {
+        let load = &self.shared.options.load;
+        load.verify != Verify::Only || load.values.expiry.is_some()
     }
 
     /// Sends a request once more, to the node that serves it.
@@ -158,6 +188,19 @@ impl Driver<'_> {
         self.mark(client, pending.sent.command, if to.is_ask { Mark::Ask } else { Mark::Moved });
         self.place(node * self.clients.len() + client, pending, &request, to.is_ask);
         Ok(())
+    }
+
+    /// A request gets no reply: it counts with its age.
+    pub(super) fn give_up(&mut self, client: usize, pending: &Pending, now: u64) {
+        let command = pending.sent.command;
+        // What was never handed to the system has no age.
+        let age_us =
+            if pending.at == UNSTAMPED { 0 } else { now.saturating_sub(pending.at) / 1000 };
+        self.recorder.give_up(command, age_us);
+        if let Some(recorder) = &mut self.clients[client].recorder {
+            recorder.give_up(command, age_us);
+        }
+        self.clients[client].outstanding -= 1;
     }
 
     /// Counts an incident for the thread and for the client.

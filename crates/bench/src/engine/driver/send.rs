@@ -82,6 +82,33 @@ impl Driver<'_> {
         self.flush()
     }
 
+    /// At the end of an open loop: the requests that were due and found no free slot count as if
+    /// they had been sent in time and got no reply. The clients take them in turn.
+    pub(super) fn give_up_unsent(&mut self, now: u64) {
+        let mut client = 0;
+        let mut without = 0;
+        while let Pace::Open(schedule) = &mut self.pace
+            && let due = schedule.due()
+            && due < now
+            && without < self.clients.len()
+        {
+            let clients = self.clients.len();
+            let state = &mut self.clients[client];
+            client = (client + 1) % clients;
+            self.scratch.clear();
+            let sends_more = state.is_started && !state.is_exhausted;
+            let Some(sent) = sends_more.then(|| state.stream.next(&mut self.scratch)).flatten()
+            else {
+                without += 1;
+                continue;
+            };
+            without = 0;
+            schedule.advance();
+            self.unsent += 1;
+            self.recorder.give_up(sent.command, (now - due) / 1000);
+        }
+    }
+
     #[inline]
     fn can_issue(&self, client: usize) -> bool {
         let state = &self.clients[client];

@@ -135,7 +135,12 @@ fn our_section_tells_what_the_run_cost() {
         "Error replies",
         "Generator",
         "Late requests",
+        "Machine",
+        "Refused connections",
+        "Requests never sent",
+        "Requests without reply",
         "Server",
+        "Server name",
         "Verify errors",
         "Warnings",
     ];
