@@ -229,7 +229,8 @@ fn two_servers_are_measured_in_turn_and_told_side_by_side() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file).display().to_string();
     let line = words(&format!(
-        "-p {} --against {} -t 1 -c 2 -n 50 --ratio 1:1 --json-out-file {} --html-out-file {} -o {}",
+        "-p {} --against {} -t 1 -c 2 -n 50 --ratio 1:1 --json-out-file {} --html-out-file {} \
+         -o {}",
         own.port,
         rival.port,
         path("json"),
