@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use proto::value::Value;
+use tests::render::render;
 use tests::{Client, Duel, Oracle, Server, check, play};
 
 const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
@@ -274,4 +275,82 @@ fn many_keys_come_while_others_are_served() {
     maker.send(&["DEBUG", "POPULATE", "200000", "more"]);
     check(&mut other, "> FLUSHALL\nOK");
     assert_eq!(maker.receive(), Value::Simple(b"OK".to_vec()));
+}
+
+/// What a server that may debug runs within a transaction, and from scripts where those are let.
+#[test]
+fn words_run_within_transactions_and_scripts() {
+    let server = Server::start(&["--enable-debug-command", "yes", "--worker-threads", "1"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let session = r#"
+        > MULTI
+        OK
+        > SET k value
+        QUEUED
+        > DEBUG DIGEST-VALUE k
+        QUEUED
+        > DEBUG SDSLEN k
+        QUEUED
+        > DEBUG POPULATE 3 made 4
+        QUEUED
+        > DEBUG DIGEST
+        QUEUED
+        > GET made:2
+        QUEUED
+        > DEBUG OBJECT nosuch
+        QUEUED
+        > DEBUG HTSTATS 0
+        QUEUED
+        > DEBUG SLEEP 0.2
+        QUEUED
+    "#;
+    check(&mut client, session);
+    client.send(&["EXEC"]);
+    // It holds the world, and not the worker.
+    check(&mut other, "> PING\nPONG");
+    let Value::Array(replies) = client.receive() else { panic!("no replies") };
+    let digest = |client: &mut Client, words: &[&str]| client.call(words);
+    assert_eq!(replies[1], digest(&mut client, &["DEBUG", "DIGEST-VALUE", "k"]));
+    assert_eq!(replies[4], digest(&mut client, &["DEBUG", "DIGEST"]));
+    assert_eq!(replies[3], Value::Simple(b"OK".to_vec()));
+    assert_eq!(replies[5], client.call(&["GET", "made:2"]));
+    assert!(matches!(&replies[6], Value::Error(text) if text == b"ERR no such key"));
+    assert_eq!(replies[8], Value::Simple(b"OK".to_vec()));
+    let denied = "(error) ERR This Redis command is not allowed from script";
+    let digest = "redis.call('SET', KEYS[1], 'x') \
+                  return #redis.call('DEBUG', 'DIGEST-VALUE', KEYS[1])[1].ok";
+    let populate = "redis.call('DEBUG', 'POPULATE', '2', 'p') return redis.call('GET', 'p:1')";
+    let wrong = "return redis.call('DEBUG', 'POPULATE', '-1')";
+    let sleep = "return redis.call('DEBUG', 'SLEEP', '0.01')";
+    let subscribe = "return redis.call('SUBSCRIBE', 'channel')";
+    for is_let in [false, true, false] {
+        let switch = if is_let { "1" } else { "0" };
+        check(&mut client, &format!("> DEBUG SET-DISABLE-DENY-SCRIPTS {switch}\nOK"));
+        for (script, expected) in [
+            (sleep, "OK"),
+            (digest, "(integer) 40"),
+            (populate, "\"value:1\""),
+            (wrong, "(error) ERR value is out of range, must be positive"),
+            (subscribe, denied),
+        ] {
+            let expected = if is_let { expected } else { denied };
+            let reply = render(&client.call(&["EVAL", script, "1", "a"]));
+            assert!(reply.starts_with(expected), "{script}: {reply}");
+        }
+    }
+    check(&mut client, "> GET a\n\"x\"");
+}
+
+#[test]
+fn what_a_transaction_populates_is_in_the_log() {
+    let mut server = Server::start(&["--enable-debug-command", "yes", "--appendonly", "yes"]);
+    let mut client = server.client();
+    check(&mut client, "> MULTI\nOK\n> DEBUG POPULATE 5\nQUEUED\n> SET k v\nQUEUED");
+    client.call(&["EXEC"]);
+    let digest = client.call(&["DEBUG", "DIGEST"]);
+    server.kill();
+    server.restart();
+    let mut client = server.client();
+    check(&mut client, "> DBSIZE\n(integer) 6");
+    assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
 }

@@ -42,6 +42,7 @@ mod functions;
 mod generic;
 mod geo;
 mod hashes;
+mod held_keys;
 mod hostile;
 mod hostile_containers;
 mod hostile_files;

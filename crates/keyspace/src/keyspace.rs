@@ -18,6 +18,7 @@ use crate::garbage::Garbage;
 use crate::history::History;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
+use crate::patience::{Obstacle, WaitsOn};
 use crate::pauses::Pauses;
 use crate::walk::Walks;
 use crate::watch::Heed;
@@ -100,6 +101,7 @@ pub struct Keyspace {
     databases: Box<[AtomicU32]>,
     reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    waits_on: OnceLock<Box<WaitsOn>>,
     walks: Walks,
     history: History,
     /// Partitions in which somebody waits for a key.
@@ -225,6 +227,7 @@ impl Keyspace {
             databases: (0..databases).map(AtomicU32::new).collect(),
             reclaim: OnceLock::new(),
             heed_flush: OnceLock::new(),
+            waits_on: OnceLock::new(),
             walks: Walks::default(),
             history: History::default(),
             awaited: AtomicU32::new(0),
@@ -410,6 +413,19 @@ impl Keyspace {
     pub fn set_flush_heeder(&self, heed: impl Fn() + Send + Sync + 'static) {
         let first = self.heed_flush.set(Box::new(heed)).is_ok();
         assert!(first, "one process has one heeder");
+    }
+
+    /// Says how long threads wait for what others hold while a client waits for them; called once.
+    pub fn set_patience(
+        &self,
+        waits_on: impl Fn(Obstacle<'_>, i64) -> bool + Send + Sync + 'static,
+    ) {
+        let first = self.waits_on.set(Box::new(waits_on)).is_ok();
+        assert!(first, "one process has one kind of patience");
+    }
+
+    pub(crate) fn waits_on(&self) -> Option<&WaitsOn> {
+        self.waits_on.get().map(|waits_on| &**waits_on)
     }
 
     /// A client has everything removed; the world stands still.

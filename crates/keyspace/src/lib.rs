@@ -17,6 +17,7 @@ mod history;
 mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
+mod patience;
 mod pauses;
 mod refusal;
 mod sync;
@@ -34,8 +35,9 @@ pub use garbage::{Garbage, garbage_bytes};
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
+pub use patience::{Obstacle, Patience};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
-pub use refusal::{Awaited, EmptyReply, Refusal, Wait};
+pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
 pub use structs::{arena, heap};
 pub use tx::{
     Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Need, Order,

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 
 use base::time::UnixMillis;
 
+/// What is waited for has been held by others for longer than a client is kept waiting.
+pub const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long command.");
+
 /// What a handler returns instead of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {

@@ -327,7 +327,7 @@ fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
     let options = TxOptions { touches: true, heavy: true, ..TxOptions::internal(1, 0) };
     let mut tx = Tx::begin(stage.plan(&[]), options);
     for &partition in partitions {
-        assert!(tx.visit(partition));
+        tx.visit(partition).unwrap();
         stage.use_alone(std::iter::once(partition));
     }
     drop(tx);

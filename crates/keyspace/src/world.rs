@@ -246,14 +246,33 @@ impl World {
     }
 
     /// Lets the world pass: for heavy work that holds nothing at the moment. Blocks meanwhile, so
-    /// it is not for workers.
+    /// it is not for workers. `false` if it does not wait on before the world has passed: then it
+    /// counts as heavy work again, so that its leave ends as any other, but touches nothing more.
     #[cold]
-    pub(crate) fn step_aside(&self) {
+    pub(crate) fn step_aside(&self, mut waits_on: impl FnMut() -> bool) -> bool {
         let request = Request::new();
         self.leave_heavy();
         while self.poll_heavy(&request, HeavyKind::Visit, Waker::noop()).is_pending() {
+            if !waits_on() {
+                return self.come_back(&request);
+            }
             crate::sync::pause();
         }
+        true
+    }
+
+    /// Counts heavy work in again that waits for its turn no longer; whether it had come.
+    fn come_back(&self, request: &Arc<Request>) -> bool {
+        let mut state = lock(&self.state);
+        if request.is_granted() {
+            return true;
+        }
+        let place = state.heavy.iter().position(|one| Arc::ptr_eq(&one.request, request));
+        let withdrawn = place.map(|at| state.heavy.remove(at));
+        self.heavy.fetch_add(1, Ordering::SeqCst);
+        drop(state);
+        drop(withdrawn);
+        false
     }
 
     /// Queues a waker until the world goes on; `false` if it goes on already.
@@ -427,11 +446,15 @@ impl HeavyPass {
         self.keyspace.world().poll_heavy(&self.request, self.kind, waker)
     }
 
-    /// Waits for leave, for a thread that may wait.
-    pub fn wait(&mut self) {
+    /// Waits for leave as long as `waits_on` says so, for a thread that may wait; whether it came.
+    pub fn wait_while(&mut self, mut waits_on: impl FnMut() -> bool) -> bool {
         while self.poll(Waker::noop()).is_pending() {
+            if !waits_on() {
+                return false;
+            }
             crate::sync::pause();
         }
+        true
     }
 
     /// Keeps the thread and gives the rest of the leave back: for a transaction that asks for the
@@ -443,12 +466,11 @@ impl HeavyPass {
     }
 
     /// Lets the world pass if it is wanted: for work that holds no lock at the moment, on a thread
-    /// that may wait.
-    pub fn make_way(&mut self) {
+    /// that may wait. `false` if `waits_on` says so before the world has passed: the work is over.
+    pub fn make_way(&mut self, waits_on: impl FnMut() -> bool) -> bool {
         debug_assert!(self.is_admitted(), "who waits is in nobody's way");
-        if self.keyspace.world().is_wanted() {
-            self.keyspace.world().step_aside();
-        }
+        let world = self.keyspace.world();
+        !world.is_wanted() || world.step_aside(waits_on)
     }
 }
 

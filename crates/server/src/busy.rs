@@ -10,14 +10,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use keyspace::{Acquisition, Keyspace, PartitionSet, Refusal};
+use keyspace::{Acquisition, Keyspace, Obstacle, PartitionSet, Refusal};
 
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
+use crate::heavy;
 use crate::server::Server;
 use crate::session::Parked;
-
-/// Redis names a script or leaves the words to the module that is busy; here it is a command.
-pub(crate) const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long command.");
 
 /// The commands on heavy-work threads that hold locks, or keep the world from stopping.
 #[derive(Default)]
@@ -78,14 +76,33 @@ impl Underway {
 
 /// How long a request may wait on, in microseconds: not at all if 0 or less, for ever if `None`.
 pub(crate) fn patience_left(server: &Server, parked: &Parked) -> Option<i64> {
+    // Behind short commands only, however many, it waits from its own beginning.
+    left(server, || since(server, parked).unwrap_or(parked.began_us))
+}
+
+/// Whether a thread that works for a client waits on, as [`patience_left`] has it for sessions.
+pub(crate) fn waits_on(server: &Server, obstacle: Obstacle<'_>, began_us: i64) -> bool {
+    let since = || {
+        let stop = server.keyspace.stopped_since();
+        let held = match obstacle {
+            Obstacle::World => server.underway.since(|_| true).into_iter().chain(stop).min(),
+            Obstacle::Partitions(wanted) => stop.or_else(|| {
+                server.underway.since(|held| wanted.iter().any(|it| held.partitions.contains(it)))
+            }),
+        };
+        held.unwrap_or(began_us)
+    };
+    left(server, since).is_none_or(|left| left > 0)
+}
+
+/// What is left of the patience with something that has lasted since then.
+fn left(server: &Server, since: impl FnOnce() -> i64) -> Option<i64> {
     let threshold = i64::try_from(server.config.get(BUSY_REPLY_THRESHOLD)).unwrap_or(i64::MAX);
     if threshold == 0 {
         return None;
     }
-    // Behind short commands only, however many, it waits from its own beginning.
-    let since = since(server, parked).unwrap_or(parked.began_us);
     let now = server.keyspace.clock().monotonic_us();
-    Some(since.saturating_add(threshold.saturating_mul(1000)) - now)
+    Some(since().saturating_add(threshold.saturating_mul(1000)) - now)
 }
 
 /// Since when there has been what a request waits for, if that is known.
@@ -103,10 +120,12 @@ fn since(server: &Server, parked: &Parked) -> Option<i64> {
 }
 
 /// Takes the world for a while, for `DEBUG STOP-WORLD`: on a heavy-work thread.
-pub(crate) fn stop_world(keyspace: &'static Keyspace, time: std::time::Duration) {
-    let mut acquisition = Acquisition::of_world(keyspace);
-    while acquisition.poll(std::task::Waker::noop()).is_pending() {
-        std::thread::sleep(std::time::Duration::from_micros(50));
-    }
+pub(crate) fn stop_world(
+    keyspace: &'static Keyspace,
+    time: std::time::Duration,
+) -> Result<(), Refusal> {
+    let mut world = Acquisition::of_world(keyspace);
+    heavy::wait_for_client(keyspace, &mut world)?;
     std::thread::sleep(time);
+    Ok(())
 }

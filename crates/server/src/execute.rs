@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::{Flags, Group, Handler, Plan};
-use keyspace::{Acquisition, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait};
+use keyspace::{
+    Acquisition, BUSY, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait,
+};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use smallvec::SmallVec;
 
 use crate::blocking::Waiting;
 use crate::budget;
-use crate::busy::{BUSY, Hold};
+use crate::busy::Hold;
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Deed;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
@@ -542,19 +544,41 @@ fn reject(
     out: &mut Output,
     refusal: &Refusal,
 ) {
-    let server = worker.server;
-    let mut reply = Reply::new(out, session.resp);
-    if entry.is_some_and(|entry| entry.spec.name == "EXEC") {
-        let line = refusal.line().unwrap_or_default();
-        let why = line.strip_prefix(b"ERR ").unwrap_or(line);
-        let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
-        server.refuse(&Refusal::owned(text), &mut reply);
-        session.end_transaction(server);
-    } else {
-        server.refuse(refusal, &mut reply);
-        if let Some(pending) = &mut session.pending {
-            pending.spoil();
+    let (server, resp) = (worker.server, session.resp);
+    match entry {
+        Some(entry) if is_exec(entry) => {
+            refuse(server, entry, refusal, resp, out);
+            session.end_transaction(server);
+        }
+        _ => {
+            server.refuse(refusal, &mut Reply::new(out, resp));
+            if let Some(pending) = &mut session.pending {
+                pending.spoil();
+            }
         }
     }
     let _ = worker.tick();
+}
+
+/// Replies a refusal of a command that did nothing: EXEC has words of its own.
+#[cold]
+pub(crate) fn refuse(
+    server: &Server,
+    entry: &Entry,
+    refusal: &Refusal,
+    resp: Resp,
+    out: &mut Output,
+) {
+    let mut reply = Reply::new(out, resp);
+    if !is_exec(entry) {
+        return server.refuse(refusal, &mut reply);
+    }
+    let line = refusal.line().unwrap_or_default();
+    let why = line.strip_prefix(b"ERR ").unwrap_or(line);
+    let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
+    server.refuse(&Refusal::owned(text), &mut reply);
+}
+
+fn is_exec(entry: &Entry) -> bool {
+    entry.spec.name == "EXEC"
 }

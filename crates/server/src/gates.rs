@@ -71,6 +71,11 @@ fn ask(
     if worker.server.loading.is_on() && !flags.has(Flags::LOADING) {
         return Verdict::Refused(LOADING);
     }
+    if let Some(refusal) = worker.server.scripts.underway.refuse()
+        && !flags.has(Flags::ALLOW_BUSY)
+    {
+        return Verdict::Refused(refusal);
+    }
     let effective = effective_flags(session, entry);
     admit_deed(worker, effective, entry.spec.name, || budget::room_for(effective, args))
 }

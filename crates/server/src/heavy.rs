@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, Counted, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, PartitionIndex, PartitionSet,
-    Refusal, Tx, TxOptions,
+    Acquisition, BUSY, Counted, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, Obstacle, PartitionIndex,
+    PartitionSet, Patience, Refusal, Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ use crate::clients::Client;
 use crate::control::ControlWork;
 use crate::cores::{Cores, Duty};
 use crate::crew::MAX_WORKERS;
-use crate::execute::{Outcome, Work};
+use crate::execute::{self, Outcome, Work};
 use crate::mailbox::Rounds;
 use crate::release;
 use crate::scripts::STACK_BYTES;
@@ -46,9 +46,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
-
-/// How much sooner than these threads a worker that wakes gets its core, as `nice` counts it.
-const NICENESS: i32 = 10;
 
 /// The first lane of the heavy-work threads.
 const FIRST_LANE: usize = MAX_WORKERS;
@@ -127,15 +124,22 @@ impl Transaction {
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
                 }
-                Outcome::Widen => {
-                    tx = again(tx, round, &mut pass);
-                    continue;
-                }
+                Outcome::Widen => match again(tx, round, &mut pass) {
+                    Ok(widened) => {
+                        tx = widened;
+                        continue;
+                    }
+                    Err(busy) => {
+                        execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
+                        failed = true;
+                        break;
+                    }
+                },
                 Outcome::Heavy => unreachable!("heavy threads carry any load"),
             }
+            drop(tx);
             break;
         }
-        drop(tx);
         drop(hold);
         drop(pass);
         work.server.mailboxes.ring(&rounds);
@@ -157,52 +161,63 @@ pub(crate) struct Errand {
     /// What it has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static Entry,
+    pub(crate) resp: Resp,
 }
 
 impl Errand {
     /// Runs the program to its end, as often as it needs more locks.
     fn run(self, lane: usize, args: OwnedArgs) -> Elsewhere {
-        let Self { mut pass, hold, mut unit, mut program, mut output, entry } = self;
+        let Self { mut pass, hold, mut unit, mut program, mut output, entry, resp } = self;
         let server = unit.server;
         let watch = Watch::start(server.keyspace.clock());
         unit.move_to_heavy(lane);
-        let mut round = 0;
+        let (mut round, mut is_abandoned) = (0, false);
         let seen = loop {
             let (words, place) = (args.as_args(), &mut Place::Heavy);
             match unit.carry_out(&mut *program, words, place, &mut output) {
-                Ok(seen) => break seen,
+                Ok(seen) => {
+                    drop(unit);
+                    break seen;
+                }
                 Err(Refusal::Widen) => {
                     output.clear();
                     program.restart(&mut Place::Heavy);
                     let reader = unit.reader();
-                    let tx = again(unit.into_tx(), round, &mut pass);
-                    unit = Unit::begin(server, tx, reader);
+                    match again(unit.into_tx(), round, &mut pass) {
+                        Ok(tx) => unit = Unit::begin(server, tx, reader),
+                        Err(busy) => {
+                            program.abandon();
+                            execute::refuse(server, entry, &busy, resp, &mut output);
+                            is_abandoned = true;
+                            break 0;
+                        }
+                    }
                     round += 1;
                 }
                 Err(_) => unreachable!("heavy threads carry any load"),
             }
         };
-        drop(unit);
         drop(hold);
         drop(pass);
-        let (micros, failed) = (watch.micros(), program.has_failed());
+        let (micros, failed) = (watch.micros(), is_abandoned || program.has_failed());
         let ran = Ran { entry, args, micros, failed, program: Some(program) };
         Elsewhere { output, seen, ran, waits: None }
     }
 }
 
-/// Begins a transaction again with the locks that it turned out to need; waits for them.
+/// Begins a transaction again with the locks that it turned out to need; waits for them as long as a
+/// client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
 #[cold]
-fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Tx {
-    let options = tx.options();
+fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal> {
+    let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     if acquisition.wants_world()
         && let Some(pass) = pass
     {
         pass.step_aside();
     }
-    wait_for(&mut acquisition);
-    Tx::begin(acquisition, options)
+    wait_for_client(keyspace, &mut acquisition)?;
+    Ok(Tx::begin(acquisition, options))
 }
 
 /// Waits for locks, or for the world, on a thread that may.
@@ -213,8 +228,31 @@ pub(crate) fn wait_for(acquisition: &mut Acquisition) {
     }
 }
 
+/// As [`wait_for`], for a client: it is told BUSY when others have held them for too long.
+pub(crate) fn wait_for_client(
+    keyspace: &'static Keyspace,
+    acquisition: &mut Acquisition,
+) -> Result<(), Refusal> {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut patience = Patience::default();
+    while acquisition.poll(&waker).is_pending() {
+        let lasts = match acquisition.awaits() {
+            Some(partition) => patience.lasts(keyspace, Obstacle::Partitions(&[partition])),
+            None => patience.lasts(keyspace, Obstacle::World),
+        };
+        if !lasts {
+            return Err(BUSY);
+        }
+        std::thread::park_timeout(BETWEEN_LOOKS);
+    }
+    Ok(())
+}
+
 /// As [`wait_for`], for as long as they are wanted; whether they are there.
-pub(crate) fn wait_while(acquisition: &mut Acquisition, is_wanted: impl Fn() -> bool) -> bool {
+pub(crate) fn wait_while(
+    acquisition: &mut Acquisition,
+    mut is_wanted: impl FnMut() -> bool,
+) -> bool {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     while acquisition.poll(&waker).is_pending() {
         if !is_wanted() {
@@ -223,12 +261,6 @@ pub(crate) fn wait_while(acquisition: &mut Acquisition, is_wanted: impl Fn() -> 
         std::thread::park_timeout(BETWEEN_LOOKS);
     }
     true
-}
-
-/// Has the calling thread go behind the workers where both want one core. A system that refuses
-/// this treats all threads alike.
-pub(crate) fn give_way() {
-    let _ = rustix::process::setpriority_process(None, NICENESS);
 }
 
 /// Wakes a thread that waits for locks.
@@ -390,8 +422,6 @@ impl Shared {
     fn work(&self, lane: usize) {
         // A worker that is bound to a core would bind its threads, too.
         self.cores.take_up(Duty::Background);
-        // Who has many clients goes first.
-        give_way();
         let mut queue = self.lock();
         let mut released = queue.releases;
         while !queue.ending {
@@ -452,9 +482,18 @@ const PAUSE: Duration = Duration::from_micros(50);
 impl Admission {
     /// Waits until no world operation is under way.
     pub(crate) fn wait(keyspace: &'static Keyspace) -> Self {
+        Self::wait_while(keyspace, || true).expect("it waits as long as that takes")
+    }
+
+    /// As [`Admission::wait`], for a client: it is told BUSY when that takes too long.
+    pub(crate) fn for_client(keyspace: &'static Keyspace) -> Result<Self, Refusal> {
+        let mut patience = Patience::default();
+        Self::wait_while(keyspace, || patience.lasts(keyspace, Obstacle::World)).ok_or(BUSY)
+    }
+
+    fn wait_while(keyspace: &'static Keyspace, waits_on: impl FnMut() -> bool) -> Option<Self> {
         let mut pass = HeavyPass::to_visit(keyspace);
-        pass.wait();
-        Self { keyspace, pass }
+        pass.wait_while(waits_on).then_some(Self { keyspace, pass })
     }
 
     /// As `acquire`, and lets the world wait while the lock is free: for steps that are short, and
@@ -472,26 +511,49 @@ impl Admission {
     /// Waits for a partition's lock. Before that the world may pass, which others in the queue for
     /// the lock may be waiting for.
     pub(crate) fn acquire(&mut self, partition: PartitionIndex) -> Acquisition {
+        self.acquire_while(partition, |_| true).expect("it waits as long as that takes")
+    }
+
+    /// As [`Admission::acquire`], for a client: it is told BUSY when that takes too long, and the
+    /// work is over.
+    pub(crate) fn acquire_for_client(
+        &mut self,
+        partition: PartitionIndex,
+    ) -> Result<Acquisition, Refusal> {
+        let (keyspace, mut patience) = (self.keyspace, Patience::default());
+        self.acquire_while(partition, |obstacle| patience.lasts(keyspace, obstacle)).ok_or(BUSY)
+    }
+
+    fn acquire_while(
+        &mut self,
+        partition: PartitionIndex,
+        mut waits_on: impl FnMut(Obstacle<'_>) -> bool,
+    ) -> Option<Acquisition> {
         loop {
-            self.pass.make_way();
+            if !self.pass.make_way(|| waits_on(Obstacle::World)) {
+                return None;
+            }
             if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {
                 acquisition.time_hold();
-                return acquisition;
+                return Some(acquisition);
+            }
+            if !waits_on(Obstacle::Partitions(&[partition])) {
+                return None;
             }
             std::thread::sleep(PAUSE);
         }
     }
 }
 
-/// Runs a transaction that visits partitions and changes nothing, on the thread that `lane` was
-/// given to.
+/// Runs a transaction that visits partitions for a client and changes nothing, on the thread that
+/// `lane` was given to.
 pub(crate) fn visiting<T>(
     keyspace: &'static Keyspace,
     lane: usize,
     database: usize,
-    work: impl FnOnce(&mut Tx) -> T,
-) -> T {
-    let _admission = Admission::wait(keyspace);
+    work: impl FnOnce(&mut Tx) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    let _admission = Admission::for_client(keyspace)?;
     let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
     let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
     let options = TxOptions { database, heavy: true, ..internal };

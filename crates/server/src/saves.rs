@@ -104,6 +104,16 @@ pub(crate) enum News {
     Cut,
     /// It is over; whether it ended well.
     Over(bool),
+    /// It is over before its cut: others held keys for too long.
+    Busy,
+}
+
+/// Why the world is not held as a file has it.
+pub(crate) enum Unsaved {
+    /// Others held keys for too long.
+    Busy,
+    /// As the log says.
+    Failed,
 }
 
 /// A save is under way already.
@@ -144,17 +154,19 @@ impl Saves {
         manner: Manner,
         listener: Option<Sender<News>>,
     ) -> Result<(), Busy> {
-        let snapshot = self.take_turn(server, manner)?;
+        let snapshot = self.take_turn(server, manner, listener.is_some())?;
         if manner == Manner::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
         }
         let changes = Arc::new(AtomicU64::new(0));
         let cut_listener = listener.clone();
         let target = target(server, Arc::clone(&changes), move || tell(&cut_listener, News::Cut));
+        let own = Arc::clone(&snapshot);
         let done = move |result: Result<Finished, String>| {
             let is_well = result.is_ok();
             server.saves.end_turn(server, result, changes.load(Ordering::Relaxed));
-            tell(&listener, News::Over(is_well));
+            let is_busy = own.is_given_up_as_busy();
+            tell(&listener, if is_busy { News::Busy } else { News::Over(is_well) });
         };
         snapshot.start(target, Box::new(done));
         Ok(())
@@ -162,14 +174,20 @@ impl Saves {
 
     /// Saves here and now and returns the world, which must not change any more before what is in
     /// memory is given up.
-    pub(crate) fn hold_world(&self, server: &'static Server) -> Result<Acquisition, String> {
-        let snapshot = self.take_turn(server, Manner::Final);
-        let snapshot = snapshot.map_err(|Busy| "Another save is under way")?;
+    /// Where a client waits for that it is told BUSY if others hold keys for too long.
+    pub(crate) fn hold_world(
+        &self,
+        server: &'static Server,
+        is_awaited: bool,
+    ) -> Result<Acquisition, Unsaved> {
+        let snapshot = self.take_turn(server, Manner::Final, is_awaited);
+        let snapshot = snapshot.map_err(|Busy| Unsaved::Failed)?;
         let changes = Arc::new(AtomicU64::new(0));
         let target = target(server, Arc::clone(&changes), || ());
         let (result, world) = match snapshot.hold_world(target) {
             Ok((finished, world)) => (Ok(finished), Ok(world)),
-            Err(why) => (Err(why.clone()), Err(why)),
+            Err(why) if snapshot.is_given_up_as_busy() => (Err(why), Err(Unsaved::Busy)),
+            Err(why) => (Err(why), Err(Unsaved::Failed)),
         };
         self.end_turn(server, result, changes.load(Ordering::Relaxed));
         world
@@ -323,13 +341,18 @@ impl Saves {
         true
     }
 
-    fn take_turn(&self, server: &'static Server, manner: Manner) -> Result<Arc<Snapshot>, Busy> {
+    fn take_turn(
+        &self,
+        server: &'static Server,
+        manner: Manner,
+        is_awaited: bool,
+    ) -> Result<Arc<Snapshot>, Busy> {
         let mut state = self.state();
         if state.running.is_some() {
             return Err(Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
-        let snapshot = Snapshot::new(server, Purpose::Save, syncs);
+        let snapshot = Snapshot::new(server, Purpose::Save, syncs, is_awaited);
         let now = now(server);
         state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
         state.figures.begun += u64::from(manner != Manner::Final);

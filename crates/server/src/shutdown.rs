@@ -101,7 +101,7 @@ impl Shutdown {
 /// Saves the data for good: nobody can change them after that.
 fn save(server: &'static Server, force: bool) -> Result<(), GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
-    match server.saves.hold_world(server) {
+    match server.saves.hold_world(server, false) {
         // Never given back, as what would change now would be lost.
         Ok(world) => std::mem::forget(world),
         Err(_) if !force => {

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
+use crate::busy;
 use crate::config::memcached::{self, Invocation};
 use crate::config::settings::{
     DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS,
@@ -226,6 +227,7 @@ fn make_server(
     let server: &'static Server = Box::leak(Box::new(server));
     let heavy = server.heavy.clone();
     keyspace.set_reclaimer(move |garbage: Garbage| heavy.spawn(move |_| drop(garbage)));
+    keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
     server
 }

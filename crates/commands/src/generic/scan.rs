@@ -86,9 +86,7 @@ fn rm(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal>
     filter.count = filter.count.min(REMOVALS_MAX);
     let (next, keys) = step(tx, cursor, &filter)?;
     tx.charge(keys.len() as u64 * KEY_COST_NS)?;
-    if !tx.visit_keys(keys.iter().map(|key| &**key)) {
-        return Err(Refusal::Heavy);
-    }
+    tx.visit_keys(keys.iter().map(|key| &**key))?;
     let mut journalled: Vec<&[u8]> = vec![b"DEL"];
     for key in &keys {
         // Since it was found it may have gone, or become something else: then it stays.

@@ -18,6 +18,7 @@ use structs::prefetch;
 use super::{Ticket, Woken};
 use crate::keyspace::Keyspace;
 use crate::lock::partition::{Content, PartitionIndex};
+use crate::patience::Obstacle;
 use crate::world::WorldTicket;
 
 /// Rounds after which a transaction keeps what it has and queues for the rest.
@@ -185,6 +186,14 @@ impl Acquisition {
     #[must_use]
     pub fn awaits(&self) -> Option<PartitionIndex> {
         self.ticket.as_ref().map(Ticket::index)
+    }
+
+    /// What it would wait for.
+    pub(crate) fn obstacle(&self) -> Obstacle<'_> {
+        match &self.wanted {
+            Wanted::Partitions(partitions) => Obstacle::Partitions(partitions),
+            Wanted::World => Obstacle::World,
+        }
     }
 
     /// From here until the locks are given back their hold is timed.

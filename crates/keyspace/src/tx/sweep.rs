@@ -10,6 +10,8 @@ use crate::entry::{EntryRef, EntryTable};
 use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
+use crate::patience::{Obstacle, Patience};
+use crate::refusal::{BUSY, Refusal};
 
 /// How far one turn of the expiry sweep got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,23 +48,27 @@ impl Keyspace {
 
 impl Tx {
     /// Moves the transaction from the partition it holds to another one, for commands that go over
-    /// many partitions one by one and change nothing. `false` if the lock is busy: then nothing is
-    /// held. On a heavy-work thread it is waited for instead.
-    pub fn visit(&mut self, partition: PartitionIndex) -> bool {
+    /// many partitions one by one and change nothing. `Heavy` if the lock is busy: then nothing is
+    /// held. On a heavy-work thread it is waited for instead, until the keyspace's patience is over:
+    /// then the transaction touches nothing any more.
+    pub fn visit(&mut self, partition: PartitionIndex) -> Result<(), Refusal> {
         self.visit_all(PartitionSet::from_slice(&[partition]))
     }
 
     /// Moves the transaction to the partitions of these keys, all at once, as `visit` does: for
     /// what changes keys that it found by visiting.
-    pub fn visit_keys<'k>(&mut self, keys: impl IntoIterator<Item = &'k [u8]>) -> bool {
+    pub fn visit_keys<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> Result<(), Refusal> {
         let partitions = keys.into_iter().map(|key| self.locate(key).partition());
         let partitions = partitions.collect();
         self.visit_all(partitions)
     }
 
-    fn visit_all(&mut self, partitions: PartitionSet) -> bool {
+    fn visit_all(&mut self, partitions: PartitionSet) -> Result<(), Refusal> {
         if self.has_world() {
-            return true;
+            return Ok(());
         }
         // A change would have to be journalled before its lock is given back, so expired keys that
         // were met stay for others to remove.
@@ -72,16 +78,22 @@ impl Tx {
         self.visited = self.seen();
         self.grant.retarget(partitions);
         if !self.options.heavy {
-            return self.grant.attempt();
+            return if self.grant.attempt() { Ok(()) } else { Err(Refusal::Heavy) };
         }
+        let (keyspace, mut patience) = (self.keyspace, Patience::default());
         loop {
             // At every step, as the world waits for us.
-            if self.keyspace.world().is_wanted() {
-                self.keyspace.world().step_aside();
+            if keyspace.world().is_wanted()
+                && !keyspace.world().step_aside(|| patience.lasts(keyspace, Obstacle::World))
+            {
+                return Err(BUSY);
             }
             if self.grant.attempt() {
                 self.grant.time_hold();
-                return true;
+                return Ok(());
+            }
+            if !patience.lasts(keyspace, self.grant.obstacle()) {
+                return Err(BUSY);
             }
             crate::sync::pause();
         }

@@ -157,7 +157,7 @@ pub(crate) fn begin(server: &'static Server) -> bool {
 pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let form = super::base_form(server);
     let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
-    let snapshot = Snapshot::new(server, Purpose::Base(form), syncs);
+    let snapshot = Snapshot::new(server, Purpose::Base(form), syncs, false);
     {
         let mut books = server.aof.rewrite.books();
         if books.underway.is_some() || server.loading.is_on() {

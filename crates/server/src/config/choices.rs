@@ -48,6 +48,16 @@ choice! {
 }
 
 choice! {
+    /// Whom a script that has run for long makes BUSY.
+    BusyScope {
+        /// Who wants a key that it holds.
+        Keys = "keys",
+        /// Everybody, as in Redis.
+        Server = "server",
+    }
+}
+
+choice! {
     /// How a line of the log is written.
     LogFormat {
         /// As Redis writes it.

@@ -20,7 +20,7 @@ mod special;
 mod store;
 
 pub use choices::{
-    AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
+    AclPubsubDefault, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
     MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 pub(crate) use kind::parse_bytes;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::choices::{
-    AclPubsubDefault, AppendFsync, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
+    AclPubsubDefault, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
     MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
 };
 use super::kind::Kind;
@@ -97,6 +97,7 @@ settings! {
     BIND: Vec<BindAddress> = "bind";
     BIO_CPULIST: Arc<[u8]> = "bio-cpulist";
     BUSY_REPLY_THRESHOLD: u64 = "busy-reply-threshold";
+    BUSY_SCOPE: BusyScope = "busy-scope";
     CLIENT_OUTPUT_BUFFER_LIMIT: OutputBufferLimits = "client-output-buffer-limit";
     CLIENT_QUERY_BUFFER_LIMIT: usize = "client-query-buffer-limit";
     COMMANDLOG_LARGE_REPLY_MAX_LEN: usize = "commandlog-large-reply-max-len";

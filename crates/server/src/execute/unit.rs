@@ -121,7 +121,8 @@ impl Request<'_> {
         program.leave(self.session);
         let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions);
         let output = self.out.split_off(mark);
-        let errand = Errand { pass, hold, unit, program, output, entry: self.entry };
+        let (entry, resp) = (self.entry, self.session.resp);
+        let errand = Errand { pass, hold, unit, program, output, entry, resp };
         Ok(Step::Wait(Stage::Elsewhere(server.heavy.run_errand(errand, self.args.into()))))
     }
 }

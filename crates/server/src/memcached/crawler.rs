@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use base::number::parse_u64;
-use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Tx};
+use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
@@ -43,13 +43,17 @@ impl Turn<'_> {
         };
         let (keyspace, database) = (server.keyspace, self.session.database);
         self.on_a_lane(move |lane, reply| {
-            if is_wanted {
-                visiting(keyspace, lane, database, |tx| {
+            let dumped = match is_wanted {
+                false => Ok(()),
+                true => visiting(keyspace, lane, database, |tx| {
                     each_item(tx, |entry, tx| {
                         reply.raw(line(entry, tx, form).as_bytes());
                         true
-                    });
-                });
+                    })
+                }),
+            };
+            if dumped.is_err() {
+                return reply.raw(BUSY);
             }
             reply.raw(match form {
                 Form::Described => b"END\r\n",
@@ -74,8 +78,8 @@ impl Turn<'_> {
         let mut room = CLASS_DUMP_MAX;
         let (keyspace, database) = (server.keyspace, self.session.database);
         self.on_a_lane(move |lane, reply| {
-            if class == 1 {
-                visiting(keyspace, lane, database, |tx| {
+            let dumped = match class {
+                1 => visiting(keyspace, lane, database, |tx| {
                     each_item(tx, |entry, _| {
                         let Some(line) = short_line(entry) else { return true };
                         let fits = left > 0 && line.len() <= room;
@@ -84,22 +88,26 @@ impl Turn<'_> {
                             reply.raw(&line);
                         }
                         fits
-                    });
-                });
-            }
-            reply.raw(b"END\r\n");
+                    })
+                }),
+                _ => Ok(()),
+            };
+            reply.raw(if dumped.is_ok() { b"END\r\n" } else { BUSY });
         })
     }
 }
 
+/// What ends a dump that would have to wait too long for a partition.
+const BUSY: &[u8] = b"SERVER_ERROR busy running a long command\r\n";
+
 /// Visits all items until `tell` wants no more.
-fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx) -> bool) {
+fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx) -> bool) -> Result<(), Refusal> {
     let mut goes_on = true;
     for partition in 0..PARTITIONS as PartitionIndex {
         let mut position = Some(0);
         while let Some(from) = position.filter(|_| goes_on) {
             // Between two steps others may have the partition.
-            tx.visit(partition);
+            tx.visit(partition)?;
             let seen = &*tx;
             position = seen.walk(partition, from, STEP, |entry| {
                 if entry.kind() == Kind::String {
@@ -108,6 +116,7 @@ fn each_item(tx: &mut Tx, mut tell: impl FnMut(EntryRef<'_>, &Tx) -> bool) {
             });
         }
     }
+    Ok(())
 }
 
 fn line(entry: EntryRef<'_>, tx: &Tx, form: Form) -> String {

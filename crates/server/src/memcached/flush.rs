@@ -5,17 +5,17 @@
 
 use std::sync::atomic::Ordering;
 
-use keyspace::{Acquisition, Tx, TxOptions};
+use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::Turn;
 use super::deeds::Deed;
 use super::figures::Figure;
+use super::{Turn, failure_of};
 use crate::commit::commit;
 use crate::config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
 use crate::execute::Step;
-use crate::heavy::{Call, wait_for};
+use crate::heavy::{Call, wait_for, wait_for_client};
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::Stage;
@@ -47,23 +47,36 @@ impl Turn<'_> {
         let mut told = Output::new();
         answer(&mut told, self.request, Response::Ok);
         let told = told.front().to_vec();
+        let mut busy = Output::new();
+        answer(&mut busy, self.request, Response::Failed(failure_of(&BUSY)));
+        let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
         let call = Call { server, entry, args, resp: Resp::Two };
         Step::Wait(Stage::Elsewhere(server.heavy.run(
             call,
             Box::new(move |lane, _, reply| {
-                flush(server, lane);
-                reply.raw(&told);
+                let mut world = Acquisition::of_world(server.keyspace);
+                match wait_for_client(server.keyspace, &mut world) {
+                    Ok(()) => {
+                        flush(server, world, lane);
+                        reply.raw(&told);
+                    }
+                    Err(_) => reply.raw(&busy),
+                }
                 Ok(())
             }),
         )))
     }
 }
 
-/// Empties the database, on the thread that `lane` was given to.
-pub(super) fn flush(server: &'static Server, lane: usize) {
+/// Empties the database as soon as the world can be had, on the thread that `lane` was given to.
+pub(super) fn flush_when_due(server: &'static Server, lane: usize) {
     let mut world = Acquisition::of_world(server.keyspace);
     wait_for(&mut world);
+    flush(server, world, lane);
+}
+
+fn flush(server: &'static Server, world: Acquisition, lane: usize) {
     let internal = TxOptions::internal(lane, server.keyspace.clock().now_ms());
     let database = server.config.get(MEMCACHED_DATABASE) as usize;
     let mut tx = Tx::begin(world, TxOptions { database, heavy: true, ..internal });

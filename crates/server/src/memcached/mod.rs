@@ -79,7 +79,7 @@ impl Memcached {
         let at = self.flush_at.load(Ordering::Relaxed);
         let is_due = at != 0 && at <= server.keyspace.clock().now_ms();
         if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
-            server.heavy.spawn(move |lane| flush::flush(server, lane));
+            server.heavy.spawn(move |lane| flush::flush_when_due(server, lane));
         }
     }
 }
@@ -325,7 +325,7 @@ impl Turn<'_> {
         };
         let (acquisition, round) = match grant {
             Some(Grant::Locks(acquisition, round)) => (acquisition, round),
-            Some(Grant::Busy) => return self.refuse(&crate::busy::BUSY),
+            Some(Grant::Busy) => return self.refuse(&keyspace::BUSY),
             None => {
                 let room = deeds::room_for(&self.request.operation);
                 if let Some(step) = self.ask_gates(entry, room) {

@@ -3,6 +3,8 @@
 //! Invariant: whether a command may be called is decided before it runs; what it changes is the
 //! unit's.
 
+use std::sync::atomic::Ordering;
+
 use base::time::Moment;
 use commands::Flags;
 use commands::arguments::database;
@@ -11,10 +13,12 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::books::Books;
+use super::function::busy_since_us;
 use super::running::{Listed, What};
 use crate::budget::OUT_OF_MEMORY;
-use crate::config::LogLevel as ServerLevel;
-use crate::config::settings::DATABASES;
+use crate::config::settings::{BUSY_SCOPE, DATABASES};
+use crate::config::{BusyScope, LogLevel as ServerLevel};
+use crate::control::server::write_time;
 use crate::control::{Context, ControlHandler, NOT_FROM_SCRIPT};
 use crate::guard::{Limited, Request};
 use crate::server::Server;
@@ -65,6 +69,8 @@ pub(super) struct Caller<'a> {
     /// When it first looked at the time, on the monotonic clock in microseconds.
     pub(super) began_us: Option<i64>,
     pub(super) has_written: bool,
+    /// Whether it has run for so long that others are told of it.
+    pub(super) is_long: bool,
     pub(super) books: Books,
     /// From an earlier run, too.
     pub(super) listed: &'a mut Option<Listed>,
@@ -152,8 +158,11 @@ impl Host for Caller<'_> {
         if listed.is_killed() {
             return Err(Stop::Killed);
         }
-        let is_long = now - began_us > WORKER_TIME_US;
-        if is_long && self.unit.hurries() && self.may_restart {
+        self.is_long = listed.since_us() <= busy_since_us(self.server);
+        let shuts = self.is_long && self.server.config.get(BUSY_SCOPE) == BusyScope::Server;
+        listed.shut_server(shuts);
+        let outlasts = now - began_us > WORKER_TIME_US;
+        if outlasts && self.unit.hurries() && self.may_restart {
             return Err(Stop::Heavy);
         }
         Ok(())
@@ -184,7 +193,9 @@ impl Caller<'_> {
             return Err(WRONG_ARITY);
         }
         let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit(_));
-        if flags.has(Flags::NOSCRIPT) || needs_session {
+        let is_denied = flags.has(Flags::NOSCRIPT)
+            && !self.server.scripts.may_call_denied.load(Ordering::Relaxed);
+        if is_denied || needs_session {
             return Err(NOT_FROM_SCRIPT);
         }
         if let Some(limited) = self.limited {
@@ -220,7 +231,7 @@ impl Caller<'_> {
         let handler = match entry.run {
             Run::Data(handler) => handler,
             Run::Control(handler) => {
-                return Ok(self.control(entry, handler, args, resp, reply));
+                return self.control(entry, handler, args, resp, reply);
             }
             Run::Unit(_) => unreachable!("it was not admitted"),
         };
@@ -253,11 +264,21 @@ impl Caller<'_> {
         args: Args<'_>,
         resp: Resp,
         out: &mut Output,
-    ) -> bool {
+    ) -> Result<bool, Stop> {
+        // DEBUG may take any time.
+        let may_last = entry.spec.flags.has(Flags::PROTECTED);
+        if may_last && self.unit.hurries() && self.may_restart {
+            return Err(Stop::Heavy);
+        }
         let (server, mark) = (self.server, out.mark());
         let reply = &mut Reply::new(out, resp);
         let result = match entry.spec.name {
             "SELECT" => self.select(&args[1], reply),
+            // One that waits for a time would wait for ever if time stood still.
+            "TIME" if self.is_long => {
+                write_time(server.keyspace.clock().now_us(), reply);
+                Ok(())
+            }
             _ => {
                 let lane = self.unit.tx.options().lane;
                 let unit = Some(&mut *self.unit);
@@ -266,10 +287,13 @@ impl Caller<'_> {
                 next.and_then(|next| next.end_here(lane, args, reply)).map(|_| ())
             }
         };
-        let Err(refusal) = result else { return false };
+        let Err(refusal) = result else { return Ok(false) };
         out.truncate(mark);
+        if refusal == Refusal::Widen {
+            return Err(Stop::Widen);
+        }
         self.unit.refuse(&refusal, &mut Reply::new(out, resp));
-        true
+        Ok(true)
     }
 
     /// For the rest of the script only.

@@ -20,6 +20,8 @@ mod libraries;
 mod run;
 mod running;
 
+use std::sync::atomic::AtomicBool;
+
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState};
@@ -48,4 +50,6 @@ pub(crate) struct Scripts {
     pub(crate) interpreters: Interpreters,
     /// Those that could be killed.
     pub(crate) underway: Underway,
+    /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
+    pub(crate) may_call_denied: AtomicBool,
 }

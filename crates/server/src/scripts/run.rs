@@ -195,6 +195,11 @@ impl Program for Call {
         self.has_failed = false;
     }
 
+    fn abandon(&mut self) {
+        self.listed = None;
+        self.books = Books::default();
+    }
+
     fn has_failed(&self) -> bool {
         self.has_failed
     }
@@ -245,6 +250,7 @@ impl Call {
             moment: place.moment(self.server),
             began_us: None,
             has_written: false,
+            is_long: false,
             books: Books::default(),
             listed: &mut self.listed,
             function: self.code.function(),

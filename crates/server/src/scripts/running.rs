@@ -1,9 +1,10 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
-//! Invariant: a script stands here from its second look at the time until it is over, also while it
-//! moves to another thread; who takes a moment only is never here.
+//! Invariants: a script stands here from its second look at the time until it is over, also while it
+//! moves to another thread; who takes a moment only is never here. As many are counted as shutting
+//! the server (`busy-scope server`) as stand here and say so.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use keyspace::Refusal;
@@ -27,6 +28,8 @@ const BUSY_WITH_FUNCTION: Refusal = Refusal::error(
 #[derive(Default)]
 pub(crate) struct Underway {
     scripts: Mutex<Vec<Arc<Running>>>,
+    /// How many of them shut the server to all commands but those that may end them.
+    shutting: AtomicUsize,
 }
 
 /// One of them.
@@ -42,6 +45,7 @@ struct Running {
 pub(crate) struct Listed {
     running: Arc<Running>,
     underway: &'static Underway,
+    is_shutting: bool,
 }
 
 /// What runs, for who asks.
@@ -62,7 +66,16 @@ impl Underway {
             what,
         });
         self.lock().push(Arc::clone(&running));
-        Listed { running, underway: self }
+        Listed { running, underway: self, is_shutting: false }
+    }
+
+    /// Says who has been busy longest, if a script shuts the server.
+    #[inline]
+    pub(crate) fn refuse(&self) -> Option<Refusal> {
+        if self.shutting.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.check_is_idle(i64::MAX).err()
     }
 
     /// Ends those scripts, or functions, that began before a moment and have written nothing; where
@@ -136,6 +149,20 @@ impl Listed {
         self.running.is_killed.load(Ordering::Relaxed)
     }
 
+    /// Shuts the server to others, or opens it.
+    pub(crate) fn shut_server(&mut self, shuts: bool) {
+        match (std::mem::replace(&mut self.is_shutting, shuts), shuts) {
+            (false, true) => self.underway.shutting.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.underway.shutting.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+
+    /// When it began, on the monotonic clock in microseconds.
+    pub(crate) fn since_us(&self) -> i64 {
+        self.running.since_us
+    }
+
     /// It has written: it runs to its end. One that begins again elsewhere soon writes again.
     pub(crate) fn note_write(&self) {
         self.running.has_written.store(true, Ordering::Relaxed);
@@ -144,6 +171,7 @@ impl Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
+        self.shut_server(false);
         self.underway.lock().retain(|other| !Arc::ptr_eq(other, &self.running));
     }
 }

@@ -33,6 +33,11 @@ const SMALL: usize = 64;
 /// The longest sleep before looking whether anybody still wants the snapshot.
 const NAP_US: u64 = 10_000;
 
+/// While the workers keep all cores busy an encoder works for so many microseconds
+const TURN_US: i64 = 1000;
+/// and sleeps for so many: it takes a fifth of a core then.
+const REST_US: u64 = 4000;
+
 /// How partitions are held.
 #[derive(Clone, Copy)]
 pub(super) enum Hold<'a> {
@@ -55,6 +60,8 @@ pub(super) struct Encoder<'a> {
     at_least: usize,
     /// Leave for heavy work, and since when.
     admission: Option<(Admission, i64)>,
+    /// Since when it has worked without a rest, on the monotonic clock in microseconds.
+    works_since_us: i64,
     random: Random,
 }
 
@@ -71,6 +78,7 @@ impl<'a> Encoder<'a> {
             taken: Vec::new(),
             at_least: 1,
             admission: None,
+            works_since_us: snapshot.server.keyspace.clock().monotonic_us(),
             random: Random::from_entropy(),
         }
     }
@@ -131,7 +139,23 @@ impl<'a> Encoder<'a> {
             }
             self.pass_on_full();
             while self.encode_waiting() {}
+            if matches!(hold, Hold::Each) {
+                self.leave_cores();
+            }
         }
+    }
+
+    /// Sleeps for a while now and then if the workers have work for all cores.
+    fn leave_cores(&mut self) {
+        let server = self.snapshot.server;
+        let clock = server.keyspace.clock();
+        let busy = server.busy_workers.load(Ordering::Relaxed);
+        if busy < server.cores.count() || clock.monotonic_us() - self.works_since_us < TURN_US {
+            return;
+        }
+        self.admission = None;
+        std::thread::sleep(Duration::from_micros(REST_US));
+        self.works_since_us = clock.monotonic_us();
     }
 
     /// Leave for heavy work, which the world waits for: asked for anew every now and then, so that

@@ -24,7 +24,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use keyspace::{AccessClock, Acquisition, Lsn, Walk};
+use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use persist::storage::How;
@@ -106,6 +106,8 @@ pub(crate) struct Snapshot {
     queue: Arc<Queue>,
     format: Format,
     key_delay: i32,
+    /// Whether a client waits for its cut, who is told BUSY where others hold keys for too long.
+    is_awaited: bool,
     walk: OnceLock<Arc<Walk>>,
     /// Why it was given up.
     given_up: OnceLock<GivenUp>,
@@ -132,6 +134,8 @@ enum GivenUp {
     Unwanted,
     /// Writing commands waited for it, and nothing was written.
     TooSlow,
+    /// Others held keys for longer than its client is kept waiting.
+    Busy,
 }
 
 /// What the cut gave.
@@ -157,8 +161,14 @@ impl Snapshots {
 }
 
 impl Snapshot {
-    /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows.
-    pub(crate) fn new(server: &'static Server, purpose: Purpose, syncs: bool) -> Arc<Self> {
+    /// A snapshot that is to be begun; `syncs` says whether the file is synced as it grows,
+    /// `is_awaited` whether a client waits for its cut.
+    pub(crate) fn new(
+        server: &'static Server,
+        purpose: Purpose,
+        syncs: bool,
+        is_awaited: bool,
+    ) -> Arc<Self> {
         let config = &server.config;
         let policy = config.get(MAXMEMORY_POLICY);
         let format = Format {
@@ -182,6 +192,7 @@ impl Snapshot {
             queue: Arc::new(queue),
             format,
             key_delay: config.get(RDB_KEY_SAVE_DELAY),
+            is_awaited,
             walk: OnceLock::new(),
             given_up: OnceLock::new(),
             keys_done: AtomicU64::new(0),
@@ -234,7 +245,12 @@ impl Snapshot {
 
     /// Whether nobody wanted it any more.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.given_up.get() == Some(&GivenUp::Unwanted)
+        self.given_up.get() == Some(&GivenUp::Unwanted) || self.is_given_up_as_busy()
+    }
+
+    /// Whether others held keys for longer than its client is kept waiting.
+    pub(crate) fn is_given_up_as_busy(&self) -> bool {
+        self.given_up.get() == Some(&GivenUp::Busy)
     }
 
     /// Gives the snapshot up if writing commands wait for it and nothing is written.
@@ -260,6 +276,9 @@ impl Snapshot {
         match self.given_up.get() {
             None => Ok(()),
             Some(GivenUp::Unwanted) => Err("The snapshot was cancelled".to_owned()),
+            Some(GivenUp::Busy) => {
+                Err("The snapshot was given up, as a long command holds keys".to_owned())
+            }
             Some(GivenUp::TooSlow) => {
                 Err("The disk is too slow for the snapshot, and writes waited for it".to_owned())
             }
@@ -345,8 +364,6 @@ impl Snapshot {
         let writer = FileWriter::begin(file, &notes, self.options());
         let mut writer = writer.map_err(|error| write_error(&error))?;
         let AtCut { walk, libraries, sizes, world } = self.cut(target.at_cut, holds_world)?;
-        // Not before: while the world stood still, everybody waited for this thread.
-        heavy::give_way();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(|error| write_error(&error))?;
@@ -364,7 +381,11 @@ impl Snapshot {
         let keyspace = server.keyspace;
         let mut world = Acquisition::of_world(keyspace);
         // Who keeps the world from stopping may do so for ever.
-        if !heavy::wait_while(&mut world, || self.given_up.get().is_none()) {
+        let mut patience = Patience::default();
+        let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
+        if !heavy::wait_while(&mut world, || self.given_up.get().is_none() && lasts()) {
+            // Where it was given up already, it stays so.
+            self.give_up(GivenUp::Busy);
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();
@@ -433,10 +454,7 @@ impl Snapshot {
             let mut threads = Vec::new();
             for number in 0..encoders {
                 let outlet = outlet.clone();
-                let run = move || {
-                    heavy::give_way();
-                    work(&mut Encoder::new(self, walk, outlet));
-                };
+                let run = move || work(&mut Encoder::new(self, walk, outlet));
                 let builder = thread::Builder::new().name(format!("encoder-{number}"));
                 threads.extend(builder.spawn_scoped(scope, run));
             }

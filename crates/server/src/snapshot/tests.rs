@@ -55,7 +55,7 @@ fn take(server: &'static Server) -> Result<Finished, String> {
     let (sender, receiver) = mpsc::channel();
     let target = Target { path: path(), at_cut: Box::new(|_| ()) };
     let done = Box::new(move |result| sender.send(result).unwrap());
-    Snapshot::new(server, Purpose::Save, true).start(target, done);
+    Snapshot::new(server, Purpose::Save, true, false).start(target, done);
     receiver.recv().expect("every snapshot says how it ended")
 }
 
@@ -144,7 +144,7 @@ fn a_snapshot_that_is_cancelled_at_any_time_leaves_no_trace() {
     for pause_us in [0, 50, 200, 1000, 5000] {
         let (sender, receiver) = mpsc::channel();
         let target = Target { path: path(), at_cut: Box::new(|_| ()) };
-        let snapshot = Snapshot::new(server, Purpose::Save, false);
+        let snapshot = Snapshot::new(server, Purpose::Save, false, false);
         snapshot.start(target, Box::new(move |result| sender.send(result).unwrap()));
         std::thread::sleep(std::time::Duration::from_micros(pause_us));
         snapshot.cancel();

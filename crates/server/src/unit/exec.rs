@@ -121,7 +121,9 @@ impl Program for Exec {
                 Reply::new(out, self.resp).null_array();
                 return Ok(());
             }
-            if self.queue.len() > WORKER_QUEUE && unit.hurries() && self.may_move() {
+            // DEBUG may take any time.
+            let lasts = self.queue.len() > WORKER_QUEUE || self.queue.flags().has(Flags::PROTECTED);
+            if lasts && unit.hurries() && self.may_move() {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
@@ -164,6 +166,13 @@ impl Program for Exec {
                 session.authenticate(former);
                 self.limited = session.limited(self.server);
             }
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.queue = Arc::default();
+        if let Some(watching) = self.watching.take() {
+            watching.end_elsewhere(self.server);
         }
     }
 
@@ -220,7 +229,8 @@ impl Drop for Exec {
 /// Whether a command can be run only where its session is. Scripts have none, either.
 fn needs_session(entry: &Entry) -> bool {
     let flags = entry.spec.flags;
-    let is_of_session = flags.has(Flags::NOSCRIPT) || entry.spec.name == "SELECT";
+    let is_denied = flags.has(Flags::NOSCRIPT) && entry.spec.name != "DEBUG";
+    let is_of_session = is_denied || entry.spec.name == "SELECT";
     flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Control(_)) && is_of_session
 }
 

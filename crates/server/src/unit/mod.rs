@@ -23,6 +23,7 @@ pub(crate) use pending::{Pending, Queue};
 use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
+use crate::control::server::debug_touches_keys;
 use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
@@ -69,6 +70,9 @@ pub(crate) trait Program: Send {
 
     /// All it did was undone: it begins anew.
     fn restart(&mut self, place: &mut Place<'_>);
+
+    /// All it did was undone, it holds nothing and is not begun again.
+    fn abandon(&mut self) {}
 
     /// What it did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
@@ -143,6 +147,7 @@ impl Needs {
     /// refused in its own words.
     pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
         if matches!(entry.run, Run::Control(_)) {
+            self.world |= entry.spec.name == "DEBUG" && debug_touches_keys(args);
             return;
         }
         self.undoable |= matches!(entry.run, Run::Unit(_))

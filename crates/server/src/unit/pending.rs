@@ -91,6 +91,11 @@ impl Queue {
         }
     }
 
+    /// The flags of all its commands together.
+    pub(super) fn flags(&self) -> Flags {
+        self.flags
+    }
+
     pub(super) fn len(&self) -> usize {
         self.commands.len()
     }
@@ -214,7 +219,7 @@ impl Watching {
     }
 
     /// As `end`, at some time soon: for a session that is over.
-    fn end_elsewhere(self, server: &'static Server) {
+    pub(super) fn end_elsewhere(self, server: &'static Server) {
         if self.keys.is_empty() {
             return;
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::{
     NOW, OPTIONS, audit, begin, bytes_of, get, keyspace, neighbour, on, set, set_until, world,
 };
+use crate::Refusal;
 use crate::counters::Count;
 use crate::entry::{EntryBox, NewText, Text};
 use crate::tx::{EventClass, Lifetime, Propagation, TxOptions};
@@ -195,7 +196,7 @@ fn replies_wait_for_the_last_write_they_saw() {
     let mut visitor = on(keyspace, &[]);
     assert_eq!(visitor.seen(), 0);
     for key in [b, a] {
-        assert!(visitor.visit(keyspace.locate(key).partition()));
+        visitor.visit(keyspace.locate(key).partition()).unwrap();
     }
     assert_eq!(visitor.seen(), 20, "what was visited before counts");
     drop(visitor);
@@ -209,10 +210,10 @@ fn a_busy_partition_is_not_visited() {
     let keyspace = keyspace();
     let holder = on(keyspace, &[b"a"]);
     let mut visitor = on(keyspace, &[]);
-    assert!(!visitor.visit(keyspace.locate(b"a").partition()));
-    assert!(visitor.visit(keyspace.locate(b"b").partition()));
+    assert_eq!(visitor.visit(keyspace.locate(b"a").partition()), Err(Refusal::Heavy));
+    visitor.visit(keyspace.locate(b"b").partition()).unwrap();
     drop(holder);
-    assert!(visitor.visit(keyspace.locate(b"a").partition()));
+    visitor.visit(keyspace.locate(b"a").partition()).unwrap();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::task::{Poll, Wake, Waker};
 
 use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, world};
 use crate::lock::acquisition::Acquisition;
-use crate::refusal::Refusal;
+use crate::refusal::{BUSY, Refusal};
 use crate::tx::TxOptions;
 use crate::world::{HEAVY_TRANSACTIONS, HeavyPass};
 
@@ -163,10 +163,10 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
     std::thread::scope(|scope| {
         let visitor = scope.spawn(move || {
             let mut pass = HeavyPass::to_visit(keyspace);
-            pass.wait();
+            assert!(pass.wait_while(|| true));
             let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
             let visits = (1..).find(|_| {
-                assert!(tx.visit(partition));
+                tx.visit(partition).unwrap();
                 keyspace.pauses().figures().stops > 0
             });
             visits.is_some()
@@ -178,6 +178,35 @@ fn who_visits_elsewhere_makes_way_for_the_world_at_every_step() {
         drop(acquisition);
         assert!(visitor.join().unwrap(), "it goes on behind the world");
     });
+}
+
+/// By a held lock as well as by a world that others keep from coming.
+#[test]
+fn who_visits_loses_patience_and_keeps_nobody_waiting() {
+    let keyspace = keyspace();
+    keyspace.set_patience(|_, _| false);
+    let partition = keyspace.locate(b"k").partition();
+    let mut pass = HeavyPass::to_visit(keyspace);
+    assert!(pass.is_admitted());
+    let mut tx = super::begin(keyspace, &[], TxOptions { heavy: true, ..OPTIONS });
+    let holder = on(keyspace, &[b"k"]);
+    assert_eq!(tx.visit(partition), Err(BUSY));
+    drop(holder);
+    tx.visit(partition).unwrap();
+    let other = HeavyPass::to_visit(keyspace);
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert!(acquisition.poll(Waker::noop()).is_pending());
+    assert_eq!(tx.visit(partition), Err(BUSY), "the world is wanted, and does not come");
+    assert!(keyspace.try_acquire(partition).is_some(), "nothing is held");
+    assert!(!pass.make_way(|| false));
+    let mut late = HeavyPass::to_visit(keyspace);
+    assert!(!late.wait_while(|| false));
+    drop((other, late));
+    assert!(acquisition.poll(Waker::noop()).is_pending(), "its leave is not over yet");
+    drop((tx, pass));
+    assert!(acquisition.poll(Waker::noop()).is_ready());
+    drop(acquisition);
+    assert!(HeavyPass::to_visit(keyspace).is_admitted());
 }
 
 #[test]

@@ -48,14 +48,16 @@ fn data_of(server: &'static Server) -> Vec<Item> {
     for database in 0..DATABASES as usize {
         visiting(server.keyspace, LANE, database, |tx| {
             for key in &keys {
-                tx.visit_keys([key.as_slice()]);
+                tx.visit_keys([key.as_slice()])?;
                 if let Some(entry) = tx.peek(key).unwrap() {
                     let (value, flags) = (dump(entry, false), entry.notes().flags);
                     let noted = (flags, entry.is_sticky());
                     items.push((database, key.clone(), value, entry.deadline(), noted));
                 }
             }
-        });
+            Ok(())
+        })
+        .unwrap();
     }
     items
 }

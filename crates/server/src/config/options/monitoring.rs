@@ -1,6 +1,7 @@
 //! Options: what the server tells of its work.
 
-use super::super::kind::integer;
+use super::super::choices::BusyScope;
+use super::super::kind::{Kind, integer};
 use super::super::option::{ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
 
@@ -105,6 +106,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "5000",
         doc: "Milliseconds after which a command that holds everything up makes others answer \
               BUSY.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "busy-scope",
+        kind: Kind::Choice(BusyScope::WORDS),
+        default: "keys",
+        doc: "Whom a script that has run for `busy-reply-threshold` makes answer BUSY: those who \
+              want a key that it holds, or the whole server, as in Redis.",
         ..WORKS
     },
     ConfigOption {

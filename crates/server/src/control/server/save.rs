@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
-use keyspace::Refusal;
+use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::{Context, ControlCommand, Next};
@@ -52,6 +52,7 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
                 reply.ok();
                 Ok(())
             }
+            Some(News::Busy) => Err(BUSY),
             _ => Err(FAILED),
         }
     }))
@@ -104,7 +105,9 @@ fn save_in_background(
         let begun = server.saves.begin(server, Manner::Background, Some(sender));
         begun.map_err(|Busy| IN_PROGRESS)?;
         // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
-        let _ = news.recv();
+        if news.recv() == Ok(News::Busy) {
+            return Err(BUSY);
+        }
         reply.simple("Background saving started");
         Ok(())
     }))

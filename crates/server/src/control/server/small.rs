@@ -3,6 +3,7 @@
 //! Invariant: neither of them changes anything.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
+use proto::Reply;
 
 use crate::control::{ControlCommand, Next};
 
@@ -20,17 +21,23 @@ pub(super) const TIME: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        // One moment for all of a transaction or script, whichever thread it is run on.
+        // One moment for all of a transaction or script, whichever thread it is run on. A script that
+        // has run for long is told the time as it goes on (`scripts::caller`).
         let now = match &context.unit {
             Some(unit) => unit.tx.now_us(),
             None => context.server.keyspace.clock().now_us(),
         };
-        reply.array(2);
-        reply.bulk_integer(now.div_euclid(1_000_000));
-        reply.bulk_integer(now.rem_euclid(1_000_000));
+        write_time(now, reply);
         Ok(Next::Done)
     },
 };
+
+/// Replies a time in microseconds as TIME does.
+pub(crate) fn write_time(now_us: i64, reply: &mut Reply<'_>) {
+    reply.array(2);
+    reply.bulk_integer(now_us.div_euclid(1_000_000));
+    reply.bulk_integer(now_us.rem_euclid(1_000_000));
+}
 
 pub(super) const ROLE: ControlCommand = Command {
     spec: Spec {

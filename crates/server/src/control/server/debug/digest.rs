@@ -7,14 +7,13 @@
 //! Invariant: an empty data set and a missing key have the signature of zeroes, and the order of
 //! keys does not matter.
 
-use keyspace::{EntryRef, Keyspace, PARTITIONS, PartitionIndex, Refusal};
+use keyspace::{EntryRef, PARTITIONS, PartitionIndex, Refusal, Tx};
 use persist::contents;
 use persist::rdb::value::ValueRef;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
 
 use crate::control::{Context, Next};
-use crate::heavy::visiting;
 
 /// As long as Redis' signatures.
 type Signature = [u8; 20];
@@ -24,54 +23,52 @@ const STEP: usize = 256;
 
 pub(super) fn of_everything(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let keyspace = context.server.keyspace;
-    Ok(Next::visit(move |lane, _, reply| {
+    super::look(context, args, reply, |tx, _, reply| {
+        let (keyspace, home) = (tx.keyspace(), tx.database());
         let mut sum = Signature::default();
         for database in (0..keyspace.database_count()).filter(|&it| keyspace.len(it) > 0) {
-            add_database(keyspace, lane, database, &mut sum);
+            tx.switch_database(database);
+            add_database(tx, &mut sum)?;
         }
+        tx.switch_database(home);
         reply.simple(hex(sum));
         Ok(())
-    }))
+    })
 }
 
-fn add_database(keyspace: &'static Keyspace, lane: usize, database: usize, sum: &mut Signature) {
-    visiting(keyspace, lane, database, |tx| {
-        for partition in 0..PARTITIONS as PartitionIndex {
-            let mut position = Some(0);
-            while let Some(from) = position {
-                // Between two steps others may have the partition.
-                tx.visit(partition);
-                position = tx.walk(partition, from, STEP, |entry| {
-                    let key = [&database.to_le_bytes()[..], entry.key()];
-                    add(sum, signature(&key, entry));
-                });
-            }
+fn add_database(tx: &mut Tx, sum: &mut Signature) -> Result<(), Refusal> {
+    let name = tx.database().to_le_bytes();
+    for partition in 0..PARTITIONS as PartitionIndex {
+        let mut position = Some(0);
+        while let Some(from) = position {
+            // Between two steps others may have the partition.
+            tx.visit(partition)?;
+            position = tx.walk(partition, from, STEP, |entry| {
+                add(sum, signature(&[&name[..], entry.key()], entry));
+            });
         }
-    });
+    }
+    Ok(())
 }
 
 pub(super) fn of_values(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (keyspace, database) = (context.server.keyspace, context.session()?.database);
-    Ok(Next::visit(move |lane, args, reply| {
+    super::look(context, args, reply, |tx, args, reply| {
         let keys = args.skip(2);
         reply.array(keys.len());
-        visiting(keyspace, lane, database, |tx| {
-            for key in keys.iter() {
-                tx.visit_keys([key]);
-                let signature = tx.peek(key)?.map(|entry| signature(&[], entry));
-                reply.simple(hex(signature.unwrap_or_default()));
-            }
-            Ok(())
-        })
-    }))
+        for key in keys.iter() {
+            tx.visit_keys([key])?;
+            let signature = tx.peek(key)?.map(|entry| signature(&[], entry));
+            reply.simple(hex(signature.unwrap_or_default()));
+        }
+        Ok(())
+    })
 }
 
 /// The signature of a value under a name.

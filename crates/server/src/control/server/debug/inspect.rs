@@ -10,7 +10,6 @@ use structs::listpack::Listpack;
 use structs::object::Stored;
 
 use crate::control::{Context, Next};
-use crate::heavy::visiting;
 use crate::log::log_notice;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.
@@ -18,10 +17,10 @@ const PAYLOAD_FRAME: usize = 11;
 
 pub(super) fn object(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, |tx, entry, reply| {
+    look(context, args, reply, |tx, entry, reply| {
         let length = persist::dump::dump(entry, true).len() - PAYLOAD_FRAME;
         let line = format!(
             "Value at:0x0 refcount:1 encoding:{} serializedlength:{length} lru:{} \
@@ -37,10 +36,10 @@ pub(super) fn object(
 
 pub(super) fn sdslen(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, |_, entry, reply| {
+    look(context, args, reply, |_, entry, reply| {
         let length = match entry.text() {
             Some(Text::Inline(bytes)) => bytes.len(),
             Some(Text::Large(blob)) => blob.len(),
@@ -61,11 +60,11 @@ pub(super) fn sdslen(
 /// Writes the elements of a listpack to the log, one a line; Redis writes to where it was started.
 pub(super) fn listpack(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let log = &context.server.log;
-    look(context, |_, entry, reply| {
+    look(context, args, reply, |_, entry, reply| {
         if !entry.encoding_name().starts_with("listpack") {
             return Err(Refusal::error("ERR Not a listpack encoded object."));
         }
@@ -85,10 +84,10 @@ pub(super) fn listpack(
 /// No kind of value that there is yet has a hash table of its own.
 pub(super) fn table_of_key(
     context: &mut Context<'_>,
-    _: Args<'_>,
-    _: &mut Reply<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    look(context, |_, _, _| {
+    look(context, args, reply, |_, _, _| {
         Err(Refusal::error(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
@@ -98,22 +97,21 @@ pub(super) fn table_of_key(
 /// Looks at the entry of the key that the third argument names.
 fn look(
     context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
     show: impl FnOnce(&Tx, EntryRef<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
 ) -> Result<Next, Refusal> {
-    let (keyspace, database) = (context.server.keyspace, context.session()?.database);
-    Ok(Next::visit(move |lane, args, reply| {
-        visiting(keyspace, lane, database, |tx| {
-            tx.visit_keys([&args[2]]);
-            let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
-            show(tx, entry, reply)
-        })
-    }))
+    super::look(context, args, reply, |tx, args, reply| {
+        tx.visit_keys([&args[2]])?;
+        let entry = tx.peek(&args[2])?.ok_or(NO_SUCH_KEY)?;
+        show(tx, entry, reply)
+    })
 }
 
 pub(super) fn table_of_database(
     context: &mut Context<'_>,
     args: Args<'_>,
-    _: &mut Reply<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let keyspace = context.server.keyspace;
     let number = base::number::parse_i64(&args[2]).ok_or(NOT_AN_INTEGER)?;
@@ -123,11 +121,13 @@ pub(super) fn table_of_database(
         Some(word) => word.eq_ignore_ascii_case(b"full"),
         None => false,
     };
-    Ok(Next::visit(move |lane, _, reply| {
-        let shapes = Shapes::of(keyspace, lane, database);
-        reply.verbatim(b"txt", shapes.report(keyspace, database, full).as_bytes());
+    super::look(context, args, reply, move |tx, _, reply| {
+        let home = tx.switch_database(database);
+        let shapes = Shapes::of(tx);
+        tx.switch_database(home);
+        reply.verbatim(b"txt", shapes?.report(keyspace, database, full).as_bytes());
         Ok(())
-    }))
+    })
 }
 
 /// The tables of all partitions, summed up.
@@ -142,24 +142,23 @@ struct Shapes {
 }
 
 impl Shapes {
-    fn of(keyspace: &'static Keyspace, lane: usize, database: usize) -> Self {
+    /// Those of the transaction's present database.
+    fn of(tx: &mut Tx) -> Result<Self, Refusal> {
         let mut sum = Self::default();
-        visiting(keyspace, lane, database, |tx| {
-            for partition in 0..PARTITIONS as PartitionIndex {
-                tx.visit(partition);
-                let shape = tx.table_shape(partition).filter(|shape| shape.words > 0);
-                let Some(shape) = shape else { continue };
-                sum.tables += 1;
-                sum.segments += shape.segments;
-                sum.words += shape.buckets * (shape.buckets_by_fill.len() - 1);
-                sum.used += shape.words;
-                sum.longest_run = sum.longest_run.max(shape.longest_run);
-                for (total, count) in sum.by_fill.iter_mut().zip(shape.buckets_by_fill) {
-                    *total += count;
-                }
+        for partition in 0..PARTITIONS as PartitionIndex {
+            tx.visit(partition)?;
+            let shape = tx.table_shape(partition).filter(|shape| shape.words > 0);
+            let Some(shape) = shape else { continue };
+            sum.tables += 1;
+            sum.segments += shape.segments;
+            sum.words += shape.buckets * (shape.buckets_by_fill.len() - 1);
+            sum.used += shape.words;
+            sum.longest_run = sum.longest_run.max(shape.longest_run);
+            for (total, count) in sum.by_fill.iter_mut().zip(shape.buckets_by_fill) {
+                *total += count;
             }
-        });
-        sum
+        }
+        Ok(sum)
     }
 
     /// In the form of Redis as far as the tables are alike.

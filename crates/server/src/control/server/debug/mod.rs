@@ -3,7 +3,8 @@
 //! Its words are not subcommands as other containers have them, in Redis neither: COMMAND does not
 //! list them, and a wrong number of arguments is answered like an unknown word.
 //!
-//! Invariant: what takes long or touches keys runs on a heavy-work thread.
+//! Invariant: what takes long or touches keys runs on a heavy-work thread, or within a unit on the
+//! unit's own transaction.
 
 mod digest;
 mod inspect;
@@ -12,12 +13,14 @@ mod protocol;
 mod reload;
 mod switches;
 
+use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
-use keyspace::Refusal;
+use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
 use crate::control::help::{help, misused};
 use crate::control::{Context, ControlCommand, ControlHandler, Next};
+use crate::heavy::visiting;
 
 pub(super) const DEBUG: ControlCommand = Command {
     spec: Spec {
@@ -82,7 +85,7 @@ const WORDS: &[Word] = &[
     word("REPLICATE", (3, ANY), switches::nothing),
     word("DICT-RESIZING", (3, 3), switches::nothing),
     word("PAUSE-CRON", (3, 3), switches::nothing),
-    word("SET-DISABLE-DENY-SCRIPTS", (3, 3), switches::nothing),
+    word("SET-DISABLE-DENY-SCRIPTS", (3, 3), switches::let_scripts_call),
     word("SET-SKIP-CHECKSUM-VALIDATION", (3, 3), switches::nothing),
     word("AOF-FLUSH-SLEEP", (3, 3), switches::nothing),
     word("DROP-CLUSTER-PACKET-FILTER", (3, 3), switches::nothing),
@@ -102,6 +105,42 @@ fn debug(
         Some(word) => (word.run)(context, args, reply),
         None => Err(misused("DEBUG", &args[1])),
     }
+}
+
+/// The words that look at keys, or make some: within a transaction they need the world.
+const OF_KEYS: &[&str] = &[
+    "OBJECT",
+    "SDSLEN",
+    "LISTPACK",
+    "HTSTATS",
+    "HTSTATS-KEY",
+    "POPULATE",
+    "DIGEST",
+    "DIGEST-VALUE",
+];
+
+/// Whether a request of DEBUG touches keys.
+pub(crate) fn touches_keys(args: Args<'_>) -> bool {
+    args.get(1).is_some_and(|it| OF_KEYS.iter().any(|word| is(it, word)))
+}
+
+/// Looks at the data of the database that is asked about: within a unit on its own transaction, with
+/// the world, else on a heavy-work thread, by one that visits partitions.
+fn look(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    work: impl FnOnce(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+) -> Result<Next, Refusal> {
+    if let Some(unit) = &mut context.unit {
+        unit.tx.require_world()?;
+        work(&mut unit.tx, args, reply)?;
+        return Ok(Next::Done);
+    }
+    let (keyspace, database) = (context.server.keyspace, context.session()?.database);
+    Ok(Next::visit(move |lane, args, reply| {
+        visiting(keyspace, lane, database, |tx| work(tx, args, reply))
+    }))
 }
 
 fn print_help(_: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
@@ -159,6 +198,8 @@ const HELP_LINES: &[&str] = &[
     "QUICKLIST-PACKED-THRESHOLD <size>",
     "    Sets the threshold for elements to be inserted as plain vs packed nodes",
     "    Default value is 1GB, allows values up to 4GB. Setting to 0 restores to default.",
+    "SET-DISABLE-DENY-SCRIPTS <0|1>",
+    "    Allow or disallow scripts to call commands that are denied to them, such as DEBUG.",
     "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
     "    Enables or disables checksum checks for RDB files and RESTORE's payload.",
     "SLEEP <seconds>",

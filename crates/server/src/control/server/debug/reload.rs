@@ -4,7 +4,7 @@
 //! loaded, commands that need data are refused.
 
 use commands::arguments::is;
-use keyspace::{Acquisition, Refusal, Tx, TxOptions};
+use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::How;
 use proto::{Args, Reply};
 
@@ -14,7 +14,7 @@ use crate::heavy;
 use crate::loading::{Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
-use crate::saves;
+use crate::saves::{self, Unsaved};
 use crate::scripts::LibrariesState;
 use crate::server::Server;
 
@@ -45,11 +45,14 @@ pub(super) fn reload(
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
         let mut world = if saves {
-            server.saves.hold_world(server).map_err(|_| NOT_SAVED)?
+            server.saves.hold_world(server, true).map_err(|why| match why {
+                Unsaved::Busy => BUSY,
+                Unsaved::Failed => NOT_SAVED,
+            })?
         } else {
             Acquisition::of_world(server.keyspace)
         };
-        heavy::wait_for(&mut world);
+        heavy::wait_for_client(server.keyspace, &mut world)?;
         // Who comes from here on is refused; the world is given back to those who load.
         server.loading.begin(server, 0);
         if empties {
@@ -74,7 +77,7 @@ pub(super) fn load_log(
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
         let mut world = Acquisition::of_world(server.keyspace);
-        heavy::wait_for(&mut world);
+        heavy::wait_for_client(server.keyspace, &mut world)?;
         // No rewrite begins from here on.
         server.loading.begin(server, 0);
         let loaded = load_log_into(server, world, lane);

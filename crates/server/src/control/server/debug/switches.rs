@@ -2,6 +2,7 @@
 //!
 //! Invariant: a switch without a meaning here answers as Redis' does and changes nothing.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::glob;
@@ -38,6 +39,14 @@ pub(super) fn sleep(
     _: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
     let time = seconds(&args[2]);
+    if context.unit.is_some() {
+        // What holds locks keeps them, as a command that takes so long would.
+        return Ok(Next::elsewhere(move |_, _, reply| {
+            std::thread::sleep(time);
+            reply.ok();
+            Ok(())
+        }));
+    }
     let (entry, resp) = (context.entry, context.session()?.resp);
     let args = OwnedArgs::from(args);
     let (mut sender, receiver) = oneshot::channel();
@@ -77,7 +86,7 @@ pub(super) fn stop_world(
 ) -> Result<Next, Refusal> {
     let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
     Ok(Next::visit(move |_, _, reply| {
-        busy::stop_world(keyspace, time);
+        busy::stop_world(keyspace, time)?;
         reply.ok();
         Ok(())
     }))
@@ -120,6 +129,18 @@ pub(super) fn set_active_expire(
 ) -> Result<Next, Refusal> {
     let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
     context.server.set_active_expiry(on);
+    reply.ok();
+    Ok(Next::Done)
+}
+
+/// Lets scripts call what they may not otherwise, DEBUG above all, or no longer.
+pub(super) fn let_scripts_call(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let on = base::number::parse_i64(&args[2]).is_some_and(|number| number != 0);
+    context.server.scripts.may_call_denied.store(on, Ordering::Relaxed);
     reply.ok();
     Ok(Next::Done)
 }

@@ -1,0 +1,261 @@
+//! A script holds a key for long: whoever meets the key, or needs all keys, is told BUSY when the
+//! threshold is over, everybody else goes on, and time goes on for the script.
+#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+
+use std::time::Duration;
+
+use tests::render::render;
+use tests::server::eventually;
+use tests::{Arrival, Client, Oracle, Server};
+
+const BUSY: &str = "(error) BUSY Redis is busy running a long command.";
+
+/// How long a reply is waited for that must come: much longer than the threshold.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The key that the scripts hold, named so that DEBUG POPULATE would make it.
+const HELD: &str = "held:0";
+
+fn start(arguments: &[&str]) -> Server {
+    let common =
+        ["--worker-threads", "2", "--enable-debug-command", "yes", "--lua-time-limit", "100"];
+    Server::start(&[&common, arguments].concat())
+}
+
+fn ask(client: &mut Client, line: &str) -> String {
+    render(&client.call(&line.split(' ').collect::<Vec<_>>()))
+}
+
+/// Has a script hold the key until it is killed.
+fn hold(server: &Server) -> (Client, Client) {
+    let (mut holder, mut other) = (server.client(), server.client());
+    assert_eq!(ask(&mut other, &format!("SET {HELD} value")), "OK");
+    holder.send(&["EVAL", "while true do end", "1", HELD]);
+    eventually("the key is held", || ask(&mut other, &format!("GET {HELD}")) == BUSY);
+    (holder, other)
+}
+
+#[track_caller]
+fn kill(mut holder: Client, other: &mut Client) {
+    assert_eq!(ask(other, "SCRIPT KILL"), "OK");
+    assert!(render(&holder.receive()).contains("Script killed by user"));
+}
+
+/// The reply to a request, or that there is none.
+fn reply_of(client: &mut Client, words: &[&str]) -> String {
+    client.send(words);
+    match client.arrival(PATIENCE) {
+        Ok(Arrival::Reply(reply)) => render(&reply),
+        other => format!("no reply: {other:?}"),
+    }
+}
+
+#[test]
+fn whoever_meets_a_held_key_is_told_busy() {
+    let server = start(&["--save", ""]);
+    let (holder, mut other) = hold(&server);
+    let spin = "for turn = 1, 1000000 do end return redis.call('GET', 'held:0')";
+    let requests: &[&[&str]] = &[
+        &["GET", HELD],
+        &["MGET", "other", HELD],
+        &["KEYS", "*"],
+        &["KEYS", HELD],
+        &["RM", "0", "MATCH", "*", "COUNT", "100000"],
+        &["SORT", "list", "BY", "held:*"],
+        &["EVAL", "return redis.call('GET', 'held:0')", "0"],
+        &["EVAL", spin, "0"],
+        &["EVAL", "return redis.call('KEYS', '*')", "0"],
+        &["FLUSHALL"],
+        &["FLUSHDB"],
+        &["SWAPDB", "0", "1"],
+        &["SAVE"],
+        &["BGSAVE"],
+        &["DEBUG", "DIGEST"],
+        &["DEBUG", "DIGEST-VALUE", HELD],
+        &["DEBUG", "OBJECT", HELD],
+        &["DEBUG", "HTSTATS", "0"],
+        &["DEBUG", "POPULATE", "1", "held"],
+        &["DEBUG", "STOP-WORLD", "0"],
+        &["DEBUG", "RELOAD"],
+        &["DEBUG", "RELOAD", "NOSAVE"],
+        &["DEBUG", "LOADAOF"],
+        &["MEMORY", "USAGE", HELD],
+        &["WATCH", HELD],
+        &["DUMP", HELD],
+        &["COPY", HELD, "copy"],
+        &["PFCOUNT", HELD],
+        &["BLPOP", HELD, "0"],
+    ];
+    assert_eq!(reply_of(&mut other, &["RANDOMKEY"]), BUSY, "it is the only key");
+    assert_eq!(ask(&mut other, "RPUSH list 0"), "(integer) 1");
+    for request in requests {
+        assert_eq!(reply_of(&mut other, request), BUSY, "{request:?}");
+    }
+    let mut cursor = "0".to_owned();
+    let met = loop {
+        match reply_of(&mut other, &["SCAN", &cursor, "COUNT", "1000"]) {
+            reply if reply == BUSY => break true,
+            reply => {
+                let next = reply.split('"').nth(1).unwrap_or_else(|| panic!("{reply}"));
+                next.clone_into(&mut cursor);
+            }
+        }
+        if cursor == "0" {
+            break false;
+        }
+    };
+    assert!(met, "SCAN passed the key over");
+    for exec in [&["GET", HELD][..], &["KEYS", "*"], &["EVAL", spin, "0"], &["DEBUG", "DIGEST"]] {
+        assert_eq!(ask(&mut other, "MULTI"), "OK");
+        assert_eq!(reply_of(&mut other, exec), "QUEUED");
+        let expected =
+            format!("(error) EXECABORT Transaction discarded because of: {}", &BUSY[8..]);
+        assert_eq!(reply_of(&mut other, &["EXEC"]), expected, "{exec:?}");
+    }
+    kill(holder, &mut other);
+    // Nothing was left behind that would keep the world from anybody.
+    for request in [&["FLUSHALL"][..], &["SAVE"], &["DEBUG", "RELOAD"]] {
+        assert_eq!(reply_of(&mut other, request), "OK", "{request:?}");
+    }
+    assert!(ask(&mut other, "INFO persistence").contains("rdb_last_bgsave_status:ok"));
+}
+
+#[test]
+fn whoever_needs_no_key_goes_on() {
+    let server = start(&["--save", ""]);
+    let (holder, mut other) = hold(&server);
+    for request in [
+        "PING",
+        "INFO everything",
+        "DBSIZE",
+        "CONFIG SET maxmemory-samples 7",
+        "CLIENT LIST",
+        "BGREWRITEAOF",
+        "CONFIG SET appendonly yes",
+        "CONFIG SET appendonly no",
+        "ACL LIST",
+        "FUNCTION STATS",
+        "SCRIPT LOAD return",
+        "MEMORY STATS",
+        "MEMORY DOCTOR",
+        "LATENCY DOCTOR",
+        "COMMAND COUNT",
+        "DEBUG SLEEP 0",
+        "SUBSCRIBE channel",
+    ] {
+        let reply = reply_of(&mut other, &request.split(' ').collect::<Vec<_>>());
+        let is_told = !reply.starts_with("no reply") && !reply.starts_with("(error)");
+        assert!(is_told, "{request}: {reply}");
+    }
+    kill(holder, &mut server.client());
+}
+
+#[test]
+fn time_goes_on_for_a_script_that_has_run_for_long() {
+    let script = "
+        local function now()
+            local time = redis.call('TIME')
+            return time[1] * 1000000 + time[2]
+        end
+        local began = now()
+        for turn = 1, 1000 do
+            if now() ~= began then return 'it did not stand still' end
+        end
+        while now() < began + 300000 do end
+        return 'over'";
+    let server = start(&[]);
+    let mut client = server.client();
+    assert_eq!(reply_of(&mut client, &["EVAL", script, "0"]), "\"over\"");
+    assert_eq!(ask(&mut client, "MULTI"), "OK");
+    assert_eq!(ask(&mut client, "SET a 1"), "QUEUED");
+    assert_eq!(render(&client.call(&["EVAL", script, "0"])), "QUEUED");
+    let replies = reply_of(&mut client, &["EXEC"]);
+    assert!(replies.contains("\"over\""), "{replies}");
+}
+
+/// The users of `busy-scope server` expect what Redis answers.
+#[test]
+fn a_long_script_makes_everybody_busy_where_that_is_wanted() {
+    let requests = [
+        "PING",
+        "GET other",
+        "INFO",
+        "CONFIG GET port",
+        "CLIENT LIST",
+        "FLUSHALL",
+        "SUBSCRIBE channel",
+        "SCRIPT LOAD return",
+        "EVAL return 0",
+        "FUNCTION KILL",
+        "MULTI",
+        "GET other",
+        "EXEC",
+        "MULTI",
+        "DISCARD",
+        "WATCH other",
+        "UNWATCH",
+        "HELLO 3",
+        "SHUTDOWN",
+        "RESET",
+    ];
+    let ours = start(&["--busy-scope", "server"]);
+    let theirs = Oracle::Redis82.start(&["--lua-time-limit", "100"]);
+    let mut answers = [&ours, &theirs].map(|server| {
+        let (mut holder, mut other) = (server.client(), server.client());
+        holder.send(&["EVAL", "while true do end", "0"]);
+        eventually("it has run for long", || ask(&mut other, "PING").contains("BUSY"));
+        let answers = requests.map(|line| {
+            let reply = reply_of(&mut other, &line.split(' ').collect::<Vec<_>>());
+            // HELLO and FUNCTION STATS name versions and times.
+            if reply.contains('\n') { "many lines".to_owned() } else { reply }
+        });
+        kill(holder, &mut other);
+        assert_eq!(ask(&mut other, "PING"), "PONG");
+        answers
+    });
+    let [ours, theirs] = &mut answers;
+    for (line, (ours, theirs)) in requests.iter().zip(ours.iter().zip(theirs)) {
+        assert_eq!(ours, theirs, "{line}");
+    }
+}
+
+#[test]
+fn a_script_makes_others_busy_as_long_as_the_directive_says_so() {
+    let server = start(&["--busy-scope", "server"]);
+    let (mut holder, mut other) = (server.client(), server.client());
+    holder.send(&["EVAL", "while redis.call('EXISTS', 'go') == 0 do end return 1", "0"]);
+    eventually("it has run for long", || ask(&mut other, "PING").contains("BUSY"));
+    let kill = |client: &mut Client| ask(client, "SCRIPT KILL");
+    assert_eq!(kill(&mut other), "OK");
+    assert!(render(&holder.receive()).contains("Script killed by user"));
+    for scope in ["keys", "server"] {
+        assert_eq!(ask(&mut other, &format!("CONFIG SET busy-scope {scope}")), "OK");
+        assert!(ask(&mut other, "CONFIG GET busy-scope").contains(scope));
+    }
+    assert!(ask(&mut other, "CONFIG SET busy-scope all").contains("(error)"));
+}
+
+/// Low priorities turn a held lock into a wait for everybody: a thread that holds one runs as any
+/// other, whatever it does.
+#[cfg(target_os = "linux")]
+#[test]
+fn no_thread_that_holds_locks_has_a_low_priority() {
+    let server = start(&["--rdb-key-save-delay", "1000"]);
+    let mut client = server.client();
+    assert_eq!(ask(&mut client, "DEBUG POPULATE 100000"), "OK");
+    assert_eq!(ask(&mut client, "BGSAVE"), "Background saving started");
+    let (holder, mut other) = hold(&server);
+    let tasks = format!("/proc/{}/task", server.pid());
+    let mut seen = 0;
+    for task in std::fs::read_dir(tasks).unwrap() {
+        let Ok(line) = std::fs::read_to_string(task.unwrap().path().join("stat")) else { continue };
+        let (name, fields) = line.rsplit_once(") ").unwrap();
+        let niceness = fields.split(' ').nth(19 - 3);
+        let own = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let ours = own.rsplit_once(") ").unwrap().1.split(' ').nth(19 - 3).map(str::to_owned);
+        assert_eq!(niceness, ours.as_deref(), "{name}");
+        seen += usize::from(name.contains("heavy") || name.contains("encoder"));
+    }
+    assert!(seen > 1, "{seen}");
+    kill(holder, &mut other);
+}
