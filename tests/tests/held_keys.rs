@@ -206,7 +206,7 @@ fn a_long_script_makes_everybody_busy_where_that_is_wanted() {
         eventually("it has run for long", || ask(&mut other, "PING").contains("BUSY"));
         let answers = requests.map(|line| {
             let reply = reply_of(&mut other, &line.split(' ').collect::<Vec<_>>());
-            // HELLO and FUNCTION STATS name versions and times.
+            // HELLO names versions.
             if reply.contains('\n') { "many lines".to_owned() } else { reply }
         });
         kill(holder, &mut other);
