@@ -205,8 +205,8 @@ impl Errand {
     }
 }
 
-/// Begins a transaction again with the locks that it turned out to need; waits for them as long as a
-/// client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
+/// Begins a transaction again with the locks that it turned out to need; waits for them as long as
+/// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
 #[cold]
 fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());

@@ -49,8 +49,8 @@ impl Keyspace {
 impl Tx {
     /// Moves the transaction from the partition it holds to another one, for commands that go over
     /// many partitions one by one and change nothing. `Heavy` if the lock is busy: then nothing is
-    /// held. On a heavy-work thread it is waited for instead, until the keyspace's patience is over:
-    /// then the transaction touches nothing any more.
+    /// held. On a heavy-work thread it is waited for instead, until the keyspace's patience is
+    /// over: then the transaction touches nothing any more.
     pub fn visit(&mut self, partition: PartitionIndex) -> Result<(), Refusal> {
         self.visit_all(PartitionSet::from_slice(&[partition]))
     }

@@ -1,8 +1,8 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
-//! Invariants: a script stands here from its second look at the time until it is over, also while it
-//! moves to another thread; who takes a moment only is never here. As many are counted as shutting
-//! the server (`busy-scope server`) as stand here and say so.
+//! Invariants: a script stands here from its second look at the time until it is over, also while
+//! it moves to another thread; who takes a moment only is never here. As many are counted as
+//! shutting the server (`busy-scope server`) as stand here and say so.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -124,8 +124,8 @@ pub(crate) fn touches_keys(args: Args<'_>) -> bool {
     args.get(1).is_some_and(|it| OF_KEYS.iter().any(|word| is(it, word)))
 }
 
-/// Looks at the data of the database that is asked about: within a unit on its own transaction, with
-/// the world, else on a heavy-work thread, by one that visits partitions.
+/// Looks at the data of the database that is asked about: within a unit on its own transaction,
+/// with the world, else on a heavy-work thread, by one that visits partitions.
 fn look(
     context: &mut Context<'_>,
     args: Args<'_>,
