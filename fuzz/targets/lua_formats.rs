@@ -31,6 +31,8 @@ end";
 struct Nothing;
 
 impl Host for Nothing {
+    fn note_returned_error(&mut self, _: &[u8], _: bool) {}
+
     fn call(&mut self, _: Args<'_>, _: Resp, _: &mut Output) -> Result<(), Stop> {
         Ok(())
     }

@@ -78,6 +78,7 @@ mod saves_in_turn;
 mod scan;
 mod script_commands;
 mod script_duel;
+mod script_errors;
 mod scripts;
 mod serializable;
 mod server;

@@ -175,6 +175,8 @@ struct Caller<'a> {
 }
 
 impl Host for Caller<'_> {
+    fn note_returned_error(&mut self, _: &[u8], _: bool) {}
+
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         (self.get.run)(self.tx, args, &mut Reply::new(reply, resp)).map_err(|_| Stop::Widen)
     }

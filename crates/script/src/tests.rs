@@ -20,6 +20,8 @@ mod recorded;
 struct Shop {
     strings: HashMap<Vec<u8>, Vec<u8>>,
     lines: Vec<String>,
+    /// Errors in what scripts returned, and whether each was new.
+    returned_errors: Vec<(String, bool)>,
     /// So many looks at the time are allowed.
     patience: Option<usize>,
     /// What the command STOP answers.
@@ -27,6 +29,11 @@ struct Shop {
 }
 
 impl Host for Shop {
+    fn note_returned_error(&mut self, text: &[u8], is_new: bool) {
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.returned_errors.push((text, is_new));
+    }
+
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
         let mut reply = Reply::new(reply, resp);
         match (args[0].to_ascii_lowercase().as_slice(), args.len()) {

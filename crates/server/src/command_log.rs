@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use commands::Flags;
 use proto::Args;
 
+use crate::clients::Client;
 use crate::config::Config;
 use crate::config::settings::{
     COMMANDLOG_LARGE_REPLY_MAX_LEN, COMMANDLOG_LARGE_REQUEST_MAX_LEN, COMMANDLOG_REPLY_LARGER_THAN,
@@ -17,7 +18,6 @@ use crate::config::settings::{
     SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN,
 };
 use crate::secrets;
-use crate::session::Session;
 use crate::table::Entry;
 
 /// What a request takes beyond the extent of its arguments: the lines around them.
@@ -41,17 +41,27 @@ pub(crate) enum Remarkable {
 
 /// A command that ran, and what it cost.
 #[derive(Clone, Copy)]
-pub(crate) struct Deed<'a> {
-    pub(crate) session: &'a Session,
+pub(crate) struct Execution<'a> {
+    /// Whose it was; nobody's if a script called it.
+    pub(crate) client: Option<&'a Client>,
+    /// Unix time in seconds.
+    pub(crate) time_s: i64,
     pub(crate) entry: &'a Entry,
     pub(crate) args: Args<'a>,
     pub(crate) micros: u64,
     pub(crate) reply_bytes: u64,
 }
 
+/// A command on its way into the logs.
+pub(crate) struct Remark {
+    entry: LogEntry,
+    /// Its time, the bytes of its request, those of its reply.
+    costs: [u64; 3],
+}
+
 /// One remarkable command.
 #[derive(Clone, Debug)]
-pub(crate) struct Remark {
+pub(crate) struct LogEntry {
     pub(crate) id: u64,
     /// Unix time in seconds.
     pub(crate) time: i64,
@@ -73,7 +83,7 @@ struct Ring {
     next_id: u64,
     capacity: usize,
     /// Newest first.
-    entries: VecDeque<Remark>,
+    entries: VecDeque<LogEntry>,
 }
 
 impl CommandLog {
@@ -101,40 +111,53 @@ impl CommandLog {
         }
     }
 
-    /// Whether a command is remarkable by its time or by its reply.
+    /// Whether a command may be remarkable: by its time, by its reply, or by the extent of its
+    /// arguments.
     #[inline]
-    pub(crate) fn is_remarkable(&self, micros: u64, reply_bytes: u64) -> bool {
-        let [slow, _, large] = &self.logs;
-        [(slow, micros), (large, reply_bytes)]
-            .into_iter()
-            .any(|(log, cost)| cost >= log.threshold.load(Ordering::Relaxed))
+    pub(crate) fn is_remarkable(&self, extent: usize, micros: u64, reply_bytes: u64) -> bool {
+        let about = [micros, extent as u64 + FRAME, reply_bytes];
+        let reaches = |(log, cost): (&Log, u64)| cost >= log.threshold.load(Ordering::Relaxed);
+        self.logs.iter().zip(about).any(reaches)
     }
 
     /// Notes a command where it is remarkable.
-    #[inline]
-    pub(crate) fn consider(&self, config: &Config, deed: Deed<'_>) {
-        let about = [deed.micros, deed.args.extent() as u64 + FRAME, deed.reply_bytes];
-        let reaches = |(log, cost): (&Log, u64)| cost >= log.threshold.load(Ordering::Relaxed);
-        if self.logs.iter().zip(about).any(reaches) {
-            self.note(config, deed);
+    #[cold]
+    pub(crate) fn note(&self, config: &Config, execution: Execution<'_>) {
+        if let Some(remark) = self.describe(config, execution) {
+            self.enter(&remark);
         }
     }
 
-    #[cold]
-    fn note(&self, config: &Config, deed: Deed<'_>) {
-        if deed.entry.spec.flags.has(Flags::SKIP_SLOWLOG) {
-            return;
-        }
-        let costs = [deed.micros, request_bytes(deed.args), deed.reply_bytes];
-        for (log, cost) in self.logs.iter().zip(costs) {
-            if cost >= log.threshold.load(Ordering::Relaxed) {
-                log.note(config, &deed, cost);
+    /// What the logs would hold of a command; `None` of one that none of them takes.
+    pub(crate) fn describe(&self, config: &Config, execution: Execution<'_>) -> Option<Remark> {
+        let Execution { client, time_s, entry, args, micros, reply_bytes } = execution;
+        let costs = [micros, request_bytes(args), reply_bytes];
+        let is_wanted = !entry.spec.flags.has(Flags::SKIP_SLOWLOG)
+            && self.logs.iter().zip(costs).any(|(log, cost)| log.takes(cost));
+        is_wanted.then(|| {
+            let entry = LogEntry {
+                id: 0,
+                time: time_s,
+                cost: 0,
+                arguments: cut(config, entry, args),
+                peer: client.map(|client| client.peer.to_string()).unwrap_or_default(),
+                client_name: client.map(|client| client.names().name.clone()).unwrap_or_default(),
+            };
+            Remark { entry, costs }
+        })
+    }
+
+    /// Enters a command into the logs that take it.
+    pub(crate) fn enter(&self, remark: &Remark) {
+        for (log, cost) in self.logs.iter().zip(remark.costs) {
+            if log.takes(cost) {
+                log.push(LogEntry { cost, ..remark.entry.clone() });
             }
         }
     }
 
     /// The newest entries, newest first.
-    pub(crate) fn newest(&self, what: Remarkable, count: usize) -> Vec<Remark> {
+    pub(crate) fn newest(&self, what: Remarkable, count: usize) -> Vec<LogEntry> {
         self.ring(what).entries.iter().take(count).cloned().collect()
     }
 
@@ -154,20 +177,15 @@ impl CommandLog {
 }
 
 impl Log {
-    fn note(&self, config: &Config, deed: &Deed<'_>, cost: u64) {
-        let client = &deed.session.client;
-        let mut remark = Remark {
-            id: 0,
-            time: client.live.last_active.load(Ordering::Relaxed) / 1000,
-            cost,
-            arguments: cut(config, deed.entry, deed.args),
-            peer: client.peer.to_string(),
-            client_name: client.names().name.clone(),
-        };
+    fn takes(&self, cost: u64) -> bool {
+        cost >= self.threshold.load(Ordering::Relaxed)
+    }
+
+    fn push(&self, entry: LogEntry) {
         let mut ring = self.ring();
-        remark.id = ring.next_id;
+        let id = ring.next_id;
         ring.next_id += 1;
-        ring.entries.push_front(remark);
+        ring.entries.push_front(LogEntry { id, ..entry });
         let capacity = ring.capacity;
         ring.entries.truncate(capacity);
     }

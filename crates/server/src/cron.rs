@@ -14,6 +14,7 @@ use crate::client_memory;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
+use crate::log::log_warning;
 use crate::mailbox::Rounds;
 use crate::release;
 use crate::server::Server;
@@ -43,6 +44,7 @@ pub(crate) async fn run(server: &'static Server) {
         let rounds = Rounds::default();
         client_memory::fit(server, &rounds);
         server.mailboxes.ring(&rounds);
+        tell_too_many_errors(server);
         server.tracking.fit_table(server);
         aof::tend(server);
         server.memcached.tend(server);
@@ -50,6 +52,18 @@ pub(crate) async fn run(server: &'static Server) {
         server.backup.turn(server);
         pause(server, is_busy).await;
     }
+}
+
+/// Says that errors are counted no more.
+fn tell_too_many_errors(server: &Server) {
+    let Some(codes) = server.stats.take_too_many_errors() else { return };
+    log_warning!(
+        server.log,
+        "Errorstats stopped adding new errors because the number of errors reached the limit, may \
+         be misuse of lua error_reply, please check INFO ERRORSTATS, this can be re-enabled via \
+         CONFIG RESETSTAT."
+    );
+    log_warning!(server.log, "Current errors code list: {}", codes.join(", "));
 }
 
 /// Lets time go by until the next turn; while the limit is near, memory is looked at meanwhile.

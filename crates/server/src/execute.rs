@@ -17,7 +17,7 @@ use crate::blocking::Waiting;
 use crate::budget;
 use crate::busy::Hold;
 use crate::clients::{ClientId, client_flags};
-use crate::command_log::Deed;
+use crate::command_log::Execution;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context, ControlHandler, Next};
 use crate::evict;
@@ -193,8 +193,14 @@ pub(crate) fn account(
     server.stats.called(worker.lane, entry.id, micros);
     crate::counters::add(&worker.counters.commands, 1);
     crate::counters::add(&session.client.live.commands, 1);
-    let deed = Deed { session, entry, args, micros, reply_bytes };
-    server.command_log.consider(&server.config, deed);
+    if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+        let (client, time_s) = (
+            Some(&*session.client),
+            session.client.live.last_active.load(Ordering::Relaxed) / 1000,
+        );
+        let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
+        server.command_log.note(&server.config, execution);
+    }
     if server.watchers.any() {
         server.watchers.tell(worker, session, database, entry, args);
     }

@@ -15,14 +15,18 @@ use crate::crew::MAX_WORKERS;
 /// Buckets of a histogram: four to a doubling of microseconds, up to two hours.
 const BUCKETS: usize = 4 * 34;
 
-/// Distinct error prefixes that are counted; an attacker could make up many.
+/// Distinct error prefixes that are counted. A script can make up any number, so beyond these none
+/// is counted any more until the statistics are reset, as in Redis.
 const ERROR_KINDS: usize = 128;
+
+/// What stands for all of them then.
+const DISABLED: &str = "ERRORSTATS_DISABLED";
 
 /// All statistics of commands and errors.
 pub(crate) struct Stats {
     workers: Box<[OnceLock<Box<[CommandStats]>>]>,
     commands: usize,
-    errors: Mutex<BTreeMap<String, u64>>,
+    errors: Mutex<ErrorCounts>,
     pub(crate) error_replies: AtomicU64,
     pub(crate) connections: AtomicU64,
     pub(crate) rejected_connections: AtomicU64,
@@ -31,6 +35,15 @@ pub(crate) struct Stats {
     /// Clients that were closed because all of them took too much memory.
     pub(crate) evicted_clients: AtomicU64,
     pub(crate) panics: AtomicU64,
+}
+
+/// Error replies by their codes.
+#[derive(Default)]
+struct ErrorCounts {
+    by_code: BTreeMap<String, u64>,
+    is_disabled: bool,
+    /// The codes that were counted when there were too many, until the log has them.
+    too_many: Option<Vec<String>>,
 }
 
 #[derive(Default)]
@@ -118,17 +131,30 @@ impl Stats {
     pub(crate) fn errors_of(&self, code: &str, times: u64) {
         self.error_replies.fetch_add(times, Ordering::Relaxed);
         let mut errors = self.errors.lock().expect("no critical section here panics");
-        if let Some(count) = errors.get_mut(code) {
-            *count += times;
-        } else if errors.len() < ERROR_KINDS {
-            errors.insert(code.to_owned(), times);
+        if errors.is_disabled {
+            return;
         }
+        if let Some(count) = errors.by_code.get_mut(code) {
+            *count += times;
+        } else if errors.by_code.len() < ERROR_KINDS {
+            errors.by_code.insert(code.to_owned(), times);
+        } else {
+            let codes = std::mem::take(&mut errors.by_code).into_keys().collect();
+            errors.too_many = Some(codes);
+            errors.by_code.insert(DISABLED.to_owned(), 1);
+            errors.is_disabled = true;
+        }
+    }
+
+    /// The codes that were counted when there became too many; told once.
+    pub(crate) fn take_too_many_errors(&self) -> Option<Vec<String>> {
+        self.errors.lock().expect("no critical section here panics").too_many.take()
     }
 
     /// The error prefixes and how often each was sent.
     pub(crate) fn errors(&self) -> Vec<(String, u64)> {
         let errors = self.errors.lock().expect("no critical section here panics");
-        errors.iter().map(|(prefix, count)| (prefix.clone(), *count)).collect()
+        errors.by_code.iter().map(|(code, count)| (code.clone(), *count)).collect()
     }
 
     /// The figures of a command; `None` if it was never called or refused.
@@ -156,7 +182,7 @@ impl Stats {
             }
         }
         self.reset_histograms(|_| true);
-        self.errors.lock().expect("no critical section here panics").clear();
+        *self.errors.lock().expect("no critical section here panics") = ErrorCounts::default();
         for counter in [
             &self.error_replies,
             &self.connections,
@@ -189,10 +215,11 @@ impl Stats {
     }
 }
 
-/// The first word of an error line. A line without one, as `DEBUG ERROR` may make, counts as `ERR`,
-/// so that none adds a line of its own to INFO.
+/// The first word of an error line. A line of one word, as a script may return, counts as `ERR`,
+/// and so does one whose first word is none, as `DEBUG ERROR` may make.
 pub(crate) fn code(line: &[u8]) -> &str {
-    let word = line.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let end = line.iter().position(|byte| *byte == b' ');
+    let word = end.map_or(&b""[..], |end| &line[..end]);
     let is_code = (1..=30).contains(&word.len()) && word.iter().all(u8::is_ascii_graphic);
     let word = if is_code { str::from_utf8(word).ok() } else { None };
     word.unwrap_or("ERR")

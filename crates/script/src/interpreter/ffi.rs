@@ -332,8 +332,11 @@ impl Gate {
         let _ = lua.set_memory_limit(0);
         let result = if status == ffi::LUA_OK {
             let (room, resp) = (shared.room.get(), shared.resp.get());
+            let on_error = |text: &[u8], is_new| {
+                shared.host.ask(|host| host.note_returned_error(text, is_new));
+            };
             // SAFETY: the value is on top, memory has no limit, and the fields are of this Lua.
-            let written = unsafe { write_value(state, &self.fields, room, resp, reply) };
+            let written = unsafe { write_value(state, &self.fields, room, resp, &on_error, reply) };
             written.map_err(|NoRoom| Ending::NoRoom)
         } else {
             // It may have been raised while the lists were made.

@@ -208,6 +208,7 @@ fn double(text: &[u8]) -> Option<f64> {
 /// The names of the fields that make a table more than an array, as Lua strings.
 pub(crate) struct Fields {
     err: RegistryKey,
+    ignore_error_stats_update: RegistryKey,
     ok: RegistryKey,
     double: RegistryKey,
     map: RegistryKey,
@@ -224,6 +225,7 @@ impl Fields {
         let name = |text: &str| lua.create_registry_value(text);
         Ok(Fields {
             err: name("err")?,
+            ignore_error_stats_update: name("ignore_error_stats_update")?,
             ok: name("ok")?,
             double: name("double")?,
             map: name("map")?,
@@ -236,12 +238,16 @@ impl Fields {
     }
 }
 
+/// What stands in place of a value that lies too deep.
+const STACK_LIMIT: &str = "ERR reached lua stack limit";
+
 /// The value takes more than there is room for.
 #[derive(Debug)]
 pub(crate) struct NoRoom;
 
 /// Writes the value on top of the stack; `resp` is what the script speaks, which may differ from
-/// what its client does.
+/// what its client does. Each error in it is told to `on_error`, and whether it is new: see
+/// [`Host::note_returned_error`](crate::Host::note_returned_error).
 ///
 /// # Safety
 ///
@@ -252,9 +258,11 @@ pub(crate) unsafe fn write_value(
     fields: &Fields,
     room: usize,
     resp: Resp,
+    on_error: &dyn Fn(&[u8], bool),
     reply: &mut Reply<'_>,
 ) -> Result<(), NoRoom> {
-    let writer = Writer { state, fields, resp, end: reply.unsent().saturating_add(room) };
+    let end = reply.unsent().saturating_add(room);
+    let writer = Writer { state, fields, resp, on_error, end };
     // SAFETY: as the caller promises.
     unsafe { writer.value(reply, 0) }
 }
@@ -263,6 +271,7 @@ struct Writer<'a> {
     state: *mut lua_State,
     fields: &'a Fields,
     resp: Resp,
+    on_error: &'a dyn Fn(&[u8], bool),
     /// How long the reply may become.
     end: usize,
 }
@@ -313,7 +322,8 @@ impl Writer<'_> {
         // SAFETY: as for `write_value`; the slots are there.
         unsafe {
             if depth > DEPTH_MAX || ffi::lua_checkstack(self.state, LEVEL_SLOTS) == 0 {
-                reply.error("ERR reached lua stack limit");
+                reply.error(STACK_LIMIT);
+                (self.on_error)(STACK_LIMIT.as_bytes(), true);
                 return Ok(());
             }
             self.check_room(reply.unsent())?;
@@ -329,6 +339,7 @@ impl Writer<'_> {
         unsafe {
             if self.enter(&fields.err, ffi::LUA_TSTRING) {
                 reply.error(before_nul(self.string()));
+                self.tell_error();
             } else if self.enter(&fields.ok, ffi::LUA_TSTRING) {
                 reply.simple(before_nul(self.string()));
             } else if self.enter(&fields.double, ffi::LUA_TNUMBER) {
@@ -350,6 +361,24 @@ impl Writer<'_> {
             self.leave();
         }
         Ok(true)
+    }
+
+    /// Tells of the error whose text is on top, with its table below.
+    unsafe fn tell_error(&self) {
+        let state = self.state;
+        // SAFETY: as for `write_value`; the text stays where it is, as its table is on the stack.
+        unsafe {
+            let text = before_nul(self.string());
+            ffi::lua_rawgeti_(
+                state,
+                ffi::LUA_REGISTRYINDEX,
+                self.fields.ignore_error_stats_update.id(),
+            );
+            ffi::lua_rawget_(state, -3);
+            let is_counted = ffi::lua_toboolean(state, -1) != 0;
+            self.leave();
+            (self.on_error)(text, !is_counted);
+        }
     }
 
     /// Pushes a field of the table on top, if it is of a type.

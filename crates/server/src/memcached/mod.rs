@@ -435,7 +435,7 @@ impl Turn<'_> {
         crate::counters::add(&worker.counters.busy_us, micros);
         // Few are ever shown, so few are put in words.
         let is_shown =
-            server.watchers.any() || server.command_log.is_remarkable(micros, reply_bytes);
+            server.watchers.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
         let words = if is_shown { deeds::words(self.request, entry) } else { OwnedArgs::default() };
         let (database, args) = (self.session.database, words.as_args());
         account(worker, self.session, database, entry, args, micros, reply_bytes);

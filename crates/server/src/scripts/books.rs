@@ -2,10 +2,12 @@
 //!
 //! Invariant: nothing is told before the script is over, and nothing of a run that was undone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proto::Args;
 
+use crate::command_log::{Execution, Remark};
 use crate::server::Server;
 use crate::table::Entry;
 use crate::worker::Worker;
@@ -13,6 +15,8 @@ use crate::worker::Worker;
 /// Lines for who watches are kept up to about so many bytes: a script may call any number of
 /// commands, and as many scripts run as there are threads.
 const SHOWN_MAX: usize = 256 << 10;
+/// So many calls are kept for the logs of commands.
+const REMARKS_MAX: usize = 128;
 /// What a line takes beside the arguments.
 const LINE_HEAD: usize = 64;
 
@@ -26,6 +30,8 @@ pub(super) struct Books {
     lines: Vec<Arc<[u8]>>,
     /// What the lines of all calls so far take, or would.
     shown: usize,
+    /// For the logs of commands: the calls that were slow or large, the newest last.
+    remarks: VecDeque<Remark>,
 }
 
 /// The calls of one command.
@@ -75,6 +81,16 @@ impl Books {
         }
     }
 
+    /// Keeps a call for the logs of commands; of very many the newest, which is all that a log of
+    /// the default length would hold.
+    #[cold]
+    pub(super) fn remember(&mut self, server: &Server, execution: Execution<'_>) {
+        if self.remarks.len() == REMARKS_MAX {
+            self.remarks.pop_front();
+        }
+        self.remarks.extend(server.command_log.describe(&server.config, execution));
+    }
+
     /// Books all of it at a worker.
     pub(super) fn close(&self, worker: &Worker) {
         let Worker { server, lane, .. } = worker;
@@ -91,5 +107,6 @@ impl Books {
             }
         }
         self.lines.iter().for_each(|line| server.watchers.publish(worker, line));
+        self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
     }
 }

@@ -16,12 +16,14 @@ use super::books::Books;
 use super::function::busy_since_us;
 use super::running::{Listed, What};
 use crate::budget::OUT_OF_MEMORY;
+use crate::command_log::Execution;
 use crate::config::settings::{BUSY_SCOPE, DATABASES};
 use crate::config::{BusyScope, LogLevel as ServerLevel};
 use crate::control::server::write_time;
 use crate::control::{Context, ControlHandler, NOT_FROM_SCRIPT};
 use crate::guard::{Limited, Request};
 use crate::server::Server;
+use crate::stats;
 use crate::table::{Entry, Run};
 use crate::unit::Unit;
 
@@ -72,6 +74,8 @@ pub(super) struct Caller<'a> {
     /// Whether it has run for so long that others are told of it.
     pub(super) is_long: bool,
     pub(super) books: Books,
+    /// The errors in what the script returns: the code of each, unless it is counted already.
+    pub(super) returned_errors: Vec<Option<String>>,
     /// From an earlier run, too.
     pub(super) listed: &'a mut Option<Listed>,
     /// For who asks what runs: the name of the function, if it is one.
@@ -89,6 +93,8 @@ impl Host for Loader {
     fn log(&mut self, level: LogLevel, text: &[u8]) {
         log(self.server, level, text);
     }
+
+    fn note_returned_error(&mut self, _: &[u8], _: bool) {}
 
     fn set_replication(&mut self, _: Replication) {}
 
@@ -122,6 +128,12 @@ impl Host for Caller<'_> {
         let failed = self.execute(entry, args, resp, reply)?;
         let micros = u64::try_from(clock.since(self.moment) - began).unwrap_or(0);
         self.books.enter(entry, micros, failed);
+        let reply_bytes = reply.len() as u64;
+        if self.server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
+            let time_s = clock.now_ms() / 1000;
+            let cost = Execution { client: None, time_s, entry, args, micros, reply_bytes };
+            self.books.remember(self.server, cost);
+        }
         if self.server.watchers.any() {
             // As the others, in the database that it left the script in.
             self.books.show(self.server, self.unit.tx.database(), entry, args);
@@ -131,6 +143,10 @@ impl Host for Caller<'_> {
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
         log(self.server, level, text);
+    }
+
+    fn note_returned_error(&mut self, text: &[u8], is_new: bool) {
+        self.returned_errors.push(is_new.then(|| stats::code(text).to_owned()));
     }
 
     // What a unit changed is one record for all who follow the data: none may go without.

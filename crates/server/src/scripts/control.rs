@@ -19,7 +19,7 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];
 
 const FLUSH_MODE: Refusal = Refusal::error("ERR SCRIPT FLUSH only support SYNC|ASYNC option");
 const DEBUG_MODE: Refusal = Refusal::error("ERR Use SCRIPT DEBUG YES/SYNC/NO");
-const NO_DEBUGGER: Refusal =
+pub(super) const NO_DEBUGGER: Refusal =
     Refusal::error("ERR There is no debugger of scripts here: SCRIPT DEBUG takes NO only");
 const NO_SCRIPT: Refusal = Refusal::error("NOSCRIPT No matching script.");
 
@@ -56,15 +56,27 @@ const DEBUG: ControlCommand = Command {
         ..COMMON
     },
     subcommands: &[],
-    run: |_, args, reply| {
-        if is(&args[2], "NO") {
-            reply.ok();
-            return Ok(Next::Done);
-        }
-        let is_known = is(&args[2], "YES") || is(&args[2], "SYNC");
-        Err(if is_known { NO_DEBUGGER } else { DEBUG_MODE })
-    },
+    run: debug,
 };
+
+fn debug(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let session = context.session()?;
+    if is(&args[2], "NO") {
+        session.wants_debugger = false;
+        reply.ok();
+        return Ok(Next::Done);
+    }
+    if !is(&args[2], "YES") && !is(&args[2], "SYNC") {
+        return Err(DEBUG_MODE);
+    }
+    // A client that goes on as if it were debugging must not change live data.
+    session.wants_debugger = true;
+    Err(NO_DEBUGGER)
+}
 
 const EXISTS: ControlCommand = Command {
     spec: Spec {

@@ -9,6 +9,7 @@ use proto::Args;
 use script::{ScriptError, Sha1};
 
 use super::books::Books;
+use super::control::NO_DEBUGGER;
 use super::run::{Call, Code, with_interpreter};
 use crate::budget::OUT_OF_MEMORY;
 use crate::unit::{Asked, Program, UnitCommand};
@@ -141,6 +142,9 @@ pub(super) fn prepare(
     code: Code,
     flags: script::Flags,
 ) -> Result<Box<dyn Program>, Refusal> {
+    if asked.session.as_ref().is_some_and(|session| session.wants_debugger) {
+        return Err(NO_DEBUGGER);
+    }
     let asks_to_read = asked.entry.spec.flags.has(Flags::READONLY);
     if asks_to_read && !flags.no_writes && !flags.is_compatible {
         return Err(NOT_READ_ONLY);

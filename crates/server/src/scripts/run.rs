@@ -252,6 +252,7 @@ impl Call {
             has_written: false,
             is_long: false,
             books: Books::default(),
+            returned_errors: Vec::new(),
             listed: &mut self.listed,
             function: self.code.function(),
             request: args,
@@ -277,7 +278,12 @@ impl Call {
                 code.run_in_lua(interpreter, input, &mut caller, &mut reply)
             }),
         };
+        let returned_errors = std::mem::take(&mut caller.returned_errors);
         self.books = caller.books;
+        if result.is_ok() && !returned_errors.is_empty() {
+            self.has_failed = true;
+            returned_errors.iter().flatten().for_each(|code| unit.count_error(code));
+        }
         Some(result)
     }
 

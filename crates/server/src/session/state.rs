@@ -36,6 +36,9 @@ pub(crate) struct Session {
     /// To be closed once the replies due have left.
     pub(crate) closing: bool,
     pub(crate) reply_mode: ReplyMode,
+    /// Whether it asked for the debugger of scripts, which is not there: then none of its scripts
+    /// may run on live data.
+    pub(crate) wants_debugger: bool,
     /// What waits for EXEC, and what is watched.
     pub(crate) pending: Option<Box<Pending>>,
     /// `CLIENT NO-TOUCH`.
@@ -84,6 +87,7 @@ impl Session {
             member: Cell::default(),
             closing: false,
             reply_mode: ReplyMode::On,
+            wants_debugger: false,
             pending: None,
             no_touch: false,
             fieldsets: Fieldsets::default(),

@@ -11,7 +11,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
 use base::time::UnixMillis;
-use keyspace::{Acquisition, Lsn};
+use keyspace::{Acquisition, Lsn, Refusal};
 use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
@@ -27,6 +27,8 @@ use crate::guard;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
+
+const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
 /// What the session awaits.
 pub(crate) enum Stage {
@@ -337,7 +339,7 @@ impl Serve {
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.session.resp);
         if unblocked == Some(true) {
-            reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+            self.worker.server.refuse(&UNBLOCKED, &mut reply);
         } else if let Some(safety) = &blocked.safety {
             wait::reply_copies(self.worker.server, safety.lsn, &mut reply);
         } else {

@@ -282,7 +282,12 @@ impl Unit {
 
     /// Replies a refusal as the error it is, which counts once all is final.
     pub(crate) fn refuse(&mut self, refusal: &Refusal, reply: &mut Reply<'_>) {
-        let code = stats::code(write_refusal(refusal, reply));
+        let code = stats::code(write_refusal(refusal, reply)).to_owned();
+        self.count_error(&code);
+    }
+
+    /// An error of this code is among its replies; it counts once all is final.
+    pub(crate) fn count_error(&mut self, code: &str) {
         match self.errors.iter_mut().find(|(other, _)| other == code) {
             Some((_, times)) => *times += 1,
             None => self.errors.push((code.to_owned(), 1)),

@@ -27,6 +27,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         aliases: &["primaryuser"],
         kind: TEXT,
         doc: "The user name for the primary.",
+        sensitive: true,
         ..NOT_YET
     },
     ConfigOption {

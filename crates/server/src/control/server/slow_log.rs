@@ -8,7 +8,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::Reply;
 
-use crate::command_log::{Remark, Remarkable};
+use crate::command_log::{LogEntry, Remarkable};
 use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
 
@@ -228,7 +228,7 @@ fn count(word: &[u8]) -> Result<usize, Refusal> {
 fn show(context: &Context<'_>, what: Remarkable, count: usize, reply: &mut Reply<'_>) -> Next {
     let entries = context.server.command_log.newest(what, count);
     reply.array(entries.len());
-    for Remark { id, time, cost, arguments, peer, client_name } in entries {
+    for LogEntry { id, time, cost, arguments, peer, client_name } in entries {
         reply.array(6);
         reply.integer(i64::try_from(id).unwrap_or(i64::MAX));
         reply.integer(time);
