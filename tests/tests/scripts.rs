@@ -367,3 +367,33 @@ fn a_script_that_has_written_cannot_be_killed() {
     let arrival = client.arrival(Duration::from_secs(60)).expect("the connection stays");
     assert_eq!(arrival, Arrival::Reply(Value::Bulk(b"over".to_vec())));
 }
+
+#[test]
+fn what_a_user_of_few_rights_does_to_the_world_of_scripts_is_nothing_to_others() {
+    on_both(
+        r##"
+        > SET secret hidden
+        OK
+        > ACL SETUSER low on nopass ~low:* +eval +get +set
+        OK
+        > AUTH low any
+        OK
+        > EVAL "local _, t = pairs(_G); t.foo = 1; return 1" 0
+        ~ (error) ERR user_script:1: Attempt to modify a readonly table script: *
+        > EVAL "local _, t = pairs(redis); local call = redis.call; t.call = function() return call('SET', 'low:stolen', call('GET', 'secret')) end" 0
+        ~ (error) ERR user_script:1: Attempt to modify a readonly table script: *
+        > EVAL "return redis.call('GET', 'secret')" 0
+        ~ (error) * script: *
+        > AUTH default any
+        OK
+        > EVAL "return foo" 0
+        ~ (error) ERR user_script:1: Script attempted to access nonexistent global variable 'foo' script: *
+        > EVAL "return redis.call('GET', 'secret')" 0
+        "hidden"
+        > EXISTS low:stolen
+        (integer) 0
+        > ACL DELUSER low
+        (integer) 1
+        "##,
+    );
+}

@@ -14,6 +14,7 @@ mod hostile;
 mod libraries;
 mod protocols;
 mod recorded;
+mod walls;
 
 /// A server of strings.
 #[derive(Clone, Debug, Default, PartialEq)]

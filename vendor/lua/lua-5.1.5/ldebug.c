@@ -66,6 +66,21 @@ LUA_API int lua_sethook (lua_State *L, lua_Hook func, int mask, int count) {
 }
 
 
+/*
+** Apus: counts `n' instructions that a C function is worth; calls the count hook,
+** which may raise, when they are over.
+*/
+LUA_API void lua_tick (lua_State *L, int n) {
+  if (!(L->hookmask & LUA_MASKCOUNT) || !L->allowhook) return;
+  if (n < L->hookcount)
+    L->hookcount -= n;
+  else {
+    resethookcount(L);
+    luaD_callhook(L, LUA_HOOKCOUNT, -1);
+  }
+}
+
+
 LUA_API lua_Hook lua_gethook (lua_State *L) {
   return L->hook;
 }

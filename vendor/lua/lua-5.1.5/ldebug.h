@@ -15,6 +15,16 @@
 
 #define getline(f,pc)	(((f)->lineinfo) ? (f)->lineinfo[pc] : 0)
 
+/* Apus: a table that must not be written raises */
+#define luaG_checkwritable(L,t) \
+    { if ((t)->readonly) luaG_runerror(L, "Attempt to modify a readonly table"); }
+
+/* Apus: work within one instruction brings the next count hook nearer, which is
+** called by the virtual machine; never raises */
+#define luaG_charge(L,n) \
+    { if ((L)->hookcount > 1) (L)->hookcount = \
+        ((size_t)(n) < (size_t)(L)->hookcount) ? (L)->hookcount - (int)(n) : 1; }
+
 #define resethookcount(L)	(L->hookcount = L->basehookcount)
 
 

@@ -17,6 +17,8 @@
 
 typedef LUAI_UINT32 lu_int32;
 
+typedef unsigned long long lu_int64;
+
 typedef LUAI_UMEM lu_mem;
 
 typedef LUAI_MEM l_mem;

@@ -201,8 +201,9 @@ typedef union TString {
   struct {
     CommonHeader;
     lu_byte reserved;
-    unsigned int hash;
-    size_t len;
+    unsigned int hash;  /* of at most 32 bytes: places in small tables */
+    unsigned int len;  /* Apus: so that there is room for `keyed' */
+    unsigned int keyed;  /* Apus: of all bytes, under the process' key */
   } tsv;
 } TString;
 
@@ -339,6 +340,7 @@ typedef struct Table {
   CommonHeader;
   lu_byte flags;  /* 1<<p means tagmethod(p) is not present */ 
   lu_byte lsizenode;  /* log2 of size of `node' array */
+  lu_byte readonly;  /* Apus: writes from anywhere raise */
   struct Table *metatable;
   TValue *array;  /* array part */
   Node *node;

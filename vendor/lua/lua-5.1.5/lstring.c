@@ -5,6 +5,7 @@
 */
 
 
+#include <limits.h>
 #include <string.h>
 
 #define lstring_c
@@ -12,11 +13,59 @@
 
 #include "lua.h"
 
+#include "ldebug.h"
 #include "lmem.h"
 #include "lobject.h"
 #include "lstate.h"
 #include "lstring.h"
 
+
+
+/*
+** Apus: the key of all hashes that many strings or numbers meet in, and hashing
+** by it: two words at a time, multiplied to twice their width and folded.
+*/
+static lu_int64 hashkey[2] = {0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u};
+
+
+LUA_API void lua_sethashkey (const unsigned char key[16]) {
+  memcpy(hashkey, key, sizeof(hashkey));
+}
+
+
+static lu_int64 fold (lu_int64 a, lu_int64 b) {
+  unsigned __int128 product = (unsigned __int128)a * b;
+  return (lu_int64)product ^ (lu_int64)(product >> 64);
+}
+
+
+static lu_int64 word (const char *s, size_t l) {
+  lu_int64 w = 0;
+  memcpy(&w, s, l);
+  return w;
+}
+
+
+static unsigned int keyedhash (const char *s, size_t l) {
+  lu_int64 h = hashkey[0] ^ l;
+  for (; l > 16; s += 16, l -= 16)
+    h = fold(word(s, 8) ^ hashkey[1], word(s + 8, 8) ^ h);
+  if (l >= 8)
+    h = fold(word(s, 8) ^ hashkey[1], word(s + l - 8, 8) ^ h);
+  else if (l >= 4)
+    h = fold((word(s, 4) << 32 | word(s + l - 4, 4)) ^ hashkey[1], h);
+  else if (l > 0)
+    h = fold((word(s, 1) << 16 | word(s + l/2, 1) << 8 | word(s + l - 1, 1)) ^ hashkey[1], h);
+  h = fold(h ^ hashkey[0], hashkey[1]);
+  return (unsigned int)(h ^ (h >> 32));
+}
+
+
+unsigned int luaS_hashnumber (lua_Number n) {
+  lu_int64 h = fold(word((const char *)&n, 8) ^ hashkey[1], hashkey[0]);
+  h = fold(h ^ hashkey[0], hashkey[1]);
+  return (unsigned int)(h ^ (h >> 32));
+}
 
 
 void luaS_resize (lua_State *L, int newsize) {
@@ -33,7 +82,7 @@ void luaS_resize (lua_State *L, int newsize) {
     GCObject *p = tb->hash[i];
     while (p) {  /* for each node in the list */
       GCObject *next = p->gch.next;  /* save next */
-      unsigned int h = gco2ts(p)->hash;
+      unsigned int h = gco2ts(p)->keyed;
       int h1 = lmod(h, newsize);  /* new position */
       lua_assert(cast_int(h%newsize) == lmod(h, newsize));
       p->gch.next = newhash[h1];  /* chain it */
@@ -48,21 +97,27 @@ void luaS_resize (lua_State *L, int newsize) {
 
 
 static TString *newlstr (lua_State *L, const char *str, size_t l,
-                                       unsigned int h) {
+                                       unsigned int keyed) {
   TString *ts;
   stringtable *tb;
-  if (l+1 > (MAX_SIZET - sizeof(TString))/sizeof(char))
+  unsigned int h = cast(unsigned int, l);  /* seed */
+  size_t step = (l>>5)+1;  /* if string is too long, don't hash all its chars */
+  size_t l1;
+  if (l > UINT_MAX)
     luaM_toobig(L);
+  for (l1=l; l1>=step; l1-=step)  /* compute hash */
+    h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l1-1]));
   ts = cast(TString *, luaM_malloc(L, (l+1)*sizeof(char)+sizeof(TString)));
-  ts->tsv.len = l;
+  ts->tsv.len = cast(unsigned int, l);
   ts->tsv.hash = h;
+  ts->tsv.keyed = keyed;
   ts->tsv.marked = luaC_white(G(L));
   ts->tsv.tt = LUA_TSTRING;
   ts->tsv.reserved = 0;
   memcpy(ts+1, str, l*sizeof(char));
   ((char *)(ts+1))[l] = '\0';  /* ending 0 */
   tb = &G(L)->strt;
-  h = lmod(h, tb->size);
+  h = lmod(keyed, tb->size);
   ts->tsv.next = tb->hash[h];  /* chain new entry */
   tb->hash[h] = obj2gco(ts);
   tb->nuse++;
@@ -74,16 +129,14 @@ static TString *newlstr (lua_State *L, const char *str, size_t l,
 
 TString *luaS_newlstr (lua_State *L, const char *str, size_t l) {
   GCObject *o;
-  unsigned int h = cast(unsigned int, l);  /* seed */
-  size_t step = (l>>5)+1;  /* if string is too long, don't hash all its chars */
-  size_t l1;
-  for (l1=l; l1>=step; l1-=step)  /* compute hash */
-    h = h ^ ((h<<5)+(h>>2)+cast(unsigned char, str[l1-1]));
+  unsigned int h = keyedhash(str, l);
+  if (l > 64) luaG_charge(L, l >> 6);  /* a step for each cache line */
   for (o = G(L)->strt.hash[lmod(h, G(L)->strt.size)];
        o != NULL;
        o = o->gch.next) {
     TString *ts = rawgco2ts(o);
-    if (ts->tsv.len == l && (memcmp(str, getstr(ts), l) == 0)) {
+    luaG_charge(L, 1);
+    if (ts->tsv.keyed == h && ts->tsv.len == l && (memcmp(str, getstr(ts), l) == 0)) {
       /* string may be dead */
       if (isdead(G(L), o)) changewhite(o);
       return ts;

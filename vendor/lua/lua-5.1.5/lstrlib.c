@@ -6,6 +6,7 @@
 
 
 #include <ctype.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,10 @@ static int str_rep (lua_State *L) {
   const char *s = luaL_checklstring(L, 1, &l);
   int n = luaL_checkint(L, 2);
   luaL_buffinit(L, &b);
-  while (n-- > 0)
+  while (l > 0 && n-- > 0) {
     luaL_addlstring(&b, s, l);
+    lua_tick(L, 1 + (int)(l >> 8));
+  }
   luaL_pushresult(&b);
   return 1;
 }
@@ -172,11 +175,23 @@ typedef struct MatchState {
   const char *src_end;  /* end (`\0') of source string */
   lua_State *L;
   int level;  /* total number of captures (finished or unfinished) */
+  int depth;  /* Apus: calls of `match' within each other */
   struct {
     const char *init;
     ptrdiff_t len;
   } capture[LUA_MAXCAPTURES];
 } MatchState;
+
+
+/* Apus: each call takes some of the C stack, so there is a limit */
+#define MAXMATCHDEPTH	10000
+
+/* Apus: counts what was looked at; an instruction for each few bytes */
+#define TICKBYTES	4
+
+static void spend (MatchState *ms, size_t bytes) {
+  lua_tick(ms->L, (bytes / TICKBYTES < INT_MAX) ? (int)(bytes / TICKBYTES) : INT_MAX);
+}
 
 
 #define L_ESC		'%'
@@ -287,12 +302,14 @@ static const char *matchbalance (MatchState *ms, const char *s,
     int b = *p;
     int e = *(p+1);
     int cont = 1;
+    const char *begin = s;
     while (++s < ms->src_end) {
       if (*s == e) {
-        if (--cont == 0) return s+1;
+        if (--cont == 0) { spend(ms, s - begin); return s+1; }
       }
       else if (*s == b) cont++;
     }
+    spend(ms, s - begin);
   }
   return NULL;  /* string ends out of balance */
 }
@@ -301,8 +318,16 @@ static const char *matchbalance (MatchState *ms, const char *s,
 static const char *max_expand (MatchState *ms, const char *s,
                                  const char *p, const char *ep) {
   ptrdiff_t i = 0;  /* counts maximum expand for item */
-  while ((s+i)<ms->src_end && singlematch(uchar(*(s+i)), p, ep))
+  size_t each = ep - p;
+  size_t looked = 0;
+  while ((s+i)<ms->src_end && singlematch(uchar(*(s+i)), p, ep)) {
     i++;
+    if ((looked += each) >= 4096) {
+      spend(ms, looked);
+      looked = 0;
+    }
+  }
+  spend(ms, looked);
   /* keeps trying to match with the maximum repetitions */
   while (i>=0) {
     const char *res = match(ms, (s+i), ep+1);
@@ -362,8 +387,9 @@ static const char *match_capture (MatchState *ms, const char *s, int l) {
 }
 
 
-static const char *match (MatchState *ms, const char *s, const char *p) {
+static const char *do_match (MatchState *ms, const char *s, const char *p) {
   init: /* using goto's to optimize tail recursion */
+  lua_tick(ms->L, 1);
   switch (*p) {
     case '(': {  /* start capture */
       if (*(p+1) == ')')  /* position capture? */
@@ -413,6 +439,7 @@ static const char *match (MatchState *ms, const char *s, const char *p) {
     }
     default: dflt: {  /* it is a pattern item */
       const char *ep = classend(ms, p);  /* points to what is next */
+      if (ep - p > TICKBYTES) spend(ms, ep - p);
       int m = s<ms->src_end && singlematch(uchar(*s), p, ep);
       switch (*ep) {
         case '?': {  /* optional */
@@ -441,25 +468,23 @@ static const char *match (MatchState *ms, const char *s, const char *p) {
 
 
 
+static const char *match (MatchState *ms, const char *s, const char *p) {
+  const char *res;
+  if (ms->depth >= MAXMATCHDEPTH)
+    luaL_error(ms->L, "pattern too complex");
+  ms->depth++;
+  res = do_match(ms, s, p);
+  ms->depth--;
+  return res;
+}
+
+
+
 static const char *lmemfind (const char *s1, size_t l1,
                                const char *s2, size_t l2) {
   if (l2 == 0) return s1;  /* empty strings are everywhere */
   else if (l2 > l1) return NULL;  /* avoids a negative `l1' */
-  else {
-    const char *init;  /* to search for a `*s2' inside `s1' */
-    l2--;  /* 1st char will be checked by `memchr' */
-    l1 = l1-l2;  /* `s2' cannot be found after that */
-    while (l1 > 0 && (init = (const char *)memchr(s1, *s2, l1)) != NULL) {
-      init++;   /* 1st char is already checked */
-      if (memcmp(init, s2+1, l2) == 0)
-        return init-1;
-      else {  /* correct `l1' and `s1' to try again */
-        l1 -= init-s1;
-        s1 = init;
-      }
-    }
-    return NULL;  /* not found */
-  }
+  else return (const char *)memmem(s1, l1, s2, l2);  /* Apus: in linear time */
 }
 
 
@@ -514,6 +539,7 @@ static int str_find_aux (lua_State *L, int find) {
     int anchor = (*p == '^') ? (p++, 1) : 0;
     const char *s1=s+init;
     ms.L = L;
+    ms.depth = 0;
     ms.src_init = s;
     ms.src_end = s+l1;
     do {
@@ -552,6 +578,7 @@ static int gmatch_aux (lua_State *L) {
   const char *p = lua_tostring(L, lua_upvalueindex(2));
   const char *src;
   ms.L = L;
+  ms.depth = 0;
   ms.src_init = s;
   ms.src_end = s+ls;
   for (src = s + (size_t)lua_tointeger(L, lua_upvalueindex(3));
@@ -591,6 +618,7 @@ static void add_s (MatchState *ms, luaL_Buffer *b, const char *s,
                                                    const char *e) {
   size_t l, i;
   const char *news = lua_tolstring(ms->L, 3, &l);
+  spend(ms, l);
   for (i = 0; i < l; i++) {
     if (news[i] != L_ESC)
       luaL_addchar(b, news[i]);
@@ -656,6 +684,7 @@ static int str_gsub (lua_State *L) {
                       "string/function/table expected");
   luaL_buffinit(L, &b);
   ms.L = L;
+  ms.depth = 0;
   ms.src_init = src;
   ms.src_end = src+srcl;
   while (n < max_s) {

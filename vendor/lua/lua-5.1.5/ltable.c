@@ -32,6 +32,7 @@
 #include "lmem.h"
 #include "lobject.h"
 #include "lstate.h"
+#include "lstring.h"
 #include "ltable.h"
 
 
@@ -49,7 +50,15 @@
 
 #define hashpow2(t,n)      (gnode(t, lmod((n), sizenode(t))))
   
-#define hashstr(t,str)  hashpow2(t, (str)->tsv.hash)
+/*
+** Apus: in a small table keys lie, and are traversed, as they are in Lua; in a
+** large one by a hash that nobody can aim at.
+*/
+#define LARGESIZENODE	7
+#define islarge(t)	((t)->lsizenode >= LARGESIZENODE)
+
+#define hashstr(t,str) \
+    hashpow2(t, islarge(t) ? (str)->tsv.keyed : (str)->tsv.hash)
 #define hashboolean(t,p)        hashpow2(t, p)
 
 
@@ -86,6 +95,8 @@ static Node *hashnum (const Table *t, lua_Number n) {
   int i;
   if (luai_numeq(n, 0))  /* avoid problems with -0 */
     return gnode(t, 0);
+  if (islarge(t))
+    return hashpow2(t, luaS_hashnumber(n));
   memcpy(a, &n, sizeof(a));
   for (i = 1; i < numints; i++) a[0] += a[i];
   return hashmod(t, a[0]);
@@ -161,10 +172,12 @@ static int findindex (lua_State *L, Table *t, StkId key) {
 
 int luaH_next (lua_State *L, Table *t, StkId key) {
   int i = findindex(L, t, key);  /* find original element */
+  int first = i;
   for (i++; i < t->sizearray; i++) {  /* try first array part */
     if (!ttisnil(&t->array[i])) {  /* a non-nil value? */
       setnvalue(key, cast_num(i+1));
       setobj2s(L, key+1, &t->array[i]);
+      luaG_charge(L, (i - first) >> 3);
       return 1;
     }
   }
@@ -172,9 +185,11 @@ int luaH_next (lua_State *L, Table *t, StkId key) {
     if (!ttisnil(gval(gnode(t, i)))) {  /* a non-nil value? */
       setobj2s(L, key, key2tval(gnode(t, i)));
       setobj2s(L, key+1, gval(gnode(t, i)));
+      luaG_charge(L, (i + t->sizearray - first) >> 3);
       return 1;
     }
   }
+  luaG_charge(L, (i + t->sizearray - first) >> 3);
   return 0;  /* no more elements */
 }
 
@@ -360,6 +375,7 @@ Table *luaH_new (lua_State *L, int narray, int nhash) {
   luaC_link(L, obj2gco(t), LUA_TTABLE);
   t->metatable = NULL;
   t->flags = cast_byte(~0);
+  t->readonly = 0;
   /* temporary values (kept only if some malloc fails) */
   t->array = NULL;
   t->sizearray = 0;

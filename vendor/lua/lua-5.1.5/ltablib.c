@@ -59,6 +59,7 @@ static int maxn (lua_State *L) {
   lua_pushnil(L);  /* first key */
   while (lua_next(L, 1)) {
     lua_pop(L, 1);  /* remove value */
+    lua_tick(L, 1);
     if (lua_type(L, -1) == LUA_TNUMBER) {
       lua_Number v = lua_tonumber(L, -1);
       if (v > max) max = v;
@@ -102,6 +103,7 @@ static int tinsert (lua_State *L) {
       for (i = e; i > pos; i--) {  /* move up elements */
         lua_rawgeti(L, 1, i-1);
         lua_rawseti(L, 1, i);  /* t[i] = t[i-1] */
+        lua_tick(L, 1);
       }
       break;
     }
@@ -125,6 +127,7 @@ static int tremove (lua_State *L) {
   for ( ;pos<e; pos++) {
     lua_rawgeti(L, 1, pos+1);
     lua_rawseti(L, 1, pos);  /* t[pos] = t[pos+1] */
+    lua_tick(L, 1);
   }
   lua_pushnil(L);
   lua_rawseti(L, 1, e);  /* t[e] = nil */
@@ -133,6 +136,7 @@ static int tremove (lua_State *L) {
 
 
 static void addfield (lua_State *L, luaL_Buffer *b, int i) {
+  lua_tick(L, 1);
   lua_rawgeti(L, 1, i);
   if (!lua_isstring(L, -1))
     luaL_error(L, "invalid value (%s) at index %d in table for "
@@ -176,6 +180,7 @@ static void set2 (lua_State *L, int i, int j) {
 }
 
 static int sort_comp (lua_State *L, int a, int b) {
+  lua_tick(L, 1);
   if (!lua_isnil(L, 2)) {  /* function? */
     int res;
     lua_pushvalue(L, 2);

@@ -55,7 +55,7 @@ pub(super) fn error_table(lua: &Lua, error: &ReplyError) -> mlua::Result<Table> 
 
 /// What is kept of an error; called where it was raised.
 fn failure_of(lua: &Lua, problem: &Value) -> mlua::Result<Failure> {
-    let raiser = raiser(lua);
+    let raiser = raiser(lua, 1);
     let failure = match problem {
         Value::Error(error) => match Raised::find(error) {
             Some(Raised::Reply(reply)) => Failure {
@@ -72,9 +72,9 @@ fn failure_of(lua: &Lua, problem: &Value) -> mlua::Result<Failure> {
     Ok(failure)
 }
 
-/// The line of the script that raised: the first that is neither ours nor of a C function.
-fn raiser(lua: &Lua) -> Option<Place> {
-    (1..=RAISER_MAX).find_map(|level| place_at(lua, level).filter(|place| !place.is_ours()))
+/// The line of the script from a level on: the first that is neither ours nor of a C function.
+pub(super) fn raiser(lua: &Lua, level: usize) -> Option<Place> {
+    (level..=RAISER_MAX).find_map(|level| place_at(lua, level).filter(|place| !place.is_ours()))
 }
 
 fn plain(text: &[u8], place: Option<Place>) -> Failure {

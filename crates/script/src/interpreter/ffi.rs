@@ -19,6 +19,7 @@ use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, RegistryKey, Table};
 use proto::{Args, Reply};
 
+use super::guarded::set_readonly;
 use super::shared::Shared;
 use crate::call::push_number;
 use crate::host::{Host, Stop};
@@ -430,7 +431,10 @@ unsafe fn set_global_list(
         ffi::lua_replace(state, table);
         ffi::lua_pushvalue(state, name);
         ffi::lua_insert(state, -2);
+        // The name is there already, so nothing is raised while the world is open.
+        set_readonly(state, world, false);
         ffi::lua_rawset(state, world);
+        set_readonly(state, world, true);
     }
 }
 

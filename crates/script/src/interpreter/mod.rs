@@ -1,13 +1,13 @@
 //! One Lua with the world that scripts see, for one thread.
 //!
 //! Invariants: a host is lent for one run; what the functions of a run share with it is in
-//! `Shared`; the collector rests while text is compiled, so that nothing the compiler holds can go
-//! away.
+//! `Shared`; no table that a run finds there can be written, except the two lists it is given.
 
 mod api;
 mod failure;
 #[allow(unsafe_code, reason = "the hot road into Lua and back is on its own stack")]
 mod ffi;
+mod guarded;
 mod registering;
 mod shared;
 
@@ -90,13 +90,16 @@ impl Interpreter {
     }
 
     fn build(version: &Version) -> mlua::Result<Interpreter> {
+        guarded::share_hash_key();
         let libraries = StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_pause(PAUSE);
         let shared = Rc::new(Shared::new(&lua));
         let native = lua.create_table()?;
         native.raw_set("bit", modules::bit(&lua)?)?;
-        native.raw_set("cjson", modules::cjson(&lua, &shared.json)?)?;
+        let json_arrays = lua.create_table()?;
+        native.raw_set("cjson", modules::cjson(&lua, &shared.json, &json_arrays)?)?;
+        native.raw_set("json_arrays", json_arrays)?;
         native.raw_set("cmsgpack", modules::cmsgpack(&lua)?)?;
         native.raw_set("struct", modules::structs(&lua)?)?;
         native.raw_set("math", modules::random(&lua, &shared.seed)?)?;
@@ -104,9 +107,10 @@ impl Interpreter {
         native.raw_set("loading_api", api::loading_api(&lua, version, &shared)?)?;
         native.raw_set("library_api", api::library_api(&lua, version, &shared)?)?;
         failure::add(&lua, &native, &shared)?;
+        guarded::add(&lua, &native)?;
         let on_error = native.raw_get("on_error")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
-        let (script_world, globals, library_world, run_loading) = prelude.call(native)?;
+        let (script_world, library_world, run_loading): (Table, _, _) = prelude.call(native)?;
         let own = Rc::clone(&shared);
         let triggers = HookTriggers::new().every_nth_instruction(TICK);
         lua.set_global_hook(triggers, move |lua, _| {
@@ -114,7 +118,7 @@ impl Interpreter {
             Ok(VmState::Continue)
         })?;
         Ok(Interpreter {
-            gate: Gate::new(&lua, globals, on_error)?,
+            gate: Gate::new(&lua, script_world.clone(), on_error)?,
             shared,
             script_world,
             library_world,
@@ -231,10 +235,8 @@ impl Interpreter {
     }
 
     fn translate(&self, source: &[u8], name: &str, world: &Table) -> Result<Function, Vec<u8>> {
-        self.lua.gc_stop();
         let chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
         let function = chunk.set_environment(world.clone()).into_function();
-        self.lua.gc_restart();
         function.map_err(|error| match error {
             mlua::Error::SyntaxError { message, .. } => message.into_bytes(),
             other => other.to_string().into_bytes(),

@@ -157,7 +157,7 @@ impl Shared {
         let answer = self.ask(|host| host.check_time());
         if self.stop.get() == Some(Stop::Killed) && self.failure.borrow().is_none() {
             let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
-            let place = crate::call::place_at(lua, 0);
+            let place = super::failure::raiser(lua, 0);
             self.failure.replace(Some(Failure { text, place, is_new: true }));
         }
         answer.map(drop)

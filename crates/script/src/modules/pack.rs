@@ -215,13 +215,13 @@ fn unpack(call: &Call<'_>) -> mlua::Result<MultiValue> {
     if position == 0 {
         return Err(call.bad_argument(2, "offset must be 1 or greater"));
     }
-    // One that is negative lies behind everything.
-    let mut position = usize::try_from(position).map_or(usize::MAX, |position| position - 1);
+    // One that is negative lies behind everything, and is told as it was.
+    let mut position = (position as usize).wrapping_sub(1);
     let too_short = || call.bad_argument(1, "data string too short");
     let mut format = Format::new(&bytes);
     let mut values = Vec::new();
     while let Some((item, mut width)) = format.next(call)? {
-        position = position.saturating_add(format.gap(item, width, position));
+        position = position.wrapping_add(format.gap(item, width, position));
         let rest = data.get(position..).filter(|rest| rest.len() >= width);
         let rest = rest.ok_or_else(too_short)?;
         if values.len() >= VALUES_MAX {
@@ -262,7 +262,7 @@ fn unpack(call: &Call<'_>) -> mlua::Result<MultiValue> {
         }
         position += width;
     }
-    values.push(Value::Number((position + 1) as f64));
+    values.push(Value::Number(position.wrapping_add(1) as i64 as f64));
     Ok(MultiValue::from_vec(values))
 }
 

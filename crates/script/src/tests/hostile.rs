@@ -111,10 +111,10 @@ fn sizes_that_do_not_fit_are_errors() {
     on_deep_stack(|| {
         let mut bench = Bench::new();
         for (script, expected) in [
-            ("return unpack({}, 0, 2^31)", "too many results to unpack"),
-            ("return unpack({}, -2^31, 2^31)", "too many results to unpack"),
-            ("return unpack({}, 1, 2^53)", "too many results to unpack"),
-            ("return unpack({}, 0/0, 1)", "too many results to unpack"),
+            ("return unpack({}, -2^31, 2^31 - 1)", "too many results to unpack"),
+            ("return unpack({}, -2^31, -1)", "too many results to unpack"),
+            ("return unpack({}, 0, 2^31 - 1)", "too many results to unpack"),
+            ("return unpack({}, 1, 7998)", "too many results to unpack"),
             ("local t = {} t[1] = t return cjson.encode(t)", "excessive nesting (1001)"),
             ("cjson.encode_max_depth(100000) local t = {} t[1] = t return cjson.encode(t)", {
                 "excessive nesting (1001)"
@@ -138,9 +138,14 @@ fn sizes_that_do_not_fit_are_errors() {
             assert!(text.contains(expected), "{script}: {text}");
         }
         assert_eq!(bench.reply(Resp::Two, b"return bit.tohex(255, -2^31)"), b"$8\r\n000000FF\r\n");
-        let many = b"local t = {} for i = 1, 7900 do t[i] = 'a' .. i end
+        let many = b"local t = {} for i = 1, 7999 do t[i] = 'a' .. i end
             return redis.call('count', unpack(t))";
-        assert_eq!(bench.reply(Resp::Two, many), b":7901\r\n");
+        assert_eq!(bench.reply(Resp::Two, many), b":8000\r\n");
+        // Lua counts to 2^32 and begins again.
+        for wide in ["0, 2^31", "-2^31, 2^31", "1, 2^53", "0/0, 1", "2^31 - 2, 2^31 - 1"] {
+            let script = format!("return {{unpack({{}}, {wide})}}");
+            assert_eq!(bench.reply(Resp::Two, script.as_bytes()), b"*0\r\n", "{wide}");
+        }
         let deep = bench.reply(Resp::Two, b"local t = {} t[1] = t return t");
         assert!(deep.ends_with(b"-ERR reached lua stack limit\r\n"));
     });

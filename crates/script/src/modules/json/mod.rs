@@ -78,14 +78,8 @@ impl JsonSettings {
     }
 }
 
-/// Makes the library.
-pub(crate) fn cjson(lua: &Lua, settings: &Rc<JsonSettings>) -> mlua::Result<Table> {
-    let arrays = lua.create_table()?;
-    instance(lua, settings, &arrays)
-}
-
-/// One instance of the library; arrays that it marks get the metatable `arrays`.
-fn instance(lua: &Lua, settings: &Rc<JsonSettings>, arrays: &Table) -> mlua::Result<Table> {
+/// Makes an instance of the library; arrays that it marks get the metatable `arrays`.
+pub(crate) fn cjson(lua: &Lua, settings: &Rc<JsonSettings>, arrays: &Table) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     let (own, mark) = (Rc::clone(settings), arrays.clone());
     define(lua, &table, "encode", move |call| encode::encode(call, &own.shared.borrow(), &mark))?;
@@ -116,7 +110,7 @@ fn instance(lua: &Lua, settings: &Rc<JsonSettings>, arrays: &Table) -> mlua::Res
         })?;
     }
     let mark = arrays.clone();
-    define(lua, &table, "new", move |call| instance(call.lua, &Rc::default(), &mark))?;
+    define(lua, &table, "new", move |call| cjson(call.lua, &Rc::default(), &mark))?;
     table.raw_set("null", Value::NULL)?;
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
