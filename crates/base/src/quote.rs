@@ -7,20 +7,29 @@ use std::fmt::Write;
 pub fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
     text.push('"');
-    for byte in bytes {
-        match byte {
-            b'\\' | b'"' => text.extend(['\\', char::from(*byte)]),
-            b'\n' => text.push_str("\\n"),
-            b'\r' => text.push_str("\\r"),
-            b'\t' => text.push_str("\\t"),
-            0x07 => text.push_str("\\a"),
-            0x08 => text.push_str("\\b"),
-            b' '..=b'~' => text.push(char::from(*byte)),
-            _ => write!(text, "\\x{byte:02x}").expect("writing to a String cannot fail"),
-        }
-    }
+    bytes.iter().for_each(|byte| push_escaped(&mut text, *byte));
     text.push('"');
     text
+}
+
+/// `bytes` without quotes around them, as they may be shown on a terminal or in a line.
+pub fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    bytes.iter().for_each(|byte| push_escaped(&mut text, *byte));
+    text
+}
+
+fn push_escaped(text: &mut String, byte: u8) {
+    match byte {
+        b'\\' | b'"' => text.extend(['\\', char::from(byte)]),
+        b'\n' => text.push_str("\\n"),
+        b'\r' => text.push_str("\\r"),
+        b'\t' => text.push_str("\\t"),
+        0x07 => text.push_str("\\a"),
+        0x08 => text.push_str("\\b"),
+        b' '..=b'~' => text.push(char::from(byte)),
+        _ => write!(text, "\\x{byte:02x}").expect("writing to a String cannot fail"),
+    }
 }
 
 /// The arguments of a line, cut at blanks outside quotes; `None` when quotes are unbalanced or

@@ -1,8 +1,10 @@
 //! The log: one line per event, in Redis' form or as JSON, to a file or standard output, and to
 //! syslog where that is asked for.
 //!
-//! Invariant: a line is written in one piece, and logging never fails a command.
+//! Invariants: a line is written in one piece and stays one, whatever text of others is in it;
+//! logging never fails a command.
 
+use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -99,18 +101,21 @@ impl Log {
         }
         let time = timestamp(self.clock.now_ms(), sink.timestamps);
         let pid = std::process::id();
+        let text = text.to_string();
         let line = match sink.format {
-            LogFormat::Legacy => format!("{pid}:M {time} {} {text}\n", mark(level)),
+            LogFormat::Legacy => {
+                format!("{pid}:M {time} {} {}\n", mark(level), without_controls(&text))
+            }
             LogFormat::Logfmt => format!(
                 "pid={pid} role=master timestamp=\"{time}\" level={} message={}\n",
                 name(level),
-                base::quote::quote(text.to_string().as_bytes()),
+                base::quote::quote(text.as_bytes()),
             ),
             LogFormat::Json => format!(
                 "{{\"pid\":{pid},\"role\":\"master\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
                  \"message\":{}}}\n",
                 name(level),
-                json_string(&text.to_string()),
+                json_string(&text),
             ),
         };
         // A full disk must not stop the service, and there is nobody left to tell.
@@ -120,7 +125,7 @@ impl Log {
             Target::Nowhere => Ok(()),
         };
         if let Some(syslog) = &sink.syslog {
-            syslog.write(level, &text.to_string());
+            syslog.write(level, &without_controls(&text));
         }
     }
 }
@@ -135,6 +140,18 @@ impl Default for Sink {
             syslog: None,
         }
     }
+}
+
+/// A text in one line and without orders to a terminal: much of it comes from clients and files.
+fn without_controls(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().map(|letter| match letter {
+        control if control.is_control() => control.escape_default().to_string(),
+        other => other.to_string(),
+    });
+    Cow::Owned(shown.collect())
 }
 
 fn mark(level: LogLevel) -> char {
@@ -194,7 +211,19 @@ fn timestamp(now_ms: i64, form: LogTimestampFormat) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LogTimestampFormat, json_string, timestamp};
+    use super::{LogTimestampFormat, json_string, timestamp, without_controls};
+
+    #[test]
+    fn no_text_makes_a_second_line_or_orders_a_terminal() {
+        for (text, shown) in [
+            ("plain \u{e9} 'text' \"\\\"", "plain \u{e9} 'text' \"\\\""),
+            ("a\n1:M 01 Jan # forged", "a\\n1:M 01 Jan # forged"),
+            ("\r\t\0", "\\r\\t\\u{0}"),
+            ("\u{1b}[2J\u{9b}1m\u{7f}", "\\u{1b}[2J\\u{9b}1m\\u{7f}"),
+        ] {
+            assert_eq!(without_controls(text), shown);
+        }
+    }
 
     #[test]
     fn dates_are_right_at_the_edges() {

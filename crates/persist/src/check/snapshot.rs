@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use base::quote::escape;
 use base::time::{Clock, UnixMillis};
 use keyspace::ContainerSettings;
 
@@ -56,7 +57,7 @@ pub(super) fn read(file: &mut dyn File, out: &mut dyn Write) -> Result<End, Flaw
 
 impl Sink for Census<'_> {
     fn note(&mut self, name: &[u8], text: &[u8]) {
-        let (name, text) = (String::from_utf8_lossy(name), String::from_utf8_lossy(text));
+        let (name, text) = (escape(name), escape(text));
         // Who does not listen to this hears the result.
         let _ = writeln!(self.out, "[info] AUX FIELD {name} = '{text}'");
     }

@@ -37,7 +37,8 @@ fn snapshot(disk: &Disk, path: &str) {
     let options =
         Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
     let file = disk.open(Path::new(path), How::Create).unwrap();
-    let mut writer = FileWriter::begin(file, &[("redis-ver", "7.0.0")], options.clone()).unwrap();
+    let notes = [("redis-ver", "7.0.0"), ("by\u{7}", "a\u{1b}[2J\n[info] 9 keys read")];
+    let mut writer = FileWriter::begin(file, &notes, options.clone()).unwrap();
     let mut chunk = ChunkWriter::new(options);
     chunk.select(0);
     for (key, deadline) in [(b"a", None), (b"b", Some(1)), (b"c", Some(i64::MAX))] {
@@ -57,6 +58,9 @@ fn a_snapshot_is_told_from_a_damaged_one() {
     for line in ["3 keys read", "2 expires", "1 already expired", "RDB looks OK", "redis-ver"] {
         assert!(text.contains(line), "{line}: {text}");
     }
+    // What the file says of itself neither makes lines nor gives orders to a terminal.
+    let note = r"[info] AUX FIELD by\a = 'a\x1b[2J\n[info] 9 keys read'";
+    assert!(text.lines().any(|line| line == note), "{text}");
     let mut bytes = content(&disk, "dump.rdb");
     *bytes.last_mut().unwrap() ^= 1;
     disk.put(Path::new("dump.rdb"), &bytes);
