@@ -244,3 +244,20 @@ fn counts_beyond_memory_are_not_taken_at_their_word() {
     let grown = server.resident().saturating_sub(before);
     assert!(grown <= 32 * MEGABYTE, "grown by {} MB", grown / MEGABYTE);
 }
+
+/// Lengths whose bits nobody could count any more.
+#[test]
+fn no_limit_lets_a_string_become_too_long_for_its_bits() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let ok = Value::Simple(b"OK".to_vec());
+    let limit = i64::MAX.to_string();
+    assert_eq!(client.call(&["CONFIG", "SET", "proto-max-bulk-len", &limit]), ok);
+    for offset in [1_u64 << 60, 1 << 61, (1 << 62) - 1, (1 << 63) - 2] {
+        let reply = client.call(&["SETRANGE", "k", &offset.to_string(), "x"]);
+        assert!(matches!(reply, Value::Error(_)), "{offset}: {reply:?}");
+    }
+    let reply = client.call(&["SETBIT", "k", &limit, "1"]);
+    assert!(matches!(reply, Value::Error(_)), "{reply:?}");
+    assert_eq!(client.call(&["EXISTS", "k"]), Value::Integer(0));
+}

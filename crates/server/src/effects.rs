@@ -26,6 +26,9 @@ use crate::server::Server;
 use crate::startup::limits;
 use crate::users;
 
+/// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
+const STRING_LEN_MAX: u64 = (1 << 60) - 1;
+
 /// CONFIG SET: changes values and performs their effects, all or none. It may wait, so it is not
 /// for workers.
 pub(crate) fn change_config(
@@ -173,7 +176,8 @@ fn store_settings(server: &Server) {
     settings.expiry_suspended.store(config.get(IMPORT_MODE), Ordering::Relaxed);
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
-    settings.max_string.store(config.get(PROTO_MAX_BULK_LEN) as u64, Ordering::Relaxed);
+    let longest = (config.get(PROTO_MAX_BULK_LEN) as u64).min(STRING_LEN_MAX);
+    settings.max_string.store(longest, Ordering::Relaxed);
     settings.compresses_dumps.store(config.get(RDBCOMPRESSION), Ordering::Relaxed);
     let containers = &settings.containers;
     containers.hash_entries.set(config.get(HASH_MAX_LISTPACK_ENTRIES));
