@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod call;
+mod desk;
 mod direct;
 mod error;
 mod host;

@@ -81,6 +81,8 @@ pub struct Interpreter {
 struct Compiled {
     identity: u64,
     functions: HashMap<Box<[u8]>, RegistryKey>,
+    /// What Lua's memory grew by when it was loaded.
+    memory: usize,
 }
 
 impl Interpreter {
@@ -100,7 +102,7 @@ impl Interpreter {
         let json_arrays = lua.create_table()?;
         native.raw_set("cjson", modules::cjson(&lua, &shared.json, &json_arrays)?)?;
         native.raw_set("json_arrays", json_arrays)?;
-        native.raw_set("cmsgpack", modules::cmsgpack(&lua)?)?;
+        native.raw_set("cmsgpack", modules::cmsgpack(&lua, &shared.desk)?)?;
         native.raw_set("struct", modules::structs(&lua)?)?;
         native.raw_set("math", modules::random(&lua, &shared.seed)?)?;
         native.raw_set("script_api", api::script_api(&lua, version, &shared)?)?;
@@ -132,6 +134,12 @@ impl Interpreter {
     /// The bytes of memory that Lua holds.
     pub fn memory(&self) -> usize {
         self.lua.used_memory()
+    }
+
+    /// How many of them libraries took when they were loaded.
+    pub fn memory_of_libraries(&self) -> usize {
+        let all = self.libraries.values().map(|library| library.memory).sum();
+        self.memory().min(all)
     }
 
     /// Where the sequence of `math.random` stands.
@@ -196,16 +204,27 @@ impl Interpreter {
     ) -> Result<Vec<Registration>, Fault> {
         self.enter(limits);
         let shared = Rc::clone(&self.shared);
+        let before = self.lua.used_memory();
         let result = shared.host.during(host, || self.register(library));
         let _ = self.lua.set_memory_limit(0);
+        let memory = self.lua.used_memory().saturating_sub(before);
+        if let Some(compiled) = self.libraries.get_mut(library.name()) {
+            compiled.memory = memory;
+        }
         result
     }
 
-    /// Forgets all that was compiled.
-    pub fn forget(&mut self) {
+    /// Forgets all scripts that were compiled, and what they left behind.
+    pub fn forget_scripts(&mut self) {
         self.compiled.clear();
-        self.libraries.clear();
         // Nothing of a script can run here: no value of Lua has a finalizer that is not ours.
+        self.lua.expire_registry_values();
+        let _ = self.lua.gc_collect();
+    }
+
+    /// Forgets libraries, and what they left behind.
+    pub fn keep_libraries(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
+        self.libraries.retain(|name, _| is_kept(name));
         self.lua.expire_registry_values();
         let _ = self.lua.gc_collect();
     }
@@ -317,7 +336,7 @@ impl Interpreter {
             functions.insert(one.registration.name.clone(), key);
             registrations.push(one.registration);
         }
-        let compiled = Compiled { identity: library.identity(), functions };
+        let compiled = Compiled { identity: library.identity(), functions, memory: 0 };
         if self.libraries.insert(library.name().into(), compiled).is_some() {
             self.lua.expire_registry_values();
         }

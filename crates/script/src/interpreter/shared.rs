@@ -10,6 +10,7 @@ use proto::{ArgsBuffer, Output, Resp};
 
 use super::ffi::{Lent, Outcome, Panic};
 use crate::call::{Place, Raised};
+use crate::desk::Desk;
 use crate::error::{ScriptError, before_nul};
 use crate::host::{Host, Stop};
 use crate::library::Registration;
@@ -43,6 +44,7 @@ pub(super) struct Shared {
     pub(super) loading: RefCell<Option<Vec<Registered>>>,
     pub(super) seed: Rc<Seed>,
     pub(super) json: Rc<JsonSettings>,
+    pub(super) desk: Rc<Desk>,
 }
 
 /// A function of a library that is being loaded.
@@ -60,14 +62,16 @@ pub(super) struct Failure {
 
 impl Shared {
     pub(super) fn new(lua: &Lua) -> Shared {
+        let room = Room::new(lua);
         Shared {
+            desk: Desk::new(room.clone()),
             host: Lent::default(),
             stop: Cell::new(None),
             failure: RefCell::new(None),
             panic: RefCell::new(None),
             resp: Cell::new(Resp::Two),
             has_ticked: Cell::new(true),
-            room: Room::new(lua),
+            room,
             args: RefCell::default(),
             output: RefCell::default(),
             whole: RefCell::default(),

@@ -1,0 +1,150 @@
+//! Functions of Lua's C interface: how they are made, what they work with, and how they fail.
+//!
+//! Invariants: what such a function holds when something raises need not be dropped, because Lua
+//! jumps over it: its bytes lie on the desk, and a [`Problem`] is plain; a desk is used by one
+//! function at a time, since none of them calls back into a script.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_int;
+use std::rc::Rc;
+
+use mlua::ffi::{self, lua_State};
+use mlua::{Function, IntoLuaMulti, Lua};
+
+use crate::room::Room;
+
+/// A buffer larger than this is not kept for the next call.
+const KEPT_MAX: usize = 64 << 10;
+
+unsafe extern "C-unwind" {
+    // Of our Lua alone (vendor/lua).
+    fn lua_tick(state: *mut lua_State, count: c_int);
+}
+
+/// Where bytes are put together.
+pub(crate) struct Desk {
+    room: Room,
+    bytes: UnsafeCell<Vec<u8>>,
+}
+
+/// Why a function of the desk failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The text on the desk, behind the place of the call.
+    Located,
+    /// What would be made is too long.
+    NoRoom,
+}
+
+impl Desk {
+    /// Makes the desk of an interpreter.
+    pub(crate) fn new(room: Room) -> Rc<Desk> {
+        Rc::new(Desk { room, bytes: UnsafeCell::default() })
+    }
+
+    /// The most that may lie on the desk.
+    pub(crate) fn room(&self) -> usize {
+        self.room.get()
+    }
+
+    /// Puts the text of a problem on the desk.
+    pub(crate) fn located(&self, text: &str) -> Problem {
+        // SAFETY: the one function that works here calls this when it is done with the bytes.
+        let bytes = unsafe { &mut *self.bytes.get() };
+        bytes.clear();
+        bytes.extend_from_slice(text.as_bytes());
+        Problem::Located
+    }
+}
+
+/// Lends the bytes of a desk, empty.
+///
+/// # Safety
+///
+/// They are given up before anybody else asks for them: no script runs meanwhile.
+#[allow(clippy::mut_from_ref, reason = "the caller promises to be the only one")]
+pub(crate) unsafe fn lend(desk: &Desk) -> &mut Vec<u8> {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { &mut *desk.bytes.get() };
+    bytes.clear();
+    if bytes.capacity() > KEPT_MAX {
+        *bytes = Vec::new();
+    }
+    bytes
+}
+
+/// Makes a function; its first upvalue is the desk, `others` come behind.
+pub(crate) fn function(
+    lua: &Lua,
+    desk: &Rc<Desk>,
+    body: ffi::lua_CFunction,
+    others: impl IntoLuaMulti,
+) -> mlua::Result<Function> {
+    let desk = Rc::as_ptr(desk).cast_mut().cast();
+    let others = others.into_lua_multi(lua)?;
+    let count = others.len() as c_int + 1;
+    // SAFETY: it runs in protected mode and holds nothing. Whoever has the interpreter has the desk.
+    unsafe {
+        lua.exec_raw(others, |state| {
+            ffi::lua_pushlightuserdata(state, desk);
+            ffi::lua_insert(state, 1);
+            ffi::lua_pushcclosure(state, body, count);
+        })
+    }
+}
+
+/// Does the work of a function that `function` made, and raises what is wrong.
+///
+/// # Safety
+///
+/// Called by Lua's call of that function, first and last.
+pub(crate) unsafe fn finish(
+    state: *mut lua_State,
+    work: unsafe fn(*mut lua_State, &Desk) -> Result<c_int, Problem>,
+) -> c_int {
+    // SAFETY: the upvalue is the desk; what raises jumps over nothing that must be dropped.
+    unsafe {
+        let desk = &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<Desk>();
+        let problem = match work(state, desk) {
+            Ok(count) => return count,
+            Err(problem) => problem,
+        };
+        let text = &mut *desk.bytes.get();
+        match problem {
+            Problem::Located => {
+                ffi::luaL_where(state, 1);
+                ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+                ffi::lua_concat(state, 2);
+            }
+            Problem::NoRoom => {
+                let text = "not enough memory";
+                ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
+            }
+        }
+        ffi::lua_error(state)
+    }
+}
+
+/// The bytes of the string at an index.
+///
+/// # Safety
+///
+/// There is a string, which stays on the stack for as long as its bytes are used.
+pub(crate) unsafe fn bytes_at<'a>(state: *mut lua_State, index: c_int) -> &'a [u8] {
+    let mut length = 0;
+    // SAFETY: of a string no other is made, so nothing is raised.
+    unsafe {
+        let bytes = ffi::lua_tolstring(state, index, &mut length);
+        std::slice::from_raw_parts(bytes.cast(), length)
+    }
+}
+
+/// Counts work that is worth so many instructions; raises if the run is over.
+///
+/// # Safety
+///
+/// Called by a function of Lua's that holds nothing to be dropped.
+pub(crate) unsafe fn tick(state: *mut lua_State, count: c_int) {
+    // SAFETY: as the caller promises.
+    unsafe { lua_tick(state, count) };
+}
