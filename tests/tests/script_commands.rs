@@ -274,6 +274,7 @@ fn the_memory_of_interpreters_is_told() {
     };
     assert!(bytes("used_memory_vm_total:") > 10_000, "{info}");
     assert_eq!(bytes("used_memory_vm_total:"), bytes("used_memory_lua:"));
+    assert_eq!(bytes("used_memory_vm_functions:"), 0);
     let Value::Array(stats) = client.call(&["MEMORY", "STATS"]) else { panic!("a list") };
     let at = stats.iter().position(|it| *it == Value::Bulk(b"script.VMs".to_vec())).unwrap();
     assert!(matches!(stats[at + 1], Value::Integer(bytes) if bytes > 10_000), "{stats:?}");
@@ -330,5 +331,72 @@ fn replies_may_be_turned_off_within_a_transaction() {
                 [&ours, &theirs].map(|server| bytes_of(&mut server.client(), &requests));
             assert_eq!(ours, theirs, "{requests:?}");
         }
+    }
+}
+
+/// What interpreters hold of scripts and of libraries goes with those.
+#[test]
+fn interpreters_forget_what_was_flushed() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let mut client = server.client();
+    let bytes = |client: &mut Client, name: &str| {
+        let info = text(&client.call(&["INFO", "memory"]));
+        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.parse::<usize>().unwrap()
+    };
+    let mut after = Vec::new();
+    for round in 0..3 {
+        for number in 0..2000 {
+            let body = format!("local x{number} = {round} return {{x{number}, KEYS[1]}}");
+            client.call(&["SCRIPT", "LOAD", &body]);
+            client.call(&["EVAL", &body, "1", "k"]);
+        }
+        client.call(&["SCRIPT", "FLUSH"]);
+        after.push(bytes(&mut client, "used_memory_lua:"));
+    }
+    assert!(after[2] < after[0] + after[0] / 4, "{after:?}");
+    for number in 0..300 {
+        let code = format!(
+            "#!lua name=lib{number}\n
+            redis.register_function('f{number}', function() return 1 end)"
+        );
+        client.call(&["FUNCTION", "LOAD", &code]);
+        assert_eq!(client.call(&["FCALL", &format!("f{number}"), "0"]), Value::Integer(1));
+    }
+    assert!(bytes(&mut client, "used_memory_vm_functions:") > 10_000);
+}
+
+#[test]
+fn a_library_that_cannot_be_added_changes_nothing() {
+    for server in &Oracle::Redis82.beside(&[]) {
+        play(
+            server,
+            r##"
+            > FUNCTION LOAD "#!lua name=one\nredis.register_function('a', function() return 1 end)"
+            "one"
+            > FUNCTION LOAD "#!lua name=two\nredis.register_function('b', function() return 2 end)"
+            "two"
+            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('a', function() return 3 end)"
+            ~ (error) ERR Function a already exists
+            > FCALL a 0
+            (integer) 1
+            > FCALL b 0
+            (integer) 2
+            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('c', function() return 4 end)"
+            "two"
+            > FCALL c 0
+            (integer) 4
+            > FCALL b 0
+            (error) ERR Function not found
+            > FUNCTION DELETE two
+            OK
+            > FCALL c 0
+            (error) ERR Function not found
+            > FUNCTION LOAD "#!lua name=two\nredis.register_function('b', function() return 5 end)"
+            "two"
+            > FCALL b 0
+            (integer) 5
+            "##,
+        );
     }
 }

@@ -95,12 +95,12 @@ fn memory_is_bounded() {
         "local t = cjson.decode('[' .. ('[],'):rep(1000000) .. '1]') return #t",
     ] {
         // Garbage that the script before left would be room for this one.
-        bench.lua.forget();
+        bench.lua.forget_scripts();
         let text = error_of(&mut bench, script);
         assert!(text.contains("not enough memory"), "{script}: {text}");
     }
     // Lua's buffer for concatenations halves with each collection.
-    (0..8).for_each(|_| bench.lua.forget());
+    (0..8).for_each(|_| bench.lua.forget_scripts());
     let after = bench.lua.memory();
     assert!(after < before + (1 << 20), "all of it came back: {before} {after}");
 }

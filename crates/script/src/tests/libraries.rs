@@ -130,6 +130,12 @@ redis.register_function('again', function() redis.register_function('z', 1) end)
     assert!(call(&mut bench, &library, "again").unwrap_err().contains("attempt to call field"));
     let newer = Library::parse(source).unwrap();
     assert_eq!(call(&mut bench, &newer, "count").unwrap(), ":1\r\n", "loaded anew");
-    bench.lua.forget();
+    bench.lua.forget_scripts();
+    assert_eq!(call(&mut bench, &newer, "count").unwrap(), ":2\r\n", "its variables are its own");
+    bench.lua.keep_libraries(|_| true);
+    assert_eq!(call(&mut bench, &newer, "count").unwrap(), ":3\r\n", "kept");
+    assert!(bench.lua.memory_of_libraries() > 0);
+    bench.lua.keep_libraries(|name| name != newer.name());
+    assert_eq!(bench.lua.memory_of_libraries(), 0);
     assert_eq!(call(&mut bench, &newer, "count").unwrap(), ":1\r\n", "forgotten");
 }

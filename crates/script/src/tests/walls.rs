@@ -249,7 +249,7 @@ fn the_collector_goes_on_whatever_a_script_does() {
         "return collectgarbage('setpause', 1000000)",
         "return loadstring('return ' .. ('x'):rep(100))",
     ] {
-        bench.lua.forget();
+        bench.lua.forget_scripts();
         let before = bench.lua.memory();
         for _ in 0..2000 {
             let _ = bench.outcome(Resp::Two, script.as_bytes(), &[]);

@@ -71,6 +71,7 @@ pub(crate) struct Cache {
     /// A number of its own since a script last went; written with `scripts` locked.
     state: AtomicU64,
     evicted: AtomicU64,
+    flushes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -90,8 +91,8 @@ struct Kept {
 
 impl Default for Cache {
     fn default() -> Self {
-        let (scripts, evicted) = (RwLock::default(), AtomicU64::new(0));
-        Self { scripts, state: AtomicU64::new(next_state()), evicted }
+        let (scripts, state) = (RwLock::default(), AtomicU64::new(next_state()));
+        Self { scripts, state, evicted: AtomicU64::new(0), flushes: AtomicU64::new(0) }
     }
 }
 
@@ -187,8 +188,14 @@ impl Cache {
         let mut present = self.write();
         let scripts = std::mem::take(&mut *present);
         self.note_loss();
+        self.flushes.fetch_add(1, Ordering::Relaxed);
         drop(present);
         drop(scripts);
+    }
+
+    /// How often all scripts were forgotten: what interpreters have of them is of no use then.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Relaxed)
     }
 
     /// Makes the handles of all threads worthless; with `scripts` locked.

@@ -129,6 +129,8 @@ fn flush(
         return Err(FLUSH_MODE);
     }
     context.server.scripts.cache.flush();
+    // The interpreters of other threads forget them when they run next.
+    with_interpreter(context.server, |_| ());
     reply.ok();
     Ok(Next::Done)
 }

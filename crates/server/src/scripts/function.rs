@@ -308,7 +308,7 @@ impl Change<'_> {
         let libraries = &self.server.scripts.libraries;
         // That there is such a library is told whatever the code does, which does not run then.
         let loaded = Loaded::load(self.server, source, |name| {
-            if replaces { Ok(()) } else { libraries.state().check_is_new(name) }
+            if replaces { Ok(()) } else { libraries.hold(|state| state.check_is_new(name)) }
         })?;
         let name = loaded.library.name().to_vec();
         self.make(|state| state.insert(loaded, replaces))?;
@@ -322,7 +322,7 @@ impl Change<'_> {
         })?;
         let load = |code: &Vec<u8>| Loaded::load(self.server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
-        self.make(|state| {
+        let change = |state: &mut State| {
             if policy.flushes {
                 *state = State::default();
             }
@@ -335,17 +335,20 @@ impl Change<'_> {
                 }
                 state.insert(loaded, policy.replaces)
             })
-        })
+        };
+        self.server.scripts.libraries.change_together(change, || self.tell())
     }
 
+    /// Makes one change that fails without any effect.
     fn make(&self, change: impl FnOnce(&mut State) -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let (server, args) = (self.server, self.args);
-        let is_recorded = server.keyspace.settings().journal_attached.load(Ordering::Relaxed);
-        server.scripts.libraries.change(change, || {
-            if self.is_new && is_recorded {
-                server.journal.append(&journal::record_of_command(args));
-            }
-        })
+        self.server.scripts.libraries.change_once(change, || self.tell())
+    }
+
+    fn tell(&self) {
+        let server = self.server;
+        if self.is_new && server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
+            server.journal.append(&journal::record_of_command(self.args));
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! state of all libraries, and who changes them leaves a new state or none.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use keyspace::Refusal;
@@ -23,6 +24,8 @@ const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
 #[derive(Default)]
 pub(crate) struct Libraries {
     state: RwLock<Arc<State>>,
+    /// How often libraries went.
+    losses: AtomicU64,
 }
 
 /// One state of all libraries.
@@ -98,20 +101,20 @@ impl State {
         (self.libraries.len(), bytes)
     }
 
-    /// Adds a library, in the place of one of its name if that is wanted.
+    /// Adds a library, in the place of one of its name if that is wanted; or changes nothing.
     pub(crate) fn insert(&mut self, loaded: Loaded, replaces: bool) -> Result<(), Refusal> {
         let name = loaded.library.name();
         if !replaces {
             self.check_is_new(name)?;
         }
-        // A state that is given up half way is nobody's.
-        self.take_out(name);
         for function in &loaded.functions {
-            if self.functions.contains_key(&function.name.to_ascii_lowercase()) {
+            let found = self.functions.get(&function.name.to_ascii_lowercase());
+            if found.is_some_and(|(other, _)| other.library.name() != name) {
                 let text = [b"ERR Function ", &*function.name, b" already exists"].concat();
                 return Err(Refusal::owned(text));
             }
         }
+        self.take_out(name);
         let loaded = Arc::new(loaded);
         for (index, function) in loaded.functions.iter().enumerate() {
             let place = (Arc::clone(&loaded), index);
@@ -121,14 +124,16 @@ impl State {
         Ok(())
     }
 
-    /// Removes a library.
+    /// Removes a library, if there is one of the name.
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Refusal> {
         if self.take_out(name) { Ok(()) } else { Err(NOT_FOUND) }
     }
 
     fn take_out(&mut self, name: &[u8]) -> bool {
         let Some(loaded) = self.libraries.remove(name) else { return false };
-        self.functions.retain(|_, (other, _)| !Arc::ptr_eq(other, &loaded));
+        for function in &loaded.functions {
+            self.functions.remove(&function.name.to_ascii_lowercase());
+        }
         true
     }
 }
@@ -152,19 +157,47 @@ impl Libraries {
         replaces: bool,
     ) -> Result<(), Refusal> {
         let loaded = Loaded::load(server, source, |_| Ok(()))?;
-        self.change(|state| state.insert(loaded, replaces), || ())
+        self.change_once(|state| state.insert(loaded, replaces), || ())
     }
 
-    /// Changes the state, wholly or not at all. A change is told before the next one is made.
-    pub(crate) fn change(
+    /// How often libraries went: what interpreters have of them is of no use then.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
+    }
+
+    fn note_change(&self, before: usize, state: &State) {
+        if state.libraries.len() <= before {
+            self.losses.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes one change that fails without any effect. It is told before the next one is made.
+    pub(crate) fn change_once(
         &self,
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
         tell: impl FnOnce(),
     ) -> Result<(), Refusal> {
         let mut state = self.state.write().expect("no critical section here panics");
+        let before = state.libraries.len();
+        // A copy is made only where somebody still reads the state.
+        change(Arc::make_mut(&mut state))?;
+        self.note_change(before, &state);
+        tell();
+        Ok(())
+    }
+
+    /// Makes several changes, all or none.
+    pub(crate) fn change_together(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<(), Refusal>,
+        tell: impl FnOnce(),
+    ) -> Result<(), Refusal> {
+        let mut state = self.state.write().expect("no critical section here panics");
+        let before = state.libraries.len();
         let mut next = State::clone(&state);
         change(&mut next)?;
         *state = Arc::new(next);
+        self.note_change(before, &state);
         tell();
         Ok(())
     }

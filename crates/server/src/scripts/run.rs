@@ -36,29 +36,66 @@ thread_local! {
 /// A thread's interpreter, and where others read how much memory it takes.
 struct Own {
     interpreter: Interpreter,
-    memory: Arc<AtomicUsize>,
+    memory: Arc<Memory>,
+    /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
+    /// rid of such.
+    forgot: (u64, u64),
 }
 
-/// Lends the thread's interpreter.
+/// What an interpreter takes in bytes, as of its last run.
+#[derive(Default)]
+struct Memory {
+    all: AtomicUsize,
+    /// What libraries took of it when they were loaded.
+    libraries: AtomicUsize,
+}
+
+/// Lends the thread's interpreter, which first forgets what is there no more.
 pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interpreter) -> T) -> T {
+    let scripts = &server.scripts;
+    let present = (scripts.cache.flushes(), scripts.libraries.losses());
     let there = INTERPRETER.with_borrow_mut(Option::take);
     let mut own = there.unwrap_or_else(|| {
         let text = REDIS_VERSION.to_owned();
         let interpreter = Interpreter::new(&Version { text, number: REDIS_VERSION_NUMBER });
-        Box::new(Own { interpreter, memory: server.scripts.interpreters.add() })
+        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present })
     });
+    if own.forgot != present {
+        own.forget(server, present);
+    }
     let result = work(&mut own.interpreter);
-    own.memory.store(own.interpreter.memory(), Ordering::Relaxed);
+    own.memory.note(&own.interpreter);
     INTERPRETER.set(Some(own));
     result
 }
 
+impl Own {
+    #[cold]
+    fn forget(&mut self, server: &Server, present: (u64, u64)) {
+        if self.forgot.0 != present.0 {
+            self.interpreter.forget_scripts();
+        }
+        if self.forgot.1 != present.1 {
+            let state = server.scripts.libraries.state();
+            self.interpreter.keep_libraries(|name| state.has_library(name));
+        }
+        self.forgot = present;
+    }
+}
+
+impl Memory {
+    fn note(&self, interpreter: &Interpreter) {
+        self.all.store(interpreter.memory(), Ordering::Relaxed);
+        self.libraries.store(interpreter.memory_of_libraries(), Ordering::Relaxed);
+    }
+}
+
 /// What the interpreters of all threads take.
 #[derive(Default)]
-pub(crate) struct Interpreters(Mutex<Vec<Weak<AtomicUsize>>>);
+pub(crate) struct Interpreters(Mutex<Vec<Weak<Memory>>>);
 
 impl Interpreters {
-    fn add(&self) -> Arc<AtomicUsize> {
+    fn add(&self) -> Arc<Memory> {
         let memory = Arc::default();
         let mut all = self.lock();
         // Those of threads that are over.
@@ -67,13 +104,17 @@ impl Interpreters {
         memory
     }
 
-    /// Their memory in bytes, as of the last run of each.
-    pub(crate) fn memory(&self) -> usize {
+    /// Their memory in bytes, and what libraries take of it.
+    pub(crate) fn memory(&self) -> (usize, usize) {
         let all = self.lock();
-        all.iter().filter_map(Weak::upgrade).map(|one| one.load(Ordering::Relaxed)).sum()
+        let each = all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|one| (one.all.load(Ordering::Relaxed), one.libraries.load(Ordering::Relaxed)));
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<AtomicUsize>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Memory>>> {
         self.0.lock().expect("no critical section here panics")
     }
 }

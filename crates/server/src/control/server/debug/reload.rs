@@ -124,7 +124,7 @@ fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(),
         Ok(())
     };
     // The journal has them still, as the file that is loaded next has them.
-    server.scripts.libraries.change(forget, || ())
+    server.scripts.libraries.change_once(forget, || ())
 }
 
 fn load(server: &'static Server, twice: Twice) -> Result<(), Refusal> {

@@ -30,10 +30,11 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("allocator_resident", figures.resident);
     report.field("allocator_muzzy", 0);
     sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
-    // One interpreter of a thread runs scripts and functions.
-    let interpreters = server.scripts.interpreters.memory();
-    report.fields(&["used_memory_lua", "used_memory_vm_eval"], interpreters);
-    report.field("used_memory_lua_human", human(interpreters as u64));
+    // One interpreter of a thread runs scripts and functions: what libraries took is the latter's.
+    let (interpreters, of_libraries) = server.scripts.interpreters.memory();
+    let of_scripts = interpreters - of_libraries.min(interpreters);
+    report.fields(&["used_memory_lua", "used_memory_vm_eval"], of_scripts);
+    report.field("used_memory_lua_human", human(of_scripts as u64));
     let (scripts, bytes) = server.scripts.cache.size();
     report.field("used_memory_scripts_eval", bytes);
     report.field("number_of_cached_scripts", scripts);
@@ -41,7 +42,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let (libraries, library_bytes) = state.size();
     report.field("number_of_functions", state.functions_count());
     report.field("number_of_libraries", libraries);
-    report.field("used_memory_vm_functions", 0);
+    report.field("used_memory_vm_functions", of_libraries);
     sized(report, "used_memory_vm_total", interpreters);
     report.field("used_memory_functions", library_bytes);
     sized(report, "used_memory_scripts", bytes + library_bytes);

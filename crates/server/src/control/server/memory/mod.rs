@@ -161,7 +161,7 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     add("aof.buffer", Field::Bytes(0));
     add("lua.caches", Field::Bytes(scripts.cache.size().1));
     add("functions.caches", Field::Bytes(scripts.libraries.state().size().1));
-    add("script.VMs", Field::Bytes(scripts.interpreters.memory()));
+    add("script.VMs", Field::Bytes(scripts.interpreters.memory().0));
     for (database, tables) in &figures.tables {
         add(&format!("db.{database}"), Field::Tables(*tables, 0));
     }
