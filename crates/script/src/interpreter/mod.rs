@@ -75,6 +75,8 @@ pub struct Interpreter {
     /// Kept in Lua's registry, because references from outside are few.
     compiled: ByDigest<RegistryKey>,
     libraries: HashMap<Box<[u8]>, Compiled>,
+    /// Of all of them together.
+    library_memory: usize,
 }
 
 /// A library that has run here.
@@ -127,6 +129,7 @@ impl Interpreter {
             run_loading,
             compiled: ByDigest::default(),
             libraries: HashMap::new(),
+            library_memory: 0,
             lua,
         })
     }
@@ -138,8 +141,7 @@ impl Interpreter {
 
     /// How many of them libraries took when they were loaded.
     pub fn memory_of_libraries(&self) -> usize {
-        let all = self.libraries.values().map(|library| library.memory).sum();
-        self.memory().min(all)
+        self.memory().min(self.library_memory)
     }
 
     /// Where the sequence of `math.random` stands.
@@ -208,8 +210,11 @@ impl Interpreter {
         let result = shared.host.during(host, || self.register(library));
         let _ = self.lua.set_memory_limit(0);
         let memory = self.lua.used_memory().saturating_sub(before);
-        if let Some(compiled) = self.libraries.get_mut(library.name()) {
+        if result.is_ok()
+            && let Some(compiled) = self.libraries.get_mut(library.name())
+        {
             compiled.memory = memory;
+            self.library_memory += memory;
         }
         result
     }
@@ -225,6 +230,7 @@ impl Interpreter {
     /// Forgets libraries, and what they left behind.
     pub fn keep_libraries(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
         self.libraries.retain(|name, _| is_kept(name));
+        self.library_memory = self.libraries.values().map(|library| library.memory).sum();
         self.lua.expire_registry_values();
         let _ = self.lua.gc_collect();
     }
@@ -337,7 +343,8 @@ impl Interpreter {
             registrations.push(one.registration);
         }
         let compiled = Compiled { identity: library.identity(), functions, memory: 0 };
-        if self.libraries.insert(library.name().into(), compiled).is_some() {
+        if let Some(former) = self.libraries.insert(library.name().into(), compiled) {
+            self.library_memory -= former.memory;
             self.lua.expire_registry_values();
         }
         Ok(registrations)

@@ -355,7 +355,7 @@ impl<'a> Unpacker<'a> {
                 0x80..=0x8f => self.map(usize::from(mark & 0xf), depth),
                 0x90..=0x9f => self.array(usize::from(mark & 0xf), depth),
                 0xa0..=0xbf => self.text(usize::from(mark & 0x1f)),
-                0xd9 | 0xda | 0xdb => {
+                0xd9..=0xdb => {
                     let length = self.unsigned(1 << (mark - 0xd9))? as usize;
                     self.text(length)
                 }
