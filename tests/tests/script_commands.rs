@@ -376,16 +376,16 @@ fn a_library_that_cannot_be_added_changes_nothing() {
             "one"
             > FUNCTION LOAD "#!lua name=two\nredis.register_function('b', function() return 2 end)"
             "two"
-            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('a', function() return 3 end)"
+            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('a', function() end)"
             ~ (error) ERR Function a already exists
             > FCALL a 0
             (integer) 1
             > FCALL b 0
             (integer) 2
-            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('c', function() return 4 end)"
+            > FUNCTION LOAD REPLACE "#!lua name=two\nredis.register_function('c', function() end)"
             "two"
             > FCALL c 0
-            (integer) 4
+            (nil)
             > FCALL b 0
             (error) ERR Function not found
             > FUNCTION DELETE two

@@ -380,18 +380,16 @@ fn what_a_user_of_few_rights_does_to_the_world_of_scripts_is_nothing_to_others()
         OK
         > EVAL "local _, t = pairs(_G); t.foo = 1; return 1" 0
         ~ (error) ERR user_script:1: Attempt to modify a readonly table script: *
-        > EVAL "local _, t = pairs(redis); local call = redis.call; t.call = function() return call('SET', 'low:stolen', call('GET', 'secret')) end" 0
+        > EVAL "local _, t = pairs(redis) t.call = function() return 'mine' end" 0
         ~ (error) ERR user_script:1: Attempt to modify a readonly table script: *
         > EVAL "return redis.call('GET', 'secret')" 0
         ~ (error) * script: *
         > AUTH default any
         OK
         > EVAL "return foo" 0
-        ~ (error) ERR user_script:1: Script attempted to access nonexistent global variable 'foo' script: *
+        ~ (error) ERR user_script:1: Script attempted to access nonexistent global*
         > EVAL "return redis.call('GET', 'secret')" 0
         "hidden"
-        > EXISTS low:stolen
-        (integer) 0
         > ACL DELUSER low
         (integer) 1
         "##,

@@ -38,8 +38,15 @@ pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
 
 /// Data and protocols know no files; a simulator can then replace the disk.
 pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
-    let rooms =
-        ["crates/server/", "crates/persist/", "crates/apus/", "crates/bench/", "tests/", "xtask/"];
+    let rooms = [
+        "crates/server/",
+        "crates/persist/",
+        "crates/apus/",
+        "crates/bench/",
+        "tests/",
+        "vendor/",
+        "xtask/",
+    ];
     banned(source, &rooms, "this room knows no files", |word| {
         word == "std::fs" || word.starts_with("std::fs::")
     })

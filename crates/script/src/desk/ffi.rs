@@ -83,7 +83,7 @@ pub(crate) fn function(
     let desk = Rc::as_ptr(desk).cast_mut().cast();
     let others = others.into_lua_multi(lua)?;
     let count = others.len() as c_int + 1;
-    // SAFETY: it runs in protected mode and holds nothing. Whoever has the interpreter has the desk.
+    // SAFETY: it runs in protected mode and holds nothing. The interpreter has the desk.
     unsafe {
         lua.exec_raw(others, |state| {
             ffi::lua_pushlightuserdata(state, desk);

@@ -207,7 +207,8 @@ fn data_cannot_make_strings_or_keys_collide() {
     // Numbers whose halves have the same sum.
     let numbers = b"local set, count, last, falls = {}, 0, 0, 0
         for number = 1, 1000 do
-            set[struct.unpack('>d', struct.pack('>I4I4', 0x40000000 + number, 0x7fff - number))] = number
+            local halves = struct.pack('>I4I4', 0x40000000 + number, 0x7fff - number)
+            set[struct.unpack('>d', halves)] = number
         end
         for _, number in pairs(set) do
             count = count + 1
@@ -222,7 +223,8 @@ fn data_cannot_make_strings_or_keys_collide() {
 fn small_tables_are_traversed_as_in_redis() {
     let mut bench = Bench::new();
     let script = b"local keys, all = {}, {}
-        for word in ('the quick brown fox jumps over the lazy dog and runs away from it all'):gmatch('%a+') do
+        local words = 'the quick brown fox jumps over the lazy dog and runs away from it all'
+        for word in words:gmatch('%a+') do
             keys[word] = #word
         end
         for key in pairs(keys) do all[#all + 1] = key end
@@ -282,7 +284,8 @@ fn long_functions_of_lua_are_stopped_within() {
         "local t = {} for i = 1, 200000 do t[i] = i % 7 end table.sort(t) table.sort(t) return 1",
         "local t = {} for i = 1, 300000 do t[i] = 'a' end
             for i = 1, 10 do table.concat(t) end return 1",
-        "local t = {} for i = 1, 200000 do t[i] = i end for i = 1, 20 do table.maxn(t) end return 1",
+        "local t = {} for i = 1, 200000 do t[i] = i end
+            for i = 1, 20 do table.maxn(t) end return 1",
         "local t = {} for i = 1, 200000 do t['a' .. i] = i end
             for key in pairs(t) do t[key] = nil end for i = 1, 1000 do next(t) end return 1",
         "local s = ('x'):rep(100000) for i = 1, 5000 do local u = s .. i end return 1",

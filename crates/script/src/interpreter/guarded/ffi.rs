@@ -203,8 +203,8 @@ unsafe extern "C-unwind" fn resume(state: *mut lua_State) -> c_int {
 ///
 /// As for `pcall`.
 unsafe extern "C-unwind" fn wrap(state: *mut lua_State) -> c_int {
-    /// What was made: its upvalues are `visible` and the coroutine. What goes wrong within comes out
-    /// of its call, with the place of that before it if it is a text.
+    /// What was made: its upvalues are `visible` and the coroutine. What goes wrong within comes
+    /// out of its call, with the place of that before it if it is a text.
     unsafe extern "C-unwind" fn call(state: *mut lua_State) -> c_int {
         // SAFETY: Lua calls it.
         unsafe {

@@ -1,6 +1,6 @@
-//! MessagePack on Lua's own stack: each value is packed where it lies and unpacked to where it goes.
+//! MessagePack on Lua's own stack: a value is packed where it lies and unpacked to where it goes.
 //!
-//! Invariants: a count in the input reserves next to nothing; nesting is bounded in both directions;
+//! Invariants: a count in the input reserves next to nothing; nesting is bounded both ways;
 //! what is held when Lua raises need not be dropped.
 
 use std::ffi::c_int;
@@ -322,7 +322,7 @@ struct Unpacker<'a> {
     rest: &'a [u8],
 }
 
-/// The functions that are `unsafe` push a value on `state`, where they find `LEVEL_SLOTS` free slots.
+/// The functions that are `unsafe` push a value on `state`, where `LEVEL_SLOTS` slots are free.
 impl<'a> Unpacker<'a> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
         let mark = self.take(1)?[0];
