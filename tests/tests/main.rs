@@ -82,6 +82,7 @@ mod script_errors;
 mod scripts;
 mod serializable;
 mod server;
+mod session_lives;
 mod sets;
 mod smoke;
 mod snapshot_files;

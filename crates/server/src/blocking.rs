@@ -5,24 +5,24 @@
 //! committed in one record with what made it possible; a waiter that was claimed is served, or
 //! waits on, before the locks are dropped.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 
 use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{
-    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Kind, Lsn, Queue, Refusal, Tx, TxOptions,
-    Wait, Waiter,
+    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue, Refusal, Tx,
+    TxOptions, Wait, Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use crate::clients::{Client, ClientId, Signal};
 use crate::commit;
 use crate::execute::Work;
+use crate::heavy::Admission;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
@@ -179,59 +179,85 @@ impl Place {
         Some(blocked(&self.waiter).again.load(Ordering::Relaxed)).filter(|again| *again != NEVER)
     }
 
-    /// Has the client looked at again, once the locks of its keys are free.
-    pub(crate) fn rouse(&self, worker: Rc<Worker>) -> impl Future<Output = ()> + use<> {
-        let waiter = Arc::clone(&self.waiter);
+    /// The locks of its keys, which are still to come.
+    pub(crate) fn acquisition(&self, keyspace: &'static Keyspace) -> Acquisition {
+        let requests = &blocked(&self.waiter).requests;
+        let partitions = requests.iter().map(|(key, _)| keyspace.locate(key).partition());
+        Acquisition::of_partitions(keyspace, partitions.collect())
+    }
+
+    /// Has the client looked at under the locks of its keys, though nobody changes them. If more
+    /// are needed to serve it, nothing was done, and those are returned.
+    pub(crate) fn rouse(
+        &self,
+        worker: &Worker,
+        acquisition: Acquisition,
+        round: u32,
+    ) -> Result<(), Acquisition> {
         // Whoever looks says when to look next.
-        blocked(&waiter).again.store(NEVER, Ordering::Relaxed);
-        async move {
-            let mut tx = hold_keys(&waiter, &worker).await;
-            for (key, _) in &blocked(&waiter).requests {
-                tx.rouse(key);
-            }
-            commit::commit(worker.server, &worker.rounds, &mut tx, Args::default())
-                .expect("who waits for the time reads nothing but its own keys");
-            drop(tx);
-            worker.end_turn();
+        blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
+        let mut tx = self.begin(worker, acquisition);
+        for (key, _) in &blocked(&self.waiter).requests {
+            tx.rouse(key);
         }
+        match commit::commit(worker.server, &worker.rounds, &mut tx, Args::default()) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(tx.widen(round)),
+        }
+    }
+
+    fn begin(&self, worker: &Worker, acquisition: Acquisition) -> Tx {
+        worker.start_batch();
+        let internal = TxOptions::internal(worker.lane, worker.now_ms());
+        let options = TxOptions { database: blocked(&self.waiter).database, ..internal };
+        Tx::begin(acquisition, options)
     }
 
     /// Leaves all queues, once their locks are free. Until then the waiter is passed over.
     pub(crate) async fn leave(self, worker: Rc<Worker>) {
         self.give_up();
-        let mut tx = hold_keys(&self.waiter, &worker).await;
-        for (key, _) in &blocked(&self.waiter).requests {
-            tx.unregister(key, &self.waiter).expect("the queues are locked");
+        let mut leaving = Leaving { place: Some(self), server: worker.server };
+        let Some(place) = &leaving.place else { return };
+        let mut acquisition = place.acquisition(worker.server.keyspace);
+        poll_fn(|cx| {
+            let polled = worker.poll_locks(&mut acquisition, cx.waker());
+            if polled.is_pending() {
+                worker.go_out();
+            }
+            polled
+        })
+        .await;
+        let mut tx = place.begin(&worker, acquisition);
+        for (key, _) in &blocked(&place.waiter).requests {
+            tx.unregister(key, &place.waiter).expect("the queues are locked");
         }
         drop(tx);
         worker.go_out();
+        leaving.place = None;
     }
 }
 
-/// Takes the locks of a waiter's keys. Whoever asks goes out when they are given back.
-async fn hold_keys(waiter: &Waiter, worker: &Worker) -> Tx {
-    let (keyspace, blocked) = (worker.server.keyspace, blocked(waiter));
-    let partitions = blocked.requests.iter().map(|(key, _)| keyspace.locate(key).partition());
-    let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
-    poll_fn(|cx| {
-        if !worker.come_in() {
-            if !keyspace.wait_for_world(cx.waker()) {
-                // It goes on already: try once more.
-                cx.waker().wake_by_ref();
+/// A place that is being left. If its worker retires meanwhile, a heavy-work thread sees to it.
+struct Leaving {
+    place: Option<Place>,
+    server: &'static Server,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let Some(Place { waiter }) = self.place.as_ref() else { return };
+        let (waiter, keyspace) = (Arc::clone(waiter), self.server.keyspace);
+        self.server.heavy.spawn(move |lane| {
+            let mut admission = Admission::wait(keyspace);
+            let (database, now) = (blocked(&waiter).database, keyspace.clock().now_ms());
+            for (key, _) in &blocked(&waiter).requests {
+                let acquisition = admission.acquire(keyspace.locate(key).partition());
+                let options = TxOptions { database, ..TxOptions::internal(lane, now) };
+                let left = Tx::begin(acquisition, options).unregister(key, &waiter);
+                left.expect("the queue is locked");
             }
-            return Poll::Pending;
-        }
-        let polled = acquisition.poll(cx.waker());
-        if polled.is_pending() {
-            worker.go_out();
-        }
-        polled
-    })
-    .await;
-    worker.start_batch();
-    let internal = TxOptions::internal(worker.lane, worker.now_ms());
-    let options = TxOptions { database: blocked.database, ..internal };
-    Tx::begin(acquisition, options)
+        });
+    }
 }
 
 impl Drop for Place {
@@ -275,6 +301,11 @@ fn serve_queue(
     while let Some(waiter) = queue.get(at) {
         // Without a key, or with one of another type, there is nothing for those who wait for one.
         if !blocked(waiter).heeds(kind) && !waiter.heeds_deletion() {
+            at += 1;
+            continue;
+        }
+        if blocked(waiter).client.is_in_doubt() {
+            // Its session has it roused if it may wait on.
             at += 1;
             continue;
         }

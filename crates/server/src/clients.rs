@@ -10,13 +10,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use acl::DEFAULT_USER;
 use base::time::UnixMillis;
 use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
-use tokio::sync::Notify;
 
 use crate::pubsub::SubscriptionKind;
 use crate::tracking::Notice;
@@ -169,8 +168,8 @@ impl DerefMut for Names {
 pub(crate) enum Signal {
     /// Close without a word.
     Kill = 1,
-    /// Close once the replies due have left.
-    CloseAfterReply = 1 << 1,
+    /// As `Review`, and its own command has changed that, whose reply it still gets.
+    ReviewAfterReply = 1 << 1,
     /// Move to another worker.
     Move = 1 << 2,
     /// Deliveries wait.
@@ -223,8 +222,8 @@ pub(crate) struct Clients {
     next_id: AtomicU64,
     count: AtomicU32,
     by_id: Mutex<BTreeMap<ClientId, Arc<Client>>>,
-    /// Tells that somebody has left.
-    departed: Notify,
+    /// Those who are to be told that somebody has left.
+    departures: Mutex<Vec<Waker>>,
 }
 
 impl Clients {
@@ -262,22 +261,25 @@ impl Clients {
     pub(crate) fn remove(&self, id: ClientId) {
         if self.table().remove(&id).is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            self.departed.notify_waiters();
+            let waiting = std::mem::take(&mut *self.waiting());
+            waiting.into_iter().for_each(Waker::wake);
         }
     }
 
-    /// Waits until the sessions of all these are over.
-    pub(crate) async fn departures(&self, ids: &[ClientId]) {
-        for id in ids {
-            loop {
-                // Whoever leaves from here on is heard of.
-                let departed = self.departed.notified();
-                if self.find(*id).is_none() {
-                    break;
-                }
-                departed.await;
-            }
+    /// Whether the sessions of all these are over; if not, this waker is woken when one more is.
+    pub(crate) fn poll_departures(&self, ids: &[ClientId], waker: &Waker) -> Poll<()> {
+        // Queued first: whoever leaves from here on is heard of.
+        let mut waiting = self.waiting();
+        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
+            waiting.push(waker.clone());
         }
+        drop(waiting);
+        let table = self.table();
+        if ids.iter().any(|id| table.contains_key(id)) { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.departures.lock().expect("no critical section here panics")
     }
 
     /// How many there are.
@@ -361,22 +363,33 @@ impl Client {
             && self.signals.fetch_and(!(signal as u32), Ordering::Acquire) & signal as u32 != 0
     }
 
+    /// Whether the client is to go, or its session is to look at what its user may still do: until
+    /// it has, nobody gives it anything.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.signals.load(Ordering::Acquire) & (Signal::Kill as u32 | Signal::Review as u32) != 0
+    }
+
     /// Whether this was asked.
     pub(crate) fn is_asked(&self, signal: Signal) -> bool {
         self.signals.load(Ordering::Acquire) & signal as u32 != 0
     }
 
     /// Gives the client messages, such as MONITOR lines; whether its session is to be woken for
-    /// them. Until it has looked, one wake is enough.
+    /// them. Until the session has looked one wake is enough, and another for each further piece:
+    /// a session that can pass nothing on at present sees to it that it is not owed too much.
     #[must_use]
     pub(crate) fn deliver(&self, delivery: Delivery) -> bool {
-        {
+        /// Of so many bytes.
+        const PIECE: usize = 64 * 1024;
+        let is_piece_full = {
             let mut deliveries = self.deliveries();
             let deliveries = deliveries.get_or_insert_default();
+            let before = deliveries.bytes / PIECE;
             deliveries.bytes += delivery.size();
             deliveries.waiting.push(delivery);
-        }
-        self.ask(Signal::Deliver)
+            deliveries.bytes / PIECE != before
+        };
+        self.ask(Signal::Deliver) || is_piece_full
     }
 
     /// Takes the messages that were given, in order.
@@ -469,8 +482,7 @@ impl std::fmt::Display for Peer {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-    use std::task::{Context, Waker};
+    use std::task::Waker;
 
     use super::{Client, Clients, Peer, Waiter};
 
@@ -480,9 +492,7 @@ mod tests {
         let ids = [(); 3].map(|()| clients.register(Peer::Unix, Peer::Unix, 0, 0).id);
         let stays = clients.register(Peer::Unix, Peer::Unix, 0, 0);
         clients.remove(ids[1]);
-        let mut waiting = pin!(clients.departures(&ids));
-        let mut is_over =
-            || waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        let is_over = || clients.poll_departures(&ids, Waker::noop()).is_ready();
         assert!(!is_over());
         clients.remove(ids[0]);
         assert!(!is_over());

@@ -113,7 +113,12 @@ pub(crate) fn execute(
             (gates::admit(worker, session, entry, args), None)
         }
         Some(Grant::Busy) => (Verdict::Refused(BUSY), None),
-        Some(Grant::Locks(acquisition, round)) => (Verdict::Admitted, Some((acquisition, round))),
+        // Rights, a pause or a load may have come while it waited: then the locks go back.
+        Some(Grant::Locks(acquisition, round)) => {
+            let verdict = gates::admit(worker, session, entry, args);
+            let is_admitted = matches!(verdict, Verdict::Admitted);
+            (verdict, Some((acquisition, round)).filter(|_| is_admitted))
+        }
     };
     match verdict {
         Verdict::Admitted => {}

@@ -14,7 +14,7 @@ use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
 
-use crate::clients::{Client, Signal};
+use crate::clients::{Client, ClientId, Signal};
 use crate::config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use crate::control::connection::describe;
 use crate::gates;
@@ -293,13 +293,15 @@ pub(crate) fn note(
 }
 
 /// Has the clients of users whose rules have changed, or who are gone, look at what they may still
-/// do.
-pub(crate) fn users_changed(server: &Server, users: &[Arc<User>]) {
+/// do; `own` has changed them, and is answered first.
+pub(crate) fn users_changed(server: &Server, users: &[Arc<User>], own: Option<ClientId>) {
     let rounds = Rounds::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.names().user() == user.name();
         if users.iter().any(is_of) {
-            server.mailboxes.signal(&client, Signal::Review, &rounds);
+            let is_own = own == Some(client.id);
+            let signal = if is_own { Signal::ReviewAfterReply } else { Signal::Review };
+            server.mailboxes.signal(&client, signal, &rounds);
         }
     }
     server.mailboxes.ring(&rounds);

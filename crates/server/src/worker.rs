@@ -12,10 +12,11 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use base::time::{Moment, UnixMillis};
+use keyspace::Acquisition;
 use proto::Output;
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
@@ -200,6 +201,22 @@ impl Worker {
         }
     }
 
+    /// Whether the locks are there, with the worker inside its turnstile, or the world, with the
+    /// worker outside; if not, the waker is woken when that is to be asked again.
+    pub(crate) fn poll_locks(&self, acquisition: &mut Acquisition, waker: &Waker) -> Poll<()> {
+        if acquisition.wants_world() {
+            // The world is granted to those outside; a turnstile held here would never let it.
+            self.go_out();
+        } else if !self.come_in() {
+            if !self.server.keyspace.wait_for_world(waker) {
+                // It goes on already: try once more.
+                waker.wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        acquisition.poll(waker)
+    }
+
     /// Ends a session's turn: the turnstile is left, and who was left letters is told.
     #[inline]
     pub(crate) fn end_turn(&self) {
@@ -300,6 +317,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     mail.abort();
     worker.hand_out_letters();
     worker.server.mailboxes.close(worker.lane);
+    worker.wake_addressees(usize::MAX);
     settle(&worker);
 }
 

@@ -306,7 +306,6 @@ impl Turn<'_> {
         if worker.server.loading.is_on() {
             return Some(self.refuse(&LOADING));
         }
-        evict::prepare(worker, || room);
         match gates::admit_deed(worker, flags, entry.spec.name, || room) {
             Verdict::Admitted => None,
             Verdict::Refused(refusal) => {
@@ -323,11 +322,16 @@ impl Turn<'_> {
             Ok(entry) => entry,
             Err(step) => return step,
         };
+        let room = deeds::room_for(&self.request.operation);
         let (acquisition, round) = match grant {
-            Some(Grant::Locks(acquisition, round)) => (acquisition, round),
+            // A pause or a load may have come while it waited: then the locks go back.
+            Some(Grant::Locks(acquisition, round)) => match self.ask_gates(entry, room) {
+                Some(step) => return step,
+                None => (acquisition, round),
+            },
             Some(Grant::Busy) => return self.refuse(&keyspace::BUSY),
             None => {
-                let room = deeds::room_for(&self.request.operation);
+                evict::prepare(self.worker, || room);
                 if let Some(step) = self.ask_gates(entry, room) {
                     return step;
                 }

@@ -12,6 +12,7 @@ use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
+use super::life::BACKLOG_LIMIT;
 use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage, Turn};
 use crate::client_memory;
@@ -28,9 +29,6 @@ const READ_AHEAD: usize = 16 * 1024;
 
 /// Replies of so few bytes do not leave before those of the requests behind them are there, too.
 const GATHERED: usize = 4096;
-
-/// What a client may send while one of its requests waits.
-const LISTENED: usize = 4096;
 
 /// How a batch over some bytes ended.
 #[derive(Clone, Copy)]
@@ -63,10 +61,17 @@ impl Serve {
             let buffer = &mut buffer[begin..begin + READ_SIZE];
             let count = match self.stream.poll_read(cx, buffer) {
                 Poll::Pending => return Turn::Wait,
-                Poll::Ready(Err(_) | Ok(0)) => return self.peer_is_done(),
+                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Ready(Ok(0)) => return self.hear_end(),
                 Poll::Ready(Ok(count)) => count,
             };
             self.note_read(count);
+            if self.session.pending.is_some() {
+                let limit = worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+                if self.is_overrun(count, limit) {
+                    return Turn::End;
+                }
+            }
             if self.set_aside(begin, &buffer[..count]) {
                 self.line_up(cx);
                 return Turn::Wait;
@@ -106,18 +111,16 @@ impl Serve {
 
     /// Reads on behind an incomplete request.
     fn read_more(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if self.executed > 0 {
-            self.input.drain(..self.executed);
-            self.executed = 0;
-        }
-        if self.input.len() > self.worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT) {
-            self.worker.server.note_query_buffer_overrun(&self.session);
+        self.forget_executed();
+        let limit = self.worker.server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+        if self.is_overrun(self.input.len(), limit) {
             return Turn::End;
         }
         self.input.reserve(READ_AHEAD);
         let count = match self.stream.poll_read_more(cx, &mut self.input) {
             Poll::Pending => return Turn::Wait,
-            Poll::Ready(Err(_) | Ok(0)) => return self.peer_is_done(),
+            Poll::Ready(Err(_)) => return Turn::End,
+            Poll::Ready(Ok(0)) => return self.hear_end(),
             Poll::Ready(Ok(count)) => count,
         };
         self.note_read(count);
@@ -126,28 +129,6 @@ impl Serve {
         let (consumed, end) = self.run_batch(&input, None);
         self.put_back(input, consumed);
         self.after_batch(cx, end)
-    }
-
-    /// Whether the peer is gone, looked at while a request waits. What it sends meanwhile is kept
-    /// for later, up to a bound.
-    pub(super) fn has_hung_up(&mut self, cx: &mut TaskContext<'_>) -> bool {
-        while self.input.len() - self.executed < LISTENED {
-            self.input.reserve(LISTENED / 8);
-            match self.stream.poll_read_more(cx, &mut self.input) {
-                Poll::Pending => return false,
-                Poll::Ready(Err(_) | Ok(0)) => return true,
-                Poll::Ready(Ok(count)) => {
-                    self.note_read(count);
-                    // What was an incomplete request may be complete now: the parser that waits
-                    // for more of it would wait for what is here already.
-                    self.parser = None;
-                    if let Some(dialogue) = &mut self.session.memcached {
-                        dialogue.is_incomplete = false;
-                    }
-                }
-            }
-        }
-        false
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
@@ -169,16 +150,7 @@ impl Serve {
         }
     }
 
-    /// The peer sends nothing more: what is due still leaves.
-    fn peer_is_done(&mut self) -> Turn {
-        if self.output.is_none() {
-            return Turn::End;
-        }
-        self.session.close();
-        Turn::Again
-    }
-
-    fn note_read(&self, count: usize) {
+    pub(super) fn note_read(&self, count: usize) {
         let live = &self.session.client.live;
         crate::counters::add(&live.net_in, count as u64);
         self.worker.counters.add_net_in(count as u64);
@@ -268,11 +240,13 @@ impl Serve {
         self.receive_messages(&mut output);
         let keys_max = worker.server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
         let mut batch = Batch { worker: &worker, window, data, grant, commands: 0, keys_max };
+        // What was granted is used though much waits to leave, and nothing behind it is executed.
+        let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
         let end = loop {
             if let Some(end) = batch.next(self, &mut output) {
                 break end;
             }
-            if batch.commands >= COMMAND_BUDGET || worker.ticked_us() - started >= TIME_BUDGET_US {
+            if batch.commands >= budget || worker.ticked_us() - started >= TIME_BUDGET_US {
                 break End::Yielded;
             }
         };

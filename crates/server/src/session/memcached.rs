@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::Serve;
 use super::batch::{COMMAND_BUDGET, End, TIME_BUDGET_US};
+use super::life::BACKLOG_LIMIT;
 use super::window::WINDOW;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::{Grant, Step};
@@ -51,11 +52,13 @@ impl Serve {
         let mut output = self.output();
         let started = worker.ticked_us();
         let mut batch = Batch { worker: &worker, data, executed: 0, grant, commands: 0 };
+        // What was granted is used though much waits to leave, and nothing behind it is executed.
+        let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
         let end = loop {
             if let Some(end) = batch.next_window(self, &mut output) {
                 break end;
             }
-            if batch.commands >= COMMAND_BUDGET || worker.ticked_us() - started >= TIME_BUDGET_US {
+            if batch.commands >= budget || worker.ticked_us() - started >= TIME_BUDGET_US {
                 break End::Yielded;
             }
         };

@@ -12,6 +12,8 @@
 mod aside;
 mod batch;
 mod held;
+mod life;
+mod listen;
 mod memcached;
 mod socket;
 mod state;
@@ -31,21 +33,20 @@ use proto::{Output, RequestParser};
 use aside::Kept;
 pub(crate) use aside::REQUEST_MAX;
 use held::Held;
+use life::{Deed, Incoming, Outgoing, Plan, Sight};
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Awaited, Blocked, Elsewhere, Parked, Ran, Safety, Stage};
+pub(crate) use wait::{Awaited, Blocked, Departures, Elsewhere, Parked, Ran, Safety, Stage};
 pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;
 use crate::clients::{Signal, client_flags};
 use crate::gathering::Gathering;
+use crate::guard;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
 use crate::output_limit;
 use crate::worker::Worker;
-
-/// Unsent replies beyond this keep the session from reading more requests.
-const BACKLOG_LIMIT: usize = 1 << 20;
 
 /// A connection being served.
 pub(crate) struct Serve {
@@ -69,6 +70,8 @@ pub(crate) struct Serve {
     place: Place,
     /// Whether its requests came one at a time, as of late.
     comes_alone: bool,
+    /// Whether the client has said that it sends nothing more.
+    has_ended: bool,
     /// Where its next request is kept in the worker's buffer, if that was set aside.
     aside: Option<Kept>,
 }
@@ -108,6 +111,7 @@ pub(crate) struct Moving {
     parser: Option<Box<RequestParser>>,
     output: Option<Box<Output>>,
     held: Option<Box<Held>>,
+    has_ended: bool,
 }
 
 /// How a step of the machine ended.
@@ -123,7 +127,8 @@ enum Turn {
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, stage, input, executed, parser, output, mut held } = moving;
+        let Moving { stream, session, stage, input, executed, parser, output, mut held, has_ended } =
+            moving;
         if let Some(held) = &mut held {
             held.requeue();
         }
@@ -143,6 +148,7 @@ impl Serve {
             waker: None,
             place: Place::Nowhere,
             comes_alone: true,
+            has_ended,
             aside: None,
         })
     }
@@ -170,26 +176,58 @@ impl Serve {
             match self.flush(cx) {
                 Poll::Ready(Err(_)) => return Turn::End,
                 Poll::Ready(Ok(())) => {}
-                Poll::Pending => {
-                    let (server, client) = (self.worker.server, &self.session.client);
-                    let (unsent, now) = (self.unsent() as u64, self.worker.now_ms());
-                    if output_limit::is_exceeded(server, client, unsent, now) {
-                        return Turn::End;
-                    }
-                    if !self.reads_on() {
-                        return Turn::Wait;
-                    }
+                Poll::Pending if self.owes_too_much() => return Turn::End,
+                Poll::Pending => {}
+            }
+        }
+        match life::plan(self.sight()) {
+            Plan::End => {
+                self.stream.shut_down();
+                Turn::End
+            }
+            Plan::Close => {
+                self.session.close();
+                Turn::Again
+            }
+            Plan::GiveUp => {
+                self.give_up_wait();
+                Turn::Again
+            }
+            Plan::GoOn { listens, does } => {
+                if listens && let turn @ (Turn::Again | Turn::End) = self.listen(cx) {
+                    return turn;
+                }
+                match does {
+                    Deed::Await => self.await_stage(cx),
+                    Deed::Execute => self.serve_requests(cx),
+                    Deed::Nothing => Turn::Wait,
                 }
             }
         }
-        if self.session.closing && self.output.is_none() {
-            self.stream.shut_down();
-            return Turn::End;
+    }
+
+    /// What it sees of itself.
+    #[inline]
+    fn sight(&self) -> Sight {
+        Sight {
+            wait: self.stage.wait(),
+            outgoing: self.outgoing(),
+            incoming: Incoming::of(self.has_requests(), self.has_ended),
+            closing: self.session.closing,
         }
-        match self.stage {
-            Stage::Requests => self.serve_requests(cx),
-            _ => self.await_stage(cx),
-        }
+    }
+
+    fn outgoing(&self) -> Outgoing {
+        let output = self.output.as_deref();
+        output.map_or(Outgoing::Nothing, |it| Outgoing::of(it.len(), it.is_streaming()))
+    }
+
+    /// Whether more waits for the client than its limits allow.
+    #[cold]
+    fn owes_too_much(&self) -> bool {
+        let (server, client) = (self.worker.server, &self.session.client);
+        let owed = (self.unsent() + client.delivery_bytes()) as u64;
+        output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
     }
 
     /// Does what others asked for; `Some` ends the session.
@@ -198,14 +236,20 @@ impl Serve {
         if client.is_asked(Signal::Kill) {
             return Some(Exit::Closed);
         }
-        if self.session.client.take(Signal::Review) {
-            self.review();
+        if client.is_asked(Signal::Review) && !self.review_rights() {
+            return Some(Exit::Closed);
         }
-        if self.session.client.take(Signal::CloseAfterReply) {
+        let client = &self.session.client;
+        if !matches!(self.stage, Stage::Elsewhere(_))
+            && client.take(Signal::ReviewAfterReply)
+            && guard::must_leave(self.worker.server, &self.session)
+        {
             self.session.close();
         }
         if self.may_deliver() {
             self.deliver();
+        } else if self.session.client.is_asked(Signal::Deliver) && self.owes_too_much() {
+            return Some(Exit::Closed);
         }
         if self.session.client.take(Signal::Move) {
             return Some(self.depart());
@@ -213,11 +257,20 @@ impl Serve {
         None
     }
 
+    /// Looks at what its user may still do; `false` if it has to go.
+    fn review_rights(&mut self) -> bool {
+        // Who is to be closed after its reply has seen to that itself.
+        let may_stay = self.session.closing || self.review();
+        // While it is asked, nobody gives it anything; what changes from here on it sees now.
+        self.session.client.take(Signal::Review);
+        may_stay && (self.session.closing || self.review())
+    }
+
     /// Whether others left something that may be passed on: not into the middle of a reply, nor
     /// before one that is made elsewhere, which may have read what is old by now.
     fn may_deliver(&self) -> bool {
         self.session.client.is_asked(Signal::Deliver)
-            && !matches!(self.stage, Stage::Elsewhere(_))
+            && !matches!(self.stage, Stage::Elsewhere(_) | Stage::Departures(_))
             && !self.output.as_ref().is_some_and(|output| output.is_streaming())
     }
 
@@ -262,6 +315,7 @@ impl Serve {
             parser: self.parser.take(),
             output: self.output.take(),
             held: self.held.take(),
+            has_ended: self.has_ended,
         }))
     }
 }
@@ -269,8 +323,17 @@ impl Serve {
 impl Moving {
     /// A session that begins.
     pub(crate) fn fresh(stream: RawStream, session: Session) -> Self {
-        let (stage, input) = (Stage::Requests, Vec::new());
-        Self { stream, session, stage, input, executed: 0, parser: None, output: None, held: None }
+        Self {
+            stream,
+            session,
+            stage: Stage::Requests,
+            input: Vec::new(),
+            executed: 0,
+            parser: None,
+            output: None,
+            held: None,
+            has_ended: false,
+        }
     }
 }
 
@@ -307,16 +370,13 @@ impl Serve {
             self.worker.server.note_panic(self.session.client.id);
             Poll::Ready(Exit::Closed)
         });
-        if let (Poll::Ready(Exit::Closed), Stage::Blocked(_)) = (&driven, &self.stage)
-            && let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests)
-        {
-            self.leave_queues(*blocked);
-        }
         if driven.is_ready() {
             self.aside = None;
         }
         if let Poll::Ready(Exit::Closed) = &driven {
-            // Who hears that the session is over finds nothing of it any more.
+            // Others may hold the session for a while. Whoever hears that it is over finds nothing
+            // of it any more, and it keeps nothing from anybody.
+            self.give_up_wait();
             self.session.unsubscribe_all();
             self.session.tracked = None;
             self.session.end_transaction(self.worker.server);
@@ -350,8 +410,7 @@ impl Serve {
 
     /// Whether requests are read though replies have not left.
     fn reads_on(&self) -> bool {
-        let allows = |output: &Output| !output.is_streaming() && output.len() <= BACKLOG_LIMIT;
-        !self.session.closing && self.output.as_deref().is_none_or(allows)
+        !self.session.closing && self.outgoing() != Outgoing::Much
     }
 
     /// Whether it is to go on though its client has nothing new to say.

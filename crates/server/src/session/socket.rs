@@ -224,9 +224,17 @@ impl Serve {
     /// all has left.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
         let Some(mut output) = self.output.take() else { return Poll::Ready(Ok(())) };
+        let live = &self.session.client.live;
+        let has_waited = live.output_bytes.load(Ordering::Relaxed) > 0;
+        let written = live.net_out.load(Ordering::Relaxed);
         let sent = self.send(cx, &mut output);
-        let unsent = output.len() as u64;
-        self.session.client.live.output_bytes.store(unsent, Ordering::Relaxed);
+        let (unsent, live) = (output.len() as u64, &self.session.client.live);
+        live.output_bytes.store(unsent, Ordering::Relaxed);
+        if (has_waited || unsent > 0) && live.net_out.load(Ordering::Relaxed) != written {
+            // Who takes long to read a reply is not idle.
+            let now = self.worker.server.keyspace.clock().now_ms();
+            live.last_active.store(now, Ordering::Relaxed);
+        }
         self.mind_memory();
         if output.is_empty() {
             self.worker.give_back_output(output);

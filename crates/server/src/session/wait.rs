@@ -16,11 +16,12 @@ use proto::{Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
+use super::life::Wait;
 use super::{Serve, Turn};
 use crate::aof::Phase;
 use crate::blocking::{Place, Served, Waiting};
 use crate::busy;
-use crate::clients::{Signal, client_flags};
+use crate::clients::{ClientId, Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute::{self, Grant, Round};
 use crate::guard;
@@ -38,6 +39,8 @@ pub(crate) enum Stage {
     Parked(Box<Parked>),
     /// A result from another thread.
     Elsewhere(oneshot::Receiver<Elsewhere>),
+    /// The end of other sessions.
+    Departures(Box<Departures>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
     Paused(Pin<Box<Sleep>>),
     /// Room for what the request at the head of the input would leave behind.
@@ -94,6 +97,38 @@ pub(crate) struct Blocked {
     safety: Option<Safety>,
     /// Rings when its place is to be looked at again.
     again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
+    rousing: Rousing,
+}
+
+/// Whether the keys that a client waits for are to be looked at though nobody changes them.
+enum Rousing {
+    No,
+    Due,
+    /// Once their locks are there; how often these were too few.
+    Underway(Acquisition, u32),
+}
+
+/// A wait for the end of other sessions.
+pub(crate) struct Departures {
+    ids: Vec<ClientId>,
+    /// Rings when the wait has lasted long enough.
+    patience: Pin<Box<Sleep>>,
+    /// On the monotonic clock, in microseconds.
+    began_us: i64,
+    /// What is replied then.
+    done: Elsewhere,
+}
+
+impl Departures {
+    /// Waits for the end of these clients' sessions, for so long at most, and replies this.
+    pub(crate) fn new(
+        ids: Vec<ClientId>,
+        patience: Duration,
+        began_us: i64,
+        done: Elsewhere,
+    ) -> Self {
+        Self { ids, patience: Box::pin(tokio::time::sleep(patience)), began_us, done }
+    }
 }
 
 /// A wait for the journal to be safe, as WAITAOF has it.
@@ -121,7 +156,8 @@ impl Safety {
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
     pub(crate) fn on_time(until: Option<Pin<Box<Sleep>>>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        Self { until, on_timeout, keys: None, safety: None, again: None }
+        let (keys, safety, again, rousing) = (None, None, None, Rousing::No);
+        Self { until, on_timeout, keys, safety, again, rousing }
     }
 
     /// A wait for the journal to be safe, or for a time.
@@ -136,27 +172,47 @@ impl Blocked {
         let Waiting { place, left } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { until, on_timeout, keys: Some((place, entry)), safety: None, again: None }
+        Self { keys: Some((place, entry)), ..Self::on_time(until, on_timeout) }
     }
 }
 
 impl Stage {
+    /// What it is a wait for.
+    #[inline]
+    pub(super) fn wait(&self) -> Wait {
+        match self {
+            Self::Requests => Wait::Nothing,
+            Self::Parked(_) | Self::Elsewhere(_) | Self::Departures(_) => Wait::Grant,
+            Self::Paused(_) | Self::Shut(_) => Wait::Leave,
+            Self::Blocked(_) => Wait::Event,
+        }
+    }
+
     /// What of it goes along to another worker: a request that waits to run is run there from the
     /// start, everything else goes on.
-    pub(super) fn packed(self) -> Self {
+    pub(super) fn packed(mut self) -> Self {
+        if let Self::Blocked(blocked) = &mut self
+            && let Rousing::Underway(..) = blocked.rousing
+        {
+            blocked.rousing = Rousing::Due;
+        }
         match self {
             Self::Requests | Self::Parked(_) | Self::Paused(_) | Self::Shut(_) => Self::Requests,
-            Self::Elsewhere(_) | Self::Blocked(_) => self,
+            Self::Elsewhere(_) | Self::Departures(_) | Self::Blocked(_) => self,
         }
     }
 
     /// The stage at its new worker, whose timer it is to use.
     pub(super) fn unpacked(mut self) -> Self {
+        let renew = |sleep: &mut Pin<Box<Sleep>>| {
+            *sleep = Box::pin(tokio::time::sleep_until(sleep.deadline()));
+        };
+        if let Self::Departures(departures) = &mut self {
+            renew(&mut departures.patience);
+        }
         if let Self::Blocked(blocked) = &mut self {
             blocked.again = None;
-            if let Some(until) = &mut blocked.until {
-                *until = Box::pin(tokio::time::sleep_until(until.deadline()));
-            }
+            blocked.until.iter_mut().for_each(renew);
             if let Some(safety) = &mut blocked.safety {
                 safety.is_queued = false;
             }
@@ -168,20 +224,19 @@ impl Stage {
 impl Serve {
     /// Looks whether the wait is over.
     pub(super) fn await_stage(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        let waits_long =
-            matches!(self.stage, Stage::Paused(_) | Stage::Shut(_) | Stage::Blocked(_));
-        if waits_long && self.has_hung_up(cx) {
-            return Turn::End;
-        }
         let turn = match std::mem::replace(&mut self.stage, Stage::Requests) {
             Stage::Requests => Turn::Again,
             Stage::Parked(parked) => self.await_locks(cx, parked),
             Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
+            Stage::Departures(departures) => self.await_departures(cx, departures),
             Stage::Paused(sleep) => self.await_resumption(cx, sleep),
             Stage::Shut(valve) => self.await_room(cx, valve),
             Stage::Blocked(blocked) => self.await_event(cx, blocked),
         };
-        let works = matches!(self.stage, Stage::Parked(_) | Stage::Shut(_) | Stage::Elsewhere(_));
+        let works = matches!(
+            self.stage,
+            Stage::Parked(_) | Stage::Shut(_) | Stage::Elsewhere(_) | Stage::Departures(_)
+        );
         self.session.client.set_flag(client_flags::WORKING, works);
         turn
     }
@@ -203,17 +258,7 @@ impl Serve {
         if let Some(pass) = &mut parked.round.pass {
             ready!(pass.poll(cx.waker()));
         }
-        if parked.acquisition.wants_world() {
-            // The world is granted to those outside; a turnstile held here would never let it.
-            self.worker.go_out();
-        } else if !self.worker.come_in() {
-            if !self.worker.server.keyspace.wait_for_world(cx.waker()) {
-                // It goes on already: try once more.
-                cx.waker().wake_by_ref();
-            }
-            return Poll::Pending;
-        }
-        parked.acquisition.poll(cx.waker())
+        self.worker.poll_locks(&mut parked.acquisition, cx.waker())
     }
 
     /// Whether the request has waited long enough.
@@ -250,24 +295,46 @@ impl Serve {
                 self.stage = Stage::Blocked(Box::new(Blocked::on_keys(waiting, ran.entry)));
                 Turn::Again
             }
-            Poll::Ready(Ok(done)) => {
-                let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
-                self.book(&done.ran, reply_bytes);
-                // Its command took long; from here on it may be idle.
-                let now = self.worker.server.keyspace.clock().now_ms();
-                self.session.client.live.last_active.store(now, Ordering::Relaxed);
-                let mut output = self.output();
-                let begun = output.appended();
-                if self.session.replies() {
-                    output.append(done.output);
-                }
-                self.session.command_done(Some(done.ran.entry));
-                self.session.see_by(done.ran.entry, done.seen);
-                self.hold(&output, begun);
-                self.keep_output(output);
-                Turn::Again
-            }
+            Poll::Ready(Ok(done)) => self.take_result(done),
         }
+    }
+
+    fn await_departures(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        mut departures: Box<Departures>,
+    ) -> Turn {
+        let server = self.worker.server;
+        // Who is busy for longer is gone as soon as it looks up.
+        if server.clients.poll_departures(&departures.ids, cx.waker()).is_pending()
+            && departures.patience.as_mut().poll(cx).is_pending()
+        {
+            self.stage = Stage::Departures(departures);
+            return Turn::Wait;
+        }
+        let Departures { began_us, mut done, .. } = *departures;
+        let micros = server.keyspace.clock().monotonic_us() - began_us;
+        done.ran.micros = u64::try_from(micros).unwrap_or(0);
+        self.take_result(done)
+    }
+
+    /// Passes on what came of a command that did not run here.
+    fn take_result(&mut self, done: Elsewhere) -> Turn {
+        let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
+        self.book(&done.ran, reply_bytes);
+        // Its command took long; from here on it may be idle.
+        let now = self.worker.server.keyspace.clock().now_ms();
+        self.session.client.live.last_active.store(now, Ordering::Relaxed);
+        let mut output = self.output();
+        let begun = output.appended();
+        if self.session.replies() {
+            output.append(done.output);
+        }
+        self.session.command_done(Some(done.ran.entry));
+        self.session.see_by(done.ran.entry, done.seen);
+        self.hold(&output, begun);
+        self.keep_output(output);
+        Turn::Again
     }
 
     fn book(&mut self, ran: &Ran, reply_bytes: u64) {
@@ -332,9 +399,9 @@ impl Serve {
                 client.show_waiter(blocked.keys.as_ref().map(|(place, _)| place.waiter()));
                 client.set_flag(client_flags::BLOCKED, true);
             }
-            self.look_again(cx, &mut blocked);
+            let turn = self.look_again(cx, &mut blocked);
             self.stage = Stage::Blocked(blocked);
-            return Turn::Wait;
+            return turn;
         }
         let mut output = Output::new();
         let mut reply = Reply::new(&mut output, self.session.resp);
@@ -365,25 +432,28 @@ impl Serve {
         self.session.client.take(Signal::UnblockError);
     }
 
-    /// Looks at what its user may still do. Whoever listens to what is not for it any more goes;
-    /// whoever waits for such keys waits no longer.
-    pub(super) fn review(&mut self) {
+    /// Looks at what its user may still do. Who waits for what is not for it any more waits no
+    /// longer; `false` if it has to go, with the messages and replies that it did not take yet.
+    pub(super) fn review(&mut self) -> bool {
         let server = self.worker.server;
         if guard::must_leave(server, &self.session) {
-            return self.session.close();
+            return false;
         }
-        let Stage::Blocked(blocked) = &self.stage else { return };
-        let Some((place, entry)) = &blocked.keys else { return };
+        let Stage::Blocked(blocked) = &mut self.stage else { return true };
+        let Some((place, entry)) = &blocked.keys else { return true };
         let mut requests = place.requests();
         let refusal = requests.find_map(|it| guard::refuse(server, &self.session, entry, it));
         drop(requests);
+        // Until now it was passed over.
+        blocked.rousing = Rousing::Due;
         // Who is being served this moment was so before.
-        let Some(refusal) = refusal.filter(|_| place.give_up()) else { return };
+        let Some(refusal) = refusal.filter(|_| place.give_up()) else { return true };
         let mut output = Output::new();
         server.refuse(&refusal, &mut Reply::new(&mut output, self.session.resp));
         if let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests) {
             self.end_wait(*blocked, output);
         }
+        true
     }
 
     /// The reply of a wait for the disk, if it is over.
@@ -410,21 +480,35 @@ impl Serve {
         Some(output)
     }
 
-    /// Has a client looked at again when it is time, as nobody else may come to do it.
-    fn look_again(&self, cx: &mut TaskContext<'_>, blocked: &mut Blocked) {
-        let Some((place, _)) = &blocked.keys else { return };
-        let Some(again) = place.again() else { return };
-        if blocked.again.as_ref().is_none_or(|(at, _)| *at != again) {
-            let left = again - self.worker.server.keyspace.clock().now_ms();
-            let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
-            blocked.again = Some((again, Box::pin(tokio::time::sleep(left))));
+    /// Has the client looked at again when it is time, as nobody else may come to do it.
+    fn look_again(&self, cx: &mut TaskContext<'_>, blocked: &mut Blocked) -> Turn {
+        let Some((place, _)) = &blocked.keys else { return Turn::Wait };
+        let keyspace = self.worker.server.keyspace;
+        if let Rousing::No = blocked.rousing {
+            let Some(again) = place.again() else { return Turn::Wait };
+            if blocked.again.as_ref().is_none_or(|(at, _)| *at != again) {
+                let left = again - keyspace.clock().now_ms();
+                let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+                blocked.again = Some((again, Box::pin(tokio::time::sleep(left))));
+            }
+            let timer = blocked.again.as_mut();
+            if timer.is_none_or(|(_, sleep)| sleep.as_mut().poll(cx).is_pending()) {
+                return Turn::Wait;
+            }
         }
-        if let Some((_, sleep)) = &mut blocked.again
-            && sleep.as_mut().poll(cx).is_ready()
-        {
-            blocked.again = None;
-            tokio::task::spawn_local(place.rouse(Rc::clone(&self.worker)));
+        blocked.again = None;
+        let (mut acquisition, round) = match std::mem::replace(&mut blocked.rousing, Rousing::No) {
+            Rousing::Underway(acquisition, round) => (acquisition, round),
+            Rousing::No | Rousing::Due => (place.acquisition(keyspace), 0),
+        };
+        if self.worker.poll_locks(&mut acquisition, cx.waker()).is_pending() {
+            blocked.rousing = Rousing::Underway(acquisition, round);
+            return Turn::Wait;
         }
+        if let Err(wider) = place.rouse(&self.worker, acquisition, round) {
+            blocked.rousing = Rousing::Underway(wider, round + 1);
+        }
+        Turn::Again
     }
 
     /// Passes on what somebody else's transaction gave.
@@ -448,6 +532,14 @@ impl Serve {
             && let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests)
         {
             self.take_served(*blocked, served);
+        }
+    }
+
+    /// Waits for nothing any more: what was granted is given back, and queues are left.
+    pub(super) fn give_up_wait(&mut self) {
+        if let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests) {
+            self.session.client.set_flag(client_flags::BLOCKED, false);
+            self.leave_queues(*blocked);
         }
     }
 

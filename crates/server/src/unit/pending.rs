@@ -187,6 +187,12 @@ impl Pending {
         self.queue.as_mut().map(Arc::make_mut)
     }
 
+    /// Bytes of the commands that wait for EXEC, as their client sent them.
+    pub(crate) fn query_bytes(&self) -> usize {
+        let queue = self.queue.iter();
+        queue.flat_map(|queue| &queue.arguments).map(|buffer| buffer.as_args().extent()).sum()
+    }
+
     /// A command was refused while others are queued: EXEC will be, too.
     #[cold]
     pub(crate) fn spoil(&mut self) {

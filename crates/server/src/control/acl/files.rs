@@ -48,12 +48,13 @@ const NO_FILE: Refusal = Refusal::error(
 fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
+    let own = context.session()?.client.id;
     Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.config_turn.lock().expect("no critical section here panics");
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
-        guard::users_changed(server, &changed);
+        guard::users_changed(server, &changed, Some(own));
         Ok(())
     }))
 }

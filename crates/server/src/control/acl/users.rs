@@ -12,7 +12,7 @@ use proto::{Args, Reply};
 
 use super::{OF_USERS, quoting};
 use crate::control::{Context, ControlCommand, Next};
-use crate::guard::{self, Request, users_changed};
+use crate::guard::{self, Request, must_leave, users_changed};
 
 pub(super) const SETUSER: ControlCommand = Command {
     spec: Spec {
@@ -51,8 +51,7 @@ fn setuser(
         }
     })?;
     reply.ok();
-    users_changed(context.server, &[user]);
-    Ok(Next::Done)
+    tell(context, &[user])
 }
 
 pub(super) const GETUSER: ControlCommand = Command {
@@ -156,8 +155,16 @@ fn deluser(
     let users = &context.server.users;
     let removed: Vec<Arc<User>> = names.iter().filter_map(|name| users.remove(name)).collect();
     reply.integer(removed.len() as i64);
-    users_changed(context.server, &removed);
-    Ok(Next::Done)
+    tell(context, &removed)
+}
+
+/// Tells the clients of these users that they have changed, or are gone. The own client has its
+/// reply and goes, too, if it has to.
+fn tell(context: &mut Context<'_>, users: &[Arc<User>]) -> Result<Next, Refusal> {
+    let server = context.server;
+    let session = context.session()?;
+    users_changed(server, users, Some(session.client.id));
+    Ok(if must_leave(server, session) { Next::Close } else { Next::Done })
 }
 
 pub(super) const DRYRUN: ControlCommand = Command {

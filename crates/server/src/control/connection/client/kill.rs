@@ -9,8 +9,7 @@ use std::time::Duration;
 use commands::arguments::{integer, is};
 use commands::declare::{Command, Spec, at_least};
 use keyspace::Refusal;
-use proto::{Args, Output, OwnedArgs, Reply};
-use tokio::sync::oneshot;
+use proto::{Args, Output, Reply};
 
 use super::OF_OTHERS;
 use super::filter::{Filter, Purpose, Viewer};
@@ -19,7 +18,7 @@ use crate::blocking;
 use crate::clients::{Client, ClientId, Signal, client_flags};
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::{Elsewhere, Ran, Stage};
+use crate::session::{Departures, Elsewhere, Ran, Stage};
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -129,20 +128,12 @@ fn once_gone(
     ids: Vec<ClientId>,
 ) -> Result<Stage, Refusal> {
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
-    let (args, clock) = (OwnedArgs::from(args), server.keyspace.clock());
-    let began_us = clock.monotonic_us();
-    let (sender, receiver) = oneshot::channel();
-    tokio::task::spawn_local(async move {
-        // Who is busy for longer is gone as soon as it looks up.
-        let _ = tokio::time::timeout(PATIENCE, server.clients.departures(&ids)).await;
-        let mut output = Output::new();
-        answer(args.as_args(), ids.len(), &mut Reply::new(&mut output, resp));
-        let micros = u64::try_from(clock.monotonic_us() - began_us).unwrap_or(0);
-        let ran = Ran { entry, args, micros, failed: false, program: None };
-        // The session may have gone in this moment.
-        let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
-    });
-    Ok(Stage::Elsewhere(receiver))
+    let mut output = Output::new();
+    answer(args, ids.len(), &mut Reply::new(&mut output, resp));
+    let ran = Ran { entry, args: args.into(), micros: 0, failed: false, program: None };
+    let done = Elsewhere { output, seen: 0, ran, waits: None };
+    let began_us = server.keyspace.clock().monotonic_us();
+    Ok(Stage::Departures(Box::new(Departures::new(ids, PATIENCE, began_us, done))))
 }
 
 pub(super) const UNBLOCK: ControlCommand = Command {

@@ -1,0 +1,104 @@
+//! Taking what a client sends while nothing can be executed: a request waits, or too many replies
+//! wait to leave.
+//!
+//! Reading goes on then, since many clients read no reply before all of their pipeline is sent. To
+//! execute on, as Redis does, would answer some bytes of request with any number of bytes of reply;
+//! what the client sends takes no more memory than it had to send.
+//!
+//! Invariants: what waits to be executed has a bound, with what waits for EXEC, and who sends more
+//! is closed; the end of what the client sends is heard behind any number of requests.
+
+use std::task::{Context as TaskContext, Poll};
+
+use super::{Serve, Turn};
+use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
+
+/// A read that is for later asks for at least this much.
+const READ_LEAST: usize = 512;
+
+/// After so many reads the others of the worker have their turns.
+const READS_PER_TURN: u32 = 8;
+
+/// Where memory has a limit, one client may have this part of it wait,
+const BUDGET_SHARE: u64 = 4;
+
+/// or so much.
+const BUDGET_LEAST: u64 = 16 << 20;
+
+impl Serve {
+    /// Takes what has come.
+    pub(super) fn listen(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        for _ in 0..READS_PER_TURN {
+            // Most who wait send nothing meanwhile, and need no room for it.
+            match self.stream.poll_readable(cx) {
+                Poll::Pending => return Turn::Wait,
+                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Ready(Ok(())) => {}
+            }
+            if self.executed * 2 >= self.input.len() {
+                self.forget_executed();
+            }
+            if self.input.try_reserve(READ_LEAST).is_err() {
+                return Turn::End;
+            }
+            match self.stream.poll_read_more(cx, &mut self.input) {
+                Poll::Pending => return Turn::Wait,
+                Poll::Ready(Err(_)) => return Turn::End,
+                Poll::Ready(Ok(0)) => return self.hear_end(),
+                Poll::Ready(Ok(count)) => self.note_heard(count),
+            }
+            if self.is_overrun(self.input.len() - self.executed, self.bound()) {
+                return Turn::End;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Turn::Wait
+    }
+
+    fn note_heard(&mut self, count: usize) {
+        self.note_read(count);
+        self.note_batch();
+        // What was an incomplete request may be complete now: the parser that waits for more of it
+        // would wait for what is here already.
+        self.parser = None;
+        if let Some(dialogue) = &mut self.session.memcached {
+            dialogue.is_incomplete = false;
+        }
+    }
+
+    /// The client sends nothing more. What it has sent is executed and answered as far as it need
+    /// not wait.
+    pub(super) fn hear_end(&mut self) -> Turn {
+        self.has_ended = true;
+        Turn::Again
+    }
+
+    /// Drops the bytes that are executed.
+    pub(super) fn forget_executed(&mut self) {
+        if self.executed > 0 {
+            self.input.drain(..self.executed);
+            self.executed = 0;
+        }
+    }
+
+    /// Whether so many bytes, with the commands that wait for EXEC, are more than may wait; the
+    /// session ends then.
+    pub(super) fn is_overrun(&self, bytes: usize, bound: usize) -> bool {
+        let queued = self.session.pending.as_ref().map_or(0, |pending| pending.query_bytes());
+        let is_overrun = bytes + queued > bound;
+        if is_overrun {
+            self.worker.server.note_query_buffer_overrun(&self.session);
+        }
+        is_overrun
+    }
+
+    /// What may wait while nothing is executed.
+    fn bound(&self) -> usize {
+        let server = self.worker.server;
+        let bound = server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+        match server.budget.limit() {
+            0 => bound,
+            limit => bound.min((limit / BUDGET_SHARE).max(BUDGET_LEAST) as usize),
+        }
+    }
+}
