@@ -127,8 +127,8 @@ enum Turn {
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
-        let Moving { stream, session, stage, input, executed, parser, output, mut held, has_ended } =
-            moving;
+        let Moving { stream, session, stage, input, executed, .. } = moving;
+        let (parser, output, mut held) = (moving.parser, moving.output, moving.held);
         if let Some(held) = &mut held {
             held.requeue();
         }
@@ -148,7 +148,7 @@ impl Serve {
             waker: None,
             place: Place::Nowhere,
             comes_alone: true,
-            has_ended,
+            has_ended: moving.has_ended,
             aside: None,
         })
     }
