@@ -1,10 +1,10 @@
 //! `client-output-buffer-limit`: when a client that does not read is closed.
 //!
 //! A session whose replies pile up executes nothing more, so an ordinary client holds little more
-//! than one reply. The limits are for what is left: one reply of many megabytes, and what others owe
-//! a client, whether it is in the output already or not. Subscribers have limits of their own. Who
-//! watches is an ordinary client, as in Redis; but where those have no limit, which is the default,
-//! it is judged as a subscriber: others fill its buffer.
+//! than one reply. The limits are for what is left: one reply of many megabytes, and what others
+//! owe a client, whether it is in the output already or not. Subscribers have limits of their own.
+//! Who watches is an ordinary client, as in Redis; but where those have no limit, which is the
+//! default, it is judged as a subscriber: others fill its buffer.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says, as looked at by its session and by the slow clock.
