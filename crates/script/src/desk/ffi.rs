@@ -32,6 +32,8 @@ pub(crate) struct Desk {
 pub(crate) enum Problem {
     /// The text on the desk, behind the place of the call.
     Located,
+    /// The text on the desk is about an argument, by its number from one.
+    Argument(c_int),
     /// What would be made is too long.
     NoRoom,
 }
@@ -48,12 +50,17 @@ impl Desk {
     }
 
     /// Puts the text of a problem on the desk.
-    pub(crate) fn located(&self, text: &str) -> Problem {
+    pub(crate) fn problem(&self, problem: Problem, text: &str) -> Problem {
         // SAFETY: the one function that works here calls this when it is done with the bytes.
         let bytes = unsafe { &mut *self.bytes.get() };
         bytes.clear();
         bytes.extend_from_slice(text.as_bytes());
-        Problem::Located
+        problem
+    }
+
+    /// Puts the text of a problem that names no argument on the desk.
+    pub(crate) fn located(&self, text: &str) -> Problem {
+        self.problem(Problem::Located, text)
     }
 }
 
@@ -115,6 +122,10 @@ pub(crate) unsafe fn finish(
                 ffi::luaL_where(state, 1);
                 ffi::lua_pushlstring_(state, text.as_ptr().cast(), text.len());
                 ffi::lua_concat(state, 2);
+            }
+            Problem::Argument(number) => {
+                text.push(0);
+                return ffi::luaL_argerror(state, number, text.as_ptr().cast());
             }
             Problem::NoRoom => {
                 let text = "not enough memory";

@@ -102,7 +102,7 @@ impl Interpreter {
         let native = lua.create_table()?;
         native.raw_set("bit", modules::bit(&lua)?)?;
         let json_arrays = lua.create_table()?;
-        native.raw_set("cjson", modules::cjson(&lua, &shared.json, &json_arrays)?)?;
+        native.raw_set("cjson", modules::cjson(&lua, &shared.desk, &shared.json, &json_arrays)?)?;
         native.raw_set("json_arrays", json_arrays)?;
         native.raw_set("cmsgpack", modules::cmsgpack(&lua, &shared.desk)?)?;
         native.raw_set("struct", modules::structs(&lua)?)?;

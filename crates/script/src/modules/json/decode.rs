@@ -1,46 +1,27 @@
-//! JSON read as lua-cjson reads it: its leniency with numbers, and its errors.
+//! JSON cut into tokens as lua-cjson cuts it: its leniency with numbers, and its errors.
 //!
-//! Invariants: every byte is read once, but for a number's, and nesting is bounded.
+//! Invariant: every byte is read once, but for a number's.
 
 use base::number::parse_f64;
-use mlua::{Table, Value};
-
-use super::super::DEPTH_MAX;
-use super::Settings;
-use crate::call::Call;
-
-/// Decodes the one argument.
-pub(super) fn decode(call: &Call<'_>, settings: &Settings, arrays: &Table) -> mlua::Result<Value> {
-    if call.args.len() != 1 {
-        return Err(call.bad_argument(0, "expected 1 argument"));
-    }
-    let text = call.text(0)?;
-    let text = text.as_bytes();
-    if matches!(*text, [0, _, ..] | [_, 0, ..]) {
-        return Err(call.error("JSON parser does not support UTF-16 or UTF-32"));
-    }
-    let mut decoder = Decoder { call, settings, arrays, text: &text, at: 0 };
-    let first = decoder.token();
-    let value = decoder.value(first, 0)?;
-    let last = decoder.token();
-    if !matches!(last.kind, Kind::End) {
-        return Err(decoder.unexpected("the end", &last));
-    }
-    Ok(value)
-}
 
 /// A token, and where it begins.
-struct Token {
-    kind: Kind,
-    at: usize,
+#[derive(Clone, Copy)]
+pub(super) struct Token<'t> {
+    pub(super) kind: Kind<'t>,
+    pub(super) at: usize,
 }
 
-enum Kind {
+/// What a token is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind<'t> {
     ObjectBegin,
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    Text(Vec<u8>),
+    /// A string without an escape.
+    Plain(&'t [u8]),
+    /// A string whose bytes were put together elsewhere.
+    Escaped,
     Number(f64),
     Boolean(bool),
     Null,
@@ -50,15 +31,15 @@ enum Kind {
     Error(&'static str),
 }
 
-impl Kind {
+impl Kind<'_> {
     /// The token as errors name it.
-    fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Kind::ObjectBegin => "T_OBJ_BEGIN",
             Kind::ObjectEnd => "T_OBJ_END",
             Kind::ArrayBegin => "T_ARR_BEGIN",
             Kind::ArrayEnd => "T_ARR_END",
-            Kind::Text(_) => "T_STRING",
+            Kind::Plain(_) | Kind::Escaped => "T_STRING",
             Kind::Number(_) => "T_NUMBER",
             Kind::Boolean(_) => "T_BOOLEAN",
             Kind::Null => "T_NULL",
@@ -70,90 +51,27 @@ impl Kind {
     }
 }
 
-struct Decoder<'a> {
-    call: &'a Call<'a>,
-    settings: &'a Settings,
-    arrays: &'a Table,
-    text: &'a [u8],
+/// Where in a text the next token is looked for.
+pub(super) struct Scanner<'t> {
+    text: &'t [u8],
     at: usize,
+    /// Whether numbers that JSON does not know are read.
+    is_lenient: bool,
 }
 
-impl Decoder<'_> {
-    fn value(&mut self, token: Token, depth: usize) -> mlua::Result<Value> {
-        Ok(match token.kind {
-            Kind::Text(text) => Value::String(self.call.lua.create_string(&text)?),
-            Kind::Number(number) => Value::Number(number),
-            Kind::Boolean(value) => Value::Boolean(value),
-            Kind::Null => Value::NULL,
-            Kind::ObjectBegin => self.object(self.deeper(depth)?)?,
-            Kind::ArrayBegin => self.array(self.deeper(depth)?)?,
-            _ => return Err(self.unexpected("value", &token)),
-        })
+impl<'t> Scanner<'t> {
+    /// Begins with a text.
+    pub(super) fn new(text: &'t [u8], is_lenient: bool) -> Scanner<'t> {
+        Scanner { text, at: 0, is_lenient }
     }
 
-    fn object(&mut self, depth: usize) -> mlua::Result<Value> {
-        let table = self.call.lua.create_table()?;
-        let mut token = self.token();
-        if matches!(token.kind, Kind::ObjectEnd) {
-            return Ok(Value::Table(table));
-        }
-        loop {
-            let Kind::Text(key) = token.kind else {
-                return Err(self.unexpected("object key string", &token));
-            };
-            let colon = self.token();
-            if !matches!(colon.kind, Kind::Colon) {
-                return Err(self.unexpected("colon", &colon));
-            }
-            let first = self.token();
-            let value = self.value(first, depth)?;
-            table.raw_set(self.call.lua.create_string(&key)?, value)?;
-            let next = self.token();
-            match next.kind {
-                Kind::ObjectEnd => return Ok(Value::Table(table)),
-                Kind::Comma => token = self.token(),
-                _ => return Err(self.unexpected("comma or object end", &next)),
-            }
-        }
+    /// How far the text was read.
+    pub(super) fn position(&self) -> usize {
+        self.at
     }
 
-    fn array(&mut self, depth: usize) -> mlua::Result<Value> {
-        let table = self.call.lua.create_table()?;
-        if self.settings.marks_arrays {
-            table.set_metatable(Some(self.arrays.clone()))?;
-        }
-        let mut token = self.token();
-        if matches!(token.kind, Kind::ArrayEnd) {
-            return Ok(Value::Table(table));
-        }
-        for index in 1_i64.. {
-            table.raw_set(index, self.value(token, depth)?)?;
-            let next = self.token();
-            match next.kind {
-                Kind::ArrayEnd => break,
-                Kind::Comma => token = self.token(),
-                _ => return Err(self.unexpected("comma or array end", &next)),
-            }
-        }
-        Ok(Value::Table(table))
-    }
-
-    fn deeper(&self, depth: usize) -> mlua::Result<usize> {
-        let depth = depth + 1;
-        if depth > self.settings.decode_depth.min(DEPTH_MAX) {
-            let at = self.at;
-            let text = format!("Found too many nested data structures ({depth}) at character {at}");
-            return Err(self.call.error(text));
-        }
-        Ok(depth)
-    }
-
-    fn unexpected(&self, expected: &str, found: &Token) -> mlua::Error {
-        let (name, at) = (found.kind.name(), found.at + 1);
-        self.call.error(format!("Expected {expected} but found {name} at character {at}"))
-    }
-
-    fn token(&mut self) -> Token {
+    /// The next token. The bytes of a string with escapes are put into `scratch`.
+    pub(super) fn token(&mut self, scratch: &mut Vec<u8>) -> Token<'t> {
         let rest = &self.text[self.at..];
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
         self.at += blanks.count();
@@ -170,7 +88,7 @@ impl Decoder<'_> {
             b']' => Kind::ArrayEnd,
             b',' => Kind::Comma,
             b':' => Kind::Colon,
-            b'"' => return self.string(at),
+            b'"' => return self.string(at, scratch),
             _ => {
                 self.at = at;
                 self.word()
@@ -180,8 +98,12 @@ impl Decoder<'_> {
     }
 
     /// A literal or a number.
-    fn word(&mut self) -> Kind {
+    fn word(&mut self) -> Kind<'t> {
         let rest = &self.text[self.at..];
+        if let Some((number, length)) = short_number(rest) {
+            self.at += length;
+            return Kind::Number(number);
+        }
         for (word, kind) in [
             (&b"true"[..], Kind::Boolean(true)),
             (b"false", Kind::Boolean(false)),
@@ -199,7 +121,7 @@ impl Decoder<'_> {
             let is_number = matches!(rest[0], b'-' | b'+');
             return Kind::Error(if is_number { "invalid number" } else { "invalid token" });
         };
-        if !self.settings.decodes_invalid && !is_valid_number(rest) {
+        if !self.is_lenient && !is_valid_number(rest) {
             let is_word = rest[0].is_ascii_alphabetic();
             return Kind::Error(if is_word { "invalid token" } else { "invalid number" });
         }
@@ -208,8 +130,8 @@ impl Decoder<'_> {
     }
 
     /// The rest of a string that begins at `start`.
-    fn string(&mut self, start: usize) -> Token {
-        let mut text = Vec::new();
+    fn string(&mut self, start: usize, scratch: &mut Vec<u8>) -> Token<'t> {
+        let mut has_escapes = false;
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0));
@@ -217,14 +139,22 @@ impl Decoder<'_> {
                 self.at = self.text.len();
                 return Token { kind: Kind::Error("unexpected end of string"), at: self.at };
             };
-            text.extend_from_slice(&rest[..plain]);
             self.at += plain;
+            if rest[plain] == b'"' && !has_escapes {
+                self.at += 1;
+                return Token { kind: Kind::Plain(&rest[..plain]), at: start };
+            }
+            if !has_escapes {
+                scratch.clear();
+                has_escapes = true;
+            }
+            scratch.extend_from_slice(&rest[..plain]);
             let problem = match rest[plain] {
                 b'"' => {
                     self.at += 1;
-                    return Token { kind: Kind::Text(text), at: start };
+                    return Token { kind: Kind::Escaped, at: start };
                 }
-                b'\\' => self.escape(&mut text).err(),
+                b'\\' => self.escape(scratch).err(),
                 _ => Some("unexpected end of string"),
             };
             if let Some(problem) = problem {
@@ -273,6 +203,26 @@ impl Decoder<'_> {
         let digit = |value: u32, byte: &u8| Some(value << 4 | char::from(*byte).to_digit(16)?);
         digits.iter().try_fold(0, digit)
     }
+}
+
+/// The integer of few digits that a text begins with, if it is nothing else.
+fn short_number(text: &[u8]) -> Option<(f64, usize)> {
+    const DIGITS_MAX: usize = 15;
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let (mut value, mut length) = (0_i64, sign);
+    while let Some(digit) = text.get(length).filter(|byte| byte.is_ascii_digit()) {
+        value = value * 10 + i64::from(digit - b'0');
+        length += 1;
+        if length > DIGITS_MAX {
+            return None;
+        }
+    }
+    let begins_with_zero = text.get(sign) == Some(&b'0');
+    let goes_on = matches!(text.get(length), Some(b'.' | b'e' | b'E' | b'x' | b'X'));
+    if length == sign || begins_with_zero || goes_on {
+        return None;
+    }
+    Some((if sign == 1 { -value } else { value } as f64, length))
 }
 
 /// The number that a text begins with, as strtod reads it, and its length.

@@ -4,6 +4,8 @@
 
 mod decode;
 mod encode;
+#[allow(unsafe_code, reason = "values are read and made on Lua's own stack")]
+mod ffi;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,9 +15,10 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::DEPTH_MAX;
 use crate::call::{Call, define, type_name};
+use crate::desk::Desk;
 
 /// What a script can set.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub(super) struct Settings {
     convert_sparse: bool,
     sparse_ratio: usize,
@@ -72,6 +75,11 @@ impl JsonSettings {
         }
     }
 
+    /// The settings of now.
+    fn get(&self) -> Settings {
+        *self.shared.borrow()
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
         self.is_changed.set(true);
         change(&mut self.shared.borrow_mut())
@@ -79,12 +87,14 @@ impl JsonSettings {
 }
 
 /// Makes an instance of the library; arrays that it marks get the metatable `arrays`.
-pub(crate) fn cjson(lua: &Lua, settings: &Rc<JsonSettings>, arrays: &Table) -> mlua::Result<Table> {
+pub(crate) fn cjson(
+    lua: &Lua,
+    desk: &Rc<Desk>,
+    settings: &Rc<JsonSettings>,
+    arrays: &Table,
+) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let (own, mark) = (Rc::clone(settings), arrays.clone());
-    define(lua, &table, "encode", move |call| encode::encode(call, &own.shared.borrow(), &mark))?;
-    let (own, mark) = (Rc::clone(settings), arrays.clone());
-    define(lua, &table, "decode", move |call| decode::decode(call, &own.shared.borrow(), &mark))?;
+    ffi::add(lua, &table, desk, settings, arrays)?;
     let setters: [(&str, Setter); 8] = [
         ("encode_sparse_array", set_sparse),
         ("encode_max_depth", |call, settings| set_depth(call, &mut settings.encode_depth)),
@@ -109,8 +119,8 @@ pub(crate) fn cjson(lua: &Lua, settings: &Rc<JsonSettings>, arrays: &Table) -> m
             own.change(|settings| set(call, settings))
         })?;
     }
-    let mark = arrays.clone();
-    define(lua, &table, "new", move |call| cjson(call.lua, &Rc::default(), &mark))?;
+    let (own, mark) = (Rc::clone(desk), arrays.clone());
+    define(lua, &table, "new", move |call| cjson(call.lua, &own, &Rc::default(), &mark))?;
     table.raw_set("null", Value::NULL)?;
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
