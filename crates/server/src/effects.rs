@@ -11,7 +11,7 @@ use keyspace::AccessPolicy;
 
 use crate::aof;
 use crate::config::settings::{
-    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
+    ACL_PUBSUB_DEFAULT, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
     HLL_SPARSE_MAX_BYTES, IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR,
     LIST_MAX_LISTPACK_SIZE, MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS,
     PROTO_MAX_BULK_LEN, RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES,
@@ -106,11 +106,9 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
             Ok(())
         }
-        Effect::AppendOnly if server.config.get(APPENDONLY) => aof::switch_on(server),
-        Effect::AppendOnly => {
-            aof::switch_off(server);
-            Ok(())
-        }
+        // Whoever loads looks at the end.
+        Effect::AppendOnly if server.loading.is_on() => Ok(()),
+        Effect::AppendOnly => aof::follow_config(server),
         Effect::AppendSync => {
             server.aof.policy_changed(server);
             Ok(())

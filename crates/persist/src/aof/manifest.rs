@@ -199,6 +199,26 @@ impl Manifest {
         parts.into_iter()
     }
 
+    /// Whether a file of this name is one of the journal's that came before those to be loaded, and
+    /// is not named any more.
+    #[must_use]
+    pub fn is_left(&self, journal: &[u8], name: &[u8]) -> bool {
+        let mut named = self.parts().chain(&self.history);
+        let rest = name.strip_prefix(journal).and_then(|rest| rest.strip_prefix(b"."));
+        let Some(rest) = rest.filter(|_| !named.any(|part| part.name == name)) else {
+            return false;
+        };
+        let end = rest.iter().position(|byte| *byte == b'.').unwrap_or(rest.len());
+        let (number, kind) = rest.split_at(end);
+        let sequence = parse_i64(number).and_then(|number| u64::try_from(number).ok());
+        let first = match kind {
+            b".base.rdb" | b".base.aof" => self.base.as_ref(),
+            b".incr.aof" => self.increments.first(),
+            _ => None,
+        };
+        sequence.zip(first).is_some_and(|(sequence, first)| sequence < first.sequence)
+    }
+
     /// Adds an increment, which is the last one.
     pub fn add_increment(&mut self, journal: &[u8]) -> &Part {
         self.last_increment += 1;
@@ -303,6 +323,32 @@ mod tests {
             [Part { name: b"a b".to_vec(), sequence: 3 }, Part { name: b"c".into(), sequence: 7 }];
         assert_eq!(manifest.increments(), expected);
         assert_eq!(manifest.base(), None);
+    }
+
+    #[test]
+    fn what_is_left_are_files_of_the_journal_that_came_before_and_have_no_name_in_it() {
+        let manifest = Manifest::parse(TEXT.as_bytes()).unwrap();
+        let mut forgot = manifest.clone();
+        forgot.forget_history();
+        let is_left = |name: &str| forgot.is_left(b"appendonly.aof", name.as_bytes());
+        for name in ["1.base.rdb", "1.base.aof", "1.incr.aof"] {
+            assert!(is_left(&format!("appendonly.aof.{name}")), "{name}");
+        }
+        assert!(!manifest.is_left(b"appendonly.aof", b"appendonly.aof.1.incr.aof"));
+        for name in [
+            "appendonly.aof.2.base.rdb",
+            "appendonly.aof.2.incr.aof",
+            "appendonly.aof.3.incr.aof",
+            "appendonly.aof.manifest",
+            "appendonly.aof",
+            "appendonly.aof.1.incr.aof.bak",
+            "appendonly.aof.one.incr.aof",
+            "other.aof.1.incr.aof",
+            "temp-rewriteaof-bg-1.aof",
+        ] {
+            assert!(!is_left(name), "{name}");
+        }
+        assert!(!Manifest::default().is_left(b"appendonly.aof", b"appendonly.aof.1.incr.aof"));
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct Files {
     /// `appendfilename`, which all names begin with.
     name: Vec<u8>,
     manifest: Manifest,
+    /// Whether that is the one on disk for sure.
+    is_sure: bool,
 }
 
 /// How an increment begins.
@@ -63,7 +65,7 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
             Err(error) => return Err(format!("{}: {}", path.display(), plain(&error))),
         };
-        Ok(Self { storage, directory, name, manifest })
+        Ok(Self { storage, directory, name, manifest, is_sure: true })
     }
 
     pub(super) fn manifest(&self) -> &Manifest {
@@ -95,14 +97,12 @@ impl Files {
         let single = Manifest::of_single_file(&self.name);
         let is_begun = self.manifest == single;
         let is_new = self.manifest == Manifest::default();
-        if !(is_new || is_begun) {
+        // Once it has come here, one of that name beside is another.
+        if !(is_new || is_begun && !exists(self.storage, &self.path_of(&self.name))?) {
             return Ok(false);
         }
-        match self.storage.open(&old, How::Read) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            // It may be there: a start without it would lose all of it.
-            Err(error) => return Err(error),
+        if !exists(self.storage, &old)? {
+            return Ok(false);
         }
         // Named first: a file in the directory that nobody names would be lost.
         self.storage.make_directory(&self.directory)?;
@@ -112,7 +112,13 @@ impl Files {
         Ok(true)
     }
 
-    /// Begins an increment.
+    /// Whether the manifest on disk is known. Where it is not, it may name an increment behind the
+    /// one that is written, which nothing may be added to then.
+    pub(super) fn is_sure(&self) -> bool {
+        self.is_sure
+    }
+
+    /// Begins an increment; after an error the one before goes on, if `is_sure`.
     pub(super) fn begin(&mut self, beginning: Beginning) -> io::Result<Box<dyn File>> {
         if beginning == Beginning::Apart {
             return self.storage.open(&self.apart_path(), How::Create);
@@ -120,8 +126,24 @@ impl Files {
         let mut next = self.manifest.clone();
         let path = self.path(next.add_increment(&self.name));
         let file = self.storage.open(&path, How::Create)?;
-        self.replace_manifest(next)?;
+        if let Err(error) = self.replace_manifest(next) {
+            if !self.is_sure {
+                // Where that fails, too, it stays unsure.
+                let _ = self.withdraw_increment();
+            }
+            return Err(error);
+        }
         Ok(file)
+    }
+
+    /// Has the manifest not name the last increment any more, which may be named on disk.
+    fn withdraw_increment(&mut self) -> io::Result<()> {
+        let mut before = self.manifest.clone();
+        before.withdraw_increment();
+        self.write_manifest(&before, &self.directory)?;
+        self.storage.sync_directory(&self.directory)?;
+        (self.manifest, self.is_sure) = (before, true);
+        Ok(())
     }
 
     /// Puts a base, which is on disk, in the place of all that came before the increment that
@@ -149,23 +171,27 @@ impl Files {
         self.replace_manifest(next)
     }
 
-    /// Forgets the files that are history; the caller removes them when it likes.
-    pub(super) fn take_history(&mut self) -> io::Result<Vec<PathBuf>> {
-        let history: Vec<_> = self.manifest.history().iter().map(|part| self.path(part)).collect();
-        if !history.is_empty() {
+    /// Forgets the files that are history. Those and what was forgotten before and is still there
+    /// the caller removes when it likes.
+    pub(super) fn take_leftovers(&mut self) -> io::Result<Vec<PathBuf>> {
+        if !self.manifest.history().is_empty() {
             let mut next = self.manifest.clone();
             next.forget_history();
             self.replace_manifest(next)?;
         }
-        Ok(history)
+        let mut names = self.storage.list(&self.directory)?;
+        names.retain(|name| self.manifest.is_left(&self.name, name.as_bytes()));
+        Ok(names.iter().map(|name| self.directory.join(name)).collect())
     }
 
     /// After an error either manifest may be the one on disk: both name files that are there, as
     /// none is removed before a later replacement succeeds, and no number is given twice.
     fn replace_manifest(&mut self, manifest: Manifest) -> io::Result<()> {
         self.write_manifest(&manifest, &self.directory)?;
-        self.manifest = manifest;
-        self.storage.sync_directory(&self.directory)
+        (self.manifest, self.is_sure) = (manifest, false);
+        self.storage.sync_directory(&self.directory)?;
+        self.is_sure = true;
+        Ok(())
     }
 
     /// Writes a manifest; its directory is not synced yet. The path of it.
@@ -216,6 +242,15 @@ impl Files {
 
     fn path_of(&self, name: &[u8]) -> PathBuf {
         self.directory.join(OsStr::from_bytes(name))
+    }
+}
+
+/// Whether a file is there. An error says that it may be: a start without it would lose all of it.
+fn exists(storage: &dyn Storage, path: &Path) -> io::Result<bool> {
+    match storage.open(path, How::Read) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

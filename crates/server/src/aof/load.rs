@@ -100,9 +100,8 @@ impl Stock {
         }
         let last = open_last(server, &mut files, number);
         let last = last.map_err(told("Can't open the append-only file"))?;
-        if let Ok(history) = files.take_history() {
-            super::rewrite::remove(server, history);
-        }
+        // What cannot be removed now a later rewrite finds.
+        super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
         // How long the log was when its base was made nobody has noted. To take all of it would let
         // a log grow for ever whose server ends before it has grown by enough.
         server.aof.figures.set_sizes(total, base);

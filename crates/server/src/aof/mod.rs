@@ -22,6 +22,7 @@ mod relocate;
 mod replay;
 mod rewrite;
 mod runner;
+mod settle;
 mod sort;
 mod writer;
 
@@ -37,7 +38,7 @@ use persist::aof::manifest::BaseForm;
 
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
-use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC};
+use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use crate::cores::Duty;
 use crate::journal::Reliance;
 use crate::log::log_warning;
@@ -71,6 +72,8 @@ enum Order {
     Cut(Lsn),
     /// That base is done.
     Base(Base),
+    /// The log has its first base, and replies wait for it: what was told before is up to here.
+    Secure(Lsn),
     /// To end a backup here, and to say whether it is whole.
     Seal(Lsn, mpsc::Sender<Result<(), String>>),
     /// To write and sync all there is, up to here, and to say so.
@@ -99,6 +102,8 @@ pub(crate) enum Phase {
     Off,
     /// It waits for its first base.
     Starting,
+    /// It has that, and replies rely on it; what was told before is being made safe.
+    Securing,
     On,
 }
 
@@ -107,13 +112,30 @@ impl Aof {
         match self.phase.load(Ordering::Acquire) {
             0 => Phase::Off,
             1 => Phase::Starting,
+            2 => Phase::Securing,
             _ => Phase::On,
         }
     }
 
-    /// Whether what is written now is there after a crash.
+    /// Whether what was written so far is there after a crash, as far as `appendfsync` says so.
     pub(crate) fn is_on(&self) -> bool {
         self.phase() == Phase::On
+    }
+
+    /// Whether what is written from now on is.
+    fn is_relied_on(&self) -> bool {
+        matches!(self.phase(), Phase::Securing | Phase::On)
+    }
+
+    /// How far the log is, and its rewrites: a log that waits for its first base waits for a
+    /// rewrite, whether that has begun or not.
+    pub(crate) fn told(&self, now_us: i64) -> (Phase, Told) {
+        // In this order: a rewrite that was not under way before the log was found to be on was
+        // over by then, and all of it safe.
+        let mut told = self.rewrite.told(now_us);
+        let phase = self.phase();
+        told.is_scheduled |= phase == Phase::Starting && !told.is_underway;
+        (phase, told)
     }
 
     /// Whether it is written for a backup only.
@@ -129,15 +151,14 @@ impl Aof {
     /// Follows a change of `appendfsync`: from now on replies wait, or do not.
     pub(crate) fn policy_changed(&self, server: &Server) {
         let queue = self.queue();
-        self.follow_policy(server, queue.as_deref(), self.is_on());
+        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
-    /// What is written now is there after a crash.
-    fn establish(&self, server: &Server) {
+    /// Replies rely on what is written from now on, or do not after all.
+    fn rely(&self, server: &Server, phase: Phase) {
         let queue = self.queue();
-        // Before anybody can see that it is on: from then on replies are relied upon.
-        self.follow_policy(server, queue.as_deref(), true);
-        self.enter(Phase::On);
+        self.enter(phase);
+        self.follow_policy(server, queue.as_deref(), self.is_relied_on());
     }
 
     /// Called with the queue's mutex held, so that of two changes the later one counts.
@@ -196,14 +217,23 @@ fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), Strin
 fn attach(server: &'static Server, queue: &Arc<Queue>) {
     server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     server.journal.attach(Box::new(Inlet(Arc::clone(queue))), Reliance::Nobody);
-    server.aof.follow_policy(server, Some(&**queue), server.aof.is_on());
+    server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
+}
+
+/// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
+pub(crate) fn follow_config(server: &'static Server) -> Result<(), String> {
+    match (server.config.get(APPENDONLY), server.aof.phase()) {
+        (true, Phase::Off) => switch_on(server),
+        (false, Phase::Starting | Phase::Securing | Phase::On) => {
+            switch_off(server);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `CONFIG SET appendonly yes`: asks for a base, from whose cut on all changes are written.
-pub(crate) fn switch_on(server: &'static Server) -> Result<(), String> {
-    if server.aof.phase() != Phase::Off {
-        return Ok(());
-    }
+fn switch_on(server: &'static Server) -> Result<(), String> {
     let fail = |why: String| {
         log_warning!(server.log, "Can't turn the AOF on: {why}");
         "Unable to turn on AOF. Check server logs.".to_owned()

@@ -50,7 +50,13 @@ impl Writer {
             // Whatever comes is passed over, until the log is taken back.
             self.file = None;
         } else {
-            let next = self.files.begin(Beginning::Joined).map_err(|error| plain(&error))?;
+            let next = self.files.begin(Beginning::Joined);
+            let next = next.map_err(|error| {
+                if !self.files.is_sure() {
+                    self.lose(&error);
+                }
+                plain(&error)
+            })?;
             self.turn_to(next);
         }
         Ok(files)

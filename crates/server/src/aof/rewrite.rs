@@ -235,9 +235,9 @@ fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> bool {
 fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
     let mut files = Files::find(server)?;
     let installed = files.install(&base.path, base.form, Beginning::Absent);
-    match installed.and_then(|()| files.take_history()) {
-        Ok(history) => {
-            remove(server, history);
+    match installed.and_then(|()| files.take_leftovers()) {
+        Ok(leftovers) => {
+            remove(server, leftovers);
             Ok(base.bytes)
         }
         Err(error) => {

@@ -3,13 +3,16 @@
 mod backups;
 mod direct;
 mod replay;
+mod told;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
+use persist::aof::manifest::Manifest;
 use persist::storage::simulated::{Disk, Fault};
 use proto::OwnedArgs;
 
@@ -242,10 +245,22 @@ fn check_after_crash(
         let where_to = if has_moved { "where it moved to" } else { "where it was" };
         assert!(has(server, *number), "{what}: {number} was acknowledged and is not {where_to}");
     }
-    end(moved);
     if !has_moved {
+        await_tidiness(disk, what);
         end(server);
     }
+    end(moved);
+}
+
+/// Waits until nothing is left of bases and increments that came before.
+fn await_tidiness(disk: &Disk, what: &str) {
+    let directory = std::env::current_dir().unwrap().join("appendonlydir");
+    let text = persist::storage::read_whole(disk, &directory.join("appendonly.aof.manifest"));
+    let manifest = Manifest::parse(&text.unwrap()).unwrap();
+    await_end(&format!("{what}: tidying"), || {
+        let names = persist::storage::Storage::list(disk, &directory).unwrap();
+        !names.iter().any(|name| manifest.is_left(b"appendonly.aof", name.as_bytes()))
+    });
 }
 
 pub(crate) fn end(server: &'static Server) {
@@ -315,6 +330,10 @@ fn a_disk_that_fails_once_is_never_believed_and_is_written_again() {
             if name != "the end" {
                 assert!(server.aof.is_on() && (resumes() || resumes()), "{what}: writes resume");
                 acknowledged.push(WRITES);
+                // One more batch is written and not synced: the crash tears it.
+                disk.fail_from(disk.calls() + 1, Fault::Error(libc::EIO));
+                append(server, WRITES + 1);
+                await_end(&what, || server.journal.has_failed());
             }
             check_after_crash((server, &disk), call, &acknowledged, &what);
         });

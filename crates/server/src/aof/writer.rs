@@ -24,7 +24,7 @@ use super::files::{Beginning, Files};
 use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
-use super::{Base, Fresh, Order, rewrite};
+use super::{Order, Phase, rewrite};
 use crate::ailments::LOG_FAILED;
 use crate::config::AppendFsync;
 use crate::config::settings::{
@@ -60,7 +60,7 @@ const ANNOTATIONS: usize = 160;
 /// What the writer has to do.
 pub(super) struct Writer {
     pub(super) server: &'static Server,
-    queue: Arc<Queue>,
+    pub(super) queue: Arc<Queue>,
     pub(super) files: Files,
     /// Whether only a backup needs it.
     pub(super) is_lent: bool,
@@ -79,12 +79,15 @@ pub(super) struct Writer {
     /// What could not be written yet.
     unwritten: Vec<u8>,
     /// Up to where the journal is written.
-    end: Lsn,
+    pub(super) end: Lsn,
     /// Up to where it is synced.
     synced: Lsn,
     synced_at_us: i64,
     /// How the increment began that follows the base under way.
-    cut: Option<Beginning>,
+    pub(super) cut: Option<Beginning>,
+    /// The bytes of the first base, which is in its place, while what was told of before is not
+    /// known to be safe.
+    pub(super) securing: Option<u64>,
     /// When a base was last asked for.
     began_us: i64,
     /// The second of the last timestamp in the file.
@@ -157,6 +160,7 @@ impl Writer {
             synced: 0,
             synced_at_us: 0,
             cut: None,
+            securing: None,
             began_us: 0,
             stamped: 0,
             piece: Vec::new(),
@@ -233,6 +237,7 @@ impl Writer {
                 self.begin_increment();
             }
             Order::Base(base) => self.settle(base),
+            Order::Secure(lsn) => self.establish(lsn),
             Order::Seal(lsn, done) => {
                 self.end = lsn;
                 // Who waits may have lost patience.
@@ -244,6 +249,9 @@ impl Writer {
                 // Whoever starts cuts off what is there of a torn mark.
                 self.mark_end();
                 self.flush(lsn, &done);
+                if self.securing.take().is_some() {
+                    rewrite::done(self.server, None);
+                }
                 return Next::End;
             }
         }
@@ -261,17 +269,16 @@ impl Writer {
         }
         if let Err(error) = self.append(batch.clone()) {
             log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
-            if self.state == State::Apart || self.is_lent {
-                // Nobody is refused for the sake of a backup.
-                self.lose(&error);
-            } else {
-                self.wait_for_disk(batch, &error);
-            }
+            self.wait_for_disk(batch, &error);
         }
     }
 
-    /// Keeps a batch that could not be written; what a failed write left is cut off later.
+    /// Keeps a batch that could not be written; what a failed write left is cut off later. A log
+    /// that is not relied on yet begins anew instead, and nobody is refused for a backup's sake.
     fn wait_for_disk<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>, error: &io::Error) {
+        if self.state == State::Apart || self.is_lent || self.securing.is_some() {
+            return self.lose(error);
+        }
         self.state = State::Stuck;
         self.unwritten.extend(batch.flatten());
         self.fail(error);
@@ -459,7 +466,7 @@ impl Writer {
     }
 
     /// Has the disk keep what was written, and says so; whether that is true now.
-    fn sync(&mut self) -> bool {
+    pub(super) fn sync(&mut self) -> bool {
         if matches!(self.state, State::Stuck | State::Lost) {
             return false;
         }
@@ -481,33 +488,6 @@ impl Writer {
         true
     }
 
-    /// Begins the increment that follows a base, whose cut is here.
-    fn begin_increment(&mut self) {
-        if let Some(file) = &mut self.file {
-            // Padding that stays says nothing.
-            let _ = file.cut_off();
-        }
-        let is_sound = self.state == State::Sound && self.sync();
-        let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
-        match self.files.begin(beginning) {
-            Ok(file) => {
-                self.turn_to(file);
-                self.cut = Some(beginning);
-                if beginning == Beginning::Apart {
-                    self.state = State::Apart;
-                }
-            }
-            Err(error) => {
-                let why = plain(&error);
-                log_warning!(self.server.log, "Can't open a new AOF increment: {why}");
-                self.cut = None;
-                if self.state != State::Sound {
-                    self.lose(&error);
-                }
-            }
-        }
-    }
-
     /// Writes to a file from its beginning on.
     pub(super) fn turn_to(&mut self, file: Box<dyn File>) {
         (self.file, self.stamped) = (Some(Increment::new(file, 0)), 0);
@@ -516,59 +496,16 @@ impl Writer {
         self.unwritten.clear();
     }
 
-    /// Puts a base that is done in its place.
-    fn settle(&mut self, base: Base) {
-        let path = base.as_ref().ok().map(|base| base.path.clone());
-        let result = match (base, self.cut.take()) {
-            (Ok(base), Some(beginning)) => self.install(&base, beginning).map(|()| base.bytes),
-            (Ok(_), None) => Err("the log could not follow it".to_owned()),
-            (Err(why), _) => Err(why),
-        };
-        if let Err(why) = &result {
-            log_warning!(self.server.log, "Background AOF rewrite failed: {why}");
-            self.server.backup.fail(self.server, why);
-            rewrite::remove(self.server, path.into_iter().collect());
-            if self.state == State::Apart {
-                self.state = State::Lost;
-            }
-        }
-        rewrite::done(self.server, result.ok().map(|base| (base, self.length())));
-    }
-
-    fn install(&mut self, base: &Fresh, beginning: Beginning) -> Result<(), String> {
-        if beginning == Beginning::Apart && !self.sync() {
-            return Err("the log that follows it is not safe".to_owned());
-        }
-        let installed = if base.path.parent() == Some(self.files.directory()) {
-            self.files.install(&base.path, base.form, beginning)
-        } else {
-            self.relocate(base, beginning)
-        };
-        installed.map_err(|error| plain(&error))?;
-        if beginning == Beginning::Apart {
-            self.state = State::Sound;
-            if !self.is_lent {
-                self.server.aof.establish(self.server);
-                self.heal("The AOF has a new base. The server can write again.");
-            }
-        }
-        self.pin_base();
-        match self.files.take_history() {
-            Ok(history) => rewrite::remove(self.server, history),
-            // They stay in the manifest as what they are.
-            Err(error) => {
-                log_warning!(self.server.log, "Can't forget old AOF files: {}", plain(&error));
-            }
-        }
-        Ok(())
-    }
-
     /// Nothing that was written can be relied on any more.
     pub(super) fn lose(&mut self, error: &io::Error) {
         self.state = State::Lost;
         self.cut = None;
         self.unwritten.clear();
         self.server.backup.fail(self.server, &plain(error));
+        if self.securing.take().is_some() {
+            self.server.aof.rely(self.server, Phase::Starting);
+            rewrite::done(self.server, None);
+        }
         self.fail(error);
     }
 
@@ -581,7 +518,7 @@ impl Writer {
         self.server.aof.valve.open();
     }
 
-    fn heal(&self, line: &str) {
+    pub(super) fn heal(&self, line: &str) {
         if self.server.journal.has_failed() {
             log_notice!(self.server.log, "{line}");
         }

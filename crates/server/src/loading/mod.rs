@@ -205,7 +205,6 @@ pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), Str
     });
     if let Some(loaded) = loaded.await {
         loaded.unwrap_or_else(|_| Err("The loader panicked. Exiting.".to_owned()))?;
-        server.loading.end();
     }
     Ok(())
 }
@@ -216,11 +215,16 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
         Found::Log(stock) => stock.load(server),
         Found::ForeignLog(stock) => stock.read(server),
     };
-    if loaded.is_ok() && server.config.get(APPENDONLY) {
-        // Where something else was loaded than our log, it begins with that.
-        aof::switch_on(server)?;
+    loaded.inspect_err(|line| log_warning!(server.log, "{line}"))?;
+    if server.shutdown.is_asked() {
+        return Ok(());
     }
-    loaded.inspect_err(|line| log_warning!(server.log, "{line}"))
+    // Nobody turns the log on or off between the end and the look.
+    let _turn = server.config_turn.lock().expect("no critical section here panics");
+    server.loading.end();
+    // Where something else was loaded than our log, it begins with that; and somebody may have
+    // changed his mind meanwhile.
+    aof::follow_config(server)
 }
 
 fn load_snapshot(server: &'static Server, file: &mut dyn File, name: &str) -> Result<(), String> {

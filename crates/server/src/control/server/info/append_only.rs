@@ -16,9 +16,10 @@ const NONE: &[&str] = &[
 
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().monotonic_us();
-    let (aof, told) = (&server.aof, server.aof.rewrite.told(now_us));
+    let aof = &server.aof;
+    let (phase, told) = aof.told(now_us);
     let Told { is_underway, is_scheduled, count, failures, .. } = told;
-    let is_on = aof.phase() != Phase::Off;
+    let is_on = phase != Phase::Off;
     let status = |has_failed: bool| if has_failed { "err" } else { "ok" };
     report.field("aof_enabled", u8::from(is_on));
     report.field("aof_rewrite_in_progress", u8::from(is_underway));

@@ -1,0 +1,75 @@
+//! What is told to be done: a crash cannot undo it any more.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use persist::storage::simulated::Fault;
+
+use super::{append, await_end, check_after_crash, end, new_disk, start, write};
+use crate::aof::{Phase, switch_off, switch_on};
+use crate::server::Server;
+
+/// How often a log is turned off and on again.
+const TURNS: u64 = 20;
+
+/// Whether INFO says that the log is on, and that no rewrite is under way nor to come.
+fn is_told_to_be_on(server: &Server) -> bool {
+    let (phase, told) = server.aof.told(0);
+    phase != Phase::Off && !told.is_underway && !told.is_scheduled
+}
+
+/// Replies of which many do not wait for the disk, as the log is not on yet.
+#[test]
+fn a_log_is_told_to_be_on_when_all_that_was_told_before_is_safe() {
+    for turn in 0..TURNS {
+        let disk = new_disk();
+        let server = start(&disk).unwrap();
+        let _ = server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
+        assert!(write(server, 0));
+        switch_off(server);
+        // From here on the disk takes its time.
+        disk.fail_from(disk.calls(), Fault::Delay);
+        let (told, is_over) = (AtomicUsize::new(1), AtomicBool::new(false));
+        let acknowledged = thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1.. {
+                    let lsn = append(server, number).expect("nothing failed");
+                    while !server.journal.is_durable(lsn) {
+                        if is_over.load(Ordering::Acquire) {
+                            return;
+                        }
+                        thread::yield_now();
+                    }
+                    told.store(number + 1, Ordering::Release);
+                    if is_over.load(Ordering::Acquire) {
+                        return;
+                    }
+                }
+            });
+            switch_on(server).unwrap();
+            await_end("a switch", || is_told_to_be_on(server));
+            let acknowledged: Vec<usize> = (0..told.load(Ordering::Acquire)).collect();
+            disk.fail_from(disk.calls(), Fault::Error(libc::EIO));
+            is_over.store(true, Ordering::Release);
+            acknowledged
+        });
+        assert!(acknowledged.len() > 2, "somebody wrote meanwhile");
+        check_after_crash((server, &disk), turn, &acknowledged, &format!("turn {turn}"));
+    }
+}
+
+/// As while data are loaded, when no rewrite may begin.
+#[test]
+fn a_log_that_waits_for_its_first_rewrite_says_so() {
+    let disk = new_disk();
+    let server = start(&disk).unwrap();
+    switch_off(server);
+    server.loading.begin(server, 0);
+    switch_on(server).unwrap();
+    let (phase, told) = server.aof.told(0);
+    assert!(phase == Phase::Starting && told.is_scheduled);
+    server.loading.end();
+    await_end("a switch", || is_told_to_be_on(server));
+    assert!(server.aof.is_on());
+    end(server);
+}
