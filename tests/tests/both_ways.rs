@@ -62,7 +62,7 @@ fn end(server: &Server) {
 }
 
 /// Copies the log of a server that has ended.
-fn with_log_of(server: &Server) -> impl Fn(&Path) {
+pub(crate) fn with_log_of(server: &Server) -> impl Fn(&Path) {
     with_log_in(server.folder().join("appendonlydir"))
 }
 

@@ -129,6 +129,11 @@ pub struct Settings {
     /// Until when nothing is removed because its time is over, absent though it is (`CLIENT
     /// PAUSE`).
     pub expiry_held_until: AtomicI64,
+    /// Whether nothing is removed because its time is over, absent though it is, as that could
+    /// not be told: the log fails.
+    pub expiry_barred: AtomicBool,
+    /// Whether what runs was accepted once, so that limits of now do not apply: a log is run again.
+    pub replays: AtomicBool,
     /// `lfu-log-factor`.
     pub lfu_log_factor: AtomicU32,
     /// `lfu-decay-time`, minutes.
@@ -151,6 +156,8 @@ impl Default for Settings {
             events: AtomicU32::default(),
             access_policy: AtomicU8::default(),
             expiry_suspended: AtomicBool::default(),
+            expiry_barred: AtomicBool::default(),
+            replays: AtomicBool::default(),
             expiry_held_until: AtomicI64::default(),
             lfu_log_factor: AtomicU32::default(),
             lfu_decay_time: AtomicU32::default(),
@@ -180,9 +187,17 @@ impl Settings {
         }
     }
 
-    /// Whether expired keys that are only read stay for now, as all data stand still.
+    /// Whether expired keys that are only read stay for now, as all data stand still or their end
+    /// could not be told.
     pub fn holds_expiry(&self, now: UnixMillis) -> bool {
         self.expiry_held_until.load(Ordering::Relaxed) > now
+            || self.expiry_barred.load(Ordering::Relaxed)
+    }
+
+    /// Whether what runs was accepted once.
+    #[inline]
+    pub fn replays(&self) -> bool {
+        self.replays.load(Ordering::Relaxed)
     }
 
     /// Whether expired keys stay until somebody else decides that they go.

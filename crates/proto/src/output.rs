@@ -224,6 +224,11 @@ impl Output {
         (self.plain, self.stream) = (new, stream);
     }
 
+    /// Forgets what of the reply was still to be made.
+    pub fn leave_off(&mut self) {
+        self.stream = None;
+    }
+
     /// Whether the end of the reply is still to be made: then nothing may be appended.
     #[inline]
     pub fn is_streaming(&self) -> bool {

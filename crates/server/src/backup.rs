@@ -323,8 +323,11 @@ fn directory(server: &Server) -> Result<PathBuf, String> {
 fn remove_files(server: &Server, directory: &Path) -> Outcome {
     let log = server.config.get(APPENDFILENAME);
     let is_ours = |name: &[u8]| name.starts_with(&log) || name.starts_with(b"temp-");
-    // Where there is no directory, there is nothing in it.
-    let names = server.storage.list(directory).unwrap_or_default();
+    let names = match server.storage.list(directory) {
+        // Where there is no directory, there is nothing in it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|error| format!("{}: {}", directory.display(), plain(&error)))?,
+    };
     for name in names.iter().filter(|name| is_ours(name.as_bytes())) {
         let path = directory.join(name);
         match server.storage.remove(&path) {

@@ -88,6 +88,9 @@ struct Service {
     effects: Effects,
     output: Output,
     failed: bool,
+    /// Whether its client has its reply: one that found nothing may have changed something all the
+    /// same, as who reads for a group makes its consumer.
+    is_over: bool,
 }
 
 impl Blocked {
@@ -315,12 +318,13 @@ fn serve_queue(
             continue;
         }
         match serve_waiter(server, tx, waiter, key) {
-            Ok(Some(service)) => {
+            Ok(service) if service.is_over => {
                 services.done.push(service);
                 queue.remove(at);
                 kind = kind_of(tx)?;
             }
-            Ok(None) => {
+            Ok(service) => {
+                services.done.extend(Some(service).filter(|it| it.effects.changes() > 0));
                 let_wait_on(server, waiter, &services.rounds);
                 if blocked(waiter).again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
@@ -345,13 +349,13 @@ fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
     }
 }
 
-/// Runs the request of a claimed waiter. `None` if there is still nothing for it.
+/// Runs the request of a claimed waiter, whose wait is over unless there is still nothing for it.
 fn serve_waiter(
     server: &Server,
     tx: &mut Tx,
     waiter: &Arc<Waiter>,
     key: &[u8],
-) -> Result<Option<Service>, Refusal> {
+) -> Result<Service, Refusal> {
     let blocked = blocked(waiter);
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
     let args = blocked.request(key);
@@ -359,31 +363,31 @@ fn serve_waiter(
     let mut output = Output::new();
     let mark = output.mark();
     let result = tx.unhurried(|tx| handler(tx, args, &mut Reply::new(&mut output, blocked.resp)));
-    let failed = match result {
-        Ok(()) => false,
+    let (failed, is_over) = match result {
+        Ok(()) => (false, true),
         Err(Refusal::Wait(wait)) => {
             // Its other keys may have an earlier time.
             blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
-            tx.switch_database(home);
-            return Ok(None);
+            (false, false)
         }
         Err(Refusal::Widen) => return Err(Refusal::Widen),
         Err(refusal) => {
             output.truncate(mark);
             server.refuse(&refusal, &mut Reply::new(&mut output, blocked.resp));
-            true
+            (true, true)
         }
     };
     tx.settle();
     let effects = tx.take_effects();
     tx.switch_database(home);
-    Ok(Some(Service { waiter: Arc::clone(waiter), key: key.into(), effects, output, failed }))
+    let (waiter, key) = (Arc::clone(waiter), key.into());
+    Ok(Service { waiter, key, effects, output, failed, is_over })
 }
 
 impl Services {
     /// Puts everyone back where they stood.
     fn undo(self, server: &Server, tx: &mut Tx) {
-        for service in &self.done {
+        for service in self.done.iter().filter(|service| service.is_over) {
             let_wait_on(server, &service.waiter, &self.rounds);
         }
         for (database, key, queue) in self.before.into_iter().rev() {
@@ -414,7 +418,7 @@ impl Services {
         for service in &self.done {
             notify(server, &self.rounds, &service.effects);
         }
-        for service in self.done {
+        for service in self.done.into_iter().filter(|service| service.is_over) {
             let Service { waiter, key, output, failed, .. } = service;
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {

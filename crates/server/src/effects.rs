@@ -65,9 +65,26 @@ pub(crate) fn apply_settings(server: &'static Server) {
     }
 }
 
+/// Has what was accepted once be accepted again, whatever the configuration says of what comes now,
+/// or has it count again.
+pub(crate) fn set_replays(server: &'static Server, replays: bool) {
+    server.keyspace.settings().replays.store(replays, Ordering::Relaxed);
+    apply_settings(server);
+}
+
 /// Enters the configured working directory.
 pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
     std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
+}
+
+/// The same at run time: where snapshots of another process lie the old one stays.
+fn turn_to_directory(server: &Server) -> Result<(), String> {
+    let before = std::env::current_dir().map_err(|error| plain(&error))?;
+    enter_directory(&server.config)?;
+    server.snapshot_claim.take_if_due(server).inspect_err(|_| {
+        // It was there a moment ago.
+        let _ = std::env::set_current_dir(&before);
+    })
 }
 
 /// Performs an effect that the option called `name` asked for; the error is for the client.
@@ -96,7 +113,8 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             store_settings(server);
             Ok(())
         }
-        Effect::Directory => enter_directory(&server.config),
+        Effect::Directory => turn_to_directory(server),
+        Effect::SaveSchedule => server.snapshot_claim.take_if_due(server),
         Effect::Logging => server.log.reopen(&server.config),
         Effect::CommandLog => {
             server.command_log.configure(&server.config);
@@ -123,14 +141,10 @@ fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), St
             server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
             Ok(())
         }
-        // The points of `save` are read whenever the slow clock looks.
-        Effect::SaveSchedule
         // What these would change is not there yet.
-        | Effect::Backlog
-        | Effect::ProcessTitle
-        | Effect::OomScore
-        | Effect::Tls
-        | Effect::None => Ok(()),
+        Effect::Backlog | Effect::ProcessTitle | Effect::OomScore | Effect::Tls | Effect::None => {
+            Ok(())
+        }
     }
 }
 
@@ -171,11 +185,13 @@ fn store_settings(server: &Server) {
     server.budget.note_exhausted(false);
     let events = notifications::mask(config.get(NOTIFY_KEYSPACE_EVENTS));
     settings.events.store(events, Ordering::Relaxed);
-    settings.expiry_suspended.store(config.get(IMPORT_MODE), Ordering::Relaxed);
+    // While a log is run again it says when keys go, and how long strings may be.
+    let replays = settings.replays();
+    settings.expiry_suspended.store(config.get(IMPORT_MODE) || replays, Ordering::Relaxed);
+    let longest = if replays { STRING_LEN_MAX } else { config.get(PROTO_MAX_BULK_LEN) as u64 };
+    settings.max_string.store(longest.min(STRING_LEN_MAX), Ordering::Relaxed);
     settings.lfu_log_factor.store(config.get(LFU_LOG_FACTOR), Ordering::Relaxed);
     settings.lfu_decay_time.store(config.get(LFU_DECAY_TIME), Ordering::Relaxed);
-    let longest = (config.get(PROTO_MAX_BULK_LEN) as u64).min(STRING_LEN_MAX);
-    settings.max_string.store(longest, Ordering::Relaxed);
     settings.compresses_dumps.store(config.get(RDBCOMPRESSION), Ordering::Relaxed);
     let containers = &settings.containers;
     containers.hash_entries.set(config.get(HASH_MAX_LISTPACK_ENTRIES));

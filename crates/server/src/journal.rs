@@ -8,7 +8,8 @@
 //!
 //! Invariants: records that share a key are appended in the order their transactions ran, since
 //! `commit` appends under their locks; what was said to be safe stays safe; while the reader has
-//! failed no reply waits, and none of a write that is not safe says that it was done.
+//! failed no reply waits, none of a write that is not safe says that it was done, and none shows it
+//! where they wait for the disk.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -84,7 +85,7 @@ struct Line {
     is_late: bool,
     /// The system has everything up to here.
     written: Lsn,
-    /// Why the reader fails, for clients.
+    /// Why the reader fails.
     failure: String,
     waiting: Vec<(Lsn, Waker)>,
     /// How often all were to look again.
@@ -210,10 +211,10 @@ impl Journal {
         line.rouse();
     }
 
-    /// The reader cannot go on; `failure` is what clients are told. Nobody waits meanwhile.
-    pub(crate) fn fail(&self, failure: String) {
+    /// The reader cannot go on, and why. Nobody waits meanwhile.
+    pub(crate) fn fail(&self, why: String) {
         let mut line = self.line();
-        line.failure = failure;
+        line.failure = why;
         self.failed.store(true, Ordering::Release);
         line.rouse();
     }
@@ -230,9 +231,24 @@ impl Journal {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// What clients are told of the failure.
+    /// What whoever would write is told while the reader has failed: nothing was done.
     pub(crate) fn refusal(&self) -> Refusal {
-        Refusal::owned(self.line().failure.clone())
+        let why = &self.line().failure;
+        Refusal::owned(format!("MISCONF Errors writing to the AOF file: {why}"))
+    }
+
+    /// What is told in the place of a reply that saw what is not safe: how that ends is not known.
+    pub(crate) fn doubt(&self) -> Refusal {
+        let why = &self.line().failure;
+        Refusal::owned(format!(
+            "UNSAFE Errors writing to the AOF file: {why}. The command ran, and what it changed or \
+             saw is not on disk: nobody is shown it before it is, and a restart before undoes it"
+        ))
+    }
+
+    /// Whether what is not safe is shown to nobody, also while the reader has failed.
+    pub(crate) fn hides_unsafe(&self) -> bool {
+        self.line().reliance == Reliance::Disk
     }
 
     /// Where the journal ends.

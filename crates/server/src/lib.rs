@@ -12,6 +12,7 @@ mod backup;
 mod blocking;
 mod budget;
 mod busy;
+mod claims;
 mod client_memory;
 mod clients;
 mod command_log;

@@ -238,6 +238,11 @@ impl Saves {
         is_behind
     }
 
+    /// Counts saves anew (`CONFIG RESETSTAT`).
+    pub(crate) fn reset_count(&self) {
+        self.state().figures.begun = 0;
+    }
+
     /// Whether a save is under way.
     pub(crate) fn is_running(&self) -> bool {
         self.state().running.is_some()
@@ -393,6 +398,10 @@ impl Saves {
         }
         self.over.notify_all();
         match result {
+            // Whoever gave it up has said why, or need not.
+            Err(_) if snapshot.is_cancelled() => {
+                log_notice!(server.log, "Background saving was cancelled");
+            }
             Ok(_) => {
                 log_notice!(server.log, "DB saved on disk");
                 if is_background {

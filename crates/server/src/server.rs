@@ -17,6 +17,7 @@ use crate::aof::Aof;
 use crate::backup::Backup;
 use crate::budget::Budget;
 use crate::busy::Underway;
+use crate::claims::SnapshotClaim;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
 use crate::compaction::Compaction;
@@ -77,6 +78,7 @@ pub(crate) struct Server {
     pub(crate) backup: Backup,
     pub(crate) snapshots: Snapshots,
     pub(crate) saves: Saves,
+    pub(crate) snapshot_claim: SnapshotClaim,
     /// Why writes are refused.
     pub(crate) ailments: Ailments,
     pub(crate) log: Log,
@@ -147,6 +149,7 @@ impl Server {
             backup: Backup::default(),
             snapshots: Snapshots::default(),
             saves: Saves::new(keyspace.clock()),
+            snapshot_claim: SnapshotClaim::default(),
             ailments: Ailments::default(),
             log,
             storage,

@@ -122,8 +122,10 @@ fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
     let runtime =
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    let claimed = server.snapshot_claim.take_if_due(server);
+    let found = claimed.and_then(|()| loading::find(server));
+    let found = found.inspect_err(|line| log_warning!(server.log, "{line}"))?;
     leftovers::remove(server);
-    let found = loading::find(server).inspect_err(|line| log_warning!(server.log, "{line}"))?;
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
     announce(server, &listeners, &workforce);
     {

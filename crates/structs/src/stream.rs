@@ -35,7 +35,7 @@ pub use self::id::EntryId;
 pub use self::idempotence::{Idempotence, IdempotenceLimits};
 pub use self::log::{Items, Removed};
 pub use self::node::{Fields, Item, Node, NotANode, Pair};
-pub use self::trim::{References, Threshold, Trim};
+pub use self::trim::{References, Threshold, Trim, Trimmed};
 
 use self::group::{NAMED, Name};
 use self::log::Log;

@@ -119,7 +119,8 @@ fn bitfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
             changes += 1;
         }
     }
-    tx.effects_mut().set_changes(before + changes);
+    // Where all fail the value has grown all the same, which Redis does not tell its log.
+    tx.effects_mut().set_changes(before + if grows { changes.max(1) } else { changes });
     if changes == 0 {
         let byte = Bytes::of(tx.peek_text(key)?, &mut [0; 20]).byte_at(0);
         rewrite(tx, key, 0, byte.expect("what is written to is not empty"))?;

@@ -5,7 +5,7 @@
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use smallvec::SmallVec;
-use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim};
+use structs::stream::{ENTRY_BYTES_MAX, EntryId, Pair, Stream, Trim, Trimmed};
 
 use super::ids::{self, IdText, NewId, reply_id};
 use super::node_limits;
@@ -208,8 +208,8 @@ impl<'a> Request<'a> {
                 stream.idempotence_mut(known).record(producer, iid, id, now);
             }
             let Some(trim) = &self.trim else { return (false, None) };
-            let (deleted, _) = stream.trim(trim);
-            (deleted > 0, Some(trim::exact_words(trim, stream)))
+            let Trimmed { deleted, reach, .. } = stream.trim(trim);
+            (deleted > 0, Some(trim::exact_words(trim, stream, reach)))
         })
     }
 

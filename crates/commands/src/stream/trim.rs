@@ -4,7 +4,7 @@
 
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
-use structs::stream::{EntryId, References, Stream, Threshold, Trim};
+use structs::stream::{EntryId, References, Stream, Threshold, Trim, Trimmed};
 
 use super::ids;
 use super::{ENTRY_NS, PENDING_NS, edit, node_limits, references};
@@ -91,6 +91,8 @@ impl TrimWords {
             };
         };
         let limit = match (self.limit, self.approximate) {
+            // As other servers journal what an approximate trim came to.
+            (Some(_), false) if tx.keyspace().settings().replays() => 0,
             (Some(_), false) => return Err(LIMIT_EXACT),
             (Some(limit), true) => limit,
             (None, false) => 0,
@@ -122,15 +124,18 @@ pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusa
 /// of references.
 pub(super) type TrimAsDone = [Vec<u8>; 4];
 
-/// The words for the journal that trim a stream to what it is now.
-pub(super) fn exact_words(trim: &Trim, stream: &Stream) -> TrimAsDone {
+/// The words for the journal that trim a stream to what it is now, where a trim has looked at the
+/// entries before an ID.
+pub(super) fn exact_words(trim: &Trim, stream: &Stream, reach: EntryId) -> TrimAsDone {
     let (name, threshold) = match trim.threshold {
         Threshold::Length(_) if trim.approximate => ("MAXLEN", stream.len().to_string()),
         Threshold::Length(most) => ("MAXLEN", most.to_string()),
-        Threshold::Id(least) => {
-            let id = if trim.approximate { first_or_after(stream) } else { least };
-            ("MINID", id.to_string())
+        Threshold::Id(least) if !trim.approximate => ("MINID", least.to_string()),
+        // Some of those that it has looked at stay.
+        Threshold::Id(_) if trim.references == References::Acknowledged => {
+            ("MINID", reach.to_string())
         }
+        Threshold::Id(_) => ("MINID", first_or_after(stream).to_string()),
     };
     let references = match trim.references {
         References::Keep => "KEEPREF",
@@ -192,8 +197,8 @@ fn xtrim(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     };
     charge(tx, stream, &trim)?;
     let (deleted, exact) = edit(tx, key, |stream| {
-        let (deleted, _) = stream.trim(&trim);
-        (deleted, exact_words(&trim, stream))
+        let Trimmed { deleted, reach, .. } = stream.trim(&trim);
+        (deleted, exact_words(&trim, stream, reach))
     })?;
     if deleted > 0 {
         tx.event(EventClass::Stream, "xtrim", key);

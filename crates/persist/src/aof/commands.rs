@@ -79,8 +79,12 @@ fn write_set(out: &mut Writer, key: &[u8], set: SetRef<'_>) {
 
 fn write_sorted_set(out: &mut Writer, key: &[u8], set: SortedSetRef<'_>) {
     let mut command = Items::of(out, b"ZADD", key);
-    for item in set.items(0..set.len()) {
-        command.add([Text::Bytes(&format_f64(item.score)), item.member]);
+    // Small sets have no sign of a zero: those that do come when the set is as large as it will be.
+    let is_signed = |score: f64| score == 0.0 && score.is_sign_negative();
+    for signed in [false, true] {
+        for item in set.items(0..set.len()).filter(|item| is_signed(item.score) == signed) {
+            command.add([Text::Bytes(&format_f64(item.score)), item.member]);
+        }
     }
     command.finish();
     if set.earliest_deadline().is_some() {
@@ -151,6 +155,9 @@ fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
         // Nothing else makes a stream without entries.
         tell(out, &[b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
     }
+    // Groups have read no more than was ever added, and what was deleted tells how far they are.
+    let there = stream.len() + gone.len() as u64;
+    write_place(out, key, stream, stream.entries_added().max(there));
     for (name, group) in stream.groups() {
         write_group(out, key, name, group);
     }
@@ -163,12 +170,17 @@ fn write_stream(out: &mut Writer, key: &[u8], stream: &Stream) {
         tell(out, &[b"XTRIM", key, b"MINID", first.to_string().as_bytes()]);
         let later = gone.split_off(&first);
         later.iter().for_each(|id| tell(out, &[b"XDEL", key, id.to_string().as_bytes()]));
+        write_place(out, key, stream, stream.entries_added());
     }
-    let [last, deleted] = [stream.last_id(), stream.max_deleted_id()].map(|id| id.to_string());
-    let (added, last) = (stream.entries_added().to_string(), last.as_bytes());
-    let (added, deleted) = (added.as_bytes(), deleted.as_bytes());
-    tell(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
     write_idempotence(out, key, stream);
+}
+
+/// Tells which ID was the last, and what was added and deleted.
+fn write_place(out: &mut Writer, key: &[u8], stream: &Stream, added: u64) {
+    let [last, deleted] = [stream.last_id(), stream.max_deleted_id()].map(|id| id.to_string());
+    let (added, last, deleted) = (added.to_string(), last.as_bytes(), deleted.as_bytes());
+    let added = added.as_bytes();
+    tell(out, &[b"XSETID", key, last, b"ENTRIESADDED", added, b"MAXDELETEDID", deleted]);
 }
 
 fn write_placeholder(out: &mut Writer, key: &[u8], id: EntryId) {
@@ -204,7 +216,7 @@ fn write_idempotence(out: &mut Writer, key: &[u8], stream: &Stream) {
     let (duration, size) = (duration.as_bytes(), size.as_bytes());
     tell(out, &[b"XCFGSET", key, b"IDMP-DURATION", duration, b"IDMP-MAXSIZE", size]);
     for (producer, sent) in known.producers() {
-        for (iid, id) in sent.filter(|(_, id)| stream.get(*id).is_some()) {
+        for (iid, id) in sent {
             tell(out, &[b"XIDMPRECORD", key, producer, iid, id.to_string().as_bytes()]);
         }
     }

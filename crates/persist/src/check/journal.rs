@@ -9,7 +9,7 @@ use std::path::Path;
 use super::{Flaw, Operator, Repair, snapshot};
 use crate::aof::manifest::{Manifest, Part};
 use crate::aof::{AofDamage, AofError, Place, UnitReader};
-use crate::storage::{How, Storage, read_full, read_whole};
+use crate::storage::{Claim, Claimed, How, Storage, read_full, read_whole};
 
 /// Checks a journal, and repairs it as far as that is wanted.
 pub(super) fn check(
@@ -18,6 +18,14 @@ pub(super) fn check(
     repair: Repair,
     operator: &mut Operator<'_>,
 ) -> Result<(), Flaw> {
+    let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
+    let _claim = match repair.fixes || repair.until.is_some() {
+        true => storage.claim(directory.unwrap_or(Path::new("."))).map_err(|Claimed { pid }| {
+            let owner = pid.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+            Flaw(format!("{} is written by {owner}, which is to end first", path.display()))
+        })?,
+        false => Claim::none(),
+    };
     if path.extension() != Some(OsStr::new("manifest")) {
         return check_file(storage, path, Some(repair), operator);
     }

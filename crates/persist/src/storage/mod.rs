@@ -3,6 +3,7 @@
 //! Invariant: nothing else in this room and nothing that keeps data on disk touches a file but
 //! through here, so that a simulated disk can stand in for the real one.
 
+mod claim;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 mod window;
@@ -18,6 +19,7 @@ use std::path::Path;
 use rustix::fs::{Advice, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, pwritev};
 
+pub use claim::{Claim, Claimed};
 pub(crate) use window::Window;
 
 /// What goes past the memory of the system is whole blocks of this length, from addresses and to
@@ -57,6 +59,10 @@ pub trait Storage: Send + Sync {
 
     /// Makes what happened to the names in a directory outlive a crash.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
+
+    /// Keeps other processes from a file or a directory that is there. Who has it already may be
+    /// about to end, so that is waited for a moment.
+    fn claim(&self, path: &Path) -> Result<Claim, Claimed>;
 }
 
 /// An open file.
@@ -185,6 +191,10 @@ impl Storage for Disk {
 
     fn sync_directory(&self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
+    }
+
+    fn claim(&self, path: &Path) -> Result<Claim, Claimed> {
+        claim::claim(path)
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use base::random::Random;
 
-use super::{File, How, Storage};
+use super::{Claim, Claimed, File, How, Storage};
 
 /// A disk; its clones are the same one.
 #[derive(Clone, Default)]
@@ -48,6 +48,8 @@ pub enum Fault {
     Full,
     /// The call takes its time and succeeds.
     Delay,
+    /// Whoever calls panics, if the thread has a name and so is none of the test's own.
+    Panic,
 }
 
 /// How long a call takes that is delayed.
@@ -271,6 +273,11 @@ impl Disk {
                 std::thread::sleep(DELAY);
                 Ok(self.state())
             }
+            (state, Some(Fault::Panic)) => {
+                drop(state);
+                panic_if_named();
+                Ok(self.state())
+            }
             (state, None) => Ok(state),
         }
     }
@@ -290,6 +297,10 @@ impl Disk {
         }
         (state, fault)
     }
+}
+
+fn panic_if_named() {
+    assert!(std::thread::current().name().is_none(), "the disk was asked for that");
 }
 
 fn lock(content: &Mutex<Content>) -> MutexGuard<'_, Content> {
@@ -381,6 +392,10 @@ impl Storage for Disk {
         state.steps = open;
         Ok(())
     }
+
+    fn claim(&self, _: &Path) -> Result<Claim, Claimed> {
+        Ok(Claim::none())
+    }
 }
 
 /// An open file.
@@ -421,6 +436,10 @@ impl Handle {
             Some(Fault::Short | Fault::Full) => bytes.len() / 2,
             Some(Fault::Delay) => {
                 std::thread::sleep(DELAY);
+                bytes.len()
+            }
+            Some(Fault::Panic) => {
+                panic_if_named();
                 bytes.len()
             }
             None => bytes.len(),

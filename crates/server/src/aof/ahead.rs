@@ -4,7 +4,6 @@
 //! Invariants: units come in the order of the file; a few pieces of it are in memory at most, or
 //! two units where they are larger: one that is run, and one that is read.
 
-use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
@@ -12,6 +11,7 @@ use std::thread;
 use persist::aof::{AofError, Place, UnitReader};
 
 use super::sort::{Sorter, Stretch};
+use crate::reception::plain;
 
 /// About how many bytes of the file are handed over at once.
 const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
@@ -30,11 +30,14 @@ pub(super) struct Read {
 }
 
 /// Why not all was done.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stopped {
-    /// Whoever was to run the units could not.
+    /// The file cannot be one of ours or theirs.
+    Malformed(String),
+    /// A command of it was answered with an error.
     Refused(String),
-    /// The system gives no thread.
-    Alone(io::Error),
+    /// The system gives no thread, or one has ended that should not have.
+    Alone(String),
 }
 
 /// A part of the file.
@@ -95,7 +98,7 @@ impl Drop for Running<'_> {
 pub(super) fn run_each(
     reader: UnitReader<'_>,
     sorter: Sorter,
-    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), String>,
+    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,
 ) -> Result<Read, Stopped> {
     let underway = Underway::default();
     thread::scope(|scope| {
@@ -103,9 +106,9 @@ pub(super) fn run_each(
         let (builder, underway) = (thread::Builder::new().name("aof-reader".to_owned()), &underway);
         let running = Running(underway);
         let reading = builder.spawn_scoped(scope, move || read(reader, sorter, &sender, underway));
-        let reading = reading.map_err(Stopped::Alone)?;
+        let reading = reading.map_err(|error| Stopped::Alone(plain(&error)))?;
         for Piece { stretches, end, bytes } in receiver {
-            run(stretches, end).map_err(Stopped::Refused)?;
+            run(stretches, end)?;
             underway.shrink(bytes);
         }
         drop(running);
@@ -218,9 +221,9 @@ mod tests {
         let reader = UnitReader::new(&mut *file);
         let stopped = run_each(reader, Sorter::new(test_server(), 1), |_, _| {
             count += 1;
-            if count < 3 { Ok(()) } else { Err("enough".to_owned()) }
+            if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
         });
-        assert!(matches!(stopped, Err(Stopped::Refused(why)) if why == "enough"));
+        assert!(matches!(stopped, Err(Stopped::Alone(why)) if why == "enough"));
         assert_eq!(count, 3);
     }
 }

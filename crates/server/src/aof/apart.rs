@@ -11,6 +11,7 @@ use base::UnixMillis;
 use keyspace::{Acquisition, Location, Tx};
 use proto::Output;
 
+use super::ahead::Stopped;
 use super::replay::{Replayer, options};
 use super::sort::Task;
 use crate::execute::Known;
@@ -26,7 +27,9 @@ const QUEUE_LEN: usize = 2;
 const GROUP: usize = 16;
 
 /// What is said where a thread ended that should not have; the log says why it did.
-const STOPPED: &str = "a thread that loads has ended";
+fn stopped() -> Stopped {
+    Stopped::Alone("a thread that loads has ended".to_owned())
+}
 
 /// One thread for each share.
 pub(super) struct Crew {
@@ -36,7 +39,7 @@ pub(super) struct Crew {
 /// Who runs a share.
 struct Member {
     tasks: SyncSender<Vec<Task>>,
-    done: Receiver<Result<(), String>>,
+    done: Receiver<Result<(), Stopped>>,
     /// Stretches that were handed over and are not known to be done.
     underway: usize,
 }
@@ -62,19 +65,19 @@ impl Crew {
     }
 
     /// Has a stretch run, behind those that were handed over before.
-    pub(super) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), String> {
+    pub(super) fn hand_over(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
         for (member, tasks) in self.members.iter_mut().zip(shares) {
-            member.tasks.send(tasks).map_err(|_| STOPPED.to_owned())?;
+            member.tasks.send(tasks).map_err(|_| stopped())?;
             member.underway += 1;
         }
         Ok(())
     }
 
     /// Waits until all is done.
-    pub(super) fn wait(&mut self) -> Result<(), String> {
+    pub(super) fn wait(&mut self) -> Result<(), Stopped> {
         for member in &mut self.members {
             while member.underway > 0 {
-                member.done.recv().unwrap_or_else(|_| Err(STOPPED.to_owned()))?;
+                member.done.recv().unwrap_or_else(|_| Err(stopped()))?;
                 member.underway -= 1;
             }
         }
@@ -82,7 +85,7 @@ impl Crew {
     }
 }
 
-fn run_all(share: &Share, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), String>>) {
+fn run_all(share: &Share, queue: &Receiver<Vec<Task>>, reporter: &Sender<Result<(), Stopped>>) {
     let mut out = Output::new();
     for tasks in queue {
         let result = share.run(&tasks, &mut out);
@@ -101,7 +104,7 @@ struct Share {
 }
 
 impl Share {
-    fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), String> {
+    fn run(&self, tasks: &[Task], out: &mut Output) -> Result<(), Stopped> {
         let keyspace = self.server.keyspace;
         for group in tasks.chunks(GROUP) {
             let _inside = Inside::come(keyspace, self.lane);
@@ -116,7 +119,7 @@ impl Share {
 
     /// Runs a unit under the locks of its keys, which are of this share: only those who look after
     /// partitions have one of them for a moment.
-    fn run_one(&self, task: &Task, out: &mut Output) -> Result<(), String> {
+    fn run_one(&self, task: &Task, out: &mut Output) -> Result<(), Stopped> {
         let mut grant = Acquisition::of_partitions(self.server.keyspace, task.partitions.clone());
         while !grant.attempt() {
             std::thread::yield_now();

@@ -32,6 +32,11 @@ impl Figures {
         self.delayed.load(Ordering::Relaxed)
     }
 
+    /// Counts syncs that took long anew (`CONFIG RESETSTAT`).
+    pub(crate) fn reset_delayed(&self) {
+        self.delayed.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn set_sizes(&self, total: u64, base: u64) {
         self.total.store(total, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);

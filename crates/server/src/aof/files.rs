@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use persist::aof::manifest::{BaseForm, Manifest, Part};
-use persist::storage::{File, How, Storage, read_whole, write_all};
+use persist::storage::{Claim, File, How, Storage, read_whole, write_all};
 
+use crate::claims;
 use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use crate::reception::plain;
 use crate::server::Server;
@@ -25,6 +26,7 @@ pub(super) struct Files {
     manifest: Manifest,
     /// Whether that is the one on disk for sure.
     is_sure: bool,
+    _claim: Claim,
 }
 
 /// How an increment begins.
@@ -39,9 +41,15 @@ pub(super) enum Beginning {
 }
 
 impl Files {
-    /// What the manifest names that is there, or nothing.
+    /// What the manifest names that is there, or nothing; no other process may write it.
     pub(super) fn find(server: &'static Server) -> Result<Self, String> {
         Self::within(server, directory(server).map_err(|error| plain(&error))?)
+    }
+
+    /// The same, only to be read.
+    pub(super) fn peek(server: &'static Server) -> Result<Self, String> {
+        let directory = directory(server).map_err(|error| plain(&error))?;
+        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec(), Claim::none())
     }
 
     /// What a manifest names, wherever it lies.
@@ -49,15 +57,22 @@ impl Files {
         let name = path.file_name().and_then(|name| name.as_bytes().strip_suffix(b".manifest"));
         let name = name.ok_or_else(|| format!("{} is no AOF manifest", path.display()))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Self::named(server, directory, name.to_vec())
+        Self::named(server, directory, name.to_vec(), Claim::none())
     }
 
-    /// A log of our name in another directory.
+    /// A log of our name in another directory, to be written.
     pub(super) fn within(server: &'static Server, directory: PathBuf) -> Result<Self, String> {
-        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec())
+        let what = || format!("The append-only file in {}", directory.display());
+        let claim = claims::claim(server, &directory, what)?;
+        Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec(), claim)
     }
 
-    fn named(server: &'static Server, directory: PathBuf, name: Vec<u8>) -> Result<Self, String> {
+    fn named(
+        server: &'static Server,
+        directory: PathBuf,
+        name: Vec<u8>,
+        claim: Claim,
+    ) -> Result<Self, String> {
         let storage = &*server.storage;
         let path = directory.join(OsStr::from_bytes(&Manifest::name(&name)));
         let manifest = match read_whole(storage, &path) {
@@ -65,7 +80,7 @@ impl Files {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
             Err(error) => return Err(format!("{}: {}", path.display(), plain(&error))),
         };
-        Ok(Self { storage, directory, name, manifest, is_sure: true })
+        Ok(Self { storage, directory, name, manifest, is_sure: true, _claim: claim })
     }
 
     pub(super) fn manifest(&self) -> &Manifest {

@@ -6,12 +6,11 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
-use keyspace::Acquisition;
+use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::Part;
 use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
-use persist::rdb::file::{FileWriter, Options};
+use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
@@ -21,7 +20,7 @@ use super::sort::Sorter;
 use super::writer::Last;
 use super::{base_form, resume};
 use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
-use crate::effects::apply_settings;
+use crate::effects::set_replays;
 use crate::heavy::wait_for;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
@@ -50,10 +49,17 @@ enum Ending {
 
 /// Looks what there is. The error is for the operator.
 pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
+    let made = make_directory(server, None);
+    made.map_err(|error| format!("Can't open or create append-only dir: {}", plain(&error)))?;
     let mut files = Files::find(server)?;
     let taken = files.take_over_single();
     taken.map_err(|error| format!("Can't upgrade the old AOF file: {}", plain(&error)))?;
     measure(server, files)
+}
+
+/// Looks what there is of our own log, which is written meanwhile.
+pub(crate) fn find_own(server: &'static Server) -> Result<Stock, String> {
+    measure(server, Files::peek(server)?)
 }
 
 /// Looks what a manifest names, which is not our own. The error is for the operator.
@@ -89,10 +95,10 @@ impl Stock {
         let is_new = files.manifest().parts().len() == 0;
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
-        server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let Replayed { bytes: total, base, number } = replay(server, &files, Ending::Mended)?;
+        set_replays(server, true);
+        let replayed = replay(server, &files, Ending::Mended, &mut None)?;
+        let Replayed { bytes: total, base, number } = replayed;
         if is_new {
-            make_directory(server, None).map_err(told("Can't open or create append-only dir"))?;
             begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
         } else {
             let seconds = seconds_since(server, began_us);
@@ -110,7 +116,7 @@ impl Stock {
         wait_for(&mut world);
         resume(server, files, last)?;
         drop(world);
-        apply_settings(server);
+        set_replays(server, false);
         Ok(())
     }
 
@@ -119,14 +125,28 @@ impl Stock {
         self.files.manifest().parts().len() == 0
     }
 
-    /// Loads all there is and leaves it as it is. If it is our own log, nothing may be written to
-    /// it meanwhile, nor a base be under way.
+    /// Loads all there is and leaves it as it is.
     pub(crate) fn read(&self, server: &'static Server) -> Result<(), String> {
-        server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-        let replayed = replay(server, &self.files, Ending::Kept);
-        apply_settings(server);
+        self.read_on(server, &mut None)
+    }
+
+    /// The same on a transaction that has the world, with nothing beside it. If it is our own log,
+    /// nothing may be written to it meanwhile, nor a base be under way.
+    pub(crate) fn read_within(&self, server: &'static Server, tx: Tx) -> Result<(), String> {
+        self.read_on(server, &mut Some(tx))
+    }
+
+    fn read_on(&self, server: &'static Server, held: &mut Option<Tx>) -> Result<(), String> {
+        set_replays(server, true);
+        let replayed = replay(server, &self.files, Ending::Kept, held);
+        set_replays(server, false);
         replayed.map(drop)
     }
+}
+
+/// How a transaction is begun that has the world while our own log is loaded.
+pub(crate) fn options_within(server: &Server, lane: usize) -> TxOptions {
+    super::replay::options(lane, server.keyspace.clock().now_ms())
 }
 
 fn seconds_since(server: &Server, began_us: i64) -> f64 {
@@ -144,15 +164,20 @@ struct Replayed {
     number: Option<u64>,
 }
 
-/// Runs all files again.
-fn replay(server: &'static Server, files: &Files, ending: Ending) -> Result<Replayed, String> {
+/// Runs all files again, on a transaction that has the world, if there is one.
+fn replay(
+    server: &'static Server,
+    files: &Files,
+    ending: Ending,
+    held: &mut Option<Tx>,
+) -> Result<Replayed, String> {
     let mut all = Replayed::default();
     let parts: Vec<&Part> = files.manifest().parts().collect();
     for (index, part) in parts.iter().enumerate() {
         let may_mend = ending == Ending::Mended && index + 1 == parts.len();
         let source = Source { server, path: &files.path(part), before: all.bytes, may_mend };
         let began_us = server.keyspace.clock().monotonic_us();
-        let replayed = source.load()?;
+        let replayed = source.load(held)?;
         all.bytes += replayed.bytes;
         all.number = replayed.number;
         let is_base = files.manifest().base() == Some(*part);
@@ -182,35 +207,48 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Loads it; a damaged end is cut off.
-    fn load(&self) -> Result<Replayed, String> {
+    fn load(&self, held: &mut Option<Tx>) -> Result<Replayed, String> {
         let mut file = self.open()?;
-        let length = file.length().map_err(|error| self.refuse(&plain(&error)))?;
+        let length = file.length().map_err(|error| self.give_up(&plain(&error)))?;
         let mut head = vec![0; MAGIC_LEN];
         let count =
-            read_full(&mut *file, &mut head).map_err(|error| self.refuse(&plain(&error)))?;
+            read_full(&mut *file, &mut head).map_err(|error| self.give_up(&plain(&error)))?;
         head.truncate(count);
         let mut offset = 0;
         if MAGICS.iter().any(|magic| head.starts_with(magic)) {
             log_notice!(self.server.log, "Reading RDB base file on AOF loading...");
             file = self.open()?;
-            let end = snapshot::load(self.server, &mut *file, Twice::Refused);
-            let end = end.map_err(|error| self.refuse(&error.to_string()))?;
+            let end = match held {
+                None => snapshot::load(self.server, &mut *file, Twice::Refused),
+                Some(tx) => snapshot::load_within(self.server, &mut *file, Twice::Refused, tx),
+            };
+            let end = end.map_err(|error| match error.damage {
+                Damage::Unread(_) | Damage::Stopped => self.give_up(&error.to_string()),
+                _ => self.refuse(&error.to_string()),
+            })?;
             (offset, head) = (end.offset, end.rest);
         }
-        self.run(UnitReader::behind(&mut *file, offset, head), length)
+        self.run(UnitReader::behind(&mut *file, offset, head), length, held)
     }
 
     /// Runs the commands of the file again.
-    fn run(&self, reader: UnitReader<'_>, length: u64) -> Result<Replayed, String> {
-        let shares = loading::threads(self.server);
-        let mut runner = Runner::new(self.server, shares, self.before);
+    fn run(
+        &self,
+        reader: UnitReader<'_>,
+        length: u64,
+        held: &mut Option<Tx>,
+    ) -> Result<Replayed, String> {
+        let shares = if held.is_some() { 1 } else { loading::threads(self.server) };
+        let mut runner = Runner::new(self.server, shares, self.before, held.take());
         let sorter = Sorter::new(self.server, shares);
         let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
-        let Read { end, place, number } = read.map_err(|stopped| match stopped {
-            Stopped::Refused(why) => self.refuse(&why),
-            Stopped::Alone(error) => self.refuse(&plain(&error)),
-        })?;
-        runner.finish().map_err(|why| self.refuse(&why))?;
+        let told = |stopped| match stopped {
+            Stopped::Malformed(why) => self.refuse(&why),
+            Stopped::Refused(why) => self.refuse_command(&why),
+            Stopped::Alone(why) => self.give_up(&why),
+        };
+        let Read { end, place, number } = read.map_err(told)?;
+        *held = runner.finish().map_err(told)?;
         let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
             // of what was cut off.
@@ -225,7 +263,7 @@ impl Source<'_> {
 
     fn open(&self) -> Result<Box<dyn File>, String> {
         let file = self.server.storage.open(self.path, How::Read);
-        file.map_err(|error| self.refuse(&plain(&error)))
+        file.map_err(|error| self.give_up(&plain(&error)))
     }
 
     /// Cuts a damaged end off, if that is allowed; how long the file is then.
@@ -251,7 +289,9 @@ impl Source<'_> {
             _ => None,
         };
         let Some(option) = allowed_by.filter(|_| self.may_mend) else {
-            return Err(self.refuse(&error.to_string()));
+            let why = error.to_string();
+            let is_unread = matches!(error.damage, AofDamage::Unread(_));
+            return Err(if is_unread { self.give_up(&why) } else { self.refuse(&why) });
         };
         let (log, path) = (&self.server.log, self.path.display());
         log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
@@ -263,7 +303,7 @@ impl Source<'_> {
 
     fn cut(&self, place: Place) -> Result<u64, String> {
         let cut = place.cut(&*self.server.storage, self.path);
-        cut.map_err(|error| self.refuse(&plain(&error)))
+        cut.map_err(|error| self.give_up(&plain(&error)))
     }
 
     /// Whether a power loss may have left what is there from a place on, so that nobody relied on
@@ -272,7 +312,21 @@ impl Source<'_> {
         // Who wrote a file without marks does not say.
         let Some(number) = number else { return Ok(false) };
         let is_synced = is_synced_beyond(&mut *self.open()?, number, from);
-        is_synced.map(|is_synced| !is_synced).map_err(|error| self.refuse(&plain(&error)))
+        is_synced.map(|is_synced| !is_synced).map_err(|error| self.give_up(&plain(&error)))
+    }
+
+    /// What is wrong lies not with the file: nothing is to be done to it.
+    fn give_up(&self, why: &str) -> String {
+        format!("Can't load the append only file {}: {why}", self.path.display())
+    }
+
+    /// A command of it fails here, and did not where it was written.
+    fn refuse_command(&self, why: &str) -> String {
+        format!(
+            "Can't load the append only file {}, which is sound: {why}. With aof-load-errors \
+             ignore it is loaded without what fails",
+            self.path.display()
+        )
     }
 
     fn refuse(&self, why: &str) -> String {

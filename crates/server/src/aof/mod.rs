@@ -24,6 +24,7 @@ mod rewrite;
 mod runner;
 mod settle;
 mod sort;
+mod succession;
 mod writer;
 
 #[cfg(test)]
@@ -50,7 +51,7 @@ use files::Files;
 use queue::{Inlet, Queue};
 use writer::{Last, Writer};
 
-pub(crate) use load::{Stock, find, find_foreign};
+pub(crate) use load::{Stock, find, find_foreign, find_own, options_within};
 pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, begin_in, tend};
 
 /// A base that is made, or why there is none.
@@ -311,15 +312,21 @@ fn close(queue: &Queue) -> mpsc::Receiver<()> {
 fn part(server: &Server) {
     server.keyspace.settings().journal_attached.store(false, Ordering::Relaxed);
     server.journal.detach();
-    server.ailments.set(LOG_FAILED, false);
+    set_failed(server, false);
     server.aof.valve.open();
+}
+
+/// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.
+fn set_failed(server: &Server, has_failed: bool) {
+    server.ailments.set(LOG_FAILED, has_failed);
+    server.keyspace.settings().expiry_barred.store(has_failed, Ordering::Relaxed);
 }
 
 fn spawn(server: &'static Server, writer: Writer) -> Result<(), String> {
     let thread = std::thread::Builder::new().name("aof".to_owned());
     let run = move || {
         server.cores.take_up(Duty::Background);
-        writer.run();
+        succession::run(server, writer);
     };
     thread.spawn(run).map(drop).map_err(|error| plain(&error))
 }

@@ -11,7 +11,10 @@ use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::asides::Aside;
 use proto::{Args, Output, Reply, Resp};
 
+use super::ahead::Stopped;
 use super::sort::Task;
+use crate::config::AofLoadErrors;
+use crate::config::settings::AOF_LOAD_ERRORS;
 use crate::execute::Known;
 use crate::heavy::{LOADER_LANE, wait_for};
 use crate::log::log_warning;
@@ -42,25 +45,34 @@ impl Replayer {
         Self { server, unit: Unit::begin(server, tx, None), out, flags: 0 }
     }
 
+    /// The transaction, when it has run all it should.
+    pub(super) fn into_transaction(self) -> Tx {
+        self.unit.tx
+    }
+
     /// The output, when it has run all it should.
     pub(super) fn into_output(self) -> Output {
         self.out
     }
 
-    /// Runs the commands of a unit. The error says where and why the file cannot be one of ours or
-    /// theirs.
-    pub(super) fn run(&mut self, task: &Task) -> Result<(), String> {
+    /// Runs the commands of a unit. The error says where and why that cannot be.
+    pub(super) fn run(&mut self, task: &Task) -> Result<(), Stopped> {
         self.unit.tx.switch_database(task.footing.database);
         self.flags = task.footing.flags;
         let mut known = task.known;
         for command in &task.unit.commands {
             let ran = self.run_one(command.as_args(), known.take());
-            ran.map_err(|why| format!("at offset {}: {why}", task.unit.offset))?;
+            let told = |why| format!("at offset {}: {why}", task.unit.offset);
+            ran.map_err(|stopped| match stopped {
+                Stopped::Malformed(why) => Stopped::Malformed(told(why)),
+                Stopped::Refused(why) => Stopped::Refused(told(why)),
+                Stopped::Alone(why) => Stopped::Alone(why),
+            })?;
         }
         Ok(())
     }
 
-    fn run_one(&mut self, args: Args<'_>, known: Option<Known>) -> Result<(), String> {
+    fn run_one(&mut self, args: Args<'_>, known: Option<Known>) -> Result<(), Stopped> {
         match aside(args) {
             Some(Aside::Flags(flags)) => {
                 self.flags = flags;
@@ -75,10 +87,12 @@ impl Replayer {
         }
         let flags = std::mem::take(&mut self.flags);
         let known = known.map_or_else(|| Known::of(self.server, args), Ok);
-        let known = known.map_err(|_| format!("Unknown command '{}'", text(&args[0])))?;
+        let known = known
+            .map_err(|_| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
         let Known { entry, location } = known;
         if !entry.spec.arity.admits(args.len()) {
-            return Err(format!("Wrong number of arguments for '{}'", entry.full_name));
+            let why = format!("Wrong number of arguments for '{}'", entry.full_name);
+            return Err(Stopped::Malformed(why));
         }
         if let Some(location) = location.filter(|_| entry.has_first_key) {
             self.unit.tx.hint(&args[1], location);
@@ -91,16 +105,25 @@ impl Replayer {
         }
         self.unit.book_alone();
         self.out.finish();
-        if self.out.front().first() == Some(&b'-') {
-            log_warning!(
-                self.server.log,
-                "== CRITICAL == This server is sending an error to its AOF-loading-client: '{}' \
-                 after processing the command '{}'",
-                text(self.out.front()).trim_end(),
-                entry.full_name
-            );
-        }
+        let is_error = self.out.front().first() == Some(&b'-');
+        let checked = if is_error { self.heed_error(entry) } else { Ok(()) };
         self.out.clear();
+        checked
+    }
+
+    /// A command was answered with an error, so what it did where it was written is not there.
+    #[cold]
+    fn heed_error(&self, entry: &Entry) -> Result<(), Stopped> {
+        let answer = text(self.out.front());
+        let (answer, name) = (answer.trim_end(), &entry.full_name);
+        if self.server.config.get(AOF_LOAD_ERRORS) == AofLoadErrors::Refuse {
+            return Err(Stopped::Refused(format!("'{name}' is answered with '{answer}'")));
+        }
+        log_warning!(
+            self.server.log,
+            "== CRITICAL == This server is sending an error to its AOF-loading-client: '{answer}' \
+             after processing the command '{name}'"
+        );
         Ok(())
     }
 

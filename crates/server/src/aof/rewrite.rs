@@ -43,6 +43,8 @@ struct Books {
 
 struct Underway {
     began_us: i64,
+    /// Whether its base was given to the writer.
+    is_handed_over: bool,
     snapshot: Arc<Snapshot>,
 }
 
@@ -61,6 +63,11 @@ pub(crate) struct Told {
 }
 
 impl Rewrite {
+    /// Counts anew (`CONFIG RESETSTAT`).
+    pub(crate) fn reset_count(&self) {
+        self.books().count = 0;
+    }
+
     /// Asks for one as soon as none is under way.
     pub(crate) fn schedule(&self) {
         self.books().is_scheduled = true;
@@ -84,6 +91,11 @@ impl Rewrite {
         if let Some(underway) = &self.books().underway {
             underway.snapshot.look();
         }
+    }
+
+    /// Whether the base of the one under way was given to the writer.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.books().underway.as_ref().is_some_and(|underway| underway.is_handed_over)
     }
 
     /// Whether one is under way.
@@ -165,7 +177,8 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
         }
         books.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
-        books.underway = Some(Underway { began_us, snapshot: Arc::clone(&snapshot) });
+        let snapshot = Arc::clone(&snapshot);
+        books.underway = Some(Underway { began_us, is_handed_over: false, snapshot });
     }
     let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
         Ok(path) => path,
@@ -207,6 +220,9 @@ fn hand_over(server: &'static Server, base: Base, log: Option<&Arc<Queue>>) {
     let present = server.aof.queue();
     let is_wanted = is_same(log, present.as_ref());
     if let Some(present) = present.as_ref().filter(|_| is_wanted) {
+        if let Some(underway) = &mut server.aof.rewrite.books().underway {
+            underway.is_handed_over = true;
+        }
         return present.order(|_| Order::Base(base));
     }
     drop(present);
@@ -224,7 +240,7 @@ fn hand_over(server: &'static Server, base: Base, log: Option<&Arc<Queue>>) {
 }
 
 /// Whether these are one log, or both are none.
-fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> bool {
+pub(super) fn is_same(one: Option<&Arc<Queue>>, other: Option<&Arc<Queue>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other),
         (one, other) => one.is_none() && other.is_none(),

@@ -5,7 +5,10 @@
 //! before the next one begins; so whatever the number of threads, all is as if one had run it.
 
 use base::UnixMillis;
+use keyspace::Tx;
+use proto::Output;
 
+use super::ahead::Stopped;
 use super::apart::Crew;
 use super::replay::Replayer;
 use super::sort::{Stretch, Task};
@@ -23,20 +26,29 @@ pub(super) struct Runner {
     shares: usize,
     /// The bytes of the files before it.
     before: u64,
+    /// Whether the world was given and is to be given back.
+    is_held: bool,
     /// Has the world, between stretches that are run together.
     replayer: Option<Replayer>,
     crew: Option<Crew>,
 }
 
 impl Runner {
-    pub(super) fn new(server: &'static Server, shares: usize, before: u64) -> Self {
+    /// With a transaction that has the world all is run on that, by one share.
+    pub(super) fn new(
+        server: &'static Server,
+        shares: usize,
+        before: u64,
+        held: Option<Tx>,
+    ) -> Self {
         let now = server.keyspace.clock().now_ms();
-        Self { server, now, shares, before, replayer: None, crew: None }
+        let is_held = held.is_some();
+        let replayer = held.map(|tx| Replayer::with(server, tx, Output::new()));
+        Self { server, now, shares, before, is_held, replayer, crew: None }
     }
 
-    /// Runs the next stretches, which end there in the file. The error says why the file cannot be
-    /// one of ours or theirs.
-    pub(super) fn run(&mut self, stretches: Vec<Stretch>, end: u64) -> Result<(), String> {
+    /// Runs the next stretches, which end there in the file.
+    pub(super) fn run(&mut self, stretches: Vec<Stretch>, end: u64) -> Result<(), Stopped> {
         for stretch in stretches {
             match stretch {
                 Stretch::Together(tasks) => self.run_together(&tasks)?,
@@ -47,12 +59,13 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits until all is done.
-    pub(super) fn finish(mut self) -> Result<(), String> {
-        self.crew.as_mut().map_or(Ok(()), Crew::wait)
+    /// Waits until all is done; the transaction that was given, if one was.
+    pub(super) fn finish(mut self) -> Result<Option<Tx>, Stopped> {
+        self.crew.as_mut().map_or(Ok(()), Crew::wait)?;
+        Ok(self.replayer.filter(|_| self.is_held).map(Replayer::into_transaction))
     }
 
-    fn run_together(&mut self, tasks: &[Task]) -> Result<(), String> {
+    fn run_together(&mut self, tasks: &[Task]) -> Result<(), Stopped> {
         self.crew.as_mut().map_or(Ok(()), Crew::wait)?;
         let begin = || Replayer::begin(self.server, self.now);
         let replayer = self.replayer.get_or_insert_with(begin);
@@ -64,11 +77,15 @@ impl Runner {
         Ok(())
     }
 
-    fn run_apart(&mut self, shares: Vec<Vec<Task>>) -> Result<(), String> {
+    fn run_apart(&mut self, shares: Vec<Vec<Task>>) -> Result<(), Stopped> {
+        debug_assert!(!self.is_held, "one share is run together");
         self.replayer = None;
         let crew = match self.crew.take() {
             Some(crew) => crew,
-            None => Crew::hire(self.server, self.shares, self.now).map_err(|it| plain(&it))?,
+            None => {
+                let crew = Crew::hire(self.server, self.shares, self.now);
+                crew.map_err(|error| Stopped::Alone(plain(&error)))?
+            }
         };
         self.crew.insert(crew).hand_over(shares)
     }

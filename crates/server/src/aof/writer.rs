@@ -24,8 +24,7 @@ use super::files::{Beginning, Files};
 use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
-use super::{Order, Phase, rewrite};
-use crate::ailments::LOG_FAILED;
+use super::{Order, Phase, rewrite, set_failed};
 use crate::config::AppendFsync;
 use crate::config::settings::{
     AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
@@ -174,7 +173,7 @@ impl Writer {
     }
 
     /// Works until it is told to close.
-    pub(super) fn run(mut self) {
+    pub(super) fn run(&mut self) {
         let (mut done, mut last) = (Pieces::default(), queue::Last::default());
         loop {
             let Work { bytes, records, end, orders } = self.queue.take(self.patience(), done, last);
@@ -511,9 +510,8 @@ impl Writer {
 
     fn fail(&self, error: &io::Error) {
         if self.server.aof.is_on() {
-            let why = plain(error);
-            self.server.journal.fail(format!("MISCONF Errors writing to the AOF file: {why}"));
-            self.server.ailments.set(LOG_FAILED, true);
+            self.server.journal.fail(plain(error));
+            set_failed(self.server, true);
         }
         self.server.aof.valve.open();
     }
@@ -523,7 +521,7 @@ impl Writer {
             log_notice!(self.server.log, "{line}");
         }
         self.server.journal.heal(self.synced);
-        self.server.ailments.set(LOG_FAILED, false);
+        set_failed(self.server, false);
     }
 
     fn now_us(&self) -> i64 {

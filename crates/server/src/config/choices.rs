@@ -229,6 +229,16 @@ impl From<MemcachedProtocol> for Dialect {
 }
 
 choice! {
+    /// What becomes of a log with a command that is answered with an error.
+    AofLoadErrors {
+        /// The server does not start.
+        Refuse = "refuse",
+        /// It is loaded without that.
+        Ignore = "ignore",
+    }
+}
+
+choice! {
     /// Which versions of snapshots are loaded.
     RdbVersionCheck {
         /// Those that are known.

@@ -20,8 +20,9 @@ mod special;
 mod store;
 
 pub use choices::{
-    AclPubsubDefault, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
+    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
+    Supervised, SyslogFacility,
 };
 pub(crate) use kind::parse_bytes;
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};

@@ -75,7 +75,7 @@ pub enum Effect {
     Directory,
     /// Reopen the log, or filter it anew.
     Logging,
-    /// Plan saves anew.
+    /// Plan saves anew, in another file maybe.
     SaveSchedule,
     /// Turn the journal's file on or off.
     AppendOnly,

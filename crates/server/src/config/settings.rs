@@ -7,8 +7,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::choices::{
-    AclPubsubDefault, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel, LogTimestampFormat,
-    MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck, Supervised, SyslogFacility,
+    AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
+    LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
+    Supervised, SyslogFacility,
 };
 use super::kind::Kind;
 use super::options::{ALL, CELLS};
@@ -79,6 +80,7 @@ settings! {
     ACTIVE_EXPIRE_EFFORT: u32 = "active-expire-effort";
     AOF_DIRECT_WRITES: bool = "aof-direct-writes";
     AOF_LOAD_CORRUPT_TAIL_MAX_SIZE: u64 = "aof-load-corrupt-tail-max-size";
+    AOF_LOAD_ERRORS: AofLoadErrors = "aof-load-errors";
     AOF_LOAD_TRUNCATED: bool = "aof-load-truncated";
     AOF_REWRITE_CPULIST: Arc<[u8]> = "aof-rewrite-cpulist";
     AOF_REWRITE_INCREMENTAL_FSYNC: bool = "aof-rewrite-incremental-fsync";

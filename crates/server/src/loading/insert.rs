@@ -35,14 +35,22 @@ pub(crate) enum Twice {
     Replaced,
 }
 
-/// Where one thread puts entries, of a data set that others only load into.
-pub(super) struct Ground {
+/// Where one thread puts entries.
+pub(super) struct Ground<'t> {
     server: &'static Server,
     twice: Twice,
-    lane: usize,
+    footing: Footing<'t>,
     limits: Limits,
     counts: Counts,
     group: Vec<Loaded>,
+}
+
+/// By what right.
+enum Footing<'t> {
+    /// As others only load meanwhile, under the lock of each key, on this lane.
+    Lane(usize),
+    /// It has the world.
+    World(&'t mut Tx),
 }
 
 /// An entry and where it belongs.
@@ -54,12 +62,21 @@ struct Loaded {
     offset: u64,
 }
 
-impl Ground {
+impl<'t> Ground<'t> {
     /// For the thread that a lane was given to.
     pub(super) fn new(server: &'static Server, lane: usize, twice: Twice) -> Self {
+        Self::on(server, twice, Footing::Lane(lane))
+    }
+
+    /// For a transaction that has the world.
+    pub(super) fn within(server: &'static Server, twice: Twice, tx: &'t mut Tx) -> Self {
+        Self::on(server, twice, Footing::World(tx))
+    }
+
+    fn on(server: &'static Server, twice: Twice, footing: Footing<'t>) -> Self {
         let limits = Limits::from(&server.keyspace.settings().containers);
         let group = Vec::with_capacity(GROUP);
-        Self { server, twice, lane, limits, counts: Counts::default(), group }
+        Self { server, twice, footing, limits, counts: Counts::default(), group }
     }
 
     /// What was done so far.
@@ -131,29 +148,49 @@ impl Ground {
     fn settle(&mut self, now: UnixMillis) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let Some(first) = self.group.first() else { return Ok(()) };
-        let _inside = Inside::come(keyspace, self.lane);
+        let lane = match &mut self.footing {
+            Footing::Lane(lane) => *lane,
+            Footing::World(tx) => {
+                for loaded in self.group.drain(..) {
+                    loaded.put(tx, self.twice)?;
+                    self.counts.keys += 1;
+                }
+                return Ok(());
+            }
+        };
+        let _inside = Inside::come(keyspace, lane);
         let locations: Vec<Location> = self.group.iter().map(|loaded| loaded.location).collect();
         // Where the database changes within a group, some of this is in vain.
-        keyspace.prefetch(self.lane, &locations, first.database);
+        keyspace.prefetch(lane, &locations, first.database);
         for loaded in self.group.drain(..) {
-            let Loaded { entry, location, database, offset } = loaded;
             let grant = loop {
-                match keyspace.try_acquire(location.partition()) {
+                match keyspace.try_acquire(loaded.location.partition()) {
                     Some(grant) => break grant,
                     None => std::thread::yield_now(),
                 }
             };
-            let internal = TxOptions::internal(self.lane, now);
-            let mut tx = Tx::begin(grant, TxOptions { database, heavy: true, ..internal });
-            tx.hint(entry.borrow().key(), location);
-            const HELD: &str = "the partition of the key is held";
-            match self.twice {
-                Twice::Replaced => tx.load_over(entry).expect(HELD),
-                Twice::Refused if tx.load(entry).expect(HELD) => {}
-                Twice::Refused => return Err(FileError::at(offset, Damage::Twice)),
-            }
+            let options = TxOptions { heavy: true, ..TxOptions::internal(lane, now) };
+            loaded.put(&mut Tx::begin(grant, options), self.twice)?;
             self.counts.keys += 1;
         }
+        Ok(())
+    }
+}
+
+impl Loaded {
+    /// Puts the entry where it belongs, which is granted.
+    fn put(self, tx: &mut Tx, twice: Twice) -> Result<(), FileError> {
+        let Self { entry, location, database, offset } = self;
+        tx.switch_database(database);
+        tx.hint(entry.borrow().key(), location);
+        const HELD: &str = "the partition of the key is held";
+        match twice {
+            Twice::Replaced => tx.load_over(entry).expect(HELD),
+            Twice::Refused if tx.load(entry).expect(HELD) => {}
+            Twice::Refused => return Err(FileError::at(offset, Damage::Twice)),
+        }
+        // The bytes of the next one may lie where these lay.
+        tx.forget_hint();
         Ok(())
     }
 }

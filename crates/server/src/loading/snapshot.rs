@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use keyspace::Tx;
 use persist::rdb::file::{Batch, Damage, End, FileError, Gatherer, Made, Rules, Sink, read_file};
 use persist::rdb::value::Limits;
 use persist::storage::File;
@@ -39,6 +40,25 @@ pub(crate) fn load(
     // What went wrong on another thread is why reading ended.
     let counts = crew.dismiss()?;
     let end = result?;
+    note(server, counts, &end);
+    Ok(end)
+}
+
+/// The same on this thread and on a transaction that has the world: nobody is let in before the end.
+pub(crate) fn load_within(
+    server: &'static Server,
+    file: &mut dyn File,
+    twice: Twice,
+    tx: &mut Tx,
+) -> Result<End, FileError> {
+    let mut sink = Placing { server, twice, ground: Ground::within(server, twice, tx) };
+    let end = read_file(file, rules(server), &mut sink)?;
+    note(server, sink.ground.counts(), &end);
+    Ok(end)
+}
+
+/// Tells what was loaded.
+fn note(server: &Server, counts: Counts, end: &End) {
     let Counts { keys, expired } = counts;
     server.loading.keys.store(keys, Ordering::Relaxed);
     server.loading.expired.store(expired, Ordering::Relaxed);
@@ -47,7 +67,6 @@ pub(crate) fn load(
         log_warning!(server.log, "{skipped} values or notes of modules were passed over");
     }
     log_notice!(server.log, "Done loading RDB, keys loaded: {keys}, keys expired: {expired}.");
-    Ok(end)
 }
 
 /// What the configuration allows in a file.
@@ -100,6 +119,48 @@ impl Gatherer for Splitting<'_> {
         delay(self.server, 1);
         let offset = made.offset;
         self.crew.hand_over(Load::Made(made), offset)
+    }
+}
+
+/// Places what a file has as it is read.
+struct Placing<'t> {
+    server: &'static Server,
+    twice: Twice,
+    ground: Ground<'t>,
+}
+
+impl Sink for Placing<'_> {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        tell(self.server, name, text);
+    }
+
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
+        take_library(self.server, code, self.twice)
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        delay(self.server, batch.len() as u64);
+        self.server.loading.advance_to(self.server, batch.end());
+        self.ground.place(&batch)
+    }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        Some(self)
+    }
+}
+
+impl Gatherer for Placing<'_> {
+    fn limits(&self) -> Limits {
+        Limits::from(&self.server.keyspace.settings().containers)
+    }
+
+    fn advance(&mut self, offset: u64) {
+        self.server.loading.advance_to(self.server, offset);
+    }
+
+    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+        delay(self.server, 1);
+        self.ground.place_made(made)
     }
 }
 
@@ -193,7 +254,7 @@ impl Crew {
     fn hand_over(&self, load: Load, offset: u64) -> Result<(), FileError> {
         let has_failed = self.has_failed.load(Ordering::Relaxed);
         if has_failed || self.loads.send(load).is_err() {
-            return Err(FileError::at(offset, Damage::Refused(STOPPED.to_owned())));
+            return Err(FileError::at(offset, Damage::Stopped));
         }
         Ok(())
     }
@@ -205,7 +266,7 @@ impl Crew {
         let mut counts = Counts::default();
         for _ in 0..hired {
             let report = reports.recv();
-            let stopped = |_| Err(FileError::at(0, Damage::Refused(STOPPED.to_owned())));
+            let stopped = |_| Err(FileError::at(0, Damage::Stopped));
             let Counts { keys, expired } = report.unwrap_or_else(stopped)?;
             counts.keys += keys;
             counts.expired += expired;
@@ -214,11 +275,8 @@ impl Crew {
     }
 }
 
-/// What is said where a thread ended that should not have; the log says why it did.
-const STOPPED: &str = "a thread that loads has ended";
-
 /// Places all that comes.
-fn place_all(mut ground: Ground, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
+fn place_all(mut ground: Ground<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Counts, FileError> {
     // The queue is let go before what came is worked on.
     let next = || queue.lock().ok()?.recv().ok();
     while let Some(load) = next() {

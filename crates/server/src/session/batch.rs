@@ -269,7 +269,7 @@ impl Serve {
             let begun = output.appended();
             let mut reply = Reply::new(output, self.session.resp);
             self.session.pass_on(self.worker.server, &mut reply);
-            self.hold(output, begun);
+            self.hold_messages(output, begun);
         }
     }
 }
@@ -308,10 +308,11 @@ impl Batch<'_> {
         // Messages that the command itself brought about come right behind its reply.
         let session = &serve.session;
         let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.lane);
-        if has_own || session.tracked.is_some() {
+        let receives = has_own || session.tracked.is_some();
+        serve.hold(output, begun);
+        if receives {
             serve.receive_messages(output);
         }
-        serve.hold(output, begun);
         let end = match step {
             // What comes next is appended when the stream is sent.
             Step::Done => output.is_streaming().then_some(End::Drained),

@@ -2,8 +2,9 @@
 //!
 //! A reply, of a read too, leaves once the journal is safe up to the last write it saw; so no
 //! client ever sees what a crash could undo. Execution goes on meanwhile. While the journal's
-//! reader has failed, reads leave, and writes that are not safe are answered with the failure. What
-//! tells of a write also waits while the snapshot file is to follow a FLUSHALL.
+//! reader has failed, what tells of a write that is not safe is answered with the failure, and so is
+//! what read one where replies wait for the disk. What tells of a write also waits while the snapshot
+//! file is to follow a FLUSHALL.
 //!
 //! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
 
@@ -34,10 +35,22 @@ struct Mark {
     /// From the first byte of the newest reply in it to its last byte.
     reply: Range<u64>,
     lsn: Lsn,
-    /// Whether that reply says that something was written.
-    tells_of_write: bool,
+    tells: Tells,
+    /// Whether more of that reply was still to be made.
+    is_long: bool,
     /// Whether it waits for the snapshot file, too.
     awaits_file: bool,
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tells {
+    /// What others left, which may come of any write and answers no request.
+    Message,
+    /// What was read.
+    Read,
+    /// That something was written.
+    Write,
 }
 
 impl Held {
@@ -56,13 +69,28 @@ impl Serve {
         let server = self.worker.server;
         let awaits_file = tells_of_write && server.saves.is_behind();
         if awaits_file || !server.journal.is_durable(lsn) {
-            let reply = begun..output.appended();
-            self.hold_until(output, Mark { reply, lsn, tells_of_write, awaits_file });
+            let tells = if tells_of_write { Tells::Write } else { Tells::Read };
+            self.hold_until(output, begun, (lsn, tells, awaits_file));
+        }
+    }
+
+    /// The same for messages.
+    pub(super) fn hold_messages(&mut self, output: &Output, begun: u64) {
+        let (lsn, _) = self.session.take_seen();
+        if !self.worker.server.journal.is_durable(lsn) {
+            self.hold_until(output, begun, (lsn, Tells::Message, false));
         }
     }
 
     #[cold]
-    fn hold_until(&mut self, output: &Output, mut mark: Mark) {
+    fn hold_until(
+        &mut self,
+        output: &Output,
+        begun: u64,
+        (lsn, tells, awaits_file): (Lsn, Tells, bool),
+    ) {
+        let (reply, is_long) = (begun..output.appended(), output.is_streaming());
+        let mut mark = Mark { reply, lsn, tells, is_long, awaits_file };
         let held = self.held.get_or_insert_with(Box::default);
         held.free = held.free.max(output.consumed());
         mark.lsn = held.marks.last().map_or(mark.lsn, |last| mark.lsn.max(last.lsn));
@@ -114,28 +142,43 @@ impl Serve {
         usize::MAX
     }
 
-    /// Answers writes that will not be safe with the failure.
+    /// Answers with the failure what tells of writes that are not safe, and may never be.
     fn answer_lost(&mut self, marks: Marks, output: &mut Output) {
-        let refusal = self.worker.server.journal.refusal();
-        let lost = marks.into_iter().filter(|mark| mark.tells_of_write).map(|mark| mark.reply);
-        let mut line = Output::new();
-        let Some(dialogue) = &self.session.memcached else {
-            self.worker.server.refuse(&refusal, &mut Reply::new(&mut line, Resp::Two));
-            return output.replace(lost.filter(|reply| !reply.is_empty()), line.front());
+        let server = self.worker.server;
+        let hides_reads = server.journal.hides_unsafe();
+        let lost = marks.into_iter().filter(|mark| match mark.tells {
+            Tells::Message => false,
+            Tells::Read => hides_reads,
+            Tells::Write => true,
+        });
+        let mut lost = lost.peekable();
+        if lost.peek().is_none() {
+            return;
+        }
+        let (doubt, mut line) = (server.journal.doubt(), Output::new());
+        let (is_silent, has_lines) = match &self.session.memcached {
+            None => {
+                server.refuse(&doubt, &mut Reply::new(&mut line, Resp::Two));
+                (false, true)
+            }
+            Some(dialogue) => {
+                server.stats.error(doubt.line().unwrap_or_default());
+                (true, dialogue.write_failure(&doubt, &mut line))
+            }
         };
-        self.worker.server.stats.error(refusal.line().unwrap_or_default());
-        let has_lines = dialogue.write_failure(&refusal, &mut line);
-        // A binary answer cannot be made here, and where silence means success nothing that comes
-        // behind may leave: such a client learns it by the end of the connection.
+        // A binary answer cannot be made here, where silence means success nothing that comes
+        // behind may leave, and where a reply ends that was not made whole nobody knows: such a
+        // client learns it by the end of the connection.
         let (mut told, mut cut) = (Vec::new(), None);
-        for reply in lost {
-            if reply.is_empty() || !has_lines {
+        for Mark { reply, is_long, .. } in lost {
+            if is_long || !has_lines || is_silent && reply.is_empty() {
                 cut = Some(reply.start..output.appended());
                 break;
             }
-            told.push(reply);
+            told.extend(Some(reply).filter(|reply| !reply.is_empty()));
         }
         if cut.is_some() {
+            output.leave_off();
             self.session.close();
         }
         let cut = cut.filter(|rest| !rest.is_empty());

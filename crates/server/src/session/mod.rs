@@ -292,7 +292,7 @@ impl Serve {
                 self.session.pass(server, &deliveries, &mut reply);
             }
         }
-        self.hold(&output, begun);
+        self.hold_messages(&output, begun);
         self.keep_output(output);
     }
 

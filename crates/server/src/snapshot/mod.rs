@@ -36,6 +36,7 @@ use crate::config::settings::{
 use crate::cores::Duty;
 use crate::heavy::{self, Admission};
 use crate::reception::plain;
+use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::{REDIS_VERSION, Server};
 use crate::valve::Valve;
@@ -307,6 +308,9 @@ impl Snapshot {
         target: Target,
         holds_world: bool,
     ) -> Result<(Finished, Option<Acquisition>), String> {
+        if target.path == saves::file(self.server) {
+            self.server.snapshot_claim.take(self.server)?;
+        }
         let directory = std::env::current_dir()
             .map_err(|error| format!("Failed opening the temp RDB file: {}", plain(&error)))?;
         let path = directory.join(&target.path);

@@ -1,7 +1,7 @@
 //! Files that an earlier life of the process began and never finished.
 //!
 //! Invariant: only what nobody can be writing any more is removed: its name tells a process that
-//! has ended, or it lies in the directory of our own log.
+//! has ended, or it lies in the directory of a log that is claimed.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,19 +9,24 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
+use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME, APPENDONLY};
 use crate::log::log_notice;
 use crate::server::Server;
 
-/// Removes them, before anything else is written.
+/// Removes them, when what is written from here on is claimed and nothing is written yet.
 pub(crate) fn remove(server: &Server) {
     remove_from(server, Path::new("."), is_abandoned);
     let log = server.config.get(APPENDFILENAME);
     let ours = [[b"temp-", &*log, b".incr"].concat(), [b"temp-", &*log, b".manifest"].concat()];
     let directory = PathBuf::from(OsStr::from_bytes(&server.config.get(APPENDDIRNAME)));
-    remove_from(server, &directory, |name| {
-        is_abandoned(name) || ours.iter().any(|own| own == name.as_bytes())
-    });
+    let is_ours = |name: &OsStr| ours.iter().any(|own| own == name.as_bytes());
+    let names = server.storage.list(&directory).unwrap_or_default();
+    let has_ours = names.iter().any(|name| is_ours(name));
+    // Without a log of its own a server may stand beside one that has it.
+    let asks = has_ours && !server.config.get(APPENDONLY);
+    let claim = asks.then(|| server.storage.claim(&directory));
+    let is_claimed = !matches!(claim, Some(Err(_)));
+    remove_from(server, &directory, |name| is_abandoned(name) || is_claimed && is_ours(name));
 }
 
 fn remove_from(server: &Server, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {

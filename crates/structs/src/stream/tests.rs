@@ -70,7 +70,7 @@ fn trim(stream: &mut Stream, model: &mut Model, step: &Step) {
         true => (model.len() as u64).saturating_sub(most),
         false => model.range(..least).count() as u64,
     };
-    let (deleted, _) = stream.trim(&trim);
+    let deleted = stream.trim(&trim).deleted;
     match approximate {
         false => assert_eq!(deleted, wanted),
         true => assert!(deleted <= wanted && (limit == 0 || deleted <= limit)),
@@ -280,7 +280,7 @@ fn acknowledged_entries_go_and_references_go_with_entries() {
         let mut stream = stream.clone();
         let threshold = Threshold::Length(3);
         let trim = Trim { threshold, approximate: false, limit: 0, references };
-        let (deleted, _) = stream.trim(&trim);
+        let deleted = stream.trim(&trim).deleted;
         let pending = stream.group(b"g").map(Group::pending_count);
         (deleted, ids(&stream), pending.unwrap_or(0), stream.first_id().ms)
     };

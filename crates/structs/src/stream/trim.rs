@@ -41,20 +41,30 @@ pub struct Trim {
     pub references: References,
 }
 
+/// What a trim came to.
+pub struct Trimmed {
+    /// How many entries went.
+    pub deleted: u64,
+    /// Those that went node by node: to drop them takes time in proportion.
+    pub removed: Removed,
+    /// The entries before this ID were looked at, and no others.
+    pub reach: EntryId,
+}
+
 impl Stream {
-    /// Takes the oldest entries out. Tells how many, and gives back those that went node by node:
-    /// to drop them takes time in proportion.
-    pub fn trim(&mut self, trim: &Trim) -> (u64, Removed) {
+    /// Takes the oldest entries out.
+    pub fn trim(&mut self, trim: &Trim) -> Trimmed {
         let by_reference = trim.references != References::Keep && !self.groups.is_empty();
         let (mut deleted, removed) = match by_reference {
             true => (0, self.log.remove_nodes(0..0)),
             false => self.trim_nodes(trim),
         };
-        deleted += self.trim_entries(trim, by_reference, deleted);
+        let (here, reach) = self.trim_entries(trim, by_reference, deleted);
+        deleted += here;
         if deleted > 0 {
             self.find_first();
         }
-        (deleted, removed)
+        Trimmed { deleted, removed, reach }
     }
 
     /// Takes out whole nodes while that is right.
@@ -75,8 +85,9 @@ impl Stream {
         (gone, self.log.remove_nodes(0..gone))
     }
 
-    /// Goes through the nodes entry by entry: through one where entries are deleted just so.
-    fn trim_entries(&mut self, trim: &Trim, by_reference: bool, before: u64) -> u64 {
+    /// Goes through the nodes entry by entry: through one where entries are deleted just so. How
+    /// many went, and before which ID it has looked.
+    fn trim_entries(&mut self, trim: &Trim, by_reference: bool, before: u64) -> (u64, EntryId) {
         let (mut deleted, mut rank) = (0, 0);
         while let Some(node) = self.log.node_at(rank) {
             let (live, len) = (node.live() as u64, self.log.len());
@@ -85,7 +96,7 @@ impl Stream {
                 Threshold::Id(least) => (node.last_id() < least, node.master() >= least),
             };
             if done || trim.is_beyond(before + deleted + live) || (trim.approximate && !goes) {
-                break;
+                return (deleted, node.master());
             }
             let here = self.trim_node(trim, rank, len);
             deleted += here;
@@ -94,7 +105,7 @@ impl Stream {
                 break;
             }
         }
-        deleted
+        (deleted, self.last_id().next().unwrap_or(EntryId::MAX))
     }
 
     /// Deletes entries of the node at a rank, as far as the threshold and the references allow.

@@ -39,6 +39,8 @@ pub enum Damage {
     Database(u64),
     /// What is there is not wanted, for this reason.
     Refused(String),
+    /// Whoever was to take it has ended.
+    Stopped,
     /// The disk does not give it.
     Unread(io::Error),
 }
@@ -86,6 +88,7 @@ impl fmt::Display for FileError {
             Damage::Twice => out.write_str("the key is there twice"),
             Damage::Database(database) => write!(out, "there is no database {database}"),
             Damage::Refused(why) => out.write_str(why),
+            Damage::Stopped => out.write_str("a thread that loads has ended"),
             Damage::Unread(error) => write!(out, "the file cannot be read: {error}"),
         }
     }

@@ -1,10 +1,10 @@
 //! Logs that are run by several threads: all is as if one had run them.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use base::UnixMillis;
 use base::random::Random;
+use keyspace::{Acquisition, Tx};
 use persist::aof::{AofError, UnitReader};
 use persist::dump::dump;
 use persist::storage::simulated::Disk;
@@ -13,9 +13,11 @@ use proto::OwnedArgs;
 
 use super::LANE;
 use crate::aof::ahead::{Read, Stopped, run_each};
+use crate::aof::options_within;
 use crate::aof::runner::Runner;
 use crate::aof::sort::{Sorter, Stretch};
-use crate::heavy::visiting;
+use crate::effects::set_replays;
+use crate::heavy::{visiting, wait_for};
 use crate::server::Server;
 use crate::start::test_server;
 
@@ -36,7 +38,7 @@ type Item = (usize, Vec<u8>, Vec<u8>, Option<UnixMillis>, (u32, bool));
 /// What is left of a log: why it was refused, where it could not be read on, and the data.
 #[derive(Debug, PartialEq)]
 struct Outcome {
-    refusal: Option<String>,
+    refusal: Option<Stopped>,
     damage: Option<String>,
     items: Vec<Item>,
 }
@@ -62,21 +64,27 @@ fn data_of(server: &'static Server) -> Vec<Item> {
     items
 }
 
-fn run(server: &'static Server, log: &[u8], shares: usize) -> Outcome {
+/// Runs a log by so many threads, or on a transaction that has the world.
+fn run(server: &'static Server, log: &[u8], shares: usize, is_held: bool) -> Outcome {
     let disk = Disk::new();
     disk.put(Path::new("log"), log);
     let mut file = disk.open(Path::new("log"), How::Read).unwrap();
-    let mut runner = Runner::new(server, shares, 0);
+    let held = is_held.then(|| {
+        let mut world = Acquisition::of_world(server.keyspace);
+        wait_for(&mut world);
+        Tx::begin(world, options_within(server, LANE))
+    });
+    let mut runner = Runner::new(server, shares, 0, held);
     let (reader, sorter) = (UnitReader::new(&mut *file), Sorter::new(server, shares));
     let read = run_each(reader, sorter, |stretches, end| runner.run(stretches, end));
     let (refusal, damage) = match read {
         Ok(Read { end, .. }) => (runner.finish().err(), end.err()),
-        Err(Stopped::Refused(why)) => {
+        Err(Stopped::Malformed(why)) => {
             // It may have the world.
             drop(runner);
-            (Some(why), None)
+            (Some(Stopped::Malformed(why)), None)
         }
-        Err(Stopped::Alone(error)) => panic!("{error}"),
+        Err(stopped) => panic!("{stopped:?}"),
     };
     let damage = damage.map(|error: AofError| error.to_string());
     Outcome { refusal, damage, items: data_of(server) }
@@ -169,15 +177,17 @@ fn random_log(random: &mut Random) -> Vec<u8> {
 #[test]
 fn a_log_that_several_threads_run_is_as_if_one_had_run_it() {
     let server = test_server();
-    server.keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
+    let _ = server.config.set_many(&[b"aof-load-errors", b"ignore"], true).unwrap();
+    set_replays(server, true);
     let mut damaged = 0;
     for seed in 0..LOGS {
         let log = random_log(&mut Random::from_seed(seed));
-        let alone = run(server, &log, 1);
+        let alone = run(server, &log, 1, false);
         damaged += usize::from(alone.refusal.is_some() || alone.damage.is_some());
-        for shares in [2, 3] {
-            let apart = run(server, &log, shares);
-            assert!(alone == apart, "log {seed}, {shares} threads:\n{alone:?}\n{apart:?}");
+        for (shares, is_held) in [(2, false), (3, false), (1, true)] {
+            let other = run(server, &log, shares, is_held);
+            let how = format!("log {seed}, {shares} threads, with the world: {is_held}");
+            assert!(alone == other, "{how}:\n{alone:?}\n{other:?}");
         }
     }
     assert!(damaged > 0 && damaged < LOGS as usize, "{damaged} of {LOGS}");

@@ -1,6 +1,6 @@
 //! Options: snapshots and the journal on disk.
 
-use super::super::choices::{AppendFsync, RdbVersionCheck};
+use super::super::choices::{AofLoadErrors, AppendFsync, RdbVersionCheck};
 use super::super::kind::{Kind, integer, memory};
 use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
 use super::super::special;
@@ -21,6 +21,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::DUMP_NAME,
         default: "dump.rdb",
         access: Access::Protected,
+        effect: Effect::SaveSchedule,
         doc: "The snapshot's file name.",
         ..WORKS
     },
@@ -207,6 +208,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: memory(0, i64::MAX),
         default: "0",
         doc: "The longest corrupt end of a journal that is cut off when loading.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "aof-load-errors",
+        kind: Kind::Choice(AofLoadErrors::WORDS),
+        default: "refuse",
+        doc: "Whether a journal with a command that is answered with an error is loaded without \
+              that, or refused.",
         ..WORKS
     },
     ConfigOption {

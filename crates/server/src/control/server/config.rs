@@ -150,6 +150,9 @@ fn reset_statistics(
     ] {
         counters.reset(count);
     }
+    server.saves.reset_count();
+    server.aof.rewrite.reset_count();
+    server.aof.figures.reset_delayed();
     server.budget.excess.reset();
     server.compaction.spell.reset();
     server.keyspace.pauses().reset();

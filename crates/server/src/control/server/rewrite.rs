@@ -1,6 +1,6 @@
 //! BGREWRITEAOF: a new base for the append-only file.
 //!
-//! Invariant: nobody waits for its end.
+//! Invariants: nobody waits for its end; what waits for the disk runs off the workers.
 
 use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
@@ -40,10 +40,15 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Res
         // What the others of a transaction change must be in it; and one at a time, as in Redis.
         server.aof.rewrite.schedule();
         reply.simple("Background append only file rewriting scheduled");
-    } else if aof::begin_rewrite(server) {
-        reply.simple("Background append only file rewriting started");
-    } else {
-        return Err(FAILED);
+        return Ok(Next::Done);
     }
-    Ok(Next::Done)
+    // The disk is asked for a directory.
+    Ok(Next::elsewhere(move |_, _, reply| {
+        if aof::begin_rewrite(server) {
+            reply.simple("Background append only file rewriting started");
+            return Ok(());
+        }
+        // Somebody else may have been faster.
+        Err(if server.aof.rewrite.is_underway() { UNDERWAY } else { FAILED })
+    }))
 }

@@ -247,3 +247,146 @@ fn a_flush_is_told_of_where_the_snapshot_file_cannot_follow() {
     server.crew.dismiss();
     server.saves.wait();
 }
+
+/// Another key, in another partition, so that whoever reads it sees nothing of this one.
+fn key_apart(server: &Server, key: &str) -> String {
+    let partition = |key: &str| server.keyspace.locate(key.as_bytes()).partition();
+    let apart = |other: &String| partition(other) != partition(key);
+    (0..).map(|number| format!("safe{number}")).find(apart).expect("there are many partitions")
+}
+
+fn line(stream: &mut UnixStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        bytes.push(byte[0]);
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn ask(stream: &mut UnixStream, request: &str) -> String {
+    stream.write_all(request.as_bytes()).unwrap();
+    line(stream)
+}
+
+/// What fails is the first write that the disk does not take: later ones are refused at the gate.
+#[test]
+fn a_write_that_is_not_safe_is_shown_to_nobody_before_it_is_by_whatever_road_it_came() {
+    let roads = [
+        ("one command", "INCR k\r\n", ""),
+        ("MULTI", "MULTI\r\nINCR k\r\nEXEC\r\n", "+OK\r\n+QUEUED\r\n"),
+        ("a script", "EVAL \"return redis.call('INCR',KEYS[1])\" 1 k\r\n", ""),
+        ("a direct script", "EVAL \"return redis.call('incr','k')\" 0\r\n", ""),
+        ("a pipeline", "INCR k\r\nINCR k\r\n", ""),
+    ];
+    for (road, request, before) in roads {
+        let disk = new_disk();
+        let server = start_with_log(&disk, b"always");
+        let (mut writer, mut reader) = (connect(server), connect(server));
+        let safe = key_apart(server, "k");
+        assert_eq!(ask(&mut writer, &format!("SET {safe} v\r\n")), "+OK\r\n");
+        assert_eq!(ask(&mut writer, "SET k 7\r\n"), "+OK\r\n");
+        disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
+        writer.write_all(request.as_bytes()).unwrap();
+        assert_eq!(receive(&mut writer, before.len()), before, "{road}");
+        let unsafe_line = line(&mut writer);
+        assert!(
+            unsafe_line.starts_with("-UNSAFE Errors writing to the AOF file: No space"),
+            "{road}"
+        );
+        if road == "a pipeline" {
+            assert!(line(&mut writer).starts_with("-UNSAFE "), "it ran before the disk failed");
+        }
+        for read in ["GET k\r\n", "EVAL \"return redis.call('GET',KEYS[1])\" 1 k\r\n", "DUMP k\r\n"]
+        {
+            assert_eq!(ask(&mut reader, read), unsafe_line, "{road}: {read}");
+        }
+        reader.write_all(b"MULTI\r\nGET k\r\nEXEC\r\n").unwrap();
+        assert_eq!(receive(&mut reader, 14), "+OK\r\n+QUEUED\r\n");
+        assert_eq!(line(&mut reader), unsafe_line, "{road}");
+        assert_eq!(ask(&mut reader, &format!("GET {safe}\r\n")), "$1\r\n", "others are served");
+        assert_eq!(line(&mut reader), "v\r\n");
+        assert!(ask(&mut writer, "INCR k\r\n").starts_with("-MISCONF "), "nothing is done");
+        disk.heal();
+        await_end("the failure", || !server.journal.has_failed());
+        let expected = if road == "a pipeline" { "9" } else { "8" };
+        assert_eq!(ask(&mut reader, "GET k\r\n"), "$1\r\n", "{road}");
+        assert_eq!(line(&mut reader), format!("{expected}\r\n"), "{road}");
+        server.crew.dismiss();
+        end(server);
+    }
+}
+
+#[test]
+fn one_who_was_served_by_a_write_that_is_not_safe_is_told_so() {
+    let disk = new_disk();
+    let server = start_with_log(&disk, b"always");
+    let (mut waiter, mut writer) = (connect(server), connect(server));
+    assert_eq!(ask(&mut writer, "SET before v\r\n"), "+OK\r\n");
+    waiter.write_all(b"BLPOP q 0\r\n").unwrap();
+    await_end("a client waits", || server.keyspace.any_waiters());
+    disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
+    assert!(ask(&mut writer, "RPUSH q a\r\n").starts_with("-UNSAFE "));
+    assert!(line(&mut waiter).starts_with("-UNSAFE "));
+    disk.heal();
+    await_end("the failure", || !server.journal.has_failed());
+    assert_eq!(ask(&mut writer, "LLEN q\r\n"), ":0\r\n", "the waiter has it, if anybody");
+    server.crew.dismiss();
+    end(server);
+}
+
+/// A key whose time is over is gone for all who read, whatever the disk does.
+#[test]
+fn nothing_expires_that_could_not_be_recorded_and_whoever_reads_it_finds_it_gone() {
+    let disk = new_disk();
+    let server = start_with_log(&disk, b"always");
+    let (mut writer, mut reader) = (connect(server), connect(server));
+    let apart = key_apart(server, "k");
+    server.set_active_expiry(false);
+    assert_eq!(ask(&mut writer, &format!("SET {apart} v PX 100\r\n")), "+OK\r\n");
+    disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
+    assert!(ask(&mut writer, "SET k v\r\n").starts_with("-UNSAFE "));
+    std::thread::sleep(Duration::from_millis(150));
+    let end_before = server.journal.end();
+    assert_eq!(ask(&mut reader, &format!("GET {apart}\r\n")), "$-1\r\n");
+    assert_eq!(server.journal.end(), end_before, "it is not removed");
+    disk.heal();
+    await_end("the failure", || !server.journal.has_failed());
+    assert_eq!(ask(&mut reader, &format!("GET {apart}\r\n")), "$-1\r\n");
+    assert_ne!(server.journal.end(), end_before, "it is removed now");
+    server.crew.dismiss();
+    end(server);
+}
+
+/// With `everysec` what was acknowledged may be lost anyway, and is shown.
+#[test]
+fn readers_are_served_while_the_disk_fails_where_replies_do_not_wait_for_it() {
+    let disk = new_disk();
+    let server = start_with_log(&disk, b"everysec");
+    let (mut writer, mut reader) = (connect(server), connect(server));
+    disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
+    assert_eq!(ask(&mut writer, "SET k v\r\n"), "+OK\r\n");
+    await_end("a failure", || server.journal.has_failed());
+    assert_eq!(ask(&mut reader, "GET k\r\n"), "$1\r\n");
+    assert_eq!(line(&mut reader), "v\r\n");
+    assert!(ask(&mut writer, "SET k w\r\n").starts_with("-MISCONF "));
+    disk.heal();
+    server.crew.dismiss();
+    end(server);
+}
+
+/// A client with copies gets messages behind its replies, which are something else.
+#[test]
+fn a_tracked_client_learns_that_its_write_is_not_safe() {
+    let disk = new_disk();
+    let server = start_with_log(&disk, b"always");
+    let mut writer = connect(server);
+    writer.write_all(b"HELLO 3\r\nCLIENT TRACKING ON\r\nPING\r\n").unwrap();
+    while line(&mut writer) != "+PONG\r\n" {}
+    disk.fail_from(disk.calls(), Fault::Error(libc::ENOSPC));
+    assert!(ask(&mut writer, "SET k v\r\n").starts_with("-UNSAFE "));
+    disk.heal();
+    server.crew.dismiss();
+    end(server);
+}

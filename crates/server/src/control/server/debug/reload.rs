@@ -1,7 +1,9 @@
 //! DEBUG RELOAD and DEBUG LOADAOF: the data set as it comes back from its files.
 //!
-//! Invariant: nothing changes between what is on disk and what is emptied; while the files are
-//! loaded, commands that need data are refused.
+//! Invariant: nothing changes between what is on disk and what is loaded, as the world stands still;
+//! commands that need data and come meanwhile are refused.
+
+use std::sync::MutexGuard;
 
 use commands::arguments::is;
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
@@ -44,6 +46,7 @@ pub(super) fn reload(
     }
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
+        let _turn = take_turn(server);
         let mut world = if saves {
             server.saves.hold_world(server, true).map_err(|why| match why {
                 Unsaved::Busy => BUSY,
@@ -53,15 +56,13 @@ pub(super) fn reload(
             Acquisition::of_world(server.keyspace)
         };
         heavy::wait_for_client(server.keyspace, &mut world)?;
-        // Who comes from here on is refused; the world is given back to those who load.
+        // Who comes from here on is refused; those who came before wait for the world to go on.
         server.loading.begin(server, 0);
-        if empties {
-            empty(server, world, lane)?;
-        } else {
-            drop(world);
-        }
-        let result = load(server, twice);
+        let mut tx = Tx::begin(world, options(server, lane));
+        let emptied = if empties { empty(server, &mut tx) } else { Ok(()) };
+        let result = emptied.and_then(|()| load(server, twice, &mut tx));
         server.loading.end();
+        drop(tx);
         result?;
         log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
         reply.ok();
@@ -76,6 +77,7 @@ pub(super) fn load_log(
 ) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
+        let _turn = take_turn(server);
         let mut world = Acquisition::of_world(server.keyspace);
         heavy::wait_for_client(server.keyspace, &mut world)?;
         // No rewrite begins from here on.
@@ -96,7 +98,7 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
         return Err(REWRITING);
     }
     aof::flush(server);
-    let stock = aof::find(server).and_then(|stock| match stock.is_empty() {
+    let stock = aof::find_own(server).and_then(|stock| match stock.is_empty() {
         true => Err("There is no append-only file".to_owned()),
         false => Ok(stock),
     });
@@ -104,8 +106,9 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
         log_warning!(server.log, "{why}");
         NO_LOG
     })?;
-    empty(server, world, lane)?;
-    if let Err(line) = stock.read(server) {
+    let mut tx = Tx::begin(world, aof::options_within(server, lane));
+    empty(server, &mut tx)?;
+    if let Err(line) = stock.read_within(server, tx) {
         // As at a start: a part of the data must neither be served nor written.
         log_warning!(server.log, "{line}");
         std::process::exit(1);
@@ -113,10 +116,18 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
     Ok(())
 }
 
-/// Forgets all data, and tells nobody but those who watch them.
-fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(), Refusal> {
+/// Nobody turns the log on or off meanwhile, nor begins a backup.
+fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
+    server.config_turn.lock().expect("no critical section here panics")
+}
+
+fn options(server: &Server, lane: usize) -> TxOptions {
     let now = server.keyspace.clock().now_ms();
-    let mut tx = Tx::begin(world, TxOptions { heavy: true, ..TxOptions::internal(lane, now) });
+    TxOptions { heavy: true, ..TxOptions::internal(lane, now) }
+}
+
+/// Forgets all data, and tells nobody but those who watch them.
+fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
     tx.break_watches();
     let forget = |state: &mut LibrariesState| {
@@ -127,13 +138,13 @@ fn empty(server: &'static Server, world: Acquisition, lane: usize) -> Result<(),
     server.scripts.libraries.change_once(forget, || ())
 }
 
-fn load(server: &'static Server, twice: Twice) -> Result<(), Refusal> {
+fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
     let path = saves::file(server);
     let mut file = server.storage.open(&path, How::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED
     })?;
-    match snapshot::load(server, &mut *file, twice) {
+    match snapshot::load_within(server, &mut *file, twice, tx) {
         Ok(_) => {
             server.saves.note_loaded(server);
             Ok(())

@@ -1,0 +1,92 @@
+//! A bug in the thread that writes the log: the thread goes on with another writer, which begins with
+//! a base made of the memory.
+//!
+//! Invariants: nobody waits for a writer that is no more, and nothing is acknowledged in between;
+//! each rewrite ends once.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::files::Files;
+use super::pieces::Pieces;
+use super::queue::{Last, Queue};
+use super::writer::Writer;
+use super::{Order, Phase, rewrite, set_failed};
+use crate::log::{log_notice, log_warning};
+use crate::server::Server;
+
+/// Between two tries to begin anew.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// What clients and the operator are told.
+const BUG: &str = "the thread that writes it met a bug";
+
+/// Has a writer work until it is told to close, and after a panic the next one.
+pub(super) fn run(server: &'static Server, mut writer: Writer) {
+    loop {
+        let worked = catch_unwind(AssertUnwindSafe(|| writer.run()));
+        if worked.is_ok() {
+            return;
+        }
+        let (queue, is_lent) = (Arc::clone(&writer.queue), writer.is_lent);
+        // With it go its files, and with those its claim.
+        drop(writer);
+        match succeed(server, queue, is_lent) {
+            Some(next) => writer = next,
+            None => return,
+        }
+    }
+}
+
+/// The next writer, unless the log ends.
+fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<Writer> {
+    log_warning!(server.log, "The AOF begins anew, as {BUG}");
+    server.backup.fail(server, BUG);
+    if server.aof.is_on() {
+        server.journal.fail(BUG.to_owned());
+        set_failed(server, true);
+    } else if server.aof.phase() == Phase::Securing {
+        server.aof.rely(server, Phase::Starting);
+    }
+    server.aof.valve.open();
+    let mut is_first = true;
+    loop {
+        if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
+            // Whoever closes it does not wait for an answer that was lost.
+            return None;
+        }
+        let orders = queue.take(Some(RETRY), Pieces::default(), Last::default()).orders;
+        let mut has_base = false;
+        for (_, order) in orders {
+            match order {
+                // Whoever waits for these learns that nobody answers.
+                Order::Heed | Order::Cut(_) | Order::Secure(_) | Order::Seal(..) => {}
+                Order::Flush(..) => {}
+                Order::Close(_, done) => {
+                    // As above.
+                    let _ = done.send(());
+                    return None;
+                }
+                Order::Base(base) => {
+                    has_base = true;
+                    rewrite::remove(server, base.into_iter().map(|base| base.path).collect());
+                }
+            }
+        }
+        // One that was handed over and is not here was with the writer that is no more.
+        if has_base || is_first && server.aof.rewrite.is_handed_over() {
+            rewrite::done(server, None);
+        }
+        is_first = false;
+        match Files::find(server) {
+            // What a backup needed is lost, and the log that was lent ends.
+            _ if is_lent => {}
+            Ok(files) => {
+                log_notice!(server.log, "The AOF is written by another writer");
+                return Some(Writer::new(server, queue, files));
+            }
+            Err(why) => log_warning!(server.log, "Can't begin the AOF anew: {why}"),
+        }
+    }
+}
