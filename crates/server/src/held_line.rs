@@ -208,7 +208,7 @@ mod tests {
         let rig = Rig::new();
         assert!(rig.wait(0) && rig.wait(2));
         rig.take_turn();
-        rig.journal.fail("MISCONF".to_owned());
+        rig.journal.fail("no space".to_owned(), || ());
         rig.take_turn();
         assert_eq!(rig.rung().1, [1, 0, 1]);
         assert!(!rig.wait(1), "nobody waits while it has failed");

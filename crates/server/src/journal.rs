@@ -211,10 +211,12 @@ impl Journal {
         line.rouse();
     }
 
-    /// The reader cannot go on, and why. Nobody waits meanwhile.
-    pub(crate) fn fail(&self, why: String) {
+    /// The reader cannot go on, and why. Nobody waits meanwhile. `bar` keeps further writes from
+    /// running, before anybody is told who could send the next one.
+    pub(crate) fn fail(&self, why: String, bar: impl FnOnce()) {
+        self.line().failure = why;
+        bar();
         let mut line = self.line();
-        line.failure = why;
         self.failed.store(true, Ordering::Release);
         line.rouse();
     }

@@ -510,8 +510,7 @@ impl Writer {
 
     fn fail(&self, error: &io::Error) {
         if self.server.aof.is_on() {
-            self.server.journal.fail(plain(error));
-            set_failed(self.server, true);
+            self.server.journal.fail(plain(error), || set_failed(self.server, true));
         }
         self.server.aof.valve.open();
     }
