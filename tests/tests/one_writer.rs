@@ -1,5 +1,5 @@
-//! What one server writes no other one does: directories of logs and files of snapshots have an owner,
-//! as long as that runs.
+//! What one server writes no other one does: directories of logs and files of snapshots have an
+//! owner, as long as that runs.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! DEBUG RELOAD and DEBUG LOADAOF while others write: nothing that was acknowledged is lost or undone.
+//! DEBUG RELOAD and DEBUG LOADAOF while others write: nothing acknowledged is lost or undone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

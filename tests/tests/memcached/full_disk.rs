@@ -14,8 +14,8 @@ const REFUSED: &str =
 
 /// What is told of the write that finds it out, and of all that would show it.
 const UNSAFE: &str = "SERVER_ERROR UNSAFE Errors writing to the AOF file: No space left on device. \
-    The command ran, and what it changed or saw is not on disk: nobody is shown it before it is, and \
-    a restart before undoes it\r\n";
+    The command ran, and what it changed or saw is not on disk: nobody is shown it before it is, \
+    and a restart before undoes it\r\n";
 
 /// A server that logs on a disk without space, and its port for clients of memcached.
 fn start() -> (Server, u16) {

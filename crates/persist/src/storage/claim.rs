@@ -29,7 +29,7 @@ pub struct Claimed {
     pub pid: Option<u32>,
 }
 
-/// A process that was killed may take so long to be gone: so often, and so long each time, is asked.
+/// A process that was killed may take so long to be gone: so often is asked, with such a pause.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 

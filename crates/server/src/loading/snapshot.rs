@@ -44,7 +44,7 @@ pub(crate) fn load(
     Ok(end)
 }
 
-/// The same on this thread and on a transaction that has the world: nobody is let in before the end.
+/// The same on this thread and on a transaction that has the world: nobody is let in meanwhile.
 pub(crate) fn load_within(
     server: &'static Server,
     file: &mut dyn File,

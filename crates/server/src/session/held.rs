@@ -2,9 +2,9 @@
 //!
 //! A reply, of a read too, leaves once the journal is safe up to the last write it saw; so no
 //! client ever sees what a crash could undo. Execution goes on meanwhile. While the journal's
-//! reader has failed, what tells of a write that is not safe is answered with the failure, and so is
-//! what read one where replies wait for the disk. What tells of a write also waits while the snapshot
-//! file is to follow a FLUSHALL.
+//! reader has failed, what tells of a write that is not safe is answered with the failure, and so
+//! is what read one where replies wait for the disk. What tells of a write also waits while the
+//! snapshot file is to follow a FLUSHALL.
 //!
 //! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
 

@@ -1,7 +1,7 @@
 //! DEBUG RELOAD and DEBUG LOADAOF: the data set as it comes back from its files.
 //!
-//! Invariant: nothing changes between what is on disk and what is loaded, as the world stands still;
-//! commands that need data and come meanwhile are refused.
+//! Invariant: nothing changes between what is on disk and what is loaded, as the world stands
+//! still; commands that need data and come meanwhile are refused.
 
 use std::sync::MutexGuard;
 
