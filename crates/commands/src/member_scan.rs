@@ -1,8 +1,9 @@
-//! What HSCAN, SSCAN and ZSCAN have in common: which members a call looks for.
+//! What HSCAN, SSCAN and ZSCAN have in common: which members a call looks for; and what all scans
+//! have, what their patterns cost.
 //!
 //! Invariant: a call looks at one member at least, so a scan comes to its end.
 
-use keyspace::Refusal;
+use keyspace::{Refusal, Tx, WORKER_BUDGET_NS};
 use proto::Args;
 
 use crate::arguments::{Options, is};
@@ -41,8 +42,22 @@ impl<'a> MemberFilter<'a> {
         Ok(filter)
     }
 
+    /// Leaves the worker if the pattern may take long.
+    pub(crate) fn charge(&self, tx: &Tx) -> Result<(), Refusal> {
+        charge_pattern(tx, self.pattern)
+    }
+
     /// Whether a member is looked for.
     pub(crate) fn admits(&self, member: &[u8]) -> bool {
         self.pattern.is_none_or(|pattern| base::glob::matches(pattern, member, false))
     }
+}
+
+/// A longer pattern may take long with a single long name.
+const LONG_PATTERN: usize = 512;
+
+/// Leaves the worker if a pattern may take long.
+pub(crate) fn charge_pattern(tx: &Tx, pattern: Option<&[u8]>) -> Result<(), Refusal> {
+    let is_long = pattern.is_some_and(|pattern| pattern.len() > LONG_PATTERN);
+    tx.charge(if is_long { WORKER_BUDGET_NS + 1 } else { 0 })
 }

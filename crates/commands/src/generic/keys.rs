@@ -11,6 +11,7 @@ use proto::{Args, Reply};
 use super::{VISIT_COST_NS, enter};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Plan, Spec, exactly};
+use crate::member_scan::charge_pattern;
 
 pub(super) const KEYS: DataCommand = Command {
     spec: Spec {
@@ -43,6 +44,7 @@ fn keys(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusa
         }
         return Ok(());
     }
+    charge_pattern(tx, Some(pattern))?;
     tx.charge(tx.keyspace().len(tx.database()) as u64 * VISIT_COST_NS)?;
     let mark = reply.defer();
     let mut count = 0;

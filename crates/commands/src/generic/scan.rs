@@ -15,6 +15,7 @@ use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Plan, Spec, at_least};
 use crate::errors::SYNTAX;
+use crate::member_scan::charge_pattern;
 
 /// Bits of a cursor below the partition.
 const POSITION_BITS: u32 = 38;
@@ -214,6 +215,7 @@ type Keys = Vec<Box<[u8]>>;
 fn step(tx: &mut Tx, mut cursor: Cursor, filter: &Filter<'_>) -> Result<(Cursor, Keys), Refusal> {
     let keyspace = tx.keyspace();
     let len = keyspace.len(tx.database());
+    charge_pattern(tx, filter.pattern)?;
     tx.charge(filter.count.min(len) as u64 * VISIT_COST_NS)?;
     let (mut keys, mut missing) = (Keys::new(), filter.count);
     let mut visits = filter.count.saturating_add(EMPTY_VISITS);

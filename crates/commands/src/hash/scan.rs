@@ -44,6 +44,7 @@ fn hscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     };
     let filter = MemberFilter::parse(args, Some("NOVALUES"))?;
+    filter.charge(tx)?;
     charge(tx, filter.count.min(hash.len() as usize))?;
     let (next, mut fields) = hash.scan(cursor, filter.count);
     let (now, mut buffer) = (tx.vantage(), Vec::new());

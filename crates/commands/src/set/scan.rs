@@ -41,6 +41,7 @@ fn sscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         None => (0, Vec::new()),
         Some(set) => {
             let filter = MemberFilter::parse(args, None)?;
+            filter.charge(tx)?;
             tx.charge((filter.count as u64).min(set.len()) * PASSED_NS)?;
             let (next, mut members) = set.scan(cursor, filter.count);
             let mut buffer = Vec::new();

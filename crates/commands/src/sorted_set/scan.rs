@@ -45,6 +45,7 @@ fn zscan(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         return Ok(());
     };
     let filter = MemberFilter::parse(args, Some("NOSCORES"))?;
+    filter.charge(tx)?;
     tx.charge((filter.count as u64).min(set.len()) * SEARCH_COST_NS)?;
     let (next, mut items) = set.scan(cursor, filter.count);
     // Redis writes the scores of a table with all their digits.
