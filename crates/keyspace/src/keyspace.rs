@@ -439,6 +439,12 @@ impl Keyspace {
         assert!(first, "one process has one kind of patience");
     }
 
+    /// Says for how many heavy transactions there are threads, where the system refuses some of
+    /// [`HEAVY_TRANSACTIONS`](crate::HEAVY_TRANSACTIONS).
+    pub fn limit_heavy_transactions(&self, most: usize) {
+        self.world.limit_transactions(most);
+    }
+
     pub(crate) fn waits_on(&self) -> Option<&WaitsOn> {
         self.waits_on.get().map(|waits_on| &**waits_on)
     }

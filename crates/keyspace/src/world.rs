@@ -37,6 +37,8 @@ pub(crate) struct World {
     /// When the present stop began on the monotonic clock, or `GOES_ON`.
     stopped_at: AtomicI64,
     heavy: AtomicUsize,
+    /// How many heavy transactions there may be: as many as there are threads for.
+    transactions_most: AtomicUsize,
     lanes: Box<[Lane]>,
     state: Mutex<State>,
     clock: Clock,
@@ -106,6 +108,7 @@ impl World {
             stop: AtomicBool::new(false),
             stopped_at: AtomicI64::new(GOES_ON),
             heavy: AtomicUsize::new(0),
+            transactions_most: AtomicUsize::new(HEAVY_TRANSACTIONS),
             lanes: (0..LANES).map(|_| Lane(AtomicBool::new(false))).collect(),
             state: Mutex::new(State::default()),
             clock,
@@ -177,7 +180,8 @@ impl World {
     /// Admits heavy work and counts it in, unless the world is wanted or there is no thread for it.
     fn admit(&self, state: &mut State, request: &Request, kind: HeavyKind) -> bool {
         let is_transaction = kind == HeavyKind::Transaction;
-        if is_transaction && state.transactions == HEAVY_TRANSACTIONS {
+        let most = self.transactions_most.load(Ordering::Relaxed);
+        if is_transaction && state.transactions >= most {
             return false;
         }
         if self.wanted.load(Ordering::SeqCst) {
@@ -187,6 +191,15 @@ impl World {
         self.heavy.fetch_add(1, Ordering::SeqCst);
         request.0.store(GRANTED, Ordering::Release);
         true
+    }
+
+    /// Says for how many heavy transactions there are threads; those that have leave keep it.
+    pub(crate) fn limit_transactions(&self, most: usize) {
+        let mut state = lock(&self.state);
+        self.transactions_most.store(most, Ordering::Relaxed);
+        let admitted = self.admit_waiting(&mut state);
+        drop(state);
+        admitted.into_iter().for_each(Waker::wake);
     }
 
     /// Admits those who wait, as far as may be; they are to be woken.

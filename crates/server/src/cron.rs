@@ -49,6 +49,7 @@ pub(crate) async fn run(server: &'static Server) {
         aof::tend(server);
         server.memcached.tend(server);
         server.saves.turn(server);
+        server.heavy.tend();
         server.backup.turn(server);
         pause(server, is_busy).await;
     }

@@ -403,16 +403,25 @@ impl Request<'_> {
             Ok(Next::Done) => Step::Done,
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(stage)) => Step::Wait(stage),
-            Ok(Next::Elsewhere(work) | Next::Visit(work)) => {
-                let (server, resp) = (self.worker.server, self.session.resp);
-                let call = Call { server, entry: self.entry, args: self.args.into(), resp };
-                Step::Wait(Stage::Elsewhere(server.heavy.run(call, work)))
+            Ok(Next::Elsewhere(work)) => {
+                let heavy = &self.worker.server.heavy;
+                Step::Wait(Stage::Elsewhere(heavy.run(self.call(), work)))
+            }
+            Ok(Next::Visit(work)) => {
+                let heavy = &self.worker.server.heavy;
+                Step::Wait(Stage::Elsewhere(heavy.run_visit(self.call(), work)))
             }
             Err(refusal) => {
                 self.refuse(&refusal);
                 Step::Done
             }
         }
+    }
+
+    /// The request, for another thread.
+    fn call(&self) -> Call {
+        let (server, resp) = (self.worker.server, self.session.resp);
+        Call { server, entry: self.entry, args: self.args.into(), resp }
     }
 
     #[cold]

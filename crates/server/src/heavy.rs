@@ -1,16 +1,19 @@
 //! Heavy work: threads for what would keep a worker from its other clients.
 //!
 //! A transaction moves here with its locks; other work is any closure. Threads are made when work
-//! finds none idle, up to a limit; beyond it work queues.
+//! finds none idle, up to a limit; beyond it work queues. Each pool has a thread from the start, so
+//! that whatever comes is done once, however many threads the system refuses.
 //!
 //! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
 //! worker's turnstile until its locks are dropped, panic or not.
 
 use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::time::Clock;
 use keyspace::{
@@ -35,12 +38,12 @@ use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
 
-/// The most threads that run anything but transactions: however many of those never end, CONFIG
-/// SET does.
-const MAX_JOBS: usize = 16;
-/// The most heavy-work threads: there is one for each transaction that has leave, and one for who
+/// The most threads of each pool. There is one for each transaction that has leave, and one for who
 /// has the world, which needs none.
-const MAX_THREADS: usize = HEAVY_TRANSACTIONS + 1 + MAX_JOBS;
+const MAX_TRANSACTIONS: usize = HEAVY_TRANSACTIONS + 1;
+const MAX_VISITS: usize = 8;
+const MAX_JOBS: usize = 8;
+const MAX_THREADS: usize = MAX_TRANSACTIONS + MAX_VISITS + MAX_JOBS;
 /// How long a thread may wait on for what nobody wants any more.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
@@ -75,36 +78,16 @@ pub(crate) struct Transaction {
     pub(crate) client: Arc<Client>,
 }
 
-/// The pool of threads.
+/// The threads, in pools: what waits for others never takes the last thread of what they wait for.
 #[derive(Clone)]
 pub(crate) struct Heavy {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    cores: Arc<Cores>,
-    queue: Mutex<Queue>,
-    arrived: Condvar,
-    /// A thread has ended.
-    left: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
+    keyspace: &'static Keyspace,
     /// Those that come with their locks: a thread for each is there or can be made.
-    transactions: VecDeque<Job>,
+    transactions: Arc<Pool>,
+    /// Those that wait for locks, for the world or for a file.
+    visits: Arc<Pool>,
     /// All others.
-    jobs: VecDeque<Job>,
-    /// How many of the others are under way.
-    jobs_begun: usize,
-    idle: usize,
-    threads: usize,
-    /// Lanes that were given away; one that a thread never came to take stays unused.
-    lanes: usize,
-    /// How often the threads were asked to give back what their allocator holds.
-    releases: u32,
-    /// Whether the process ends: then no work is begun.
-    ending: bool,
+    jobs: Arc<Pool>,
 }
 
 impl Transaction {
@@ -273,9 +256,51 @@ impl Wake for Unpark {
 }
 
 impl Heavy {
-    pub(crate) fn new(cores: Arc<Cores>) -> Self {
-        let (queue, arrived, left) = (Mutex::default(), Condvar::new(), Condvar::new());
-        Self { shared: Arc::new(Shared { cores, queue, arrived, left }) }
+    pub(crate) fn new(keyspace: &'static Keyspace, cores: &Arc<Cores>) -> Self {
+        let mut first = FIRST_LANE;
+        let mut pool = |name, most| {
+            let pool = Pool::new(name, Arc::clone(cores), first..first + most);
+            first += most;
+            Arc::new(pool)
+        };
+        Self {
+            keyspace,
+            transactions: pool("heavy", MAX_TRANSACTIONS),
+            visits: pool("visit", MAX_VISITS),
+            jobs: pool("job", MAX_JOBS),
+        }
+    }
+
+    /// Starts a thread of each kind; what comes before is done by threads that are made for it.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        self.pools().into_iter().try_for_each(|pool| {
+            let queue = pool.lock();
+            pool.start_thread(queue)
+        })
+    }
+
+    fn pools(&self) -> [&Arc<Pool>; 3] {
+        [&self.transactions, &self.visits, &self.jobs]
+    }
+
+    /// Looks whether the system gives threads again that it refused. Called by the slow clock.
+    pub(crate) fn tend(&self) {
+        let pool = &self.transactions;
+        let queue = pool.lock();
+        if !queue.is_refused {
+            return;
+        }
+        // Where it is refused again, the limit stays.
+        if pool.start_thread(queue).is_ok() {
+            self.limit_transactions();
+        }
+    }
+
+    /// Gives leave to as many transactions as there are threads for, if the system refuses more.
+    fn limit_transactions(&self) {
+        let queue = self.transactions.lock();
+        let most = if queue.is_refused { queue.threads } else { HEAVY_TRANSACTIONS };
+        self.keyspace.limit_heavy_transactions(most.clamp(1, HEAVY_TRANSACTIONS));
     }
 
     /// Runs a transaction's command here.
@@ -309,8 +334,17 @@ impl Heavy {
 
     /// Runs a control command's work here, outside any turnstile.
     pub(crate) fn run(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+        Self::call(&self.jobs, call, work)
+    }
+
+    /// As `run`, for what waits for others.
+    pub(crate) fn run_visit(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+        Self::call(&self.visits, call, work)
+    }
+
+    fn call(pool: &Arc<Pool>, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        self.job(Box::new(move |lane| {
+        let job = move |lane| {
             let Call { server, entry, args, resp } = call;
             let mut output = Output::new();
             let watch = Watch::start(server.keyspace.clock());
@@ -324,99 +358,131 @@ impl Heavy {
             // What it changed, it changed by transactions of its own: all of them are seen.
             let seen = server.journal.end();
             let _ = sender.send(Elsewhere { output, seen, ran, waits: None });
-        }));
+        };
+        let _ = pool.submit(Box::new(job));
         receiver
     }
 
     /// Runs any closure here that nobody waits for.
     pub(crate) fn spawn(&self, work: impl FnOnce(usize) + Send + 'static) {
-        self.job(Box::new(work));
+        let _ = self.jobs.submit(Box::new(work));
+    }
+
+    /// As `spawn`, for what waits for locks or for the world.
+    pub(crate) fn spawn_visit(&self, work: impl FnOnce(usize) + Send + 'static) {
+        let _ = self.visits.submit(Box::new(work));
     }
 
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
     pub(crate) fn release(&self) {
-        let mut queue = self.shared.lock();
-        queue.releases = queue.releases.wrapping_add(1);
-        self.shared.arrived.notify_all();
+        for pool in self.pools() {
+            let mut queue = pool.lock();
+            queue.releases = queue.releases.wrapping_add(1);
+            pool.arrived.notify_all();
+        }
     }
 
     /// Ends the threads, waiting at most this long for what is under way.
     pub(crate) fn dismiss(&self, patience: Duration) {
-        let mut queue = self.shared.lock();
-        queue.ending = true;
-        queue.forget_all();
-        self.shared.arrived.notify_all();
-        let works = |queue: &mut Queue| queue.threads > 0;
-        let waited = self.shared.left.wait_timeout_while(queue, patience, works);
-        drop(waited.expect("no critical section here panics"));
-    }
-
-    fn job(&self, job: Job) {
-        self.submit(|queue| queue.jobs.push_back(job));
+        let until = Instant::now() + patience;
+        for pool in self.pools() {
+            let mut queue = pool.lock();
+            queue.ending = true;
+            queue.waiting.clear();
+            pool.arrived.notify_all();
+        }
+        for pool in self.pools() {
+            let works = |queue: &mut Queue| queue.threads > 0;
+            let left = until.saturating_duration_since(Instant::now());
+            let waited = pool.left.wait_timeout_while(pool.lock(), left, works);
+            drop(waited.expect("no critical section here panics"));
+        }
     }
 
     fn transact(&self, job: Job) {
-        self.submit(|queue| queue.transactions.push_back(job));
-    }
-
-    fn submit(&self, enter: impl FnOnce(&mut Queue)) {
-        let mut queue = self.shared.lock();
-        if queue.ending {
-            return;
-        }
-        enter(&mut queue);
-        if queue.idle >= queue.ready() || queue.lanes == MAX_THREADS {
-            self.shared.arrived.notify_one();
-            return;
-        }
-        let lane = FIRST_LANE + queue.lanes;
-        queue.lanes += 1;
-        queue.threads += 1;
-        drop(queue);
-        let shared = Arc::clone(&self.shared);
-        let thread =
-            std::thread::Builder::new().name(format!("heavy-{lane}")).stack_size(STACK_BYTES);
-        if thread.spawn(move || shared.work(lane)).is_err() {
-            self.shared.note_missing_thread();
+        // One that found no thread waits for the next that is free, locks and all; no more come.
+        if self.transactions.submit(job).is_err() {
+            self.limit_transactions();
         }
     }
 }
 
-impl Queue {
-    /// How many may be begun.
-    fn ready(&self) -> usize {
-        self.transactions.len() + self.jobs.len().min(MAX_JOBS - self.jobs_begun)
-    }
-
-    /// What is to be begun next, and whether it is a transaction.
-    fn take(&mut self) -> Option<(Job, bool)> {
-        if let Some(job) = self.transactions.pop_front() {
-            return Some((job, true));
-        }
-        if self.jobs_begun == MAX_JOBS {
-            return None;
-        }
-        let job = self.jobs.pop_front()?;
-        self.jobs_begun += 1;
-        Some((job, false))
-    }
-
-    fn forget_all(&mut self) {
-        self.transactions.clear();
-        self.jobs.clear();
-    }
+/// Threads that do one kind of work.
+struct Pool {
+    name: &'static str,
+    cores: Arc<Cores>,
+    lanes: Range<usize>,
+    queue: Mutex<Queue>,
+    arrived: Condvar,
+    /// A thread has ended.
+    left: Condvar,
 }
 
-impl Shared {
-    /// The system gave us no thread: the others do the work. Without others nobody would, so who
-    /// waits for it is let go.
-    #[cold]
-    fn note_missing_thread(&self) {
+struct Queue {
+    waiting: VecDeque<Job>,
+    idle: usize,
+    /// How many there are, or are about to be; each has the lane behind those before it.
+    threads: usize,
+    /// Whether the system refused the last thread that was asked for.
+    is_refused: bool,
+    /// The stack of each thread that is made.
+    stack_bytes: usize,
+    /// How often the threads were asked to give back what their allocator holds.
+    releases: u32,
+    /// Whether the process ends: then no work is begun.
+    ending: bool,
+}
+
+impl Pool {
+    fn new(name: &'static str, cores: Arc<Cores>, lanes: Range<usize>) -> Self {
+        let queue = Mutex::new(Queue {
+            waiting: VecDeque::new(),
+            idle: 0,
+            threads: 0,
+            is_refused: false,
+            stack_bytes: STACK_BYTES,
+            releases: 0,
+            ending: false,
+        });
+        let (arrived, left) = (Condvar::new(), Condvar::new());
+        Self { name, cores, lanes, queue, arrived, left }
+    }
+
+    /// Has a job done. An error says that a thread was refused: the others do it, and where there
+    /// are none nobody does, so that who waits for it is let go.
+    fn submit(self: &Arc<Self>, job: Job) -> io::Result<()> {
         let mut queue = self.lock();
-        queue.threads -= 1;
-        if queue.threads == 0 {
-            queue.forget_all();
+        if queue.ending {
+            return Ok(());
         }
+        queue.waiting.push_back(job);
+        if queue.idle >= queue.waiting.len() || queue.threads == self.lanes.len() {
+            self.arrived.notify_one();
+            return Ok(());
+        }
+        let result = self.start_thread(queue);
+        if result.is_err() {
+            let mut queue = self.lock();
+            if queue.threads == 0 {
+                queue.waiting.clear();
+            }
+            self.arrived.notify_one();
+        }
+        result
+    }
+
+    fn start_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> io::Result<()> {
+        if queue.threads == self.lanes.len() {
+            queue.is_refused = false;
+            return Ok(());
+        }
+        // Nobody else starts one meanwhile, so a lane that was not used is the next one's.
+        let (own, lane) = (Arc::clone(self), self.lanes.start + queue.threads);
+        let thread = std::thread::Builder::new().name(format!("{}-{lane}", self.name));
+        let started = thread.stack_size(queue.stack_bytes).spawn(move || own.work(lane));
+        queue.is_refused = started.is_err();
+        queue.threads += usize::from(started.is_ok());
+        started.map(drop)
     }
 
     fn work(&self, lane: usize) {
@@ -425,13 +491,12 @@ impl Shared {
         let mut queue = self.lock();
         let mut released = queue.releases;
         while !queue.ending {
-            if let Some((job, is_transaction)) = queue.take() {
+            if let Some(job) = queue.waiting.pop_front() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let job = std::panic::AssertUnwindSafe(move || job(lane));
                 let _ = std::panic::catch_unwind(job);
                 queue = self.lock();
-                queue.jobs_begun -= usize::from(!is_transaction);
                 continue;
             }
             if released != queue.releases {
@@ -558,4 +623,106 @@ pub(crate) fn visiting<T>(
     let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
     let options = TxOptions { database, heavy: true, ..internal };
     work(&mut Tx::begin(nothing, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::sync::mpsc::{Receiver, channel};
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use keyspace::{HEAVY_TRANSACTIONS, HeavyPass};
+
+    use super::{Heavy, Pool};
+    use crate::cores::Cores;
+    use crate::scripts::STACK_BYTES;
+    use crate::start::test_server;
+
+    /// No address space has room for it, so that the system refuses the thread.
+    const TOO_LARGE: usize = 1 << 47;
+
+    fn refuse(pool: &Pool, refuses: bool) {
+        pool.lock().stack_bytes = if refuses { TOO_LARGE } else { STACK_BYTES };
+    }
+
+    /// Has the pool run so many jobs at once; their lanes, if all are run.
+    fn lanes_of(pool: &Arc<Pool>, jobs: usize) -> Receiver<usize> {
+        let (sender, lanes) = channel();
+        for _ in 0..jobs {
+            let sender = sender.clone();
+            let _ = pool.submit(Box::new(move |lane| {
+                std::thread::sleep(Duration::from_millis(1));
+                sender.send(lane).unwrap();
+            }));
+        }
+        lanes
+    }
+
+    #[test]
+    fn every_number_of_threads_does_all_that_comes() {
+        let cores = Arc::new(Cores::of_process());
+        for threads in 1..=4 {
+            let pool = Arc::new(Pool::new("test", Arc::clone(&cores), 10..14));
+            (0..threads).for_each(|_| pool.start_thread(pool.lock()).unwrap());
+            refuse(&pool, true);
+            let lanes: BTreeSet<usize> = lanes_of(&pool, 50).iter().collect();
+            assert!(lanes.iter().all(|lane| (10..10 + threads).contains(lane)), "{lanes:?}");
+            // When the system gives threads again, no lane was used up.
+            refuse(&pool, false);
+            while pool.lock().threads < 4 {
+                assert_eq!(lanes_of(&pool, 50).iter().count(), 50);
+            }
+            assert_eq!(
+                lanes_of(&pool, 50).iter().filter(|lane| !(10..14).contains(lane)).count(),
+                0
+            );
+        }
+    }
+
+    #[test]
+    fn without_any_thread_nobody_waits_for_ever() {
+        let pool = Arc::new(Pool::new("test", Arc::new(Cores::of_process()), 10..14));
+        refuse(&pool, true);
+        assert_eq!(lanes_of(&pool, 3).iter().count(), 0, "whoever waits is let go");
+        refuse(&pool, false);
+        assert_eq!(lanes_of(&pool, 3).iter().count(), 3);
+    }
+
+    #[test]
+    fn as_many_transactions_have_leave_as_there_are_threads_for() {
+        let server = test_server();
+        let (heavy, keyspace) = (&server.heavy, server.keyspace);
+        let admitted = || {
+            let passes: Vec<_> = (0..40).map(|_| HeavyPass::to_move(keyspace)).collect();
+            passes.iter().filter(|pass| pass.is_admitted()).count()
+        };
+        heavy.begin().unwrap();
+        assert_eq!(admitted(), HEAVY_TRANSACTIONS);
+        refuse(&heavy.transactions, true);
+        let two = |heavy: &Heavy| {
+            let (sender, done) = channel();
+            for _ in 0..2 {
+                let sender = sender.clone();
+                heavy.transact(Box::new(move |_| sender.send(()).unwrap()));
+            }
+            drop(sender);
+            assert_eq!(done.iter().count(), 2);
+        };
+        while !heavy.transactions.lock().is_refused {
+            two(heavy);
+        }
+        assert_eq!(admitted(), 1);
+        heavy.tend();
+        assert_eq!(admitted(), 1);
+        // Who waits for leave gets it as soon as there are threads again.
+        let (first, mut second) = (HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace));
+        assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
+        refuse(&heavy.transactions, false);
+        heavy.tend();
+        assert!(second.is_admitted());
+        drop((first, second));
+        assert_eq!(admitted(), HEAVY_TRANSACTIONS);
+    }
 }

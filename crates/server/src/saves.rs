@@ -116,8 +116,13 @@ pub(crate) enum Unsaved {
     Failed,
 }
 
-/// A save is under way already.
-pub(crate) struct Busy;
+/// Why a save was not begun.
+pub(crate) enum Unbegun {
+    /// Another one is under way.
+    Busy,
+    /// The system gives no thread for it.
+    NoThread(String),
+}
 
 impl Saves {
     /// None yet.
@@ -153,7 +158,7 @@ impl Saves {
         server: &'static Server,
         manner: Manner,
         listener: Option<Sender<News>>,
-    ) -> Result<(), Busy> {
+    ) -> Result<(), Unbegun> {
         let snapshot = self.take_turn(server, manner, listener.is_some())?;
         if manner == Manner::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
@@ -168,8 +173,7 @@ impl Saves {
             let is_busy = own.is_given_up_as_busy();
             tell(&listener, if is_busy { News::Busy } else { News::Over(is_well) });
         };
-        snapshot.start(target, Box::new(done));
-        Ok(())
+        snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
     }
 
     /// Saves here and now and returns the world, which must not change any more before what is in
@@ -181,7 +185,7 @@ impl Saves {
         is_awaited: bool,
     ) -> Result<Acquisition, Unsaved> {
         let snapshot = self.take_turn(server, Manner::Final, is_awaited);
-        let snapshot = snapshot.map_err(|Busy| Unsaved::Failed)?;
+        let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
         let changes = Arc::new(AtomicU64::new(0));
         let target = target(server, Arc::clone(&changes), || ());
         let (result, world) = match snapshot.hold_world(target) {
@@ -351,10 +355,10 @@ impl Saves {
         server: &'static Server,
         manner: Manner,
         is_awaited: bool,
-    ) -> Result<Arc<Snapshot>, Busy> {
+    ) -> Result<Arc<Snapshot>, Unbegun> {
         let mut state = self.state();
         if state.running.is_some() {
-            return Err(Busy);
+            return Err(Unbegun::Busy);
         }
         let syncs = server.config.get(RDB_SAVE_INCREMENTAL_FSYNC);
         let snapshot = Snapshot::new(server, Purpose::Save, syncs, is_awaited);

@@ -140,7 +140,7 @@ impl Server {
             mailboxes: Mailboxes::new(),
             budget: Budget::default(),
             compaction: Compaction::default(),
-            heavy: Heavy::new(Arc::clone(&cores)),
+            heavy: Heavy::new(keyspace, &cores),
             underway: Underway::default(),
             stats,
             pause: Pause::default(),

@@ -186,7 +186,9 @@ fn prepare(
     users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();
     server.memcached.users.load(server).map_err(fail)?;
-    signals::listen(server).map_err(|error| fail(plain(&error)))?;
+    // Threads without which the server could not go on, or come to its end.
+    let begun = server.heavy.begin().and_then(|()| signals::listen(server));
+    begun.map_err(|error| fail(plain(&error)))?;
     let listeners = Listeners::open(server).map_err(fail)?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.crew.resize(server, workforce.workers);
@@ -276,17 +278,30 @@ fn end(
 ) {
     supervisor.stopping(&server.log);
     let (sender, receiver) = oneshot::channel();
-    std::thread::spawn(move || {
+    let dismissal = std::thread::Builder::new().spawn(move || {
         server.crew.dismiss();
         server.heavy.dismiss(PATIENCE);
         // Who waits may have lost patience.
         let _ = sender.send(());
     });
-    // Signals are still heard meanwhile: a second SIGINT ends at once.
-    let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
+    match dismissal {
+        // Signals are still heard meanwhile: a second SIGINT ends at once.
+        Ok(_) => {
+            let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
+        }
+        // Without a thread nobody could lose patience; the end of the process ends them.
+        Err(_) => server.heavy.dismiss(PATIENCE),
+    }
     // What was acknowledged is to reach the disk, however long that takes.
-    let flushed = runtime.spawn_blocking(move || aof::switch_off(server));
-    let _ = runtime.block_on(flushed);
+    let (sender, receiver) = oneshot::channel();
+    let flush = std::thread::Builder::new().spawn(move || {
+        aof::switch_off(server);
+        let _ = sender.send(());
+    });
+    match flush {
+        Ok(_) => _ = runtime.block_on(receiver),
+        Err(_) => aof::switch_off(server),
+    }
     if let Some(pid_file) = pid_file {
         pid_file.remove(&server.log);
     }

@@ -196,7 +196,8 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let done = move |result: Result<Finished, String>| {
         hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
     };
-    snapshot.start(target, Box::new(done));
+    // What went wrong is told by `done`.
+    let _ = snapshot.start(target, Box::new(done));
     true
 }
 

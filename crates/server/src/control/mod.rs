@@ -73,7 +73,7 @@ pub(crate) enum Next {
     Wait(Stage),
     /// The reply comes from a heavy-work thread.
     Elsewhere(ControlWork),
-    /// As `Elsewhere`, with locks of its own: not for where some are held.
+    /// As `Elsewhere`, with locks of its own, or waiting for others: not for where some are held.
     Visit(ControlWork),
 }
 

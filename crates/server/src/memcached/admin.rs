@@ -112,6 +112,6 @@ impl Turn<'_> {
             work(lane, reply);
             Ok(())
         };
-        Step::Wait(Stage::Elsewhere(server.heavy.run(call, Box::new(work))))
+        Step::Wait(Stage::Elsewhere(server.heavy.run_visit(call, Box::new(work))))
     }
 }

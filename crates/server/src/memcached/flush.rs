@@ -52,7 +52,7 @@ impl Turn<'_> {
         let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
         let call = Call { server, entry, args, resp: Resp::Two };
-        Step::Wait(Stage::Elsewhere(server.heavy.run(
+        Step::Wait(Stage::Elsewhere(server.heavy.run_visit(
             call,
             Box::new(move |lane, _, reply| {
                 let mut world = Acquisition::of_world(server.keyspace);

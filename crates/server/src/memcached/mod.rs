@@ -79,7 +79,7 @@ impl Memcached {
         let at = self.flush_at.load(Ordering::Relaxed);
         let is_due = at != 0 && at <= server.keyspace.clock().now_ms();
         if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
-            server.heavy.spawn(move |lane| flush::flush_when_due(server, lane));
+            server.heavy.spawn_visit(move |lane| flush::flush_when_due(server, lane));
         }
     }
 }

@@ -202,8 +202,9 @@ impl Snapshot {
         })
     }
 
-    /// Begins the snapshot on threads of its own.
-    pub(crate) fn start(self: &Arc<Self>, target: Target, done: Done) {
+    /// Begins the snapshot on threads of its own. Where the system gives none it is over at once,
+    /// and the error says so.
+    pub(crate) fn start(self: &Arc<Self>, target: Target, done: Done) -> Result<(), String> {
         let (own, server) = (Arc::clone(self), self.server);
         // Where the system gives no thread, the closure is lost, but its answer is due.
         let work = Arc::new(Mutex::new(Some((target, done))));
@@ -217,11 +218,12 @@ impl Snapshot {
             done(result.map(|(finished, _)| finished));
         };
         let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
-        if let Err(error) = spawned
-            && let Some((_, done)) = take(&work)
-        {
-            done(Err(format!("Can't start a thread: {}", plain(&error))));
+        let Err(error) = spawned else { return Ok(()) };
+        let why = format!("Can't start a thread: {}", plain(&error));
+        if let Some((_, done)) = take(&work) {
+            done(Err(why.clone()));
         }
+        Err(why)
     }
 
     fn duty(&self) -> Duty {

@@ -4,6 +4,7 @@
 //! at once; SIGHUP ends nothing, as in Redis, and has the users of memcached's clients read again.
 
 use std::io;
+use std::sync::mpsc::{self, Sender};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,10 +18,12 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hang_up = signal(SignalKind::hangup())?;
+    let ending = begin_ending(server)?;
+    let ask = ending.clone();
     tokio::spawn(async move {
         while terminate.recv().await.is_some() {
             log_warning!(server.log, "Received SIGTERM scheduling shutdown...");
-            end(server, "SIGTERM", server.config.get(SHUTDOWN_ON_SIGTERM));
+            let _ = ask.send(("SIGTERM", server.config.get(SHUTDOWN_ON_SIGTERM)));
         }
     });
     tokio::spawn(async move {
@@ -30,7 +33,7 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
                 std::process::exit(1);
             }
             log_warning!(server.log, "Received SIGINT scheduling shutdown...");
-            end(server, "SIGINT", server.config.get(SHUTDOWN_ON_SIGINT));
+            let _ = ending.send(("SIGINT", server.config.get(SHUTDOWN_ON_SIGINT)));
         }
     });
     tokio::spawn(async move {
@@ -41,15 +44,25 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the process as a signal asked for, without keeping the reception from its work.
+/// An end that a signal asked for.
+type Ask = (&'static str, ShutdownFlags);
+
+/// Prepares ends on a thread of its own, which is there before the first is asked for: the system
+/// may refuse one when it comes.
+fn begin_ending(server: &'static Server) -> io::Result<Sender<Ask>> {
+    let (sender, asked) = mpsc::channel::<Ask>();
+    let work = move || asked.iter().for_each(|(signal, how)| end(server, signal, how));
+    std::thread::Builder::new().name("ending".to_owned()).spawn(work)?;
+    Ok(sender)
+}
+
+/// Ends the process as a signal asked for.
 fn end(server: &'static Server, signal: &'static str, how: ShutdownFlags) {
-    std::thread::spawn(move || {
-        if server.shutdown.carry_out(server, how).is_err() {
-            log_warning!(
-                server.log,
-                "{signal} received but errors trying to shut down the server, check the logs for \
-                 more information"
-            );
-        }
-    });
+    if server.shutdown.carry_out(server, how).is_err() {
+        log_warning!(
+            server.log,
+            "{signal} received but errors trying to shut down the server, check the logs for more \
+             information"
+        );
+    }
 }

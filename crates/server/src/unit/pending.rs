@@ -230,7 +230,7 @@ impl Watching {
             return;
         }
         let keyspace = server.keyspace;
-        server.heavy.spawn(move |lane| {
+        server.heavy.spawn_visit(move |lane| {
             let mut admission = Admission::wait(keyspace);
             for (database, key) in &self.keys {
                 let acquisition = admission.acquire(keyspace.locate(key).partition());

@@ -13,7 +13,7 @@ use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
 use crate::control::{Context, ControlCommand, Next};
-use crate::saves::{Busy, Manner, News};
+use crate::saves::{Manner, News, Unbegun};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");
 const REWRITING: Refusal = Refusal::error(
@@ -22,6 +22,13 @@ const REWRITING: Refusal = Refusal::error(
 );
 const NONE_TO_CANCEL: Refusal =
     Refusal::error("ERR Background saving is currently not in progress or scheduled");
+
+fn unbegun(why: Unbegun) -> Refusal {
+    match why {
+        Unbegun::Busy => IN_PROGRESS,
+        Unbegun::NoThread(why) => Refusal::owned(format!("ERR {why}")),
+    }
+}
 
 /// What SAVE says of an error that the log explains.
 const FAILED: Refusal = Refusal::error("ERR");
@@ -43,10 +50,10 @@ pub(super) const SAVE: ControlCommand = Command {
 
 fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::visit(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
         let begun = server.saves.begin(server, Manner::Awaited, Some(sender));
-        begun.map_err(|Busy| IN_PROGRESS)?;
+        begun.map_err(unbegun)?;
         match news.iter().last() {
             Some(News::Over(true)) => {
                 reply.ok();
@@ -100,10 +107,10 @@ fn save_in_background(
         reply.simple("Background saving scheduled");
         return Ok(Next::Done);
     }
-    Ok(Next::elsewhere(move |_, _, reply| {
+    Ok(Next::visit(move |_, _, reply| {
         let (sender, news) = mpsc::channel();
         let begun = server.saves.begin(server, Manner::Background, Some(sender));
-        begun.map_err(|Busy| IN_PROGRESS)?;
+        begun.map_err(unbegun)?;
         // Where it fails before its cut, the log and INFO say so, as they do of a later failure.
         if news.recv() == Ok(News::Busy) {
             return Err(BUSY);

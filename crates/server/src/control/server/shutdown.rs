@@ -81,10 +81,13 @@ fn shut_down(
         return Ok(Next::Done);
     };
     // Where it succeeds, the end of the connection is the answer.
-    Ok(Next::elsewhere(move |_, _, _| {
-        if !how.nosave {
-            outlast_scripts(server)?;
-        }
+    if how.nosave {
+        return Ok(Next::elsewhere(move |_, _, _| {
+            server.shutdown.carry_out(server, how).map_err(|_| FAILED)
+        }));
+    }
+    Ok(Next::visit(move |_, _, _| {
+        outlast_scripts(server)?;
         server.shutdown.carry_out(server, how).map_err(|_| FAILED)
     }))
 }
