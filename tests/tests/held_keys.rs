@@ -173,6 +173,35 @@ fn time_goes_on_for_a_script_that_has_run_for_long() {
     assert!(replies.contains("\"over\""), "{replies}");
 }
 
+/// What came before a script in its transaction cannot be undone for the script alone.
+#[test]
+fn a_long_script_within_a_transaction_leaves_its_worker() {
+    let server = start(&["--worker-threads", "1"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let spin = "redis.call('INCR', KEYS[1]) for turn = 1, 2000000 do end \
+                return redis.call('INCR', KEYS[1])";
+    for script in ["while true do end", spin] {
+        for line in ["DEL a b", "WATCH watched", "MULTI", "SET a 1", "INCR a"] {
+            ask(&mut client, line);
+        }
+        assert_eq!(render(&client.call(&["EVAL", script, "1", "b"])), "QUEUED");
+        assert_eq!(ask(&mut client, "INCR a"), "QUEUED");
+        client.send(&["EXEC"]);
+        // One worker is all there is.
+        assert_eq!(ask(&mut other, "PING"), "PONG");
+        if script != spin {
+            eventually("it is killed", || ask(&mut other, "SCRIPT KILL") == "OK");
+        }
+        let replies = render(&client.receive());
+        let lines: Vec<&str> = replies.lines().collect();
+        assert_eq!((lines[0], lines[1], lines[3]), ("1) OK", "2) (integer) 2", "4) (integer) 3"));
+        let third = if script == spin { "3) (integer) 2" } else { "3) (error) ERR Script killed" };
+        assert!(lines[2].starts_with(third), "{replies}");
+        assert_eq!(ask(&mut other, "GET a"), "\"3\"");
+        assert_eq!(ask(&mut client, "SET watched 1"), "OK");
+    }
+}
+
 /// The users of `busy-scope server` expect what Redis answers.
 #[test]
 fn a_long_script_makes_everybody_busy_where_that_is_wanted() {

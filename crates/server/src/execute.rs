@@ -66,6 +66,8 @@ pub(crate) struct Round {
     pub(crate) now_us: Option<i64>,
     /// Leave for heavy work, if that is what it turned out to be.
     pub(crate) pass: Option<HeavyPass>,
+    /// Whether it turned out to be that in the middle, and moves before it begins.
+    pub(crate) moves: bool,
 }
 
 /// What the wait of a request ended with.
@@ -274,7 +276,10 @@ impl Request<'_> {
             Outcome::Widen => {
                 let now_us = Some(tx.now_us());
                 let acquisition = tx.widen(round.number);
-                self.park(acquisition, Round { number: round.number + 1, now_us, pass: None })
+                self.park(
+                    acquisition,
+                    Round { number: round.number + 1, now_us, ..Round::default() },
+                )
             }
         }
     }
@@ -373,8 +378,8 @@ impl Request<'_> {
         if !tx.has_world() {
             let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
-                let round =
-                    Round { number: round.number, now_us: Some(tx.now_us()), pass: Some(asked) };
+                let (number, now_us, pass) = (round.number, Some(tx.now_us()), Some(asked));
+                let round = Round { number, now_us, pass, moves: false };
                 drop(tx);
                 return self.park(self.plan(&self.locations()), round);
             }

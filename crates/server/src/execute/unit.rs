@@ -45,6 +45,12 @@ impl Request<'_> {
         }
         let mark = self.out.mark();
         let mut unit = Unit::begin(server, tx, self.session.reader());
+        if round.moves {
+            match self.move_away(unit, program, mark, &mut round) {
+                Ok(step) => return step,
+                Err((stays, its_program)) => (unit, program) = (*stays, its_program),
+            }
+        }
         loop {
             let mut place = Place::Worker(self.worker, &mut *self.session);
             match unit.carry_out(&mut *program, self.args, &mut place, self.out) {
@@ -70,16 +76,19 @@ impl Request<'_> {
         Acquisition::of_partitions(keyspace, needs.partitions)
     }
 
-    /// Undoes it all, and waits for the locks that it turned out to need.
+    /// Undoes it all, and waits for the locks that it turned out to need, or for those it had where
+    /// it is to begin elsewhere.
     #[cold]
     fn widen(&mut self, unit: Unit, program: &mut dyn Program, mark: Mark, round: &Round) -> Step {
         self.out.truncate(mark);
         program.restart(&mut Place::Worker(self.worker, &mut *self.session));
         self.session.select(unit.home());
+        let moves = unit.begins_elsewhere();
         let tx = unit.into_tx();
         let now_us = Some(tx.now_us());
         let acquisition = tx.widen(round.number);
-        self.park(acquisition, Round { number: round.number + 1, now_us, pass: None })
+        let number = round.number + u32::from(!moves);
+        self.park(acquisition, Round { number, now_us, pass: None, moves })
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
@@ -107,7 +116,7 @@ impl Request<'_> {
                 program.restart(&mut Place::Worker(self.worker, &mut *self.session));
                 self.session.select(unit.home());
                 drop(unit);
-                let round = Round { number, now_us, pass: Some(asked) };
+                let round = Round { number, now_us, pass: Some(asked), moves: round.moves };
                 let needs = program.needs(self.args);
                 return Ok(self.park(self.acquisition(needs), round));
             }

@@ -216,7 +216,8 @@ impl Program for Call {
             _ => Means::Lua,
         };
         let result = loop {
-            let result = self.perform(args, unit, place, means, before.is_some(), out);
+            let may_restart = before.is_some() || unit.may_begin_elsewhere();
+            let result = self.perform(args, unit, place, means, may_restart, out);
             if let Some(result) = result {
                 break result;
             }
@@ -339,10 +340,16 @@ impl Call {
         match result {
             Ok(()) => Ok(()),
             Err(Fault::Stop(Stop::Widen)) => Err(Refusal::Widen),
-            Err(Fault::Stop(_)) => {
-                unit.start_over_from(before.expect("who may not begin again goes on where he is"));
-                Err(Refusal::Heavy)
-            }
+            Err(Fault::Stop(_)) => match before {
+                Some(before) => {
+                    unit.start_over_from(before);
+                    Err(Refusal::Heavy)
+                }
+                None => {
+                    unit.begin_elsewhere();
+                    Err(Refusal::Widen)
+                }
+            },
             Err(Fault::Error(error)) => {
                 self.has_failed = true;
                 let mut reply = Reply::new(out, self.resp);

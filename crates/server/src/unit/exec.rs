@@ -368,6 +368,7 @@ impl Exec {
                 }
             }
         };
+        unit.let_begin_elsewhere(unit.hurries() && self.may_move());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -186,6 +186,10 @@ pub(crate) struct Unit {
     errors: Vec<(String, u64)>,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
+    /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
+    may_begin_elsewhere: bool,
+    /// Whether it has to.
+    begins_elsewhere: bool,
 }
 
 /// What a unit did before something began in it, and changed nothing.
@@ -220,6 +224,8 @@ impl Unit {
             readings: Vec::new(),
             errors: Vec::new(),
             hurries,
+            may_begin_elsewhere: false,
+            begins_elsewhere: false,
         }
     }
 
@@ -368,6 +374,27 @@ impl Unit {
     /// Whether long work is refused here.
     pub(crate) fn hurries(&self) -> bool {
         self.hurries
+    }
+
+    /// Says whether all of it may be undone, to begin again on a heavy-work thread: what is part of
+    /// it may turn out to be long where it cannot undo what came before it.
+    pub(crate) fn let_begin_elsewhere(&mut self, may: bool) {
+        self.may_begin_elsewhere = may;
+    }
+
+    /// Whether all of it may.
+    pub(crate) fn may_begin_elsewhere(&self) -> bool {
+        self.may_begin_elsewhere
+    }
+
+    /// A part of it is long: it says `Widen` now, and all begins again elsewhere, with its locks.
+    pub(crate) fn begin_elsewhere(&mut self) {
+        self.begins_elsewhere = true;
+    }
+
+    /// Whether it was undone for that.
+    pub(crate) fn begins_elsewhere(&self) -> bool {
+        self.begins_elsewhere
     }
 
     /// Whether nothing was done yet that giving the locks back would show.
