@@ -28,6 +28,9 @@ pub struct Workbench {
     made: Vec<u8>,
 }
 
+/// Between two looks at the time a run makes so many bytes at most.
+const TICK: usize = 256 << 10;
+
 /// The values of some expressions.
 type Values<'a> = SmallVec<[Value<'a>; 8]>;
 
@@ -36,6 +39,8 @@ struct Run<'a, 'h> {
     host: &'h mut dyn Host,
     bench: &'h mut Workbench,
     room: usize,
+    /// How much had been made when it last looked at the time.
+    ticked: usize,
     locals: [Value<'a>; LOCALS_MAX],
 }
 
@@ -53,7 +58,7 @@ impl Direct {
         let mark = reply.mark();
         bench.made.clear();
         let locals = [Value::Nil; LOCALS_MAX];
-        let mut run = Run { input, host, bench, room: limits.memory, locals };
+        let mut run = Run { input, host, bench, room: limits.memory, ticked: 0, locals };
         let result = match run.block(&self.body, reply) {
             // What returns nothing returns nil.
             Ok(ControlFlow::Continue(())) => {
@@ -261,8 +266,19 @@ impl<'a> Run<'a, '_> {
                 _ => return Err(Leave::GaveUp),
             }
         }
-        check_room(self.bench.made.len(), self.room)?;
-        Ok(Value::Made(Span { start, length: self.bench.made.len() - start }))
+        let length = self.bench.made.len();
+        check_room(length, self.room)?;
+        self.tick(length)?;
+        Ok(Value::Made(Span { start, length: length - start }))
+    }
+
+    /// Looks at the time when much was made: a few words double a text thirty times.
+    fn tick(&mut self, length: usize) -> Result<(), Leave> {
+        if length - self.ticked > TICK {
+            self.ticked = length;
+            self.host.check_time().map_err(Leave::Stop)?;
+        }
+        Ok(())
     }
 
     /// An element of an array that a command replied.

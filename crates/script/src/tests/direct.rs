@@ -9,7 +9,7 @@ use proptest::{prop_assert, prop_assert_eq};
 use proto::{OwnedArgs, Resp};
 
 use super::{Bench, Shop, on_deep_stack, run_directly};
-use crate::{Input, Leave, Program};
+use crate::{Input, Leave, Program, Stop};
 
 /// What a script came to without Lua, after it was compared with what it came to there.
 fn compare(
@@ -354,4 +354,23 @@ fn what_is_spoilt_at_random_is_refused_or_the_same() {
         });
         assert!(accepted.get() > 500, "{}", accepted.get());
     });
+}
+
+/// There are no loops, but a text that is doubled again and again grows as in one.
+#[test]
+fn who_makes_much_is_looked_at_meanwhile() {
+    let doublings = "text = text .. text ".repeat(13);
+    let script = format!("local text = ARGV[1] {doublings} redis.call('set', KEYS[1], text)");
+    let program = Program::parse(script.as_bytes()).expect("it has no shebang");
+    assert!(program.is_direct());
+    let argument = "x".repeat(1024);
+    let args = |text: &str| [text.as_bytes()].into_iter().collect::<OwnedArgs>();
+    let (keys, arguments) = (args("k"), args(&argument));
+    let input = Input { keys: keys.as_args(), arguments: arguments.as_args(), seed: None };
+    for (patience, expected) in [(2, Err(Leave::Stop(Stop::Heavy))), (100, Ok(()))] {
+        let mut shop =
+            Shop { patience: Some(patience), stop: Some(Stop::Heavy), ..Shop::default() };
+        let result = run_directly(&program, input, Resp::Two, &mut shop);
+        assert_eq!(result.map(drop), expected, "after {patience} looks");
+    }
 }

@@ -348,7 +348,7 @@ impl Turn<'_> {
             Ok(()) => {}
             Err(wider) => {
                 let now_us = round.now_us.or(wider.1);
-                let round = Round { number: round.number + 1, now_us, pass: None };
+                let round = Round { number: round.number + 1, now_us, ..Round::default() };
                 return self.park(wider.0, round);
             }
         }
