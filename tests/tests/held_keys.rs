@@ -202,6 +202,57 @@ fn a_long_script_within_a_transaction_leaves_its_worker() {
     }
 }
 
+/// Within one call of a function of Lua's, in which no instruction of the script's is run.
+#[test]
+fn a_script_leaves_its_worker_and_is_killed_within_a_long_function() {
+    let server = start(&["--worker-threads", "1"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let pattern = "string.rep('a', 400000), '(.-)*b'";
+    for script in [
+        format!("return string.match({pattern})"),
+        format!("return string.find({pattern})"),
+        format!("return (string.gsub({pattern}, 'c'))"),
+        format!("for word in string.gmatch({pattern}) do end"),
+        format!("return pcall(string.match, {pattern})"),
+        format!("return coroutine.wrap(function() return string.match({pattern}) end)()"),
+        // No loop of its own, and the same behind other commands.
+        format!("redis.call('GET', KEYS[1]) return string.match({pattern})"),
+    ] {
+        client.send(&["EVAL", &script, "1", "k"]);
+        assert_eq!(ask(&mut other, "PING"), "PONG");
+        assert!(matches!(client.arrival(Duration::ZERO), Ok(Arrival::Silence)), "{script}");
+        eventually("it is killed", || ask(&mut other, "SCRIPT KILL") == "OK");
+        let reply = render(&client.receive());
+        assert!(reply.contains("Script killed by user"), "{script}: {reply}");
+    }
+}
+
+#[test]
+fn long_patterns_against_long_names_leave_the_worker() {
+    let server = start(&["--worker-threads", "1", "--busy-reply-threshold", "0"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    let (long, pattern) = ("a".repeat(40_000), format!("*{}b*", "a?".repeat(19_990)));
+    for number in 0..100 {
+        let key = format!("{long}{number}");
+        assert_eq!(render(&client.call(&["SET", &key, "x"])), "OK");
+        client.call(&["SADD", "set", &key]);
+        client.call(&["HSET", "hash", &key, "x"]);
+        client.call(&["ZADD", "sorted", "1", &key]);
+    }
+    for request in [
+        &["KEYS", &pattern][..],
+        &["SCAN", "0", "MATCH", &pattern, "COUNT", "10000"],
+        &["SSCAN", "set", "0", "MATCH", &pattern, "COUNT", "1000"],
+        &["HSCAN", "hash", "0", "MATCH", &pattern, "COUNT", "1000"],
+        &["ZSCAN", "sorted", "0", "MATCH", &pattern, "COUNT", "1000"],
+    ] {
+        client.send(request);
+        assert_eq!(ask(&mut other, "PING"), "PONG");
+        assert!(matches!(client.arrival(Duration::ZERO), Ok(Arrival::Silence)), "{}", request[0]);
+        assert!(!render(&client.receive()).contains("(error)"), "{}", request[0]);
+    }
+}
+
 /// The users of `busy-scope server` expect what Redis answers.
 #[test]
 fn a_long_script_makes_everybody_busy_where_that_is_wanted() {
