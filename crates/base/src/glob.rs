@@ -2,8 +2,8 @@
 //!
 //! `*`, `?`, `[abc]`, `[^a-z]` and `\x`; a class that is not closed ends with the pattern.
 //! Iterative, with one place to fall back to, and no stack. Where that has to fall back too often,
-//! all places of a part between two stars are tried side by side, a bit for each: pattern times text
-//! by 64 steps, whatever the pattern.
+//! all places of a part between two stars are tried side by side, a bit for each: pattern times
+//! text by 64 steps, whatever the pattern.
 
 /// Whether `pattern` matches the whole of `text`; `ignore_case` folds ASCII letters.
 ///

@@ -7,10 +7,8 @@
 //! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
 //! worker's turnstile until its locks are dropped, panic or not.
 
-use std::collections::VecDeque;
 use std::io;
-use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -27,16 +25,18 @@ use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control::ControlWork;
-use crate::cores::{Cores, Duty};
+use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{self, Outcome, Work};
 use crate::mailbox::Rounds;
-use crate::release;
-use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
+
+mod pool;
+
+use pool::{Job, Pool};
 
 /// The most threads of each pool. There is one for each transaction that has leave, and one for who
 /// has the world, which needs none.
@@ -56,9 +56,6 @@ const FIRST_LANE: usize = MAX_WORKERS;
 /// The lane of the thread that loads the data at the start. Those behind it are for threads that
 /// help it.
 pub(crate) const LOADER_LANE: usize = FIRST_LANE + MAX_THREADS;
-
-/// A closure that runs on a heavy-work thread with that thread's lane.
-type Job = Box<dyn FnOnce(usize) + Send>;
 
 /// A control command that does its work here.
 pub(crate) struct Call {
@@ -273,10 +270,7 @@ impl Heavy {
 
     /// Starts a thread of each kind; what comes before is done by threads that are made for it.
     pub(crate) fn begin(&self) -> io::Result<()> {
-        self.pools().into_iter().try_for_each(|pool| {
-            let queue = pool.lock();
-            pool.start_thread(queue)
-        })
+        self.pools().into_iter().try_for_each(|pool| pool.grow())
     }
 
     fn pools(&self) -> [&Arc<Pool>; 3] {
@@ -285,21 +279,16 @@ impl Heavy {
 
     /// Looks whether the system gives threads again that it refused. Called by the slow clock.
     pub(crate) fn tend(&self) {
-        let pool = &self.transactions;
-        let queue = pool.lock();
-        if !queue.is_refused {
-            return;
-        }
         // Where it is refused again, the limit stays.
-        if pool.start_thread(queue).is_ok() {
+        if self.transactions.is_refused() && self.transactions.grow().is_ok() {
             self.limit_transactions();
         }
     }
 
     /// Gives leave to as many transactions as there are threads for, if the system refuses more.
     fn limit_transactions(&self) {
-        let queue = self.transactions.lock();
-        let most = if queue.is_refused { queue.threads } else { HEAVY_TRANSACTIONS };
+        let pool = &self.transactions;
+        let most = if pool.is_refused() { pool.threads() } else { HEAVY_TRANSACTIONS };
         self.keyspace.limit_heavy_transactions(most.clamp(1, HEAVY_TRANSACTIONS));
     }
 
@@ -375,27 +364,15 @@ impl Heavy {
 
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
     pub(crate) fn release(&self) {
-        for pool in self.pools() {
-            let mut queue = pool.lock();
-            queue.releases = queue.releases.wrapping_add(1);
-            pool.arrived.notify_all();
-        }
+        self.pools().into_iter().for_each(|pool| pool.release());
     }
 
     /// Ends the threads, waiting at most this long for what is under way.
     pub(crate) fn dismiss(&self, patience: Duration) {
         let until = Instant::now() + patience;
+        self.pools().into_iter().for_each(|pool| pool.end());
         for pool in self.pools() {
-            let mut queue = pool.lock();
-            queue.ending = true;
-            queue.waiting.clear();
-            pool.arrived.notify_all();
-        }
-        for pool in self.pools() {
-            let works = |queue: &mut Queue| queue.threads > 0;
-            let left = until.saturating_duration_since(Instant::now());
-            let waited = pool.left.wait_timeout_while(pool.lock(), left, works);
-            drop(waited.expect("no critical section here panics"));
+            pool.await_end(until.saturating_duration_since(Instant::now()));
         }
     }
 
@@ -404,118 +381,6 @@ impl Heavy {
         if self.transactions.submit(job).is_err() {
             self.limit_transactions();
         }
-    }
-}
-
-/// Threads that do one kind of work.
-struct Pool {
-    name: &'static str,
-    cores: Arc<Cores>,
-    lanes: Range<usize>,
-    queue: Mutex<Queue>,
-    arrived: Condvar,
-    /// A thread has ended.
-    left: Condvar,
-}
-
-struct Queue {
-    waiting: VecDeque<Job>,
-    idle: usize,
-    /// How many there are, or are about to be; each has the lane behind those before it.
-    threads: usize,
-    /// Whether the system refused the last thread that was asked for.
-    is_refused: bool,
-    /// The stack of each thread that is made.
-    stack_bytes: usize,
-    /// How often the threads were asked to give back what their allocator holds.
-    releases: u32,
-    /// Whether the process ends: then no work is begun.
-    ending: bool,
-}
-
-impl Pool {
-    fn new(name: &'static str, cores: Arc<Cores>, lanes: Range<usize>) -> Self {
-        let queue = Mutex::new(Queue {
-            waiting: VecDeque::new(),
-            idle: 0,
-            threads: 0,
-            is_refused: false,
-            stack_bytes: STACK_BYTES,
-            releases: 0,
-            ending: false,
-        });
-        let (arrived, left) = (Condvar::new(), Condvar::new());
-        Self { name, cores, lanes, queue, arrived, left }
-    }
-
-    /// Has a job done. An error says that a thread was refused: the others do it, and where there
-    /// are none nobody does, so that who waits for it is let go.
-    fn submit(self: &Arc<Self>, job: Job) -> io::Result<()> {
-        let mut queue = self.lock();
-        if queue.ending {
-            return Ok(());
-        }
-        queue.waiting.push_back(job);
-        if queue.idle >= queue.waiting.len() || queue.threads == self.lanes.len() {
-            self.arrived.notify_one();
-            return Ok(());
-        }
-        let result = self.start_thread(queue);
-        if result.is_err() {
-            let mut queue = self.lock();
-            if queue.threads == 0 {
-                queue.waiting.clear();
-            }
-            self.arrived.notify_one();
-        }
-        result
-    }
-
-    fn start_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> io::Result<()> {
-        if queue.threads == self.lanes.len() {
-            queue.is_refused = false;
-            return Ok(());
-        }
-        // Nobody else starts one meanwhile, so a lane that was not used is the next one's.
-        let (own, lane) = (Arc::clone(self), self.lanes.start + queue.threads);
-        let thread = std::thread::Builder::new().name(format!("{}-{lane}", self.name));
-        let started = thread.stack_size(queue.stack_bytes).spawn(move || own.work(lane));
-        queue.is_refused = started.is_err();
-        queue.threads += usize::from(started.is_ok());
-        started.map(drop)
-    }
-
-    fn work(&self, lane: usize) {
-        // A worker that is bound to a core would bind its threads, too.
-        self.cores.take_up(Duty::Background);
-        let mut queue = self.lock();
-        let mut released = queue.releases;
-        while !queue.ending {
-            if let Some(job) = queue.waiting.pop_front() {
-                drop(queue);
-                // A panic is counted by the hook; the session that waits sees its sender dropped.
-                let job = std::panic::AssertUnwindSafe(move || job(lane));
-                let _ = std::panic::catch_unwind(job);
-                queue = self.lock();
-                continue;
-            }
-            if released != queue.releases {
-                released = queue.releases;
-                drop(queue);
-                release::give_back();
-                queue = self.lock();
-                continue;
-            }
-            queue.idle += 1;
-            queue = self.arrived.wait(queue).expect("no critical section here panics");
-            queue.idle -= 1;
-        }
-        queue.threads -= 1;
-        self.left.notify_all();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().expect("no critical section here panics")
     }
 }
 
@@ -627,68 +492,13 @@ pub(crate) fn visiting<T>(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::sync::Arc;
-    use std::sync::mpsc::{Receiver, channel};
+    use std::sync::mpsc::channel;
     use std::task::Waker;
-    use std::time::Duration;
 
     use keyspace::{HEAVY_TRANSACTIONS, HeavyPass};
 
-    use super::{Heavy, Pool};
-    use crate::cores::Cores;
-    use crate::scripts::STACK_BYTES;
+    use super::Heavy;
     use crate::start::test_server;
-
-    /// No address space has room for it, so that the system refuses the thread.
-    const TOO_LARGE: usize = 1 << 47;
-
-    fn refuse(pool: &Pool, refuses: bool) {
-        pool.lock().stack_bytes = if refuses { TOO_LARGE } else { STACK_BYTES };
-    }
-
-    /// Has the pool run so many jobs at once; their lanes, if all are run.
-    fn lanes_of(pool: &Arc<Pool>, jobs: usize) -> Receiver<usize> {
-        let (sender, lanes) = channel();
-        for _ in 0..jobs {
-            let sender = sender.clone();
-            let _ = pool.submit(Box::new(move |lane| {
-                std::thread::sleep(Duration::from_millis(1));
-                sender.send(lane).unwrap();
-            }));
-        }
-        lanes
-    }
-
-    #[test]
-    fn every_number_of_threads_does_all_that_comes() {
-        let cores = Arc::new(Cores::of_process());
-        for threads in 1..=4 {
-            let pool = Arc::new(Pool::new("test", Arc::clone(&cores), 10..14));
-            (0..threads).for_each(|_| pool.start_thread(pool.lock()).unwrap());
-            refuse(&pool, true);
-            let lanes: BTreeSet<usize> = lanes_of(&pool, 50).iter().collect();
-            assert!(lanes.iter().all(|lane| (10..10 + threads).contains(lane)), "{lanes:?}");
-            // When the system gives threads again, no lane was used up.
-            refuse(&pool, false);
-            while pool.lock().threads < 4 {
-                assert_eq!(lanes_of(&pool, 50).iter().count(), 50);
-            }
-            assert_eq!(
-                lanes_of(&pool, 50).iter().filter(|lane| !(10..14).contains(lane)).count(),
-                0
-            );
-        }
-    }
-
-    #[test]
-    fn without_any_thread_nobody_waits_for_ever() {
-        let pool = Arc::new(Pool::new("test", Arc::new(Cores::of_process()), 10..14));
-        refuse(&pool, true);
-        assert_eq!(lanes_of(&pool, 3).iter().count(), 0, "whoever waits is let go");
-        refuse(&pool, false);
-        assert_eq!(lanes_of(&pool, 3).iter().count(), 3);
-    }
 
     #[test]
     fn as_many_transactions_have_leave_as_there_are_threads_for() {
@@ -700,7 +510,7 @@ mod tests {
         };
         heavy.begin().unwrap();
         assert_eq!(admitted(), HEAVY_TRANSACTIONS);
-        refuse(&heavy.transactions, true);
+        heavy.transactions.refuse_threads(true);
         let two = |heavy: &Heavy| {
             let (sender, done) = channel();
             for _ in 0..2 {
@@ -710,7 +520,7 @@ mod tests {
             drop(sender);
             assert_eq!(done.iter().count(), 2);
         };
-        while !heavy.transactions.lock().is_refused {
+        while !heavy.transactions.is_refused() {
             two(heavy);
         }
         assert_eq!(admitted(), 1);
@@ -719,7 +529,7 @@ mod tests {
         // Who waits for leave gets it as soon as there are threads again.
         let (first, mut second) = (HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace));
         assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
-        refuse(&heavy.transactions, false);
+        heavy.transactions.refuse_threads(false);
         heavy.tend();
         assert!(second.is_admitted());
         drop((first, second));
