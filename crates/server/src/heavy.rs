@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
@@ -270,7 +270,7 @@ impl Heavy {
 
     /// Starts a thread of each kind; what comes before is done by threads that are made for it.
     pub(crate) fn begin(&self) -> io::Result<()> {
-        self.pools().into_iter().try_for_each(|pool| pool.grow())
+        self.pools().into_iter().try_for_each(Pool::grow)
     }
 
     fn pools(&self) -> [&Arc<Pool>; 3] {
@@ -369,10 +369,12 @@ impl Heavy {
 
     /// Ends the threads, waiting at most this long for what is under way.
     pub(crate) fn dismiss(&self, patience: Duration) {
-        let until = Instant::now() + patience;
+        let clock = self.keyspace.clock();
+        let until_us = clock.monotonic_us() + patience.as_micros() as i64;
         self.pools().into_iter().for_each(|pool| pool.end());
         for pool in self.pools() {
-            pool.await_end(until.saturating_duration_since(Instant::now()));
+            let left_us = until_us - clock.monotonic_us();
+            pool.await_end(Duration::from_micros(u64::try_from(left_us).unwrap_or(0)));
         }
     }
 

@@ -55,7 +55,7 @@ fn take(server: &'static Server) -> Result<Finished, String> {
     let (sender, receiver) = mpsc::channel();
     let target = Target { path: path(), at_cut: Box::new(|_| ()) };
     let done = Box::new(move |result| sender.send(result).unwrap());
-    Snapshot::new(server, Purpose::Save, true, false).start(target, done);
+    Snapshot::new(server, Purpose::Save, true, false).start(target, done).unwrap();
     receiver.recv().expect("every snapshot says how it ended")
 }
 
@@ -145,7 +145,7 @@ fn a_snapshot_that_is_cancelled_at_any_time_leaves_no_trace() {
         let (sender, receiver) = mpsc::channel();
         let target = Target { path: path(), at_cut: Box::new(|_| ()) };
         let snapshot = Snapshot::new(server, Purpose::Save, false, false);
-        snapshot.start(target, Box::new(move |result| sender.send(result).unwrap()));
+        snapshot.start(target, Box::new(move |result| sender.send(result).unwrap())).unwrap();
         std::thread::sleep(std::time::Duration::from_micros(pause_us));
         snapshot.cancel();
         fill(server, &format!("after {pause_us}"));
