@@ -32,11 +32,14 @@ use crate::worker::Worker;
 mod chain;
 mod known;
 mod queue;
+mod rejection;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
+pub(crate) use rejection::refuse;
+use rejection::reject;
 
 /// What became of a request.
 pub(crate) enum Step {
@@ -557,53 +560,4 @@ impl Work {
             }
         }
     }
-}
-
-/// Refuses a command that was not admitted. EXEC will be refused too then; and EXEC itself says so
-/// in words of its own, and ends the transaction if there is one.
-#[cold]
-fn reject(
-    worker: &Worker,
-    session: &mut Session,
-    entry: Option<&Entry>,
-    out: &mut Output,
-    refusal: &Refusal,
-) {
-    let (server, resp) = (worker.server, session.resp);
-    match entry {
-        Some(entry) if is_exec(entry) => {
-            refuse(server, entry, refusal, resp, out);
-            session.end_transaction(server);
-        }
-        _ => {
-            server.refuse(refusal, &mut Reply::new(out, resp));
-            if let Some(pending) = &mut session.pending {
-                pending.spoil();
-            }
-        }
-    }
-    let _ = worker.tick();
-}
-
-/// Replies a refusal of a command that did nothing: EXEC has words of its own.
-#[cold]
-pub(crate) fn refuse(
-    server: &Server,
-    entry: &Entry,
-    refusal: &Refusal,
-    resp: Resp,
-    out: &mut Output,
-) {
-    let mut reply = Reply::new(out, resp);
-    if !is_exec(entry) {
-        return server.refuse(refusal, &mut reply);
-    }
-    let line = refusal.line().unwrap_or_default();
-    let why = line.strip_prefix(b"ERR ").unwrap_or(line);
-    let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
-    server.refuse(&Refusal::owned(text), &mut reply);
-}
-
-fn is_exec(entry: &Entry) -> bool {
-    entry.spec.name == "EXEC"
 }
