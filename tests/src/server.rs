@@ -75,6 +75,7 @@ impl Server {
     fn start_program(program: PathBuf, folder: TempDir, first: &[String], own: &[&str]) -> Self {
         let mut arguments = first.to_vec();
         arguments.extend(common_arguments(0, folder.path()));
+        arguments.extend(["--listen-on-any-port", "yes"].map(str::to_owned));
         arguments.extend(own.iter().map(|argument| (*argument).to_owned()));
         let process = Process::spawn(&program, &arguments, folder.path());
         let password = value_of("--requirepass", own).map(str::to_owned);
@@ -309,7 +310,8 @@ impl Oracle {
         panic!("{self:?} ({}) does not start", program.display());
     }
 
-    fn program(self) -> PathBuf {
+    /// Its binary.
+    pub fn program(self) -> PathBuf {
         environment::recorded(match self {
             Self::Redis70 => "redis70",
             Self::Redis82 => "redis82",

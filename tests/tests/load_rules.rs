@@ -48,7 +48,15 @@ fn a_corrupt_end_of_the_log_is_cut_off_up_to_a_length() {
     let folder = server.folder().to_str().expect("a temporary folder has a simple name");
     let allow = |length: usize| length.to_string();
     for allowed in ["0", &allow(CORRUPT.len() - 1)] {
-        let arguments = ["--port", "0", "--dir", folder, "--aof-load-corrupt-tail-max-size"];
+        let arguments = [
+            "--listen-on-any-port",
+            "yes",
+            "--port",
+            "0",
+            "--dir",
+            folder,
+            "--aof-load-corrupt-tail-max-size",
+        ];
         let arguments = [&own[..], &arguments, &[allowed]].concat();
         let (status, log) = Server::refuses(&arguments);
         assert!(!status.success(), "{allowed}: {log}");

@@ -192,7 +192,8 @@ fn refusal(dump: &[u8], arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     with_dump(dump)(folder.path());
     let path = folder.path().display().to_string();
-    let common = ["--port", "0", "--bind", "127.0.0.1", "--dir", &path];
+    let common =
+        ["--listen-on-any-port", "yes", "--port", "0", "--bind", "127.0.0.1", "--dir", &path];
     let (status, output) = Server::refuses(&[&common, arguments].concat());
     assert_eq!(status.code(), Some(1), "{output}");
     output

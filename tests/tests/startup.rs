@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tests::environment::{binary, repository};
 use tests::server::{eventually, free_port};
-use tests::{Client, Server, check};
+use tests::{Client, Oracle, Server, check};
 
 fn apus(arguments: &[&str]) -> Output {
     Command::new(binary()).args(arguments).output().unwrap()
@@ -38,21 +38,27 @@ fn what_is_wrong_is_said_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(path("bad.conf"), "port 0\nmaxmemory lots\n").unwrap();
-    refuses(&["--nonsense", "1"], "'nonsense \"1\"': Bad directive or wrong number of arguments");
     refuses(
-        &[&path("bad.conf")],
-        "at line 2 >>> 'maxmemory lots': argument must be a memory value",
+        &["--nonsense", "1"],
+        "the command line >>> 'nonsense \"1\"': Bad directive or wrong number of arguments",
     );
+    let bad = path("bad.conf");
+    let why = "'maxmemory lots': argument must be a memory value";
+    refuses(&[&bad], &format!("at line 2 of '{bad}' >>> {why}"));
     refuses(&["/nonexistent/apus.conf"], "can't open config file '/nonexistent/apus.conf'");
     refuses(&["--dir", "/nonexistent"], "No such file or directory");
-    refuses(&["--port", "0", "--logfile", "/nonexistent/log"], "Can't open the log file");
-    refuses(&["--port", "0", "--rename-command", "NOSUCH", "X"], "No such command");
+    refuses(&["--logfile", "/nonexistent/log"], "Can't open the log file");
+    refuses(
+        &["--rename-command", "NOSUCH", "X"],
+        "'rename-command \"NOSUCH\" \"X\"': No such command",
+    );
+    refuses(&["--port", "0"], "Configured to not listen anywhere, exiting.");
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let text = format!("listening socket 127.0.0.1:{port}: bind: Address already in use");
+    let text = format!("listening socket 127.0.0.1:{port}: bind: Address already in use, exiting.");
     refuses(&["--port", &port, "--bind", "127.0.0.1"], &text);
-    refuses(&["--port", "0", "--bind", "192.0.2.1"], "Cannot assign requested address");
-    refuses(&["--port", "0", "--bind", "nowhere"], "invalid address");
+    refuses(&["--bind", "192.0.2.1"], "Cannot assign requested address");
+    refuses(&["--bind", "nowhere"], "invalid address");
 }
 
 #[test]
@@ -67,15 +73,185 @@ fn a_failure_is_also_in_the_log_file() {
     assert!(std::fs::read_to_string(log).unwrap().contains("# Warning: Could not create server"));
 }
 
+/// What somebody counts on who asks for it: encryption, another's data, modules' rules.
+#[test]
+fn what_is_not_there_and_is_counted_on_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.conf").display().to_string();
+    for line in [
+        "tls-port 6380",
+        "replicaof 127.0.0.1 6379",
+        "slaveof 127.0.0.1 6379",
+        "cluster-enabled yes",
+        "min-replicas-to-write 1",
+        "unixsocketgroup daemon",
+        "loadmodule /usr/lib/redis/modules/redisbloom.so",
+        "active-replica yes",
+        "storage-provider flash /tmp",
+        "db-s3-object s3://bucket/object",
+    ] {
+        let why = if line.starts_with("loadmodule") { "modules are not" } else { "this is not" };
+        std::fs::write(&file, format!("{line}\n")).unwrap();
+        refuses(&[&file], &format!(">>> '{line}': {why} supported"));
+        refuses(&[&format!("--{line}")], &format!(">>> '{line}': {why} supported"));
+    }
+    let mut client = Server::start(&["--tls-port", "0", "--cluster-enabled", "no"]).client();
+    check(
+        &mut client,
+        "> CONFIG SET min-replicas-to-write 0\nOK\n\
+         > CONFIG SET hz 20 tls-port 6380\n\
+         (error) ERR CONFIG SET failed (possibly related to argument 'tls-port') - \
+         this is not supported yet\n\
+         > CONFIG GET hz\n1) \"hz\"\n2) \"10\"",
+    );
+}
+
 #[test]
 fn version_and_help_are_said() {
     for arguments in [["--version"], ["-v"]] {
         let output = apus(&arguments);
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && text.starts_with("Apus server v="), "{text}");
+        assert!(output.status.success() && text.starts_with("Apus server v=8.2.3 sha="), "{text}");
+        assert!(text.trim_end().ends_with(" apus=0.1.0") && text.lines().count() == 1, "{text}");
     }
-    let help = apus(&["--help"]);
-    assert!(help.status.success() && help.stdout.starts_with(b"Usage: apus "));
+    for arguments in [&["--help"][..], &["-h"], &["help"]] {
+        let output = apus(arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.starts_with("Usage: apus "), "{text}");
+        for subcommand in ["memcached", "bench", "check", "help", "--version"] {
+            assert!(text.contains(&format!(" {subcommand}")), "{subcommand}: {text}");
+        }
+    }
+    for (subcommand, text) in
+        [("memcached", "--memory-limit"), ("bench", "--requests"), ("check", "apus check rdb")]
+    {
+        for arguments in [["help", subcommand], [subcommand, "--help"]] {
+            let output = apus(&arguments);
+            assert!(output.status.success(), "{arguments:?}");
+            assert!(String::from_utf8_lossy(&output.stdout).contains(text), "{arguments:?}");
+        }
+    }
+}
+
+/// The reported version is one, wherever it is told, and may be another one.
+#[test]
+fn one_version_of_redis_is_reported() {
+    for (arguments, version, number) in [
+        (&[][..], "8.2.3", 0x0008_0203),
+        (&["--reported-redis-version", "7.2.4"], "7.2.4", 0x0007_0204),
+    ] {
+        let server = Server::start(arguments);
+        let mut client = server.client();
+        let told = |client: &mut Client, words: &[&str]| format!("{:?}", client.call(words));
+        let info = told(&mut client, &["INFO", "server"]);
+        assert!(info.contains(&format!("redis_version:{version}\\r\\n")), "{info}");
+        assert!(info.contains("apus_version:0.1.0\\r\\n"), "{info}");
+        assert!(told(&mut client, &["HELLO"]).contains(&format!("{version:?}")));
+        assert!(told(&mut client, &["LOLWUT"]).contains(&format!("Redis ver. {version},")));
+        let script = "return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}";
+        check(
+            &mut client,
+            &format!("> EVAL \"{script}\" 0\n1) \"{version}\"\n2) (integer) {number}"),
+        );
+        assert!(server.log().contains(&format!("compatible with Redis {version}: ")));
+    }
+    refuses(&["--reported-redis-version", "8.2"], "argument must be a version such as 8.2.3");
+}
+
+/// The process' arguments as everybody can see them.
+fn shown(server: &Server) -> String {
+    let bytes = std::fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_title_stands_in_the_place_of_the_arguments() {
+    let server = Server::start(&["--requirepass", "topsecret", "--hz", "10"]);
+    let program = binary().display().to_string();
+    let title = |rest: &str| {
+        let title = format!("{program} {rest}");
+        eventually("the title is there", || shown(&server).trim_end_matches('\0') == title);
+    };
+    title(&format!("127.0.0.1:{}", server.port()));
+    let mut client = server.client();
+    check(&mut client, "> AUTH topsecret\nOK");
+    let port = free_port();
+    check(&mut client, &format!("> CONFIG SET port {port}\nOK"));
+    title(&format!("127.0.0.1:{port}"));
+    let long = "x".repeat(300);
+    check(
+        &mut client,
+        &format!("> CONFIG SET proc-title-template \" {{title}} {{port}}{{tls-port}} {long}\"\nOK"),
+    );
+    title(&format!("{port}0 {long}"));
+    check(&mut client, "> CONFIG SET proc-title-template \"{title} y\"\nOK");
+    title("y");
+}
+
+#[test]
+fn without_a_title_the_arguments_are_shown_but_for_passwords() {
+    let quiet = ["--set-proc-title", "no", "--hz", "10"];
+    for (secret, shown_so) in [
+        (&["--requirepass", "topsecret"][..], "--requirepass\0*********\0"),
+        (&["--masterauth topsecret"], "--masterauth**********\0"),
+        (&["--user", "bob", "on", ">topsecret"], "--user\0***\0**\0**********\0"),
+    ] {
+        let server = Server::start(&[&quiet, secret].concat());
+        let shown = shown(&server);
+        assert!(shown.starts_with(&format!("{}\0--port\0", binary().display())), "{shown}");
+        assert!(shown.contains("\0--hz\010\0") && shown.ends_with(shown_so), "{shown:?}");
+    }
+}
+
+/// Both forms of an argument, with and without a file: what real servers make of them.
+#[test]
+fn a_directive_is_one_argument_or_several_as_in_the_real_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.conf").display().to_string();
+    std::fs::write(&file, "maxmemory 100mb\nmaxmemory-policy allkeys-lru\n").unwrap();
+    let rows: &[&[&str]] = &[
+        &["--maxmemory 128mb", "--maxmemory-policy volatile-lru"],
+        &["--maxmemory", "128mb", "--maxmemory-policy volatile-lru"],
+        &["--maxmemory 128mb", "--maxmemory-policy", "volatile-lru"],
+        &["--save 900 1", "--save 300 10"],
+        &["--save", "--maxmemory 5mb"],
+        &["--save \"\""],
+        &["--proc-title-template", "--a b"],
+        &["--proc-title-template \"{title} a\""],
+        &["--client-output-buffer-limit pubsub 1mb 1mb 10"],
+        &["--client-output-buffer-limit", "pubsub 1mb 1mb 10"],
+        &["--maxmemory 5mb\nmaxmemory-policy volatile-lru"],
+        &["--maxmemory 5mb foo"],
+        &["--maxmemory=5mb"],
+        &["--maxmemory"],
+    ];
+    let names = "maxmemory maxmemory-policy save proc-title-template client-output-buffer-limit";
+    let outcome = |oracle: Option<Oracle>, first: &[&str], arguments: &[&str]| {
+        let program = oracle.map_or_else(binary, Oracle::program);
+        let (port, dir) = (free_port().to_string(), folder.path().display().to_string());
+        let common = ["--port", &port, "--bind", "127.0.0.1", "--dir", &dir];
+        let mut command = Command::new(program);
+        command.args(first).args(common).args(arguments).stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut values = None;
+        eventually("it serves or ends", || {
+            values = Client::try_connect(port.parse().unwrap()).ok().map(|mut client| {
+                client.call(
+                    &["CONFIG", "GET"].into_iter().chain(names.split(' ')).collect::<Vec<_>>(),
+                )
+            });
+            values.is_some() || child.try_wait().unwrap().is_some()
+        });
+        let _ = child.kill();
+        child.wait().unwrap();
+        values
+    };
+    for arguments in rows {
+        for first in [&[][..], &[&*file], &[&*file, "hz", "20"]] {
+            let real = outcome(Some(Oracle::Redis82), first, arguments);
+            assert_eq!(outcome(None, first, arguments), real, "{first:?} {arguments:?}");
+        }
+    }
 }
 
 #[test]
@@ -83,8 +259,9 @@ fn the_log_tells_what_runs_and_what_to_try() {
     let server = Server::start(&["--worker-threads", "3", "--maxmemory", "100mb"]);
     let log = server.log();
     for text in [
-        &format!("Apus 0.0.0 is starting, pid {}", server.pid()),
-        "compatible with Redis 8.2.0: 3 workers (asked for)",
+        &format!("is starting, pid {}", server.pid()),
+        "* Apus 0.1.0 (",
+        "compatible with Redis 8.2.3: 3 workers (asked for)",
         "Memory: limit 100.00M (maxmemory), ",
         &format!("Listening on 127.0.0.1:{}", server.port()),
         &format!("Try it: redis-cli -p {}", server.port()),
@@ -105,7 +282,7 @@ fn an_affinity_mask_decides_the_number_of_workers() {
     let child = Command::new("taskset")
         .args(["-c", "0"])
         .arg(binary())
-        .args(["--port", "0", "--bind", "127.0.0.1"])
+        .args(["--listen-on-any-port", "yes", "--port", "0", "--bind", "127.0.0.1"])
         .stdout(Stdio::piped())
         .spawn();
     let mut child = Started { process: child.unwrap(), _folder: tempfile::tempdir().unwrap() };
@@ -318,7 +495,8 @@ fn systemd_is_told() {
     let path = path.display().to_string();
     for supervised in ["systemd", "auto"] {
         // Who is supervised stays in the foreground.
-        let arguments = ["--port", "0", "--bind", "127.0.0.1", "--daemonize", "yes"];
+        let port = free_port().to_string();
+        let arguments = ["--port", &port, "--bind", "127.0.0.1", "--daemonize", "yes"];
         let arguments = [&arguments[..], &["--supervised", supervised]].concat();
         let server = Started::new(&arguments, &[("NOTIFY_SOCKET", &path)]);
         let mut state = [0; 256];

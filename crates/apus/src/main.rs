@@ -1,14 +1,16 @@
 //! The binary: `apus` is the server, `apus bench` the load generator, `apus check` looks whether
 //! files can be loaded. `apus memcached`, or the binary under the name `memcached`, is the server
-//! with the command line of memcached.
+//! with the command line of memcached. `apus help` tells of all of them.
 #![deny(unsafe_code)]
 
 mod ffi;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
+use base::title;
 use persist::check;
 use persist::storage::Disk;
 
@@ -20,20 +22,62 @@ fn main() -> ExitCode {
         give_back: ffi::give_back,
         give_back_at_once: ffi::give_back_at_once,
     });
-    let mut arguments = std::env::args_os().peekable();
-    let program = arguments.next().unwrap_or_default();
-    let is_memcached = Path::new(&program).file_name() == Some(OsStr::new("memcached"));
-    if arguments.next_if(|word| word == "memcached").is_some() || is_memcached {
-        return server::run_as_memcached(arguments);
+    server::built_from(server::Commit {
+        hash: env!("APUS_COMMIT"),
+        date: env!("APUS_DATE"),
+        is_altered: !env!("APUS_ALTERED").is_empty(),
+    });
+    // Passwords among them are hidden by whoever reads them.
+    let called = title::take_arguments();
+    let (program, mut arguments) = called.split_first().expect("a program has a name");
+    let is_memcached = Path::new(program).file_name() == Some(OsStr::new("memcached"));
+    let help = [OsString::from("--help")];
+    let mut subcommand = arguments.first().filter(|_| !is_memcached).and_then(|word| word.to_str());
+    if subcommand == Some("help") {
+        subcommand = arguments.get(1).and_then(|word| word.to_str());
+        arguments = &help;
+    } else if matches!(subcommand, Some("memcached" | "bench" | "check")) {
+        arguments = &arguments[1..];
     }
-    if arguments.next_if(|word| word == "bench").is_some() {
-        return bench::run(arguments);
+    match subcommand {
+        Some("memcached") => server::run_as_memcached(arguments),
+        Some("bench") => {
+            hide_credentials(&called);
+            bench::run(arguments.iter().cloned())
+        }
+        Some("check") => run_check(arguments),
+        _ if is_memcached => server::run_as_memcached(arguments),
+        _ => server::run(program, arguments),
     }
-    if arguments.next_if(|word| word == "check").is_some() {
-        let (mut answers, mut out) = (std::io::stdin().lock(), std::io::stdout());
-        let operator = check::Operator { answers: &mut answers, out: &mut out };
-        let is_well = check::run(arguments, &Disk, operator);
-        return if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
-    server::run(arguments)
 }
+
+fn run_check(arguments: &[OsString]) -> ExitCode {
+    let (mut answers, mut out) = (std::io::stdin().lock(), std::io::stdout());
+    let operator = check::Operator { answers: &mut answers, out: &mut out };
+    let is_well = check::run(arguments.iter().cloned(), &Disk, operator);
+    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Shows the arguments of `apus bench` with stars in the place of what it logs in with.
+fn hide_credentials(called: &[OsString]) {
+    let mut is_secret = false;
+    let shown = called.iter().map(|word| {
+        let mut word = word.as_bytes().to_vec();
+        let option = FLAGS_WITH_SECRETS.iter().find(|option| word.starts_with(option));
+        let from = match option {
+            _ if is_secret => Some(0),
+            // The value is the next word, or stands right behind.
+            Some(option) => (word.len() > option.len()).then_some(option.len()),
+            None => None,
+        };
+        is_secret = !is_secret && option.is_some_and(|option| word.len() == option.len());
+        if let Some(from) = from {
+            word[from..].fill(b'*');
+        }
+        word
+    });
+    title::show(&title::joined(&shown.collect::<Vec<_>>()));
+}
+
+/// What is followed by a password, or by a URI with one.
+const FLAGS_WITH_SECRETS: [&[u8]; 4] = [b"-a", b"--authenticate", b"-u", b"--uri"];

@@ -21,6 +21,7 @@ pub mod scheduler;
 pub mod shared;
 pub mod substring;
 pub mod time;
+pub mod title;
 
 pub use hash::KeyHasher;
 pub use long_double::LongDouble;

@@ -120,7 +120,7 @@ enum Work {
 impl Runner {
     fn new(keyspace: &'static Keyspace, lane: usize, name: &str) -> Runner {
         let work = if name == "EVALSHA" {
-            let version = Version { text: "8.2.0".to_owned(), number: 0x0008_0200 };
+            let version = Version { text: "8.2.3".to_owned(), number: 0x0008_0203 };
             let program = Program::parse(SCRIPT).expect("it has no shebang that could be wrong");
             let programs = [(program.sha1(), program)].into_iter().collect();
             Work::Script(Box::new(Interpreter::new(&version)), programs, command("GET"))

@@ -67,10 +67,11 @@ mod tracking;
 mod unit;
 mod users;
 mod valve;
+mod version;
 mod whole_file;
 mod worker;
 
 pub use keyspace::heap::Counted;
 pub use release::{Allocator, allocate_by};
-pub use server::{APUS_VERSION, REDIS_VERSION};
 pub use start::{run, run_as_memcached};
+pub use version::{APUS_VERSION, Commit, built_from};

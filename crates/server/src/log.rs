@@ -93,6 +93,17 @@ impl Log {
         Ok(())
     }
 
+    /// Writes why the process ends, unless standard error, which is told as well, stands beside it.
+    pub(crate) fn write_last(&self, line: &str) {
+        let is_beside = {
+            let sink = self.sink.lock().expect("no critical section here panics");
+            matches!(sink.target, Target::Output) && sink.syslog.is_none()
+        };
+        if !is_beside {
+            log_warning!(self, "{line}");
+        }
+    }
+
     /// Writes a line, if its level is wanted.
     pub(crate) fn write(&self, level: LogLevel, text: Arguments<'_>) {
         let mut sink = self.sink.lock().expect("no critical section here panics");

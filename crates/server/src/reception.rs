@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 use crate::clients::Peer;
 use crate::config::BindAddress;
 use crate::config::settings::{
-    BIND, DATABASES, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT, MEMCACHED_UDP_PORT,
-    MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG,
-    TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
+    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
+    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE,
+    TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
 };
 use crate::gates;
 use crate::log::{log_notice, log_warning};
@@ -98,14 +98,12 @@ impl Listeners {
         let configured_port = server.config.get(PORT);
         let has_others = has_unix || !memcached.is_empty();
         let mut listeners = Self { configured_port, tcp: Vec::new(), has_unix, memcached };
-        // With another way in, `port 0` means no TCP for Redis; alone it would mean nobody can
-        // come, so there it stands for any free port.
-        if configured_port != 0 || !has_others {
+        if configured_port != 0 || server.config.get(LISTEN_ON_ANY_PORT) {
             let wanted = addresses(server, configured_port)?;
             listeners.tcp = open_all(server, wanted, Tongue::Redis)?;
         }
         if listeners.tcp.is_empty() && !has_others {
-            return Err("Configured to not listen anywhere, exiting.".to_owned());
+            return Err("Configured to not listen anywhere".to_owned());
         }
         listeners.publish_port(server);
         Ok(listeners)

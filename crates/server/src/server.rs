@@ -46,14 +46,6 @@ use crate::stats::Stats;
 use crate::table::CommandTable;
 use crate::tracking::Tracking;
 
-/// The version of Redis that we say we are: the newest whose list of commands is complete.
-pub const REDIS_VERSION: &str = "8.2.0";
-/// The same as scripts read it, a byte for each part.
-pub(crate) const REDIS_VERSION_NUMBER: u32 = 0x0008_0200;
-
-/// Our own version.
-pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// What is shared by all threads.
 pub(crate) struct Server {
     pub(crate) keyspace: &'static Keyspace,

@@ -29,28 +29,37 @@ use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::reception::{Listeners, plain};
-use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
+use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, leftovers, limits, memory, panics, signals, user};
+use crate::startup::{daemon, leftovers, limits, memory, panics, signals, title, user};
 use crate::table::CommandTable;
 use crate::users;
+use crate::version::{self, APUS_VERSION};
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs the server with these command line arguments (the program's name not among them) until it
-/// is told to end.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    exit_code(start(&arguments, &arguments))
+/// How the process was called.
+struct Launch<'a> {
+    /// What its title begins with, if it is to have one.
+    program: Option<&'a OsStr>,
+    /// Our own arguments.
+    arguments: &'a [OsString],
+    /// What a daemon is started with.
+    again: &'a [OsString],
+}
+
+/// Runs the server with these command line arguments, under the program's name, until it is told
+/// to end.
+pub fn run(program: &OsStr, arguments: &[OsString]) -> ExitCode {
+    exit_code(start(&Launch { program: Some(program), arguments, again: arguments }))
 }
 
 /// Runs the server as a memcached, with these command line arguments of memcached.
-pub fn run_as_memcached(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let given: Vec<OsString> = arguments.into_iter().collect();
+pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
     let password_file = std::env::var_os("MEMCACHED_SASL_PWDB").map(PathBuf::from);
-    exit_code(match memcached::read(&given, password_file.as_deref()) {
+    exit_code(match memcached::read(given, password_file.as_deref()) {
         Ok(Invocation::Version) => {
             println!("memcached {MEMCACHED_VERSION} (Apus {APUS_VERSION})");
             Ok(())
@@ -64,9 +73,10 @@ pub fn run_as_memcached(arguments: impl IntoIterator<Item = OsString>) -> ExitCo
                 say(notice);
             }
             // A daemon reads the options anew, so that no password stands among its arguments.
-            let again: Vec<OsString> = ["memcached".into()].into_iter().chain(given).collect();
+            let again = [&[OsString::from("memcached")], given].concat();
+            let launch = Launch { program: None, arguments: &arguments, again: &again };
             let taken_on = user.map_or(Ok(()), |user| user::take_on(&user));
-            taken_on.and_then(|()| start(&arguments, &again))
+            taken_on.and_then(|()| start(&launch))
         }
         Err(line) => Err(line),
     })
@@ -87,14 +97,17 @@ fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Serves with these arguments; a daemon is started with `again`.
-fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
+/// Serves, until it is told to end.
+fn start(launch: &Launch<'_>) -> Result<(), String> {
     let mut input = Recorder { source: io::stdin().lock(), seen: Vec::new() };
-    let startup = Startup::read(arguments.iter().cloned(), &mut input);
+    let startup = Startup::read(launch.arguments.iter().cloned(), &mut input);
     let startup = startup.map_err(|error| error.to_string())?;
+    if let Some(program) = launch.program {
+        title::begin(program, launch.arguments, &startup.config);
+    }
     match startup.show {
         Show::Version => {
-            println!("Apus server v={APUS_VERSION} redis_version={REDIS_VERSION}");
+            println!("{}", version::line(&startup.config));
             return Ok(());
         }
         Show::Help => {
@@ -107,7 +120,7 @@ fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
     let wants_daemon = startup.config.get(DAEMONIZE) && supervisor == Supervisor::Nobody;
     let is_daemon = wants_daemon && daemon::is_daemon();
     if wants_daemon && !is_daemon {
-        return daemon::launch(again, &input.seen);
+        return daemon::launch(launch.again, &input.seen);
     }
     drop(input);
     if is_daemon {
@@ -122,9 +135,10 @@ fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
     let runtime =
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
+    title::follow(&server.config, listeners.port().unwrap_or(0));
     let claimed = server.snapshot_claim.take_if_due(server);
     let found = claimed.and_then(|()| loading::find(server));
-    let found = found.inspect_err(|line| log_warning!(server.log, "{line}"))?;
+    let found = found.inspect_err(|line| server.log.write_last(line))?;
     leftovers::remove(server);
     let pid_file = PidFile::create(&server.config, &server.log, is_daemon);
     announce(server, &listeners, &workforce);
@@ -148,17 +162,27 @@ fn start(arguments: &[OsString], again: &[OsString]) -> Result<(), String> {
     Ok(())
 }
 
-const HELP: &str = "Usage: apus [/path/to/redis.conf | -] [--directive value ...]
+const HELP: &str = "Usage: apus [/path/to/redis.conf] [--directive value ...] [-]
        apus memcached [option of memcached ...]
+       apus bench [option of memtier_benchmark ...]
+       apus check rdb|aof FILE
+       apus help [memcached|bench|check]
        apus --version | --help
 
-A configuration file is one of Redis, Valkey or KeyDB, `-` reads it from the standard input, and
-directives on the command line win over those of the file.
+Without a subcommand it is the server. A configuration file is one of Redis, Valkey or KeyDB, `-`
+reads one from the standard input, and directives on the command line win over those of the file.
+A directive and its value are two arguments or one.
+
+       memcached   the server for clients of memcached, with memcached's command line
+       bench       loads a server and measures it
+       check       tells whether files can be loaded, and mends them where asked to
+       help        this text, or that of a subcommand
 
 Examples:
        apus
        apus --port 7000 --worker-threads 4
-       apus /etc/redis/redis.conf --dir /var/lib/apus";
+       apus /etc/redis/redis.conf --dir /var/lib/apus
+       apus \"--maxmemory 2gb\" \"--maxmemory-policy allkeys-lru\"";
 
 /// Makes the server with its listeners and workers. What goes wrong is also said in the log, which
 /// may be all that anybody sees.
@@ -168,10 +192,10 @@ fn prepare(
     runtime: &Runtime,
 ) -> Result<(&'static Server, Listeners, Workforce), String> {
     let told = |log: &Log, line: String| {
-        log_warning!(log, "{line}");
+        log.write_last(&line);
         line
     };
-    log_notice!(log, "Apus {APUS_VERSION} is starting, pid {}", std::process::id());
+    log_notice!(log, "Apus {} is starting, pid {}", version::full(), std::process::id());
     for notice in &startup.notices {
         log_notice!(log, "{notice}");
     }
@@ -189,7 +213,7 @@ fn prepare(
     // Threads without which the server could not go on, or come to its end.
     let begun = server.heavy.begin().and_then(|()| signals::listen(server));
     begun.map_err(|error| fail(plain(&error)))?;
-    let listeners = Listeners::open(server).map_err(fail)?;
+    let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.crew.resize(server, workforce.workers);
     hired.map_err(|error| fail(format!("Cannot start the workers: {}", plain(&error))))?;
@@ -201,6 +225,7 @@ fn command_table(startup: &Startup) -> Result<CommandTable, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let renames = startup.renames.iter().map(|rename| (text(&rename.from), text(&rename.to)));
     CommandTable::new(&renames.collect::<Vec<_>>())
+        .map_err(|(index, why)| startup.renames[index].place.refuse(why).to_string())
 }
 
 /// A server with defaults and without workers or listeners.
@@ -242,8 +267,8 @@ fn announce(server: &Server, listeners: &Listeners, workforce: &Workforce) {
     let plural = if *workers == 1 { "" } else { "s" };
     log_notice!(
         server.log,
-        "Apus {APUS_VERSION}, compatible with Redis {REDIS_VERSION}: \
-         {workers} worker{plural} ({reason})"
+        "Apus {APUS_VERSION}, compatible with Redis {}: {workers} worker{plural} ({reason})",
+        version::of_redis(&server.config)
     );
     let limit = match server.budget.limit() {
         0 => "no limit".to_owned(),

@@ -87,8 +87,9 @@ pub(crate) struct CommandTable {
 }
 
 impl CommandTable {
-    /// The table with some commands renamed, or removed where the new name is empty.
-    pub(crate) fn new(renames: &[(String, String)]) -> Result<Self, String> {
+    /// The table with some commands renamed, or removed where the new name is empty; the error
+    /// says which one cannot be, and why.
+    pub(crate) fn new(renames: &[(String, String)]) -> Result<Self, (usize, &'static str)> {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<Entry> = Vec::new();
         for family in FAMILIES.iter().chain([&data::COMMANDS]) {
@@ -106,8 +107,9 @@ impl CommandTable {
             entry.subcommands.push(builder.entry(command, Run::Data, Some(&container)));
         }
         let catalogue = Arc::new(catalogue(&entries));
-        for (old, new) in renames {
-            rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())?;
+        for (index, (old, new)) in renames.iter().enumerate() {
+            rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())
+                .map_err(|why| (index, why))?;
         }
         let mut slots = vec![Slot::default(); (entries.len() * 4).next_power_of_two()];
         for (index, entry) in entries.iter().enumerate() {
@@ -251,16 +253,16 @@ fn catalogue(entries: &[Entry]) -> Catalogue {
     Catalogue::new(listed)
 }
 
-fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), String> {
+fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), &'static str> {
     let Some(index) = entries.iter().position(|entry| entry.full_name == old) else {
-        return Err("No such command in rename-command".to_owned());
+        return Err("No such command in rename-command");
     };
     if new.is_empty() {
         entries.remove(index);
         return Ok(());
     }
     if entries.iter().any(|entry| entry.full_name == new) {
-        return Err("Target command name already exists".to_owned());
+        return Err("Target command name already exists");
     }
     let entry = &mut entries[index];
     entry.full_name = new.to_owned();

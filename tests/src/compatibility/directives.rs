@@ -58,7 +58,7 @@ pub(crate) fn all(oracles: &[Server; 3]) -> Vec<Directive> {
         let state = option.map_or(State::Unknown, |option| match option.status {
             Status::Works => State::Works,
             Status::Accepted => State::Accepted,
-            Status::NotYet => State::NotYet,
+            Status::NotYet | Status::Missing => State::NotYet,
         });
         Directive { name, who, state, doc: option.map_or("", |option| option.doc) }
     };

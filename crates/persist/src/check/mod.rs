@@ -72,6 +72,10 @@ pub fn run(
     storage: &dyn Storage,
     mut operator: Operator<'_>,
 ) -> bool {
+    let mut arguments = arguments.peekable();
+    if arguments.peek().is_some_and(|word| word == "--help" || word == "-h") {
+        return writeln!(operator.out, "{USAGE}").is_ok();
+    }
     let result = parse(arguments).and_then(|task| match task {
         Task::Snapshot(path) => snapshot::check(storage, &path, operator.out),
         Task::Journal(path, repair) => journal::check(storage, &path, repair, &mut operator),

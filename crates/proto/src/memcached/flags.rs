@@ -35,6 +35,14 @@ impl<'a> Flags<'a> {
         self.letters.0 & Letters::of(&[letter]).0 != 0
     }
 
+    /// Whether the client gave the one flag before the other, and both.
+    pub(super) fn has_before(&self, first: u8, second: u8) -> bool {
+        let mut letters = self.iter().map(|(letter, _)| letter);
+        self.has(first)
+            && self.has(second)
+            && letters.find(|it| [first, second].contains(it)) == Some(first)
+    }
+
     /// Each letter with its token, which may be empty.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u8, &'a [u8])> {

@@ -6,9 +6,9 @@ use base::number::format_u64;
 
 use super::answer::{Item, Number, Response, Value, push_failure, push_number, push_ttl};
 use super::flags::{Flags, Letters};
-use super::key::{Key, Keys};
+use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
-use super::numbers::{parse_i32, parse_i64, parse_u32, parse_u64};
+use super::numbers::{parse_flags, parse_i32, parse_time, parse_u64};
 use super::parser::{Behind, Limits, Parsed};
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
@@ -128,7 +128,7 @@ impl Tokens {
     #[inline]
     fn take(&mut self, letter: u8, token: &[u8]) -> Result<(), Failure<'static>> {
         match letter {
-            b'F' => self.client_flags = parse_u32(token).ok_or(Failure::BadFormat)?,
+            b'F' => self.client_flags = parse_flags(token).ok_or(Failure::BadFormat)?,
             b'T' => {
                 self.expiry = Some(expiry(token)?);
                 // Of an item that is made, the later of the two holds.
@@ -161,7 +161,7 @@ impl Tokens {
 }
 
 fn expiry(token: &[u8]) -> Result<Expiry, Failure<'static>> {
-    parse_i64(token).map(Expiry).ok_or(BAD_TOKEN)
+    parse_time(token).map(Expiry).ok_or(BAD_TOKEN)
 }
 
 fn retrieval<'a>(
@@ -173,6 +173,8 @@ fn retrieval<'a>(
         touch: tokens.expiry,
         vivify: tokens.vivify,
         recache: tokens.recache,
+        recaches_first: flags.has_before(b'R', b'T'),
+        shows_ttl_first: flags.has_before(b't', b'T'),
         new_cas: tokens.new_cas,
         can_win: true,
         shows_value: flags.has(b'v'),
@@ -292,9 +294,12 @@ pub(super) fn answer(
         Response::Exists => push_code(out, b"EX", request, flags, 0),
         Response::NotFound => push_code(out, b"NF", request, flags, 0),
         Response::Inspected(text) => {
+            let mut buffer = [0; KEY_LENGTH_MAX];
+            let key = request.operation.key();
+            let key = key.as_ref().map_or(&b""[..], |key| key.bytes(&mut buffer));
             let tail = out.tail();
             tail.extend_from_slice(b"ME ");
-            push_key(tail, request);
+            tail.extend_from_slice(key);
             tail.push(b' ');
             push_line(out, text);
         }

@@ -1,7 +1,8 @@
 //! Numbers as the memcached protocols have them: laxer than Redis', with plus signs and leading
 //! zeros.
 //!
-//! Invariant: what does not fit into its type is no number; nothing wraps.
+//! Invariant: what does not fit into its type is no number, and nothing wraps, but where memcached
+//! has it so: times and client flags are the low bits of what was sent.
 
 /// A number of up to 64 bits without a sign.
 #[inline]
@@ -19,10 +20,10 @@ pub(super) fn parse_u64(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A number of up to 32 bits without a sign.
+/// A client's flags: the low 32 bits of a number without a sign.
 #[inline]
-pub(super) fn parse_u32(text: &[u8]) -> Option<u32> {
-    parse_u64(text)?.try_into().ok()
+pub(super) fn parse_flags(text: &[u8]) -> Option<u32> {
+    parse_u64(text).map(|number| number as u32)
 }
 
 /// A number of 64 bits with a sign.
@@ -35,6 +36,12 @@ pub(super) fn parse_i64(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// A time: the low 32 bits of a number, with a sign.
+#[inline]
+pub(super) fn parse_time(text: &[u8]) -> Option<i64> {
+    parse_i64(text).map(|number| i64::from(number as i32))
+}
+
 /// A number of 32 bits with a sign.
 #[inline]
 pub(super) fn parse_i32(text: &[u8]) -> Option<i32> {
@@ -43,7 +50,7 @@ pub(super) fn parse_i32(text: &[u8]) -> Option<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_i32, parse_i64, parse_u32, parse_u64};
+    use super::{parse_flags, parse_i32, parse_i64, parse_time, parse_u64};
 
     #[test]
     fn numbers_fit_or_are_none() {
@@ -63,8 +70,31 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(parse_u64(text.as_bytes()), expected, "{text:?}");
         }
-        assert_eq!(parse_u32(b"4294967295"), Some(u32::MAX));
-        assert_eq!(parse_u32(b"4294967296"), None);
+        let flags = [
+            ("4294967295", Some(u32::MAX)),
+            ("4294967296", Some(0)),
+            ("4294967297", Some(1)),
+            ("18446744073709551615", Some(u32::MAX)),
+            ("18446744073709551616", None),
+            ("-1", None),
+        ];
+        for (text, expected) in flags {
+            assert_eq!(parse_flags(text.as_bytes()), expected, "{text}");
+        }
+        let times = [
+            ("2147483647", Some(i64::from(i32::MAX))),
+            ("2147483648", Some(i64::from(i32::MIN))),
+            ("4294967295", Some(-1)),
+            ("4294967296", Some(0)),
+            ("4294967297", Some(1)),
+            ("-4294967295", Some(1)),
+            ("9223372036854775807", Some(-1)),
+            ("-9223372036854775808", Some(0)),
+            ("9223372036854775808", None),
+        ];
+        for (text, expected) in times {
+            assert_eq!(parse_time(text.as_bytes()), expected, "{text}");
+        }
         assert_eq!(parse_i64(b"-9223372036854775808"), Some(i64::MIN));
         assert_eq!(parse_i64(b"9223372036854775808"), None);
         assert_eq!(parse_i32(b"-2147483648"), Some(i32::MIN));

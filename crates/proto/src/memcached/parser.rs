@@ -1,6 +1,7 @@
 //! Bytes as they arrive to requests, in whichever of the protocols the client speaks.
 //!
-//! Invariants: the requests of a stream do not depend on how it is cut; nothing is allocated, so a
+//! Invariants: the requests of a stream do not depend on how it is cut, but for a line so long that
+//! nobody waits for the rest of it; nothing is allocated, so a
 //! length that is only declared costs nothing; a parser that was copied before a request parses it
 //! again in the same way.
 
@@ -13,7 +14,13 @@ use super::{Failure, Form, Operation, Refusal, Request, text};
 pub struct Limits {
     /// The greatest length of a value.
     pub value: usize,
+    /// Whether the client has still to say who it is: then a value that is too long is no value, and
+    /// what is behind its line is the next request.
+    pub is_strict: bool,
 }
+
+/// So many bytes without a line end are no line of a client, unless they ask for items.
+const UNENDED_MAX: usize = 2048;
 
 /// The greatest length of a line that is no list of keys.
 const LINE_MAX: usize = 64 << 10;
@@ -139,11 +146,17 @@ impl Parser {
             return self.refuse_line(buf.len());
         }
         if found.is_none() {
+            if end > UNENDED_MAX && !asks_for_items(buf) {
+                return Progress::Broken;
+            }
             self.scanned = end;
             return Progress::Incomplete { wanted: 1 };
         }
         let line = &buf[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if text::is_http(line) {
+            return Progress::Broken;
+        }
         let Parsed { mut request, behind } = text::parse(line, limits);
         let start = end + 1;
         match behind {
@@ -229,6 +242,11 @@ impl Parser {
 /// Whether a line is longer than anybody needs; many keys may be asked for at once.
 #[cold]
 fn is_too_long(line: &[u8]) -> bool {
-    let is_of_keys = line.starts_with(b"get ") || line.starts_with(b"gets ");
-    line.len() > if is_of_keys { KEYS_LINE_MAX } else { LINE_MAX }
+    line.len() > if asks_for_items(line) { KEYS_LINE_MAX } else { LINE_MAX }
+}
+
+/// Whether a line is one of those that may name many keys.
+#[cold]
+fn asks_for_items(line: &[u8]) -> bool {
+    [&b"get "[..], b"gets ", b"gat ", b"gats "].iter().any(|name| line.starts_with(name))
 }

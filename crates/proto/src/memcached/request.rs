@@ -106,6 +106,10 @@ pub struct Retrieve<'a> {
     /// Give the right to fill the item anew to the first client that finds less than so many
     /// seconds left.
     pub recache: Option<u64>,
+    /// Whether that goes by what was left before the touch.
+    pub recaches_first: bool,
+    /// Whether the answer tells what was left before the touch.
+    pub shows_ttl_first: bool,
     /// The CAS value of an item that is made.
     pub new_cas: Option<u64>,
     /// Whether the client takes part in the contest of who fills a stale item anew.
@@ -317,6 +321,8 @@ impl<'a> Retrieve<'a> {
             touch: None,
             vivify: None,
             recache: None,
+            recaches_first: false,
+            shows_ttl_first: false,
             new_cas: None,
             can_win: false,
             shows_access: false,

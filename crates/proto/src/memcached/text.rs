@@ -5,7 +5,7 @@
 use super::answer::{Item, Response, push_failure, push_number};
 use super::key::{Key, Keys};
 use super::line::Words;
-use super::numbers::{parse_i32, parse_i64, parse_u32, parse_u64};
+use super::numbers::{parse_flags, parse_i32, parse_time, parse_u64};
 use super::parser::{Behind, Limits, Parsed};
 use super::{
     Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
@@ -31,6 +31,18 @@ pub(super) fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
         },
         _ => parse_rarer(name, words, limits),
     }
+}
+
+/// Whether a line is the first one of a request of HTTP, as browsers are made to send them to other
+/// servers: what follows may be anything.
+#[inline]
+pub(super) fn is_http(line: &[u8]) -> bool {
+    // No command begins with a capital letter.
+    if !line.first().is_some_and(u8::is_ascii_uppercase) {
+        return false;
+    }
+    let words = Words::new(line);
+    (2..=3).contains(&words.count()) && words.last().is_some_and(|word| word.starts_with(b"HTTP/"))
 }
 
 fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a> {
@@ -115,7 +127,7 @@ fn retrieval_with_touch(mut words: Words<'_>, with_cas: bool) -> Parsed<'_> {
     let Some(expiry) = words.next() else {
         return alone(Operation::refuse(Failure::Unknown), false);
     };
-    match parse_i64(expiry) {
+    match parse_time(expiry) {
         // That there is no key is no fault here.
         Some(_) if words.is_empty() => {
             alone(Operation::Retrieve(Retrieve::of(Keys::default())), false)
@@ -152,13 +164,18 @@ fn storage<'a>(
         Some(cas) => parse_u64(cas).map(Some),
     };
     let (Some(key), Some(flags), Some(seconds), Some(length), Some(compare)) =
-        (Key::plain(key), parse_u32(flags), parse_i64(expiry), length_of(length), compare)
+        (Key::plain(key), parse_flags(flags), parse_time(expiry), length_of(length), compare)
     else {
         return alone(Operation::refuse(Failure::BadFormat), quiet);
     };
     let form = Form::Text { with_cas: false, quiet };
     if length > limits.value {
-        let refusal = Refusal { removes: Some(key), ..Refusal::of(Failure::TooLarge) };
+        if limits.is_strict {
+            return alone(Operation::refuse(Failure::Client("auth token too long")), false);
+        }
+        // Who may have been told that it was stored is not to find what was there before.
+        let removes = (mode == StoreMode::Set && !has_cas).then_some(key);
+        let refusal = Refusal { removes, ..Refusal::of(Failure::TooLarge) };
         let request = Request { operation: Operation::Refuse(refusal), form };
         return Parsed { request, behind: Behind::Refused(length) };
     }
@@ -202,7 +219,7 @@ fn touch(mut words: Words<'_>) -> Outcome<'_> {
     };
     at_most_one(words)?;
     let key = Key::plain(key).ok_or(Failure::BadFormat)?;
-    let seconds = parse_i64(expiry).ok_or(INVALID_EXPIRY)?;
+    let seconds = parse_time(expiry).ok_or(INVALID_EXPIRY)?;
     Ok(Operation::Touch { key, expiry: Expiry(seconds) })
 }
 
@@ -214,7 +231,7 @@ fn flush(mut words: Words<'_>) -> Outcome<'_> {
         None => Ok(Operation::Flush(Expiry::NEVER)),
         Some(NO_REPLY) if words.is_empty() => Ok(Operation::Flush(Expiry::NEVER)),
         Some(delay) => {
-            let seconds = parse_i64(delay).ok_or(INVALID_EXPIRY)?;
+            let seconds = parse_time(delay).ok_or(INVALID_EXPIRY)?;
             Ok(Operation::Flush(Expiry(seconds)))
         }
     }

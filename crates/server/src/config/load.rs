@@ -9,13 +9,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use base::glob;
-use base::quote::{quote, split_arguments};
+use base::quote::split_arguments;
 
+use super::arguments::Arguments;
 use super::kind::{Fault, Standing};
 use super::option::Status;
 use super::options::ALL;
 use super::special::error_text;
-use super::store::{Config, default_of, find};
+use super::store::{Config, check_is_there, default_of, find};
 
 /// All that the command line and the configuration files say.
 pub struct Startup {
@@ -27,8 +28,6 @@ pub struct Startup {
     pub renames: Vec<Rename>,
     /// `user` lines without their first word.
     pub users: Vec<CommandLine>,
-    /// `loadmodule` lines without their first word.
-    pub modules: Vec<CommandLine>,
     /// What the process was asked to do.
     pub show: Show,
 }
@@ -65,12 +64,23 @@ pub struct CommandLine {
 /// A line of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The included file that it stands in, if it is one.
-    pub file: Option<PathBuf>,
-    /// Its number, from 1; the command line goes on behind the file.
+    /// Where it comes from.
+    pub source: Source,
+    /// Its number there, from 1.
     pub line: usize,
     /// What it says.
     pub text: String,
+}
+
+/// Where lines of a configuration come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file, the main one or one that is included.
+    File(PathBuf),
+    /// The standard input.
+    Input,
+    /// The arguments of the process.
+    CommandLine,
 }
 
 /// Why the server cannot start with this configuration.
@@ -104,33 +114,19 @@ impl Startup {
     ) -> Result<Startup, LoadError> {
         let arguments: Vec<Vec<u8>> = arguments.into_iter().map(OsString::into_vec).collect();
         let mut reader = Reader::new();
-        let mut arguments = arguments.as_slice();
         match arguments.first().map(Vec::as_slice) {
             Some(b"-v" | b"--version") => return Ok(reader.finish(Show::Version)),
             Some(b"-h" | b"--help") => return Ok(reader.finish(Show::Help)),
             _ => {}
         }
-        if let [path, rest @ ..] = arguments
-            && !path.starts_with(b"-")
-        {
-            arguments = rest;
-            reader.main_file(Path::new(OsStr::from_bytes(path)))?;
+        let Arguments { file, asks_for_input, text } = Arguments::read(&arguments);
+        if let Some(path) = file {
+            reader.main_file(&path)?;
         }
-        let asks_for_input = match arguments {
-            [first, rest @ ..] if first == b"-" => {
-                arguments = rest;
-                true
-            }
-            [rest @ .., last] if last == b"-" => {
-                arguments = rest;
-                true
-            }
-            _ => false,
-        };
         if asks_for_input {
             reader.standard_input(standard_input)?;
         }
-        reader.command_line(arguments)?;
+        reader.text(&text, &Source::CommandLine, 0)?;
         Ok(reader.finish(Show::Run))
     }
 }
@@ -140,9 +136,6 @@ struct Reader {
     startup: Startup,
     /// Whether a line has set the option.
     seen: Vec<bool>,
-    /// How many lines there were before, outside included files; the command line is told apart by
-    /// an empty one.
-    lines: usize,
 }
 
 impl Reader {
@@ -152,10 +145,9 @@ impl Reader {
             notices: Vec::new(),
             renames: Vec::new(),
             users: Vec::new(),
-            modules: Vec::new(),
             show: Show::Run,
         };
-        Reader { startup, seen: vec![false; ALL.len()], lines: 0 }
+        Reader { startup, seen: vec![false; ALL.len()] }
     }
 
     fn finish(mut self, show: Show) -> Startup {
@@ -168,7 +160,7 @@ impl Reader {
             let why = match option.status {
                 Status::Works => continue,
                 Status::Accepted => "has no effect here",
-                Status::NotYet => "has no effect yet",
+                Status::NotYet | Status::Missing => "has no effect yet",
             };
             self.startup.notices.push(format!("'{}' {why}: {}", option.name, option.doc));
         }
@@ -178,8 +170,8 @@ impl Reader {
     fn main_file(&mut self, path: &Path) -> Result<(), LoadError> {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let text = read_file(&absolute)?;
-        self.startup.config.set_path(absolute);
-        self.text(&text, None, 0)
+        self.startup.config.set_path(absolute.clone());
+        self.text(&text, &Source::File(absolute), 0)
     }
 
     fn standard_input(&mut self, input: &mut dyn Read) -> Result<(), LoadError> {
@@ -188,48 +180,18 @@ impl Reader {
             path: PathBuf::from("-"),
             why: error_text(&error),
         })?;
-        self.text(&text, None, 0)
+        self.text(&text, &Source::Input, 0)
     }
 
-    /// `--name value ...`: what follows a name is its value, even `--so`; so is what follows that,
-    /// up to the next name.
-    fn command_line(&mut self, arguments: &[Vec<u8>]) -> Result<(), LoadError> {
-        let mut rest = arguments;
-        while let [name, after @ ..] = rest {
-            let is_save = name.eq_ignore_ascii_case(b"--save");
-            let first = match after {
-                [value, ..] if !(is_save && value.starts_with(b"--")) => 1,
-                _ => 0,
-            };
-            let more = after.iter().skip(first).take_while(|next| !next.starts_with(b"--")).count();
-            // No value at all for `save` means no snapshots.
-            let values = if is_save && first == 0 { &[Vec::new()] } else { &after[..first + more] };
-            rest = &after[first + more..];
-            let named = name.strip_prefix(b"--");
-            let mut words = vec![named.unwrap_or(name).to_vec()];
-            words.extend_from_slice(values);
-            self.lines += 1;
-            let quoted = words.iter().skip(1).map(|word| format!(" {}", quote(word)));
-            let text =
-                String::from_utf8_lossy(&words[0]).into_owned() + &quoted.collect::<String>();
-            let place = Place { file: None, line: self.lines + 1, text };
-            if named.is_none() {
-                return Err(place.refuse(UNKNOWN));
-            }
-            self.directive(&words, &place, 0)?;
-        }
-        Ok(())
-    }
-
-    fn text(&mut self, text: &[u8], file: Option<&Path>, depth: usize) -> Result<(), LoadError> {
+    fn text(&mut self, text: &[u8], source: &Source, depth: usize) -> Result<(), LoadError> {
         for (count, line) in text.split(|byte| *byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
             let place = Place {
-                file: file.map(Path::to_owned),
-                line: if file.is_none() { self.lines } else { 0 } + count + 1,
+                source: source.clone(),
+                line: count + 1,
                 text: String::from_utf8_lossy(line).into_owned(),
             };
             let words = split_arguments(line)
@@ -237,9 +199,6 @@ impl Reader {
             if !words.is_empty() {
                 self.directive(&words, &place, depth)?;
             }
-        }
-        if file.is_none() {
-            self.lines += text.iter().filter(|byte| **byte == b'\n').count();
         }
         Ok(())
     }
@@ -260,13 +219,14 @@ impl Reader {
                 self.startup.renames.push(rename);
             }
             (b"user", [_, ..]) => self.startup.users.push(line()),
-            (b"loadmodule", [_, ..]) => self.startup.modules.push(line()),
+            (b"loadmodule", [_, ..]) => return Err(place.refuse(NO_MODULES)),
             _ => {
                 let index = find(&name).ok_or_else(|| place.refuse(UNKNOWN))?;
                 let current = self.startup.config.load(index);
                 let standing = Standing { value: &current, by_earlier_line: self.seen[index] };
                 let value = ALL[index].kind.parse(arguments, standing);
                 let value = value.map_err(|why| place.refuse(why))?;
+                check_is_there(index, &value).map_err(|why| place.refuse(why))?;
                 self.startup.config.store(index, &value);
                 self.seen[index] = true;
             }
@@ -280,11 +240,14 @@ impl Reader {
         }
         for path in expand(pattern) {
             let text = read_file(&path)?;
-            self.text(&text, Some(&path), depth + 1)?;
+            self.text(&text, &Source::File(path), depth + 1)?;
         }
         Ok(())
     }
 }
+
+/// What a module would bring is not there: data would be refused, or rules would not hold.
+const NO_MODULES: &str = "modules are not supported";
 
 const UNKNOWN: &str = "Bad directive or wrong number of arguments";
 
@@ -337,9 +300,15 @@ impl fmt::Display for LoadError {
             LoadError::Line { place, why } => {
                 let version = env!("CARGO_PKG_VERSION");
                 write!(f, "*** FATAL CONFIG FILE ERROR (Apus {version}) *** ")?;
-                write!(f, "Reading the configuration file, at line {}", place.line)?;
-                if let Some(file) = &place.file {
-                    write!(f, " of '{}'", file.display())?;
+                match &place.source {
+                    Source::File(path) => {
+                        write!(f, "Reading the configuration file, at line {}", place.line)?;
+                        write!(f, " of '{}'", path.display())?;
+                    }
+                    Source::Input => {
+                        write!(f, "Reading the standard input, at line {}", place.line)?;
+                    }
+                    Source::CommandLine => write!(f, "Reading the command line")?,
                 }
                 write!(f, " >>> '{}': {why}", place.text)
             }

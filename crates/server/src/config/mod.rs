@@ -7,6 +7,7 @@
 //!
 //! Invariant: a stored value has passed its option's parser, so readers never check it again.
 
+mod arguments;
 mod choices;
 mod kind;
 mod load;
@@ -19,6 +20,7 @@ pub mod settings;
 mod special;
 mod store;
 
+pub(crate) use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
     LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
@@ -26,7 +28,7 @@ pub use choices::{
 };
 pub(crate) use kind::parse_bytes;
 pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};
-pub use load::{CommandLine, LoadError, Place, Rename, Show, Startup};
+pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};
 pub use options::ALL;
 pub use readings::{

@@ -48,6 +48,9 @@ pub enum Status {
     Accepted,
     /// It is accepted, but what it controls is not there yet.
     NotYet,
+    /// What it controls is not there yet, and whoever asks for it counts on it: only the default is
+    /// accepted.
+    Missing,
 }
 
 /// What the server must do after an option changed. Most options are simply read when needed.
@@ -114,6 +117,9 @@ pub(super) const ACCEPTED: ConfigOption = ConfigOption { status: Status::Accepte
 
 /// A live option whose meaning arrives later.
 pub(super) const NOT_YET: ConfigOption = ConfigOption { status: Status::NotYet, ..WORKS };
+
+/// An option that others rely on, whose meaning arrives later.
+pub(super) const MISSING: ConfigOption = ConfigOption { status: Status::Missing, ..WORKS };
 
 impl ConfigOption {
     /// The option of that name, or alias, in any case.

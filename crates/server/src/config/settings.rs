@@ -127,6 +127,7 @@ settings! {
     LATENCY_TRACKING_INFO_PERCENTILES: Vec<f64> = "latency-tracking-info-percentiles";
     LFU_DECAY_TIME: u32 = "lfu-decay-time";
     LFU_LOG_FACTOR: u32 = "lfu-log-factor";
+    LISTEN_ON_ANY_PORT: bool = "listen-on-any-port";
     LIST_MAX_LISTPACK_SIZE: i64 = "list-max-listpack-size";
     LOGFILE: Arc<[u8]> = "logfile";
     LOGLEVEL: LogLevel = "loglevel";
@@ -151,14 +152,15 @@ settings! {
     MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
     MEMCACHED_USER: Arc<[u8]> = "memcached-user";
     MEMCACHED_WATCH: bool = "memcached-watch";
-    NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     NOTIFY_KEYSPACE_EVENTS: KeyEvents = "notify-keyspace-events";
+    NO_APPENDFSYNC_ON_REWRITE: bool = "no-appendfsync-on-rewrite";
     OOM_SCORE_ADJ: OomScoreAdj = "oom-score-adj";
     OOM_SCORE_ADJ_VALUES: [i64; 3] = "oom-score-adj-values";
     PIDFILE: Arc<[u8]> = "pidfile";
     PORT: u16 = "port";
     PREFETCH_BATCH_MAX_SIZE: usize = "prefetch-batch-max-size";
     PRELOAD_FILE: Arc<[u8]> = "preload-file";
+    PROC_TITLE_TEMPLATE: Arc<[u8]> = "proc-title-template";
     PROTECTED_MODE: bool = "protected-mode";
     PROTO_MAX_BULK_LEN: usize = "proto-max-bulk-len";
     RDBCHECKSUM: bool = "rdbchecksum";
@@ -169,6 +171,7 @@ settings! {
     RDB_SKIP_MODULE_DATA: bool = "rdb-skip-module-data";
     RDB_VERSION_CHECK: RdbVersionCheck = "rdb-version-check";
     RDB_WRITE_VERSION: u16 = "rdb-write-version";
+    REPORTED_REDIS_VERSION: Arc<[u8]> = "reported-redis-version";
     REQUIREPASS: Arc<[u8]> = "requirepass";
     SAVE: Vec<SavePoint> = "save";
     SERVER_BATCH_SCHEDULING: bool = "server-batch-scheduling";
@@ -177,6 +180,7 @@ settings! {
     SET_MAX_INTSET_ENTRIES: usize = "set-max-intset-entries";
     SET_MAX_LISTPACK_ENTRIES: usize = "set-max-listpack-entries";
     SET_MAX_LISTPACK_VALUE: usize = "set-max-listpack-value";
+    SET_PROC_TITLE: bool = "set-proc-title";
     SHUTDOWN_ON_SIGINT: ShutdownFlags = "shutdown-on-sigint";
     SHUTDOWN_ON_SIGTERM: ShutdownFlags = "shutdown-on-sigterm";
     SHUTDOWN_TIMEOUT: u64 = "shutdown-timeout";
@@ -186,10 +190,10 @@ settings! {
     SLOWLOG_MAX_LEN: usize = "slowlog-max-len";
     SNAPSHOT_CRON: Arc<[u8]> = "snapshot-cron";
     STOP_WRITES_ON_BGSAVE_ERROR: bool = "stop-writes-on-bgsave-error";
-    STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
-    STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
     STREAM_IDMP_DURATION: usize = "stream-idmp-duration";
     STREAM_IDMP_MAXSIZE: usize = "stream-idmp-maxsize";
+    STREAM_NODE_MAX_BYTES: usize = "stream-node-max-bytes";
+    STREAM_NODE_MAX_ENTRIES: usize = "stream-node-max-entries";
     SUPERVISED: Supervised = "supervised";
     SYSLOG_ENABLED: bool = "syslog-enabled";
     SYSLOG_FACILITY: SyslogFacility = "syslog-facility";

@@ -216,6 +216,16 @@ pub(super) const TITLE_TEMPLATE: Kind = Kind::Text(|text| {
     Ok(text.into())
 });
 
+/// A version: three numbers below 256, as scripts are told them in a byte each.
+pub(super) const VERSION: Kind = Kind::Text(|text| {
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'.').collect();
+    let is_number = |part: &&[u8]| parse_i64(part).is_some_and(|number| (0..256).contains(&number));
+    if parts.len() == 3 && parts.iter().all(is_number) {
+        return Ok(text.into());
+    }
+    Err(Fault::Borrowed("argument must be a version such as 8.2.3"))
+});
+
 /// A locale to compare text by; texts are compared by their bytes here, as the C locale does.
 pub(super) const LOCALE: Kind = Kind::Text(|text| match text {
     b"" | b"C" | b"POSIX" | b"C.UTF-8" | b"C.utf8" => Ok(text.into()),

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use base::glob;
 
 use super::kind::{Fault, Standing, Value};
-use super::option::{Access, ConfigOption, Effect};
+use super::option::{Access, ConfigOption, Effect, Status};
 use super::options::{ALL, CELLS, NUMBER_CELLS, TEXT_CELLS};
 use super::settings;
 
@@ -151,7 +151,9 @@ impl Config {
             let current = self.load(*index);
             let standing = Standing { value: &current, by_earlier_line: false };
             let value = ALL[*index].kind.parse_one(text, standing);
-            values.push((current.clone(), value.map_err(|why| refused(name, why))?));
+            let value = value.map_err(|why| refused(name, why))?;
+            check_is_there(*index, &value).map_err(|why| refused(name, why))?;
+            values.push((current.clone(), value));
         }
         let mut change = Change { effects: Vec::new(), before: Vec::new() };
         for ((index, [name, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
@@ -250,6 +252,12 @@ pub(super) fn default_of(index: usize) -> &'static Value {
     static DEFAULTS: LazyLock<Vec<Value>> =
         LazyLock::new(|| ALL.iter().map(parse_default).collect());
     &DEFAULTS[index]
+}
+
+/// Refuses a value that somebody counts on and that nothing here would follow.
+pub(super) fn check_is_there(index: usize, value: &Value) -> Result<(), Fault> {
+    let is_missing = ALL[index].status == Status::Missing && value != default_of(index);
+    if is_missing { Err("this is not supported yet".into()) } else { Ok(()) }
 }
 
 fn parse_default(option: &ConfigOption) -> Value {

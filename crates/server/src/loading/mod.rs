@@ -26,7 +26,7 @@ pub(crate) use insert::{Inside, Twice};
 
 use crate::aof;
 use crate::config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
-use crate::log::{log_notice, log_warning};
+use crate::log::log_notice;
 use crate::reception::plain;
 use crate::scripts::STACK_BYTES;
 use crate::server::Server;
@@ -215,7 +215,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
         Found::Log(stock) => stock.load(server),
         Found::ForeignLog(stock) => stock.read(server),
     };
-    loaded.inspect_err(|line| log_warning!(server.log, "{line}"))?;
+    loaded.inspect_err(|line| server.log.write_last(line))?;
     if server.shutdown.is_asked() {
         return Ok(());
     }

@@ -17,6 +17,9 @@ use crate::gates;
 use crate::server::Server;
 use crate::session::Session;
 
+/// What a text client is told whose name and password cannot be one.
+const TOO_LONG: &str = "auth token too long";
+
 /// The one mechanism there is.
 const PLAIN: &[u8] = b"PLAIN";
 
@@ -63,6 +66,10 @@ impl Turn<'_> {
             Operation::Refuse(refusal) if refusal.closes => {
                 self.say(Response::Failed(Failure::Unauthenticated));
                 Step::Close
+            }
+            // That a token is too long is said in its words.
+            Operation::Refuse(refusal) if matches!(refusal.failure, Failure::Client(TOO_LONG)) => {
+                self.say(Response::Failed(refusal.failure))
             }
             _ => self.say(Response::Failed(Failure::Unauthenticated)),
         }

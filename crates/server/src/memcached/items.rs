@@ -124,6 +124,10 @@ impl Work<'_> {
         let now = self.tx.now();
         let moment = retrieve.touch.map(|expiry| expiry.deadline(now));
         let (shows_cas, mut idle_s) = (shows_cas(self.request), 0);
+        let ttl_before = match retrieve.recaches_first || retrieve.shows_ttl_first {
+            true => self.tx.peek(key)?.and_then(|entry| ttl_of(entry, now)),
+            false => None,
+        };
         if retrieve.shows_access || shows_cas || moment.is_some() {
             let found = self.tx.peek(key)?.filter(|entry| entry.kind() == Kind::String);
             idle_s = found.and_then(|entry| self.tx.idle_seconds(entry)).unwrap_or(0);
@@ -148,7 +152,8 @@ impl Work<'_> {
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
-        let is_due = retrieve.recache.zip(ttl_s).is_some_and(|(least, left)| left < least);
+        let judged_s = if retrieve.recaches_first { ttl_before } else { ttl_s };
+        let is_due = retrieve.recache.zip(judged_s).is_some_and(|(least, left)| left < least);
         let won = retrieve.can_win && (notes.is_stale || is_due) && !notes.is_won;
         let mut digits = [0; 20];
         let item = Item {
@@ -156,7 +161,7 @@ impl Work<'_> {
             value: value_of(text, &mut digits),
             flags: notes.flags,
             cas: entry.version().unwrap_or(0),
-            ttl_s,
+            ttl_s: if retrieve.shows_ttl_first { ttl_before } else { ttl_s },
             idle_s: idle_s.into(),
             was_read: entry.was_read(),
             stale: notes.is_stale,
@@ -236,7 +241,9 @@ impl Work<'_> {
         if is_refused {
             return Ok(Response::NotStored);
         }
-        if let Some(compare) = store.compare.filter(|_| store.mode != StoreMode::Add) {
+        // Where there is nothing to append to, that no value is asked for is no condition.
+        let makes = found.is_none() && store.vivify.is_some() && store.compare == Some(0);
+        if let Some(compare) = store.compare.filter(|_| store.mode != StoreMode::Add && !makes) {
             let Some(cas) = self.item_cas(key, found)? else {
                 self.tally.add(Figure::CasMisses);
                 return Ok(Response::NotFound);
@@ -244,7 +251,7 @@ impl Work<'_> {
             // A client that missed an invalidation may store what others then see as stale, for no
             // longer than they would have seen what was there; who had won is still at it.
             let replaces = matches!(store.mode, StoreMode::Set | StoreMode::Replace);
-            let is_late = replaces && store.invalidates && compare < cas;
+            let is_late = replaces && store.invalidates && (1..cas).contains(&compare);
             if compare != cas && !is_late {
                 self.tally.add(Figure::CasBadValue);
                 return Ok(Response::Exists);
@@ -264,8 +271,8 @@ impl Work<'_> {
                 self.put(key, store.value, expiry, notes)?;
             }
             (StoreMode::Append | StoreMode::Prepend, Some(Kind::String)) => {
-                if let Err(failure) = self.extend(key, store)? {
-                    return Ok(Response::Failed(failure));
+                if !self.extend(key, store)? {
+                    return Ok(Response::NotStored);
                 }
                 self.renew(key)?;
             }
@@ -280,27 +287,23 @@ impl Work<'_> {
         Ok(Response::Stored { cas: self.finish_cas(key, store.new_cas)? })
     }
 
-    /// Adds to the value at one end; its notes and its deadline stay.
-    fn extend(
-        &mut self,
-        key: &[u8],
-        store: &Store<'_>,
-    ) -> Result<Result<(), Failure<'static>>, Refusal> {
+    /// Adds to the value at one end; its notes and its deadline stay. `false` if there is no room.
+    fn extend(&mut self, key: &[u8], store: &Store<'_>) -> Result<bool, Refusal> {
         let text = self.tx.peek_text(key)?.expect("it is a string");
         if text.len() + store.value.len() > self.size_max {
-            return Ok(Err(Failure::TooLarge));
+            return Ok(false);
         }
         if store.mode == StoreMode::Append {
             self.tx.append_text(key, store.value)?;
             self.tx.event(EventClass::String, "append", key);
             self.tx.effects_mut().instead(&[b"APPEND", key, store.value]);
-            return Ok(Ok(()));
+            return Ok(true);
         }
         let whole = [store.value, text.contiguous(&mut Vec::new())].concat();
         self.tx.update_text(key, |_| Ok(NewText::from_bytes(&whole, true)))?;
         self.tx.event(EventClass::String, "set", key);
         self.journal_item(key)?;
-        Ok(Ok(()))
+        Ok(true)
     }
 
     /// A value that was made longer counts as a new one: nobody has read it or won it.
@@ -375,6 +378,7 @@ impl Work<'_> {
         let (length, before) = (text.len(), number_of(text));
         // That there is nothing at all is seen first, what there is last.
         if let Some(compare) = change.compare
+            && compare != 0
             && length > 0
             && self.tx.version(key)? != Some(compare)
         {
@@ -412,7 +416,13 @@ impl Work<'_> {
         }
         match moment {
             Deadline::Passed => change::remove(self.tx, key)?,
-            _ => _ = self.tx.touch(key)?,
+            // It counts as read.
+            _ => {
+                self.tx.touch(key)?;
+                if let Some(entry) = self.tx.peek(key)? {
+                    entry.set_read(true);
+                }
+            }
         }
         Ok(Response::Touched)
     }
@@ -560,20 +570,26 @@ fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
     }
 }
 
-/// The number that an item begins with: digits, with spaces and a plus before them at most, and
-/// what stands behind them apart from them.
+/// The number that an item begins with: digits, with spaces and a sign before them at most, and
+/// what stands behind them apart from them. A minus turns a number around 64 bits, and where that is
+/// a negative one of 63 bits there is none.
 fn number_of(text: Text<'_>) -> Option<u64> {
     match text {
         Text::Integer(number) => u64::try_from(number).ok(),
         Text::Inline(bytes) => {
             let text = bytes.trim_ascii_start();
-            let text = text.strip_prefix(b"+").unwrap_or(text);
+            let minus = text.strip_prefix(b"-");
+            let text = minus.or(text.strip_prefix(b"+")).unwrap_or(text);
             let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
             // What stands behind the number is apart from it.
             let (digits, behind) = text.split_at(end);
             let is_apart =
                 behind.first().is_none_or(|byte| byte.is_ascii_whitespace() || *byte == 0);
-            str::from_utf8(digits).ok().filter(|_| is_apart)?.parse().ok()
+            let number: u64 = str::from_utf8(digits).ok().filter(|_| is_apart)?.parse().ok()?;
+            match minus {
+                None => Some(number),
+                Some(_) => i64::try_from(number.wrapping_neg()).ok().map(i64::cast_unsigned),
+            }
         }
         Text::Large(_) => None,
     }
@@ -592,7 +608,15 @@ mod tests {
         assert_eq!(number(b"9 "), Some(9));
         assert_eq!(number(b" +1"), Some(1));
         assert_eq!(number(b"1 2"), Some(1));
-        for none in [&b""[..], b" ", b"-1", b"+", b"++1", b"1x", b"x", b"18446744073709551616"] {
+        assert_eq!(number(b"-0"), Some(0));
+        assert_eq!(number(b" -00 5"), Some(0));
+        assert_eq!(number(b"-9223372036854775809"), Some(i64::MAX.cast_unsigned()));
+        assert_eq!(number(b"-18446744073709551615"), Some(1));
+        assert_eq!(number(b"-9223372036854775808"), None);
+        for none in [&b""[..], b" ", b"-1", b"+", b"-", b"+-1", b"++1", b"1x", b"0-", b"x"] {
+            assert_eq!(number(none), None, "{}", none.escape_ascii());
+        }
+        for none in [&b"18446744073709551616"[..], b"-18446744073709551616"] {
             assert_eq!(number(none), None, "{}", none.escape_ascii());
         }
         assert_eq!(number_of(Text::Integer(-1)), None);

@@ -132,7 +132,10 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
 #[inline]
 pub(crate) fn limits(server: &Server, session: &Session) -> Limits {
     let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
-    Limits { value: if auth::is_known(server, session) { value } else { CREDENTIALS_MAX } }
+    match auth::is_known(server, session) {
+        true => Limits { value, is_strict: false },
+        false => Limits { value: CREDENTIALS_MAX, is_strict: true },
+    }
 }
 
 /// Where the key of a request belongs, if it has just one, which stands there as it is.

@@ -17,10 +17,11 @@ use super::caller::Caller;
 use super::libraries::Loaded;
 use super::running::Listed;
 use crate::guard::Limited;
-use crate::server::{REDIS_VERSION, REDIS_VERSION_NUMBER, Server};
+use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Before, Needs, Place, Program, Unit};
+use crate::version;
 use crate::worker::Worker;
 
 /// The most that one run may take.
@@ -56,8 +57,9 @@ pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interp
     let present = (scripts.cache.flushes(), scripts.libraries.losses());
     let there = INTERPRETER.with_borrow_mut(Option::take);
     let mut own = there.unwrap_or_else(|| {
-        let text = REDIS_VERSION.to_owned();
-        let interpreter = Interpreter::new(&Version { text, number: REDIS_VERSION_NUMBER });
+        let text = version::of_redis(&server.config);
+        let number = version::number_of_redis(&server.config);
+        let interpreter = Interpreter::new(&Version { text, number });
         Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present })
     });
     if own.forgot != present {

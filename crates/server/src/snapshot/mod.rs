@@ -38,8 +38,9 @@ use crate::heavy::{self, Admission};
 use crate::reception::plain;
 use crate::saves;
 use crate::scripts::LibrariesState;
-use crate::server::{REDIS_VERSION, Server};
+use crate::server::Server;
 use crate::valve::Valve;
+use crate::version;
 use chunks::{Delivery, in_order, passage};
 use encode::{Encoder, Hold};
 use pace::Pace;
@@ -361,7 +362,7 @@ impl Snapshot {
         let keyspace = self.server.keyspace;
         let (now, used) = (keyspace.clock().now_ms() / 1000, keyspace.memory());
         let notes = [
-            ("redis-ver", REDIS_VERSION),
+            ("redis-ver", &*version::of_redis(&self.server.config)),
             ("redis-bits", "64"),
             ("ctime", &now.to_string()),
             ("used-mem", &used.to_string()),

@@ -11,4 +11,5 @@ pub(crate) mod panics;
 pub(crate) mod pid_file;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
+pub(crate) mod title;
 pub(crate) mod user;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::output::Output;
 
-const LIMITS: Limits = Limits { value: 1024 };
+const LIMITS: Limits = Limits { value: 1024, is_strict: false };
 
 /// What a stream holds, as text so that it outlives the buffer.
 #[derive(Debug, PartialEq)]

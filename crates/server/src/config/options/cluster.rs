@@ -1,7 +1,7 @@
 //! Options: cluster mode.
 
 use super::super::kind::{Kind, TEXT, integer, memory, unsigned_memory};
-use super::super::option::{Access, ConfigOption, NOT_YET};
+use super::super::option::{Access, ConfigOption, MISSING, NOT_YET};
 use super::super::special;
 
 /// Cluster mode.
@@ -11,7 +11,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         access: Access::Startup,
         doc: "Makes this server a node of a cluster.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "cluster-config-file",

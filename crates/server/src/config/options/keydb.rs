@@ -1,7 +1,7 @@
 //! Options: what only KeyDB has.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, NOT_YET};
+use super::super::option::{ACCEPTED, Access, ConfigOption, MISSING, NOT_YET};
 use super::super::special;
 
 /// What only KeyDB has.
@@ -10,7 +10,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         name: "active-replica",
         default: "no",
         doc: "Lets a replica accept writes and send them back.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "multi-master",
@@ -151,7 +151,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::ANY_WORDS,
         access: Access::Startup,
         doc: "The storage behind memory, and its path.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "storage-provider-options",
@@ -230,7 +230,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         access: Access::Startup,
         doc: "An S3 object to load from and save to.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "tls-allowlist",

@@ -1,7 +1,7 @@
 //! Options: listening and connections.
 
 use super::super::kind::{Kind, TEXT, Unit, integer, unsigned};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
 use super::super::special;
 
 /// Listening and connections.
@@ -12,6 +12,13 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "6379",
         effect: Effect::Listeners,
         doc: "The TCP port to listen on; 0 listens on none.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "listen-on-any-port",
+        default: "no",
+        access: Access::Startup,
+        doc: "Where `port` is 0, listens on a port that the system chooses and the log tells.",
         ..WORKS
     },
     ConfigOption {
@@ -71,7 +78,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: TEXT,
         access: Access::Startup,
         doc: "The group that owns the Unix socket.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "socket-mark-id",

@@ -42,7 +42,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "yes",
         access: Access::Startup,
         doc: "Shows what the server does in its process title.",
-        ..NOT_YET
+        ..WORKS
     },
     ConfigOption {
         name: "proc-title-template",
@@ -50,7 +50,15 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "{title} {listen-addr} {server-mode}",
         effect: Effect::ProcessTitle,
         doc: "What the process title says.",
-        ..NOT_YET
+        ..WORKS
+    },
+    ConfigOption {
+        name: "reported-redis-version",
+        kind: special::VERSION,
+        default: "8.2.3",
+        access: Access::Startup,
+        doc: "The version of Redis that clients are told, by which they know what is there.",
+        ..WORKS
     },
     ConfigOption {
         name: "oom-score-adj",

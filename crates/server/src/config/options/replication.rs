@@ -1,7 +1,7 @@
 //! Options: primaries and replicas.
 
 use super::super::kind::{Kind, TEXT, integer, memory};
-use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, NOT_YET, WORKS};
+use super::super::option::{ACCEPTED, Access, ConfigOption, Effect, MISSING, NOT_YET, WORKS};
 use super::super::special;
 
 /// Primaries and replicas.
@@ -12,7 +12,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::REPLICAOF,
         access: Access::Startup,
         doc: "Host and port of the primary that this server replicates.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "masterauth",
@@ -189,7 +189,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: integer(0, i32::MAX as i64),
         default: "0",
         doc: "How many replicas must be near for writes to be accepted.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "min-replicas-max-lag",

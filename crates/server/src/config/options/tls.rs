@@ -1,7 +1,7 @@
 //! Options: encrypted connections.
 
 use super::super::kind::{Kind, TEXT, integer};
-use super::super::option::{ConfigOption, Effect, NOT_YET};
+use super::super::option::{ConfigOption, Effect, MISSING, NOT_YET};
 
 /// Encrypted connections.
 pub(super) const OPTIONS: &[ConfigOption] = &[
@@ -11,7 +11,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "0",
         effect: Effect::Tls,
         doc: "The TLS port to listen on; 0 listens on none.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "tls-cert-file",

@@ -291,13 +291,14 @@ fn the_command_line_wins_over_input_and_file() {
 #[test]
 fn refusals_say_where_and_why() {
     const UNKNOWN: &str = "Bad directive or wrong number of arguments";
-    let place = "Reading the configuration file, at line";
+    let place = "Reading the standard input, at line";
+    let line = "Reading the command line >>>";
     for (arguments, input, expected) in [
         (&["-"][..], "port 1 2\n", format!("{place} 1 >>> 'port 1 2': wrong number of arguments")),
         (&["-"], "\n  foo bar\n", format!("{place} 2 >>> 'foo bar': {UNKNOWN}")),
-        (&["--foo", "bar"], "", format!("{place} 2 >>> 'foo \"bar\"': {UNKNOWN}")),
-        (&["--port"], "", format!("{place} 2 >>> 'port': wrong number of arguments")),
-        (&["-p", "1"], "", format!("{place} 2 >>> '-p \"1\"': {UNKNOWN}")),
+        (&["--foo", "bar"], "", format!("{line} 'foo \"bar\"': {UNKNOWN}")),
+        (&["--port"], "", format!("{line} 'port': wrong number of arguments")),
+        (&["-p", "1"], "", format!("{line} '\"-p\" \"1\"': {UNKNOWN}")),
         (&["-", "-v"], "a\nb", format!("{place} 1 >>> 'a': {UNKNOWN}")),
         (
             &["-"],
@@ -326,7 +327,7 @@ fn refusals_say_where_and_why() {
         (
             &["-", "--hz", "1", "--port", "x"],
             "hz 1\nhz 2\n",
-            format!("{place} 5 >>> 'port \"x\"': argument couldn't be parsed into an integer"),
+            format!("{line} 'port \"x\"': argument couldn't be parsed into an integer"),
         ),
     ] {
         assert_eq!(refusal(arguments, input), expected);

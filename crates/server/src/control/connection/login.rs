@@ -19,8 +19,9 @@ use crate::clients::Client;
 use crate::config::settings::HELLO_SERVER_NAME;
 use crate::control::{Context, ControlCommand, Next};
 use crate::guard;
-use crate::server::{REDIS_VERSION, Server};
+use crate::server::Server;
 use crate::session::Session;
+use crate::version;
 
 const WRONG_PASSWORD: Refusal =
     Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -121,7 +122,7 @@ fn hello(
     reply.bulk(b"server");
     reply.bulk(&server.config.get(HELLO_SERVER_NAME));
     reply.bulk(b"version");
-    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(version::of_redis(&server.config).as_bytes());
     reply.bulk(b"proto");
     reply.integer(if session.resp == Resp::Two { 2 } else { 3 });
     reply.bulk(b"id");

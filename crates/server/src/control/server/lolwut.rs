@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::{Context, ControlCommand, Next};
-use crate::server::{APUS_VERSION, REDIS_VERSION};
+use crate::version::{self, APUS_VERSION};
 
 const MOST_COLUMNS: usize = 160;
 const MOST_ROWS: usize = 40;
@@ -33,7 +33,11 @@ pub(super) const LOLWUT: ControlCommand = Command {
     run: lolwut,
 };
 
-fn lolwut(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+fn lolwut(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
     let mut sizes = args.skip(1);
     if sizes.len() >= 2 && is(&sizes[0], "VERSION") {
         // One drawing serves all versions.
@@ -50,8 +54,8 @@ fn lolwut(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<
     let (columns, rows) = (size(0, 66, MOST_COLUMNS), size(1, 12, MOST_ROWS));
     let mut text = drawing(columns, rows, &mut Random::from_entropy());
     text.push_str(&format!(
-        "\nSwifts (Apus apus) sleep in flight. Redis ver. {REDIS_VERSION}, \
-         Apus ver. {APUS_VERSION}\n"
+        "\nSwifts (Apus apus) sleep in flight. Redis ver. {}, Apus ver. {APUS_VERSION}\n",
+        version::of_redis(&context.server.config)
     ));
     reply.verbatim(b"txt", text.as_bytes());
     Ok(Next::Done)

@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 
 use super::Report;
 use crate::config::settings::HZ;
-use crate::server::{APUS_VERSION, REDIS_VERSION, Server};
+use crate::server::Server;
+use crate::version::{self, APUS_VERSION};
 
 /// Bits of the clock that ages keys.
 const LRU_BITS: u32 = 24;
@@ -21,12 +22,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         let value = server.config.show(name).unwrap_or_default();
         String::from_utf8_lossy(&value).into_owned()
     };
-    report.field("redis_version", REDIS_VERSION);
+    let commit = version::commit();
+    report.field("redis_version", version::of_redis(&server.config));
     report.field("server_name", "apus");
     report.field("apus_version", APUS_VERSION);
-    report.field("redis_git_sha1", "00000000");
-    report.field("redis_git_dirty", 0);
-    report.field("redis_build_id", 0);
+    report.field("redis_git_sha1", commit.hash);
+    report.field("redis_git_dirty", u8::from(commit.is_altered));
+    report.field("redis_build_id", commit.date);
     report.field("redis_mode", "standalone");
     report.field(
         "os",
