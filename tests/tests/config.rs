@@ -118,6 +118,117 @@ fn an_effect_that_fails_takes_everything_back() {
     check(&mut server.client(), "> PING\nPONG");
 }
 
+/// Each of these fails for its last option, whatever it began with.
+#[test]
+fn a_change_that_fails_is_seen_by_nobody() {
+    let open = ["--enable-protected-configs", "yes", "--requirepass", "secret"];
+    let server = Server::start(&open);
+    let mut client = server.client();
+    check(&mut client, "> AUTH secret\nOK");
+    for key in 0..2000 {
+        client.call(&["SET", &format!("key:{key}"), &"x".repeat(1000)]);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    std::fs::write(server.folder().join("appendonlydir"), "in the way").unwrap();
+    let folder = server.folder().display().to_string();
+    let sub = server.folder().join("sub");
+    std::fs::create_dir(&sub).unwrap();
+    std::fs::write(sub.join("appendonlydir"), "in the way").unwrap();
+    let sub = sub.display().to_string();
+    let workers = |client: &mut Client| {
+        let reply = client.call(&["INFO", "workers"]);
+        let text = String::from_utf8_lossy(reply.as_bytes().expect("a text")).into_owned();
+        text.lines().filter(|line| line.starts_with("worker")).count()
+    };
+    let before = workers(&mut client);
+    let failing = [
+        format!("port {port}"),
+        "bind 192.0.2.1".to_owned(),
+        "bind \"* 192.0.2.1\"".to_owned(),
+        "logfile /nonexistent/log".to_owned(),
+        "maxclients 4000000000".to_owned(),
+        "appendonly yes".to_owned(),
+        "hz many".to_owned(),
+    ];
+    for last in failing {
+        for first in [
+            "maxmemory 1 maxmemory-policy allkeys-lru".to_owned(),
+            "requirepass \"\"".to_owned(),
+            "worker-threads 3".to_owned(),
+            "notify-keyspace-events KEA slowlog-max-len 0".to_owned(),
+            format!("dir {sub}"),
+        ] {
+            for line in [format!("{first} {last}"), format!("{last} {first}")] {
+                let reply = call(&mut client, &format!("CONFIG SET {line}"));
+                assert!(matches!(reply, Value::Error(_)), "{line}: {reply:?}");
+                let mut other = server.client();
+                assert!(matches!(other.call(&["PING"]), Value::Error(_)), "{line}");
+                check(&mut other, "> AUTH secret\nOK\n> DBSIZE\n(integer) 2000");
+                for (name, value) in [
+                    ("maxmemory", "0"),
+                    ("maxmemory-policy", "noeviction"),
+                    ("requirepass", "secret"),
+                    ("notify-keyspace-events", ""),
+                    ("slowlog-max-len", "128"),
+                    ("appendonly", "no"),
+                    ("dir", &folder),
+                    ("port", "0"),
+                ] {
+                    let reply = other.call(&["CONFIG", "GET", name]);
+                    let Value::Array(pair) = &reply else { panic!("{reply:?}") };
+                    let shown = String::from_utf8_lossy(pair[1].as_bytes().unwrap());
+                    let is_so = shown == value || name == "dir" && shown.ends_with(value);
+                    assert!(is_so, "{line}: {name} {shown}");
+                }
+            }
+        }
+    }
+    assert_eq!(workers(&mut client), before);
+}
+
+#[test]
+fn a_port_changes_within_a_transaction() {
+    let server = Server::start_with_config("", &[]);
+    let mut client = server.client();
+    let (port, taken) = (free_port(), std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let in_use = taken.local_addr().unwrap().port();
+    let failed = "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen \
+                  on this port. Check server logs.";
+    check(
+        &mut client,
+        &format!(
+            "> MULTI\nOK\n> SET a 1\nQUEUED\n> CONFIG SET port {port}\nQUEUED\n\
+             > CONFIG SET port {in_use}\nQUEUED\n> SET b 2\nQUEUED\n\
+             > EXEC\n1) OK\n2) OK\n3) (error) {failed}\n4) OK"
+        ),
+    );
+    let mut other = Client::connect(port);
+    check(
+        &mut other,
+        "> MGET a b\n1) \"1\"\n2) \"2\"\n> CONFIG SET hz 20\nOK\n> CONFIG REWRITE\nOK",
+    );
+    check(&mut other, &format!("> CONFIG SET port {}\nOK", server.port()));
+}
+
+/// An address excludes all addresses of its port, and they it.
+#[test]
+fn what_excludes_what_was_there_takes_its_place_or_leaves_it() {
+    let server = Server::start(&[]);
+    let port = free_port();
+    let mut client = server.client();
+    check(&mut client, &format!("> CONFIG SET port {port}\nOK"));
+    for (bind, fails) in [("*", false), ("127.0.0.1", false), ("* 192.0.2.1", true), ("*", false)] {
+        let reply = call(&mut client, &format!("CONFIG SET bind \"{bind}\""));
+        assert_eq!(matches!(reply, Value::Error(_)), fails, "{bind}: {reply:?}");
+        check(&mut Client::connect(port), "> PING\nPONG");
+        let elsewhere = std::net::TcpStream::connect(("127.0.0.2", port)).is_ok();
+        assert_eq!(elsewhere, bind == "*", "{bind}");
+    }
+    let to = format!("> CONFIG SET bind 127.0.0.1 port {}\nOK", server.port());
+    check(&mut client, &to);
+}
+
 #[test]
 fn more_clients_than_files_are_refused() {
     let server = Server::start(&[]);

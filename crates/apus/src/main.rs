@@ -28,7 +28,10 @@ fn main() -> ExitCode {
         is_altered: !env!("APUS_ALTERED").is_empty(),
     });
     // Passwords among them are hidden by whoever reads them.
-    let called = title::take_arguments();
+    let called = title::take_arguments(&title::Account {
+        arguments: std::fs::read("/proc/self/cmdline").unwrap_or_default(),
+        state: std::fs::read_to_string("/proc/self/stat").unwrap_or_default(),
+    });
     let (program, mut arguments) = called.split_first().expect("a program has a name");
     let is_memcached = Path::new(program).file_name() == Some(OsStr::new("memcached"));
     let help = [OsString::from("--help")];

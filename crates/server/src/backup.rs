@@ -306,7 +306,7 @@ impl Books {
 
 /// Who changes the configuration has a turn of its own, and so has who begins or removes a backup.
 fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
-    server.config_turn.lock().expect("no critical section here panics")
+    server.take_config_turn()
 }
 
 /// Where the next backup lies, whatever working directory the process turns to later.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use persist::storage::{Claim, Claimed, How};
 
+use crate::config::Config;
 use crate::config::settings::SAVE;
 use crate::reception::plain;
 use crate::saves;
@@ -39,8 +40,8 @@ impl SnapshotClaim {
     }
 
     /// The same, if snapshots are made without being asked for.
-    pub(crate) fn take_if_due(&self, server: &Server) -> Result<(), String> {
-        if server.config.get(SAVE).is_empty() { Ok(()) } else { self.take(server) }
+    pub(crate) fn take_if_due(&self, server: &Server, config: &Config) -> Result<(), String> {
+        if config.get(SAVE).is_empty() { Ok(()) } else { self.take(server) }
     }
 }
 

@@ -214,6 +214,8 @@ pub(crate) mod client_flags {
     pub(crate) const BROKEN_REDIRECT: u32 = 1 << 12;
     /// It watches what happens to memcached's items.
     pub(crate) const LOOKOUT: u32 = 1 << 13;
+    /// It speaks memcached's protocols, and has sent a part of a value.
+    pub(crate) const MIDWAY: u32 = 1 << 14;
 }
 
 /// All clients of the process.

@@ -226,7 +226,7 @@ mod tests {
         let mut look = |is_busy, setting: (&str, &str), expected| {
             own.note(server, is_busy);
             let pair = [setting.0.as_bytes(), setting.1.as_bytes()];
-            let _ = server.config.set_many(&pair, true).unwrap();
+            server.config.set_many(&pair, true).unwrap();
             now_us += 20_000;
             log.turn(server, now_us);
             assert_eq!(log.is_shown, expected && is_possible, "{is_busy} {setting:?}");

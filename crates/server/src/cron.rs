@@ -93,6 +93,7 @@ fn close_idle_clients(server: &Server) {
     for client in server.clients.all() {
         if is_idle(&client, now, timeout) {
             server.mailboxes.signal(&client, Signal::Kill, &rounds);
+            server.memcached.idle_kicks.fetch_add(1, Ordering::Relaxed);
         }
     }
     server.mailboxes.ring(&rounds);

@@ -1,17 +1,21 @@
 //! What the server does when an option changes, and at its start with all options.
 //!
-//! Invariant: an effect reads the configuration and brings one thing in line with it, so performing
-//! it twice does no harm, and after an undo performing it again brings the old state back.
+//! A change is checked, then what can fail is prepared by the configuration as it would be, then
+//! all of it is published at once. Invariants: a change that fails is seen by nobody, neither in a
+//! value nor in what it would have brought about; what is published cannot fail.
 
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
 use keyspace::AccessPolicy;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::fchdir;
 
 use crate::aof;
 use crate::config::settings::{
-    ACL_PUBSUB_DEFAULT, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
+    ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
     HLL_SPARSE_MAX_BYTES, IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR,
     LIST_MAX_LISTPACK_SIZE, MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS,
     PROTO_MAX_BULK_LEN, RDBCOMPRESSION, SET_MAX_INTSET_ENTRIES, SET_MAX_LISTPACK_ENTRIES,
@@ -19,36 +23,143 @@ use crate::config::settings::{
     STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
 use crate::config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError};
-use crate::log::log_warning;
+use crate::log::{Sink, log_warning};
 use crate::notifications;
 use crate::reception::{self, plain};
 use crate::server::Server;
-use crate::startup::limits;
+use crate::startup::{limits, title};
 use crate::users;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
 const STRING_LEN_MAX: u64 = (1 << 60) - 1;
 
-/// CONFIG SET: changes values and performs their effects, all or none. It may wait, so it is not
-/// for workers.
+/// CONFIG SET: changes all values with their effects, or none. It may wait, so it is not for
+/// workers.
 pub(crate) fn change_config(
     server: &'static Server,
     pairs: &[&[u8]],
     is_local: bool,
 ) -> Result<(), SetError> {
-    let _turn = server.config_turn.lock().expect("no critical section here panics");
-    let change = server.config.set_many(pairs, is_local)?;
-    for (done, (effect, name)) in change.effects.iter().enumerate() {
-        let Err(why) = perform(server, *effect, name) else { continue };
-        let (performed, name) = (change.effects[..done].to_vec(), name.clone());
-        let error = server.config.undo(change, &name, why);
-        for (effect, name) in performed {
-            // It held before, and there is nobody to tell if it no longer does.
-            let _ = perform(server, effect, &name);
+    let _turn = server.take_config_turn();
+    let mut draft = server.config.draft(pairs, is_local)?;
+    draft.effects.sort_by_key(|(effect, _)| weight(*effect));
+    let mut prepared = Vec::new();
+    for (effect, name) in &draft.effects {
+        match prepare(server, *effect, name, &draft.config) {
+            Ok(ready) => prepared.push(ready),
+            Err(why) => {
+                prepared.into_iter().rev().for_each(|ready| ready.abandon(server));
+                return Err(SetError::refused(name, why));
+            }
         }
-        return Err(error);
     }
+    server.config.publish(&draft);
+    // Who may come in is decided before anybody comes by a new door.
+    draft.effects.iter().for_each(|(effect, _)| follow(server, *effect));
+    prepared.into_iter().for_each(|ready| ready.publish(server));
+    title::follow(&server.config, server.listening_port());
     Ok(())
+}
+
+/// In which order effects are prepared: what is hard to take back comes late, and behind the log,
+/// which may begin in a new directory, nothing can fail.
+fn weight(effect: Effect) -> u8 {
+    match effect {
+        Effect::Workers => 1,
+        Effect::Listeners => 2,
+        Effect::Directory => 3,
+        Effect::AppendOnly => 4,
+        _ => 0,
+    }
+}
+
+/// What was made ready for a change.
+enum Prepared {
+    Nothing,
+    /// The log's new place.
+    Log(Sink),
+    /// Sockets that are bound; nobody is let in yet.
+    Listeners,
+    /// More workers, or fewer; so many there were.
+    Workers(usize),
+    /// The new directory was entered; this was the one before.
+    Directory(OwnedFd),
+}
+
+impl Prepared {
+    fn publish(self, server: &'static Server) {
+        match self {
+            Self::Log(sink) => server.log.change(sink),
+            Self::Listeners => reception::settle(server, true),
+            Self::Nothing | Self::Workers(_) | Self::Directory(_) => {}
+        }
+    }
+
+    fn abandon(self, server: &'static Server) {
+        match self {
+            Self::Listeners => reception::settle(server, false),
+            Self::Workers(before) => {
+                if let Err(error) = server.crew.resize(server, before) {
+                    log_warning!(server.log, "Cannot start the workers: {}", plain(&error));
+                }
+            }
+            Self::Directory(before) => {
+                if let Err(error) = fchdir(before) {
+                    let why = plain(&error.into());
+                    log_warning!(server.log, "Cannot go back to the directory before: {why}");
+                }
+                if let Err(why) = server.snapshot_claim.take_if_due(server, &server.config) {
+                    log_warning!(server.log, "{why}");
+                }
+            }
+            Self::Nothing | Self::Log(_) => {}
+        }
+    }
+}
+
+/// Makes ready what can fail, by the configuration as it would be; `name` is the option that asks
+/// for it, and the error is for the client.
+fn prepare(
+    server: &'static Server,
+    effect: Effect,
+    name: &str,
+    config: &Config,
+) -> Result<Prepared, String> {
+    match effect {
+        Effect::Listeners => match reception::reserve(server, config) {
+            Ok(()) => return Ok(Prepared::Listeners),
+            Err(()) if name == "bind" => {
+                return Err("Failed to bind to specified addresses.".to_owned());
+            }
+            Err(()) => return Err("Unable to listen on this port. Check server logs.".to_owned()),
+        },
+        Effect::MaxClients => fit_open_files(server, config.get(MAXCLIENTS))?,
+        Effect::Workers => {
+            let before = server.crew.size();
+            let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
+            let resized = server.crew.resize(server, size);
+            return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
+        }
+        Effect::Directory => {
+            let plainly = |error: rustix::io::Errno| plain(&error.into());
+            let here = open(".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(plainly)?;
+            enter_directory(config)?;
+            // Where snapshots of another process lie the old one stays.
+            return match server.snapshot_claim.take_if_due(server, config) {
+                Ok(()) => Ok(Prepared::Directory(here)),
+                Err(why) => {
+                    Prepared::Directory(here).abandon(server);
+                    Err(why)
+                }
+            };
+        }
+        Effect::Logging => return server.log.prepare(config).map(Prepared::Log),
+        Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
+        Effect::AppendOnly if server.loading.is_on() => {}
+        Effect::AppendOnly if config.get(APPENDONLY) => aof::follow(server, true)?,
+        _ => {}
+    }
+    Ok(Prepared::Nothing)
 }
 
 /// Brings in line what needs no more than a store; done once for all at the start.
@@ -61,7 +172,7 @@ pub(crate) fn apply_settings(server: &'static Server) {
         Effect::NewUsers,
         Effect::Password,
     ] {
-        perform(server, effect, "").expect("storing a number does not fail");
+        follow(server, effect);
     }
 }
 
@@ -77,79 +188,47 @@ pub(crate) fn enter_directory(config: &Config) -> Result<(), String> {
     std::env::set_current_dir(OsStr::from_bytes(&config.get(DIR))).map_err(|error| plain(&error))
 }
 
-/// The same at run time: where snapshots of another process lie the old one stays.
-fn turn_to_directory(server: &Server) -> Result<(), String> {
-    let before = std::env::current_dir().map_err(|error| plain(&error))?;
-    enter_directory(&server.config)?;
-    server.snapshot_claim.take_if_due(server).inspect_err(|_| {
-        // It was there a moment ago.
-        let _ = std::env::set_current_dir(&before);
-    })
-}
-
-/// Performs an effect that the option called `name` asked for; the error is for the client.
-fn perform(server: &'static Server, effect: Effect, name: &str) -> Result<(), String> {
+/// Brings in line what cannot fail with the configuration as it is.
+fn follow(server: &'static Server, effect: Effect) {
     match effect {
-        Effect::Listeners => reception::rebind(server).map_err(|()| match name {
-            "bind" => "Failed to bind to specified addresses.".to_owned(),
-            _ => "Unable to listen on this port. Check server logs.".to_owned(),
-        }),
-        Effect::MaxClients => fit_open_files(server),
-        Effect::Workers => {
-            let asked = server.config.get(WORKER_THREADS);
-            let size = server.cores.workforce(asked).workers;
-            server.crew.resize(server, size).map_err(|error| plain(&error))
-        }
-        Effect::Affinity => {
-            server.crew.rebind();
-            Ok(())
-        }
+        Effect::Affinity => server.crew.rebind(),
         Effect::MaxMemory => {
             server.budget.configure(&server.config);
             warn_of_small_limit(server);
-            Ok(())
         }
-        Effect::KeyspaceSettings => {
-            store_settings(server);
-            Ok(())
-        }
-        Effect::Directory => turn_to_directory(server),
-        Effect::SaveSchedule => server.snapshot_claim.take_if_due(server),
-        Effect::Logging => server.log.reopen(&server.config),
-        Effect::CommandLog => {
-            server.command_log.configure(&server.config);
-            Ok(())
-        }
+        Effect::KeyspaceSettings => store_settings(server),
+        Effect::CommandLog => server.command_log.configure(&server.config),
         Effect::LatencyMonitor => {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
-            Ok(())
         }
         // Whoever loads looks at the end.
-        Effect::AppendOnly if server.loading.is_on() => Ok(()),
-        Effect::AppendOnly => aof::follow_config(server),
-        Effect::AppendSync => {
-            server.aof.policy_changed(server);
-            Ok(())
-        }
+        Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
+        Effect::AppendOnly => aof::switch_off(server),
+        Effect::AppendSync => server.aof.policy_changed(server),
         // Who is in stays in, as in Redis.
-        Effect::Password => {
-            users::adopt_password(server);
-            Ok(())
-        }
+        Effect::Password => users::adopt_password(server),
         Effect::NewUsers => {
             let channels = server.config.get(ACL_PUBSUB_DEFAULT);
             server.users.set_all_channels(channels == AclPubsubDefault::AllChannels);
-            Ok(())
         }
+        // What can fail was done before, and the title follows in any case.
+        Effect::Listeners
+        | Effect::MaxClients
+        | Effect::Workers
+        | Effect::Directory
+        | Effect::Logging
+        | Effect::ProcessTitle
+        // The points of `save` are read whenever the slow clock looks.
+        | Effect::SaveSchedule
         // What these would change is not there yet.
-        Effect::Backlog | Effect::ProcessTitle | Effect::OomScore | Effect::Tls | Effect::None => {
-            Ok(())
-        }
+        | Effect::Backlog
+        | Effect::OomScore
+        | Effect::Tls
+        | Effect::None => {}
     }
 }
 
-fn fit_open_files(server: &Server) -> Result<(), String> {
-    let wanted = server.config.get(MAXCLIENTS);
+fn fit_open_files(server: &Server, wanted: u32) -> Result<(), String> {
     let possible = limits::raise_open_files(&server.log, wanted)?;
     if possible == wanted {
         return Ok(());

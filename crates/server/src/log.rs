@@ -29,7 +29,8 @@ pub(crate) struct Log {
     is_daemon: bool,
 }
 
-struct Sink {
+/// A place to write to, opened, and what is written there.
+pub(crate) struct Sink {
     level: LogLevel,
     format: LogFormat,
     timestamps: LogTimestampFormat,
@@ -65,12 +66,12 @@ impl Log {
     pub(crate) fn open(config: &Config, is_daemon: bool) -> Result<Self, String> {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
-        log.reopen(config)?;
+        log.change(log.prepare(config)?);
         Ok(log)
     }
 
-    /// Follows a changed configuration, and a file that was moved away.
-    pub(crate) fn reopen(&self, config: &Config) -> Result<(), String> {
+    /// What a configuration asks for, opened, for `change`; the error is for the operator.
+    pub(crate) fn prepare(&self, config: &Config) -> Result<Sink, String> {
         let path = config.get(LOGFILE);
         let target = if path.is_empty() {
             if self.is_daemon { Target::Nowhere } else { Target::Output }
@@ -82,15 +83,18 @@ impl Log {
             })?)
         };
         let syslog = config.get(SYSLOG_ENABLED).then(|| Syslog::connect(config)).flatten();
-        let mut sink = self.sink.lock().expect("no critical section here panics");
-        *sink = Sink {
+        Ok(Sink {
             level: config.get(LOGLEVEL),
             format: config.get(LOG_FORMAT),
             timestamps: config.get(LOG_TIMESTAMP_FORMAT),
             target,
             syslog,
-        };
-        Ok(())
+        })
+    }
+
+    /// Writes there from here on.
+    pub(crate) fn change(&self, sink: Sink) {
+        *self.sink.lock().expect("no critical section here panics") = sink;
     }
 
     /// Writes why the process ends, unless standard error, which is told as well, stands beside it.

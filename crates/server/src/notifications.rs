@@ -138,7 +138,7 @@ mod tests {
         let server = crate::start::test_server();
         let mask_of = |letters: &str| {
             let pair = [b"notify-keyspace-events".as_slice(), letters.as_bytes()];
-            let _ = server.config.set_many(&pair, true).unwrap();
+            server.config.set_many(&pair, true).unwrap();
             mask(server.config.get(NOTIFY_KEYSPACE_EVENTS))
         };
         assert_eq!((mask_of(""), mask_of("A"), mask_of("KE")), (0, 0, 0));

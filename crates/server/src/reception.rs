@@ -3,31 +3,37 @@
 //! Invariant: it runs on the main thread and never executes a command; a new connection is in a
 //! worker's hands microseconds after it was accepted.
 
+mod doors;
+
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::clients::Peer;
-use crate::config::BindAddress;
 use crate::config::settings::{
     BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
-    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE,
-    TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM,
+    PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
 };
+use crate::config::{BindAddress, Config};
 use crate::gates;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::{self, Dialogue};
 use crate::server::Server;
 use crate::session::{Moving, RawStream, Session};
+use crate::whole_file;
+use doors::Doors;
 
 /// A pause after an accept that failed for want of descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
@@ -53,11 +59,9 @@ const PROTECTED_ITEMS: &[u8] =
     b"SERVER_ERROR the server is in protected mode: connections come from \
 this machine only, until a password is set or protected-mode is off\r\n";
 
-/// The sockets that listen, each with a task that accepts on it.
+/// The sockets that listen.
 pub(crate) struct Listeners {
-    /// What `port` says; 0 may stand for a port that the system chose.
-    configured_port: u16,
-    tcp: Vec<(SocketAddr, JoinHandle<()>)>,
+    doors: Doors,
     has_unix: bool,
     /// Where clients of memcached come in, for the log.
     memcached: Vec<String>,
@@ -72,51 +76,67 @@ pub(crate) enum Tongue {
 
 /// Where other threads find the reception.
 pub(crate) struct ReceptionDesk {
-    orders: mpsc::UnboundedSender<Rebind>,
+    orders: mpsc::UnboundedSender<Order>,
     /// Its runtime, for timers that are nobody's own.
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
-/// An order to listen where the configuration now says; the answer tells whether we do.
-type Rebind = oneshot::Sender<Result<(), ()>>;
+/// What the reception is asked to do, with where it answers. The thread that asks waits, so one
+/// asks at a time; the reception waits for nobody.
+enum Order {
+    /// Bind the sockets that a configuration asks for, and let nobody in by them yet.
+    Reserve { port: u16, binds: Vec<BindAddress>, answer: SyncSender<Result<(), ()>> },
+    /// Listen on what was reserved, and on nothing else; or go on as before.
+    Settle { keeps: bool, answer: SyncSender<()> },
+}
 
-/// Listens where `bind` and `port` now say, or goes on as before. It waits for the reception, so it
-/// is not for workers.
-pub(crate) fn rebind(server: &Server) -> Result<(), ()> {
-    let (sender, receiver) = oneshot::channel();
+/// Binds what `config` asks for; `settle` comes behind. The reason is in the log.
+pub(crate) fn reserve(server: &Server, config: &Config) -> Result<(), ()> {
+    let (answer, answered) = sync_channel(1);
+    let (port, binds) = (config.get(PORT), config.get(BIND));
     let desk = server.reception.get().ok_or(())?;
-    desk.orders.send(sender).map_err(|_| ())?;
-    receiver.blocking_recv().map_err(|_| ())?
+    desk.orders.send(Order::Reserve { port, binds, answer }).map_err(|_| ())?;
+    answered.recv().map_err(|_| ())?
+}
+
+/// Ends what `reserve` began.
+pub(crate) fn settle(server: &Server, keeps: bool) {
+    let (answer, answered) = sync_channel(1);
+    let sent = server.reception.get().map(|desk| desk.orders.send(Order::Settle { keeps, answer }));
+    if sent.is_some_and(|sent| sent.is_ok()) {
+        // A reception that is gone lets nobody in.
+        let _ = answered.recv();
+    }
 }
 
 impl Listeners {
     /// Opens all sockets that the configuration names; the error is for the operator. Called
     /// within the reception's runtime, which accepts once it runs.
     pub(crate) fn open(server: &'static Server) -> Result<Self, String> {
-        let has_unix = open_unix(server, Tongue::Redis)?;
+        let has_unix = open_unix(server, Tongue::Redis)?.is_some();
         let memcached = open_memcached(server)?;
         let configured_port = server.config.get(PORT);
         let has_others = has_unix || !memcached.is_empty();
-        let mut listeners = Self { configured_port, tcp: Vec::new(), has_unix, memcached };
+        let mut listeners = Self { has_unix, memcached, doors: Doors::at(configured_port) };
         if configured_port != 0 || server.config.get(LISTEN_ON_ANY_PORT) {
-            let wanted = addresses(server, configured_port)?;
-            listeners.tcp = open_all(server, wanted, Tongue::Redis)?;
+            let wanted = addresses(server.config.get(BIND), configured_port)?;
+            listeners.doors.tcp = open_all(server, &wanted, Tongue::Redis)?;
         }
-        if listeners.tcp.is_empty() && !has_others {
+        if listeners.doors.tcp.is_empty() && !has_others {
             return Err("Configured to not listen anywhere".to_owned());
         }
-        listeners.publish_port(server);
+        listeners.doors.publish_port(server);
         Ok(listeners)
     }
 
     /// The address to name to somebody who wants to try us.
     pub(crate) fn port(&self) -> Option<u16> {
-        self.tcp.first().map(|(address, _)| address.port())
+        self.doors.port()
     }
 
     /// Says in the log where we listen.
     pub(crate) fn announce(&self, server: &Server) {
-        for (address, _) in &self.tcp {
+        for (address, _) in &self.doors.tcp {
             log_notice!(server.log, "Listening on {address}");
         }
         if self.has_unix {
@@ -130,109 +150,54 @@ impl Listeners {
     }
 
     /// Follows changes of where to listen from now on.
-    pub(crate) fn serve(mut self, server: &'static Server) {
-        let (orders, mut receiver) = mpsc::unbounded_channel::<Rebind>();
+    pub(crate) fn serve(self, server: &'static Server) {
+        let (orders, receiver) = mpsc::unbounded_channel();
         let runtime = tokio::runtime::Handle::current();
         let first = server.reception.set(ReceptionDesk { orders, runtime }).is_ok();
         assert!(first, "there is one reception");
-        tokio::spawn(async move {
-            while let Some(answer) = receiver.recv().await {
-                // Who asked and is gone needs no answer.
-                let _ = answer.send(self.follow(server).await);
-            }
-        });
-    }
-
-    /// Listens where the configuration now says. What stays is left alone; what goes is closed
-    /// before what comes is opened, because the two may exclude each other.
-    async fn follow(&mut self, server: &'static Server) -> Result<(), ()> {
-        let configured_port = server.config.get(PORT);
-        let port = match (configured_port, self.configured_port) {
-            (0, 0) => self.port(),
-            (0, _) => None,
-            (port, _) => Some(port),
-        };
-        let before: Vec<SocketAddr> = self.tcp.iter().map(|(address, _)| *address).collect();
-        let moved = match port.map(|port| addresses(server, port)).transpose() {
-            Ok(wanted) => self.move_to(server, wanted.unwrap_or_default()).await,
-            Err(why) => Err(why),
-        };
-        let Err(why) = moved else {
-            self.configured_port = configured_port;
-            self.publish_port(server);
-            return Ok(());
-        };
-        log_warning!(server.log, "{why}");
-        let before = before.into_iter().map(|address| Wanted { address, optional: false });
-        if let Err(why) = self.move_to(server, before.collect()).await {
-            log_warning!(server.log, "{why}");
-        }
-        Err(())
-    }
-
-    /// Listens at these addresses and no others.
-    async fn move_to(
-        &mut self,
-        server: &'static Server,
-        mut wanted: Vec<Wanted>,
-    ) -> Result<(), String> {
-        let mut kept = Vec::new();
-        for (address, task) in self.tcp.drain(..) {
-            if let Some(place) = wanted.iter().position(|wanted| wanted.address == address) {
-                wanted.remove(place);
-                kept.push((address, task));
-            } else {
-                task.abort();
-                // It ends by being aborted, which is told as an error; now its socket is closed.
-                let _ = task.await;
-            }
-        }
-        self.tcp = kept;
-        self.tcp.extend(open_all(server, wanted, Tongue::Redis)?);
-        Ok(())
-    }
-
-    fn publish_port(&self, server: &Server) {
-        let port = i64::from(self.port().unwrap_or(0));
-        server.port.store(port, Ordering::Relaxed);
+        tokio::spawn(self.doors.follow(server, receiver));
     }
 }
 
 /// An address to listen on.
-struct Wanted {
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted {
     address: SocketAddr,
     /// Whether we do without it where the machine does not have it.
     optional: bool,
 }
 
 /// The addresses that `bind` names.
-fn addresses(server: &Server, port: u16) -> Result<Vec<Wanted>, String> {
-    let binds = server.config.get(BIND).into_iter();
+fn addresses(binds: Vec<BindAddress>, port: u16) -> Result<Vec<Wanted>, String> {
     let wanted = |bind: BindAddress| {
         let address = SocketAddr::new(ip_of(&bind)?, port);
         Ok(Wanted { address, optional: bind.optional })
     };
-    binds.map(wanted).collect()
+    binds.into_iter().map(wanted).collect()
 }
 
 /// Opens what clients of memcached come in by; where that is.
 fn open_memcached(server: &'static Server) -> Result<Vec<String>, String> {
-    let mut places = Vec::new();
-    let (database, databases) =
-        (server.config.get(MEMCACHED_DATABASE), server.config.get(DATABASES));
+    let config = &server.config;
+    let (database, databases) = (config.get(MEMCACHED_DATABASE), config.get(DATABASES));
     if database >= databases {
         return Err(format!("memcached-database {database}: there are {databases} databases"));
     }
-    let port = server.config.get(MEMCACHED_PORT);
+    // Below zero is any port.
+    let wanted = |port: i32| addresses(config.get(BIND), u16::try_from(port).unwrap_or(0));
+    let (port, udp_port) = (config.get(MEMCACHED_PORT), config.get(MEMCACHED_UDP_PORT));
+    let mut opened = Vec::new();
     if port != 0 {
-        let opened = open_all(server, addresses(server, port)?, Tongue::Memcached)?;
-        places.extend(opened.iter().map(|(address, _)| address.to_string()));
+        let bound = bind_all(server, &wanted(port)?).map_err(|(why, _)| why)?;
+        for (address, listener) in bound {
+            opened.push((Way::Tcp(address), listener.as_raw_fd()));
+            let_in(server, (address, listener), Tongue::Memcached);
+        }
     }
-    let udp_port = server.config.get(MEMCACHED_UDP_PORT);
     if udp_port != 0 {
-        for Wanted { address, optional } in addresses(server, udp_port)? {
+        for Wanted { address, optional } in wanted(udp_port)? {
             match memcached::udp::listen(server, address) {
-                Ok(()) => places.push(format!("{address} (UDP)")),
+                Ok((address, descriptor)) => opened.push((Way::Udp(address), descriptor)),
                 Err(error) if optional && is_unavailable(&error) => {}
                 Err(error) => {
                     let why = plain(&error);
@@ -241,41 +206,114 @@ fn open_memcached(server: &'static Server) -> Result<Vec<String>, String> {
             }
         }
     }
-    if open_unix(server, Tongue::Memcached)? {
-        let path = server.config.get(MEMCACHED_UNIXSOCKET);
-        places.push(String::from_utf8_lossy(&path).into_owned());
+    if let Some(descriptor) = open_unix(server, Tongue::Memcached)? {
+        let path = config.get(MEMCACHED_UNIXSOCKET);
+        opened.push((Way::Unix(String::from_utf8_lossy(&path).into_owned()), descriptor));
     }
-    Ok(places)
+    tell_ports(config, &opened)?;
+    let doors = opened.iter().map(|(way, descriptor)| (*descriptor, way.shown())).collect();
+    // They are opened once.
+    let _ = server.memcached.doors.set(doors);
+    Ok(opened.iter().map(|(way, _)| way.to_string()).collect())
 }
 
-/// Opens sockets, all or none; where the port is 0, all get the one that the first was given.
+/// A way in for clients of memcached.
+enum Way {
+    Tcp(SocketAddr),
+    Udp(SocketAddr),
+    Unix(String),
+}
+
+impl Way {
+    /// As `stats conns` shows it.
+    fn shown(&self) -> String {
+        let name = |protocol: &str, address: &SocketAddr| {
+            format!("{protocol}{}:{address}", if address.is_ipv6() { "6" } else { "" })
+        };
+        match self {
+            Self::Tcp(address) => name("tcp", address),
+            Self::Udp(address) => name("udp", address),
+            Self::Unix(path) => format!("unix:{path}"),
+        }
+    }
+
+    /// As the file of ports has it, if it has a port.
+    fn line(&self) -> Option<String> {
+        let (protocol, address) = match self {
+            Self::Tcp(address) => ("TCP", address),
+            Self::Udp(address) => ("UDP", address),
+            Self::Unix(_) => return None,
+        };
+        let family = if address.is_ipv6() { "INET6" } else { "INET" };
+        Some(format!("{protocol} {family}: {}\n", address.port()))
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Udp(address) => write!(f, "{address} (UDP)"),
+            Self::Unix(path) => write!(f, "{path}"),
+        }
+    }
+}
+
+/// Writes the file of ports, if one is wanted.
+fn tell_ports(config: &Config, opened: &[(Way, RawFd)]) -> Result<(), String> {
+    let path = config.get(MEMCACHED_PORT_FILENAME);
+    if path.is_empty() {
+        return Ok(());
+    }
+    let path = Path::new(std::ffi::OsStr::from_bytes(&path));
+    let lines: String = opened.iter().filter_map(|(way, _)| way.line()).collect();
+    whole_file::replace(path, lines.as_bytes()).map_err(|error| {
+        format!("Cannot write the ports to '{}': {}", path.display(), plain(&error))
+    })
+}
+
+/// Opens sockets and lets clients in by them, all or none.
 fn open_all(
     server: &'static Server,
-    wanted: Vec<Wanted>,
+    wanted: &[Wanted],
     tongue: Tongue,
-) -> Result<Vec<(SocketAddr, JoinHandle<()>)>, String> {
-    let mut opened: Vec<(SocketAddr, TcpListener)> = Vec::new();
-    for Wanted { mut address, optional } in wanted {
-        if let (0, Some((first, _))) = (address.port(), opened.first()) {
+) -> Result<Vec<Door>, String> {
+    let bound = bind_all(server, wanted).map_err(|(why, _)| why)?;
+    Ok(bound.into_iter().map(|bound| let_in(server, bound, tongue)).collect())
+}
+
+/// A socket that is bound and lets nobody in yet.
+type Bound = (SocketAddr, TcpListener);
+
+/// A socket with the task that lets clients in by it.
+type Door = (SocketAddr, JoinHandle<()>);
+
+fn let_in(server: &'static Server, (address, listener): Bound, tongue: Tongue) -> Door {
+    (address, tokio::spawn(accept_tcp(server, listener, tongue)))
+}
+
+/// Binds sockets, all or none; where the port is 0, all get the one that the first was given. The
+/// error says whether somebody listens there.
+fn bind_all(server: &Server, wanted: &[Wanted]) -> Result<Vec<Bound>, (String, bool)> {
+    let mut bound: Vec<Bound> = Vec::new();
+    for &Wanted { mut address, optional } in wanted {
+        if let (0, Some((first, _))) = (address.port(), bound.first()) {
             address.set_port(first.port());
         }
         let backlog = server.config.get(TCP_BACKLOG);
         match listen_tcp(address, backlog).and_then(TcpListener::from_std) {
-            Ok(listener) => opened.push((listener.local_addr().unwrap_or(address), listener)),
+            Ok(listener) => bound.push((listener.local_addr().unwrap_or(address), listener)),
             Err(error) if optional && is_unavailable(&error) => {}
             Err(error) => {
-                return Err(format!(
+                let line = format!(
                     "Warning: Could not create server TCP listening socket {address}: bind: {}",
                     plain(&error)
-                ));
+                );
+                return Err((line, error.kind() == io::ErrorKind::AddrInUse));
             }
         }
     }
-    let accept = |(address, listener)| {
-        let task = tokio::spawn(accept_tcp(server, listener, tongue));
-        (address, task)
-    };
-    Ok(opened.into_iter().map(accept).collect())
+    Ok(bound)
 }
 
 fn ip_of(bind: &BindAddress) -> Result<IpAddr, String> {
@@ -303,15 +341,15 @@ fn listen_tcp(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpList
     Ok(socket.into())
 }
 
-/// Opens a Unix socket, if the configuration names one; whether it does.
-fn open_unix(server: &'static Server, tongue: Tongue) -> Result<bool, String> {
+/// Opens a Unix socket, if the configuration names one; its descriptor.
+fn open_unix(server: &'static Server, tongue: Tongue) -> Result<Option<RawFd>, String> {
     let (path, mode) = match tongue {
         Tongue::Redis => (UNIXSOCKET, UNIXSOCKETPERM),
         Tongue::Memcached => (MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM),
     };
     let (path, mode) = (server.config.get(path), server.config.get(mode));
     if path.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let path = Path::new(std::ffi::OsStr::from_bytes(&path));
     let fail = |error: io::Error| {
@@ -330,8 +368,9 @@ fn open_unix(server: &'static Server, tongue: Tongue) -> Result<bool, String> {
     }
     socket.listen(server.config.get(TCP_BACKLOG)).map_err(fail)?;
     let listener = UnixListener::from_std(socket.into()).map_err(fail)?;
+    let descriptor = listener.as_raw_fd();
     tokio::spawn(accept_unix(server, listener, tongue));
-    Ok(true)
+    Ok(Some(descriptor))
 }
 
 async fn accept_tcp(server: &'static Server, listener: TcpListener, tongue: Tongue) {

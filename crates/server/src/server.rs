@@ -4,7 +4,7 @@
 //! atomic or behind a lock of its own.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use acl::Users;
 use base::time::UnixMillis;
@@ -91,7 +91,7 @@ pub(crate) struct Server {
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
     /// Held by who changes the configuration or writes its file, or begins or removes a backup.
-    pub(crate) config_turn: Mutex<()>,
+    config_turn: Mutex<()>,
     /// 40 hexadecimal digits, new at every start.
     pub(crate) run_id: String,
     pub(crate) started: UnixMillis,
@@ -184,6 +184,17 @@ impl Server {
         if self.peak_memory.fetch_max(used, Ordering::Relaxed) < used {
             self.peak_memory_time.store(self.keyspace.clock().now_ms() / 1000, Ordering::Relaxed);
         }
+    }
+
+    /// The TCP port that is listened on; 0 for none.
+    pub(crate) fn listening_port(&self) -> u16 {
+        u16::try_from(self.port.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// Who changes the configuration, or writes down what is part of it, has a turn of its own.
+    /// What a panic left behind was either published as a whole or not at all.
+    pub(crate) fn take_config_turn(&self) -> MutexGuard<'_, ()> {
+        self.config_turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a client's requests may measure.

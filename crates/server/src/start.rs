@@ -68,7 +68,10 @@ pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
             print!("{}", memcached::help());
             Ok(())
         }
-        Ok(Invocation::Serve { arguments, user, notices }) => {
+        Ok(Invocation::Serve { mut arguments, user, notices }) => {
+            if let Some(path) = std::env::var_os("MEMCACHED_PORT_FILENAME") {
+                arguments.extend(["--memcached-port-filename".into(), path]);
+            }
             for notice in notices.iter().filter(|_| !daemon::is_daemon()) {
                 say(notice);
             }
@@ -136,7 +139,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
     title::follow(&server.config, listeners.port().unwrap_or(0));
-    let claimed = server.snapshot_claim.take_if_due(server);
+    let claimed = server.snapshot_claim.take_if_due(server, &server.config);
     let found = claimed.and_then(|()| loading::find(server));
     let found = found.inspect_err(|line| server.log.write_last(line))?;
     leftovers::remove(server);

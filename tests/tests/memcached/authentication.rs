@@ -31,9 +31,13 @@ fn text_begins_with_a_name_and_a_password() {
     assert_eq!(talk.figure("auth_errors"), "4");
     // A stranger's value may not be large.
     let mut stranger = Talk::to(&server);
-    let large = format!("set a 0 0 100000\r\n{}\r\n", "x".repeat(100_000));
-    stranger.ask(large, "CLIENT_ERROR unauthenticated\r\n");
-    stranger.ask("get a\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    for length in [1025, 100_000, 2_147_483_646] {
+        // What is behind the line is the next request.
+        let large = format!("set a 0 0 {length}\r\n");
+        stranger.ask(large, "CLIENT_ERROR auth token too long\r\n");
+        stranger.ask("get a\r\n", "CLIENT_ERROR unauthenticated\r\n");
+    }
+    stranger.ask("set a 0 0 14\r\ndefault secret\r\n", "STORED\r\n");
 }
 
 /// Each with a connection of its own; what is asked behind it shows whether it is let in.

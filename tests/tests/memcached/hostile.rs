@@ -19,7 +19,7 @@ fn lengths_below_zero_beyond_all_and_cut_off() {
     for length in ["99999999999999999999", "x", "4294967296", "1x", "2147483648"] {
         talk.ask(format!("set k 0 0 {length}\r\n"), BAD_FORMAT);
     }
-    talk.ask("set k 99999999999 0 1\r\n", BAD_FORMAT);
+    talk.ask("set k 99999999999999999999 0 1\r\n", BAD_FORMAT);
     talk.ask("set k -1 0 1\r\n", BAD_FORMAT);
     // A value that is too large is passed over, and takes the old one with it.
     talk.ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
@@ -27,6 +27,13 @@ fn lengths_below_zero_beyond_all_and_cut_off() {
     talk.ask(large, "SERVER_ERROR object too large for cache\r\n");
     talk.ask("get k\r\n", "END\r\n");
     talk.is_in_step();
+    // Only a plain set does that, so that who cannot know what became of it finds nothing.
+    talk.ask("set k 0 0 1\r\na\r\n", "STORED\r\n");
+    for name in ["add", "replace", "append", "prepend"] {
+        let large = format!("{name} k 0 0 2000000\r\n{}\r\n", "x".repeat(2_000_000));
+        talk.ask(large, "SERVER_ERROR object too large for cache\r\n");
+        talk.ask("get k\r\n", "VALUE k 0 1\r\na\r\nEND\r\n");
+    }
     // One that never comes is not waited for with memory.
     let before = server.resident();
     let mut waiting: Vec<Talk> = (0..50).map(|_| Talk::to(&server)).collect();

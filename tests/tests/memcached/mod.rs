@@ -12,6 +12,7 @@ mod files;
 mod full_disk;
 mod hostile;
 mod meta;
+mod odd;
 mod steering;
 mod text;
 mod watching;

@@ -147,7 +147,7 @@ fn large_values_and_many_keys() {
         talk.ask(format!("set k 3 0 {size}\r\n{value}\r\n"), "STORED\r\n");
         talk.ask("get k\r\n", format!("VALUE k 3 {size}\r\n{value}\r\nEND\r\n"));
     }
-    talk.ask("append k 0 0 1\r\nv\r\n", "SERVER_ERROR object too large for cache\r\n");
+    talk.ask("append k 0 0 1\r\nv\r\n", "NOT_STORED\r\n");
     let keys: Vec<String> = (0..2000).map(|number| format!("key{number}")).collect();
     for key in &keys {
         talk.send(format!("set {key} 0 0 1 noreply\r\nv\r\n"));

@@ -9,18 +9,26 @@
 mod ffi;
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
 /// Where the arguments lie, once they are ours.
 static PLACE: Mutex<Option<ffi::Place>> = Mutex::new(None);
 
+/// The kernel's account of this process.
+pub struct Account {
+    /// What `/proc/self/cmdline` holds.
+    pub arguments: Vec<u8>,
+    /// What `/proc/self/stat` holds.
+    pub state: String,
+}
+
 /// Takes the arguments' memory over, and returns them, the program's name first. They can be read
-/// from nowhere else afterwards. For the start, while there is one thread.
-pub fn take_arguments() -> Vec<OsString> {
+/// from nowhere else afterwards. For the start, while there is one thread; without an account that
+/// fits, the memory stays what it is.
+pub fn take_arguments(account: &Account) -> Vec<OsString> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = find(&arguments);
+    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = find(&arguments, account);
     arguments
 }
 
@@ -31,10 +39,10 @@ pub fn show(bytes: &[u8]) {
     }
 }
 
-fn find(arguments: &[OsString]) -> Option<ffi::Place> {
-    let shown = fs::read("/proc/self/cmdline").ok()?;
-    let joined = arguments.iter().flat_map(|word| word.as_bytes().iter().chain(&[0])).copied();
-    let layout = Layout::read(&fs::read_to_string("/proc/self/stat").ok()?)?;
+fn find(arguments: &[OsString], account: &Account) -> Option<ffi::Place> {
+    let shown = &account.arguments;
+    let joined = arguments.iter().flat_map(|word| word.as_bytes().iter().chain(&[0]));
+    let layout = Layout::read(&account.state)?;
     let is_whole = layout.arguments.end.checked_sub(layout.arguments.start) == Some(shown.len());
     if layout.threads != 1 || !is_whole || !joined.eq(shown) {
         return None;

@@ -14,8 +14,8 @@ use super::{Failure, Form, Operation, Refusal, Request, text};
 pub struct Limits {
     /// The greatest length of a value.
     pub value: usize,
-    /// Whether the client has still to say who it is: then a value that is too long is no value, and
-    /// what is behind its line is the next request.
+    /// Whether the client has still to say who it is: then a value that is too long is no value,
+    /// and what is behind its line is the next request.
     pub is_strict: bool,
 }
 
@@ -104,6 +104,11 @@ impl Parser {
     /// Which protocols are taken: one, as soon as the client has sent a byte.
     pub fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Whether what is there of a request says how much of it is to come.
+    pub fn awaits_rest(&self) -> bool {
+        self.awaited > 0 || self.skipping > 0
     }
 
     /// Parses on. `buf` begins at the first byte that is not consumed, and must hold what it held

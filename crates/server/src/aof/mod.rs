@@ -223,7 +223,12 @@ fn attach(server: &'static Server, queue: &Arc<Queue>) {
 
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
 pub(crate) fn follow_config(server: &'static Server) -> Result<(), String> {
-    match (server.config.get(APPENDONLY), server.aof.phase()) {
+    follow(server, server.config.get(APPENDONLY))
+}
+
+/// The same for what it is about to say.
+pub(crate) fn follow(server: &'static Server, wanted: bool) -> Result<(), String> {
+    match (wanted, server.aof.phase()) {
         (true, Phase::Off) => switch_on(server),
         (false, Phase::Starting | Phase::Securing | Phase::On) => {
             switch_off(server);

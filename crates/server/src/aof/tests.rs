@@ -84,7 +84,7 @@ fn start_in(disk: &Disk, directory: &[u8]) -> Result<&'static Server, String> {
     let server = test_server_on(Box::new(disk.clone()));
     server.config.put(b"appenddirname", directory);
     let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
-    let _ = server.config.set_many(&pairs, true).unwrap();
+    server.config.set_many(&pairs, true).unwrap();
     find(server)?.load(server)?;
     Ok(server)
 }
@@ -198,7 +198,7 @@ fn move_away(server: &'static Server) -> Vec<usize> {
 
 /// Writes with `everysec`, and takes for acknowledged what WAITAOF would say is on disk.
 fn sync_now_and_then(server: &'static Server, value: &[u8]) -> Vec<usize> {
-    let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
+    server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
     server.aof.policy_changed(server);
     let mut written = Vec::new();
     for number in 0..WRITES {
@@ -209,7 +209,7 @@ fn sync_now_and_then(server: &'static Server, value: &[u8]) -> Vec<usize> {
     }
     flush(server);
     let safe = server.journal.safe();
-    let _ = server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
+    server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
     server.aof.policy_changed(server);
     written.into_iter().filter(|(_, lsn)| *lsn <= safe).map(|(number, _)| number).collect()
 }
@@ -386,7 +386,7 @@ fn nothing_is_synced_while_a_snapshot_keeps_the_disk_busy_if_that_is_wanted() {
     await_end("a sync", || server.journal.safe() == server.journal.end());
     let pairs: [&[u8]; 4] =
         [b"no-appendfsync-on-rewrite", b"yes", b"rdb-key-save-delay", b"100000000"];
-    let _ = server.config.set_many(&pairs, true).unwrap();
+    server.config.set_many(&pairs, true).unwrap();
     assert!(server.saves.begin(server, Manner::Background, None).is_ok());
     assert!(write(server, 2), "who writes need not wait for a sync");
     assert!(server.journal.safe() < server.journal.end(), "and is not told that there was one");
@@ -486,7 +486,7 @@ fn padding_goes_when_the_log_ends_or_is_not_synced_any_more() {
     assert!(!has_padding(&read()));
     let server = start(&disk).unwrap();
     let policy = |name: &[u8]| {
-        let _ = server.config.set_many(&[b"appendfsync", name], true).unwrap();
+        server.config.set_many(&[b"appendfsync", name], true).unwrap();
         server.aof.policy_changed(server);
     };
     assert!(write(server, 1));

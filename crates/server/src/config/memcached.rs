@@ -36,6 +36,9 @@ const PORT: &str = "11211";
 /// Its memory, in megabytes.
 const MEGABYTES: u64 = 64;
 
+/// The least it can do with, of which the process takes a part.
+const MEGABYTES_MIN: u64 = 8;
+
 /// How many clients it takes.
 const CLIENTS: &str = "1024";
 
@@ -59,10 +62,10 @@ const FLAGS: &[Flag] = &[
     Flag(b'b', "listen-backlog", true, "backlog of the listening socket"),
     Flag(b'C', "disable-cas", false, "no effect: CAS values cost nothing"),
     Flag(b'c', "conn-limit", true, "greatest number of clients (1024)"),
-    Flag(b'D', "delimiter", true, "no effect: no figures by prefix"),
+    Flag(b'D', "delimiter", true, "no effect: figures by prefix go by ':'"),
     Flag(b'd', "daemon", false, "go to the background"),
     Flag(b'e', "memory-file", true, "no effect: see the directives save and appendonly"),
-    Flag(b'F', "disable-flush-all", false, "flush_all is refused"),
+    Flag(b'F', "disable-flush-all", false, "flush_all, which empties the database, is refused"),
     Flag(b'f', "slab-growth-factor", true, "no effect: there are no slabs"),
     Flag(b'h', "help", false, "this text"),
     Flag(b'I', "max-item-size", true, "largest value: bytes, or with k or m behind (1m)"),
@@ -71,18 +74,18 @@ const FLAGS: &[Flag] = &[
     Flag(b'L', "enable-largepages", false, "no effect"),
     Flag(b'l', "listen", true, "addresses to listen on, with commas between them"),
     Flag(b'M', "disable-evictions", false, "an error rather than eviction when memory is full"),
-    Flag(b'm', "memory-limit", true, "megabytes of memory for all there is (64)"),
+    Flag(b'm', "memory-limit", true, "megabytes of memory for all there is (64, at least 8)"),
     Flag(b'N', "napi-ids", true, "no effect"),
     Flag(b'n', "slab-min-size", true, "no effect: there are no slabs"),
     Flag(b'o', "extended", true, "idle_timeout=SECONDS; the rest has no effect"),
     Flag(b'P', "pidfile", true, "file for the process id"),
-    Flag(b'p', "port", true, "TCP port (11211)"),
+    Flag(b'p', "port", true, "TCP port (11211), -1 for any"),
     Flag(b'R', "max-reqs-per-event", true, "no effect"),
     Flag(b'r', "enable-coredumps", false, "no effect"),
     Flag(b'S', "enable-sasl", false, "authentication by SASL; see -Y"),
     Flag(b's', "unix-socket", true, "Unix socket instead of ports"),
     Flag(b't', "threads", true, "threads (one per core)"),
-    Flag(b'U', "udp-port", true, "UDP port (none)"),
+    Flag(b'U', "udp-port", true, "UDP port (none), -1 for any"),
     Flag(b'u', "user", true, "whose rights to have instead of those of root"),
     Flag(b'V', "version", false, "the version"),
     Flag(b'v', "verbose", false, "more in the log; -vv: most"),
@@ -115,7 +118,9 @@ pub fn read(arguments: &[OsString], password_file: Option<&Path>) -> Result<Invo
 /// The text of `-h`.
 pub fn help() -> String {
     let mut text = String::from(
-        "Usage: apus memcached [options]\nServes clients of memcached, with its options.\n\n",
+        "Usage: apus memcached [options]\n\
+         Serves clients of memcached, with its options. What they store lies in database 0, which\n\
+         clients of Redis see if they have a port, and which flush_all empties for them, too.\n\n",
     );
     for Flag(letter, name, takes, does) in FLAGS {
         let argument = if *takes { "=ARGUMENT" } else { "" };
@@ -186,6 +191,11 @@ impl Draft {
             b'a' => self.unix_mask = Some(argument.to_vec()),
             b'l' => self.listen(argument)?,
             b'c' => self.clients = Some(argument.to_vec()),
+            b't' if number(letter, argument)? == 0 => {
+                return Err(
+                    "memcached: -t: the number of threads must be greater than 0".to_owned()
+                );
+            }
             b't' => self.set("worker-threads", argument),
             // The unit may be told, as memcached reads no further than the number.
             b'm' => {
@@ -263,7 +273,14 @@ impl Draft {
             let mask = self.unix_mask.take().unwrap_or_else(|| UNIX_MASK.into());
             self.set("memcached-unixsocketperm", &mask);
         }
-        let megabytes = self.megabytes.unwrap_or(MEGABYTES);
+        let mut megabytes = self.megabytes.unwrap_or(MEGABYTES);
+        if megabytes < MEGABYTES_MIN {
+            // The process itself counts, and would leave no room for an item.
+            let line =
+                format!("memcached: -m {megabytes} is too little: it has {MEGABYTES_MIN} MB");
+            self.notices.push(line);
+            megabytes = MEGABYTES_MIN;
+        }
         self.set("maxmemory", format!("{megabytes}mb").as_bytes());
         let policy: &[u8] = if self.keeps_all { b"noeviction" } else { b"allkeys-lru" };
         self.set("maxmemory-policy", policy);
@@ -335,7 +352,7 @@ fn next<'w>(flag: &Flag, rest: &mut &[&'w [u8]]) -> Result<&'w [u8], String> {
 fn notice(letter: u8, argument: &[u8]) -> String {
     let why = match letter {
         b'C' => "items have CAS values in any case, at no cost where nobody asks for them",
-        b'D' => "there are no figures by prefix",
+        b'D' => "figures by prefix go by ':', from `stats detail on` on",
         b'e' => "items are kept over a restart by the directives save and appendonly",
         b'f' | b'n' => "items lie in blocks of their own size, eight bytes apart",
         b'k' => "memory is locked by whoever starts the process",
@@ -450,6 +467,9 @@ mod tests {
         let table = [
             ("-p 1000", "--memcached-port 1000"),
             ("-p1000", "--memcached-port 1000"),
+            ("-p -1", "--memcached-port -1"),
+            ("-U -1", "--memcached-udp-port -1"),
+            ("-m 2", "--maxmemory 8mb"),
             ("--port=1000", "--memcached-port 1000"),
             ("--port 1000", "--memcached-port 1000"),
             ("-vvp1000", "--memcached-port 1000"),
@@ -540,6 +560,7 @@ mod tests {
             ("-p", "-p (--port) wants an argument"),
             ("--daemon=yes", "--daemon takes no argument"),
             ("-m lots", "-m wants a number"),
+            ("-t 0", "the number of threads must be greater than 0"),
             ("-m 1g", "-m wants a number"),
             ("-I 10", "-I is from 1k to 1024m"),
             ("-I 2g", "-I is from 1k to 1024m"),

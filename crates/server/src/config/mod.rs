@@ -35,7 +35,7 @@ pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };
 pub use rewrite::{RewriteError, UserLine};
-pub use store::{Change, Config, Readable, SetError, Setting, Shape};
+pub use store::{Config, Draft, Readable, SetError, Setting, Shape};
 
 #[cfg(test)]
 mod tests;

@@ -144,10 +144,11 @@ settings! {
     MEMCACHED_DUMP: bool = "memcached-dump";
     MEMCACHED_FLUSH: bool = "memcached-flush";
     MEMCACHED_ITEM_SIZE_MAX: usize = "memcached-item-size-max";
-    MEMCACHED_PORT: u16 = "memcached-port";
+    MEMCACHED_PORT: i32 = "memcached-port";
+    MEMCACHED_PORT_FILENAME: Arc<[u8]> = "memcached-port-filename";
     MEMCACHED_PROTOCOL: MemcachedProtocol = "memcached-protocol";
     MEMCACHED_SHUTDOWN: bool = "memcached-shutdown";
-    MEMCACHED_UDP_PORT: u16 = "memcached-udp-port";
+    MEMCACHED_UDP_PORT: i32 = "memcached-udp-port";
     MEMCACHED_UNIXSOCKET: Arc<[u8]> = "memcached-unixsocket";
     MEMCACHED_UNIXSOCKETPERM: u32 = "memcached-unixsocketperm";
     MEMCACHED_USER: Arc<[u8]> = "memcached-user";

@@ -51,12 +51,14 @@ pub enum Shape {
     Text,
 }
 
-/// What a CONFIG SET did: the effects that are still to be performed, and the way back.
-#[must_use = "the effects are still to be performed"]
-pub struct Change {
-    /// The effects of the options that changed, each once, with the name the client gave first.
+/// A CONFIG SET that was checked, and has changed nothing yet.
+pub struct Draft {
+    /// The configuration as it would be.
+    pub config: Config,
+    /// The effects of the options that would change, each once, with the name the client gave
+    /// first.
     pub effects: Vec<(Effect, String)>,
-    before: Vec<(usize, Value)>,
+    values: Vec<(usize, Value)>,
 }
 
 /// Why CONFIG SET changed nothing; its text is the error's, prefix included.
@@ -133,9 +135,9 @@ impl Config {
         found.into_values().map(|(shown, index)| (shown, value(index))).collect()
     }
 
-    /// CONFIG SET: `pairs` alternates names and values. Either all values change or none; `local`
-    /// says whether the client is on this machine. Who performs the effects also serialises calls.
-    pub fn set_many(&self, pairs: &[&[u8]], local: bool) -> Result<Change, SetError> {
+    /// CONFIG SET, up to where it would change anything: `pairs` alternates names and values, and
+    /// `local` says whether the client is on this machine. Who publishes it serialises calls.
+    pub fn draft(&self, pairs: &[&[u8]], local: bool) -> Result<Draft, SetError> {
         let (pairs, []) = pairs.as_chunks::<2>() else { return Err(SetError::Odd) };
         let mut indices = Vec::with_capacity(pairs.len());
         for (count, [name, _]) in pairs.iter().enumerate() {
@@ -155,20 +157,36 @@ impl Config {
             check_is_there(*index, &value).map_err(|why| refused(name, why))?;
             values.push((current.clone(), value));
         }
-        let mut change = Change { effects: Vec::new(), before: Vec::new() };
+        let mut draft = Draft { config: self.copy(), effects: Vec::new(), values: Vec::new() };
         for ((index, [name, _]), (before, value)) in indices.into_iter().zip(pairs).zip(values) {
             let effect = ALL[index].effect;
             // The default user may have got another password since this one was set.
             if before == value && effect != Effect::Password {
                 continue;
             }
-            self.store(index, &value);
-            change.before.push((index, before));
-            if effect != Effect::None && change.effects.iter().all(|(known, _)| *known != effect) {
-                change.effects.push((effect, lossy(name)));
+            draft.config.store(index, &value);
+            draft.values.push((index, value));
+            if effect != Effect::None && draft.effects.iter().all(|(known, _)| *known != effect) {
+                draft.effects.push((effect, lossy(name)));
             }
         }
-        Ok(change)
+        Ok(draft)
+    }
+
+    /// Lets everybody see what was drafted.
+    pub fn publish(&self, draft: &Draft) {
+        draft.values.iter().for_each(|(index, value)| self.store(*index, value));
+    }
+
+    /// A draft that is published at once, for options without effects that could fail.
+    pub fn set_many(&self, pairs: &[&[u8]], local: bool) -> Result<(), SetError> {
+        self.draft(pairs, local).map(|draft| self.publish(&draft))
+    }
+
+    fn copy(&self) -> Config {
+        let copy = Config { path: self.path.clone(), ..Config::new() };
+        (0..ALL.len()).for_each(|index| copy.store(index, &self.load(index)));
+        copy
     }
 
     /// Sets an option that no client may change.
@@ -179,14 +197,6 @@ impl Config {
         let standing = Standing { value: &current, by_earlier_line: false };
         let value = ALL[index].kind.parse_one(text, standing);
         self.store(index, &value.expect("the option takes that"));
-    }
-
-    /// Takes a change back because the effect of `name` failed, and says so to the client.
-    pub fn undo(&self, change: Change, name: &str, why: impl Into<Fault>) -> SetError {
-        for (index, before) in change.before.into_iter().rev() {
-            self.store(index, &before);
-        }
-        SetError::Refused { name: name.to_owned(), why: why.into() }
     }
 
     pub(super) fn load(&self, index: usize) -> Value {
@@ -269,7 +279,7 @@ fn parse_default(option: &ConfigOption) -> Value {
 }
 
 fn refused(name: &[u8], why: Fault) -> SetError {
-    SetError::Refused { name: lossy(name), why }
+    SetError::refused(&lossy(name), why)
 }
 
 fn lossy(name: &[u8]) -> String {
@@ -277,6 +287,11 @@ fn lossy(name: &[u8]) -> String {
 }
 
 impl SetError {
+    /// The option of that name cannot have its value, or its effect failed.
+    pub fn refused(name: &str, why: impl Into<Fault>) -> SetError {
+        SetError::Refused { name: name.to_owned(), why: why.into() }
+    }
+
     /// The error line for the client.
     pub fn line(&self) -> Vec<u8> {
         match self {

@@ -220,7 +220,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
         return Ok(());
     }
     // Nobody turns the log on or off between the end and the look.
-    let _turn = server.config_turn.lock().expect("no critical section here panics");
+    let _turn = server.take_config_turn();
     server.loading.end();
     // Where something else was loaded than our log, it begins with that; and somebody may have
     // changed his mind meanwhile.

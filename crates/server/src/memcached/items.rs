@@ -11,13 +11,15 @@ use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Te
 use persist::asides::Aside;
 use proto::Output;
 use proto::memcached::{
-    Arithmetic, Deadline, Delete, Expiry, Failure, Item, Number, Operation, Request, Response,
-    Retrieve, Store, StoreMode, Value, answer,
+    Arithmetic, Deadline, Delete, Expiry, Failure, Form, Item, Number, Operation, Request,
+    Response, Retrieve, Store, StoreMode, Value, answer,
 };
 
 use super::deeds::keys_of;
+use super::details::{Asked, Noted};
 use super::events::{self, Events, size_of_item};
 use super::figures::{Figure, Tally};
+use super::number::number_of;
 use super::shows_cas;
 use super::watch::Class;
 
@@ -35,6 +37,7 @@ pub(super) struct Work<'a> {
     pub(super) out: &'a mut Output,
     pub(super) tally: Tally,
     pub(super) events: Events,
+    pub(super) details: Noted,
     /// No value may be larger.
     pub(super) size_max: usize,
 }
@@ -149,6 +152,9 @@ impl Work<'_> {
             return self.miss(key, retrieve);
         };
         self.tally.add_if(is_get, Figure::GetHits);
+        if counts_by_prefix(self.request) {
+            self.details.note(key, Asked::Hit);
+        }
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -197,6 +203,9 @@ impl Work<'_> {
 
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
+        if counts_by_prefix(self.request) {
+            self.details.note(key, Asked::Miss);
+        }
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
@@ -230,6 +239,7 @@ impl Work<'_> {
 
     fn store(&mut self, key: &[u8], store: &Store<'_>) -> Done {
         self.tally.add(Figure::CmdSet);
+        self.details.note(key, Asked::Set);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         let (mut notes, mut expiry) = (Notes::of_flags(store.flags), Some(store.expiry));
         // Whether there is an item is asked before which one it is.
@@ -322,6 +332,7 @@ impl Work<'_> {
     }
 
     fn delete(&mut self, key: &[u8], delete: &Delete<'_>) -> Done {
+        self.details.note(key, Asked::Delete);
         let found = self.tx.peek(key)?.map(EntryRef::kind);
         if found.is_none() {
             self.tally.add(Figure::DeleteMisses);
@@ -552,6 +563,11 @@ impl Work<'_> {
     }
 }
 
+/// Whether a read is counted by its prefix: as in memcached, those of meta commands are not.
+fn counts_by_prefix(request: &Request<'_>) -> bool {
+    !matches!(request.form, Form::Meta(_))
+}
+
 /// The seconds that an entry has left, begun ones counted; `None` for ever.
 fn ttl_of(entry: EntryRef<'_>, now: UnixMillis) -> Option<u64> {
     entry.deadline().map(|deadline| (deadline - now).max(0).unsigned_abs().div_ceil(1000))
@@ -567,58 +583,5 @@ fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
         Text::Integer(number) => Value::Plain(format_i64(number, scratch)),
         Text::Inline(bytes) => Value::Plain(bytes),
         Text::Large(blob) => Value::Shared(Box::new(blob.clone())),
-    }
-}
-
-/// The number that an item begins with: digits, with spaces and a sign before them at most, and
-/// what stands behind them apart from them. A minus turns a number around 64 bits, and where that is
-/// a negative one of 63 bits there is none.
-fn number_of(text: Text<'_>) -> Option<u64> {
-    match text {
-        Text::Integer(number) => u64::try_from(number).ok(),
-        Text::Inline(bytes) => {
-            let text = bytes.trim_ascii_start();
-            let minus = text.strip_prefix(b"-");
-            let text = minus.or(text.strip_prefix(b"+")).unwrap_or(text);
-            let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
-            // What stands behind the number is apart from it.
-            let (digits, behind) = text.split_at(end);
-            let is_apart =
-                behind.first().is_none_or(|byte| byte.is_ascii_whitespace() || *byte == 0);
-            let number: u64 = str::from_utf8(digits).ok().filter(|_| is_apart)?.parse().ok()?;
-            match minus {
-                None => Some(number),
-                Some(_) => i64::try_from(number.wrapping_neg()).ok().map(i64::cast_unsigned),
-            }
-        }
-        Text::Large(_) => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use keyspace::Text;
-
-    use super::number_of;
-
-    #[test]
-    fn numbers_are_digits_that_stand_apart() {
-        let number = |text: &'static [u8]| number_of(Text::Inline(text));
-        assert_eq!(number(b"18446744073709551615"), Some(u64::MAX));
-        assert_eq!(number(b"9 "), Some(9));
-        assert_eq!(number(b" +1"), Some(1));
-        assert_eq!(number(b"1 2"), Some(1));
-        assert_eq!(number(b"-0"), Some(0));
-        assert_eq!(number(b" -00 5"), Some(0));
-        assert_eq!(number(b"-9223372036854775809"), Some(i64::MAX.cast_unsigned()));
-        assert_eq!(number(b"-18446744073709551615"), Some(1));
-        assert_eq!(number(b"-9223372036854775808"), None);
-        for none in [&b""[..], b" ", b"-1", b"+", b"-", b"+-1", b"++1", b"1x", b"0-", b"x"] {
-            assert_eq!(number(none), None, "{}", none.escape_ascii());
-        }
-        for none in [&b"18446744073709551616"[..], b"-18446744073709551616"] {
-            assert_eq!(number(none), None, "{}", none.escape_ascii());
-        }
-        assert_eq!(number_of(Text::Integer(-1)), None);
     }
 }

@@ -9,10 +9,12 @@ mod admin;
 mod auth;
 mod crawler;
 mod deeds;
+mod details;
 pub(crate) mod events;
 mod figures;
 mod flush;
 mod items;
+mod number;
 mod stats;
 mod steering;
 pub(crate) mod udp;
@@ -20,7 +22,7 @@ pub(crate) mod users;
 pub(crate) mod watch;
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::memcached::{
@@ -44,6 +46,7 @@ use crate::worker::Worker;
 pub(crate) use auth::{is_known, needs_login};
 
 use deeds::{Deed, Deeds};
+use details::Details;
 use events::Events;
 use figures::{Figure, Figures, Tally};
 use users::Users;
@@ -61,6 +64,11 @@ pub(crate) struct Memcached {
     pub(crate) figures: Figures,
     pub(crate) lookout: Lookout,
     pub(crate) users: Users,
+    pub(crate) details: Details,
+    /// Clients that said nothing for too long.
+    pub(crate) idle_kicks: AtomicU64,
+    /// Where clients come in: the sockets' descriptors, and what they are.
+    pub(crate) doors: OnceLock<Vec<(i32, String)>>,
     deeds: OnceLock<Deeds>,
     /// For how many seconds the key that was evicted last was not used.
     evicted_idle_s: AtomicU32,
@@ -90,6 +98,8 @@ pub(crate) struct Dialogue {
     pub(crate) parser: Parser,
     /// Whether the input ends within a request, which is the next one.
     pub(crate) is_incomplete: bool,
+    /// Whether it ends within a value, which others are told.
+    pub(crate) is_midway: bool,
     /// Whether it ends since the client sent what cannot be.
     pub(crate) is_broken: bool,
     /// What it watches; then it asks nothing more.
@@ -100,7 +110,13 @@ impl Dialogue {
     /// At its beginning.
     pub(crate) fn new(server: &Server) -> Box<Self> {
         let parser = Parser::new(server.config.get(MEMCACHED_PROTOCOL).into());
-        Box::new(Self { parser, is_incomplete: false, is_broken: false, watch: None })
+        Box::new(Self {
+            parser,
+            is_incomplete: false,
+            is_midway: false,
+            is_broken: false,
+            watch: None,
+        })
     }
 
     /// Writes that something was not done after all; `false` if the client's protocol has no line
@@ -389,9 +405,11 @@ impl Turn<'_> {
         let lookout = &server.memcached.lookout;
         let events = Events::of(lookout.watched(), self.session.client.descriptor);
         let (tx_of, request) = (&mut tx, self.request);
-        let mut work = items::Work { tx: tx_of, request, out: self.out, tally, events, size_max };
+        let details = server.memcached.details.begin();
+        let out = &mut *self.out;
+        let mut work = items::Work { tx: tx_of, request, out, tally, events, details, size_max };
         let result = work.run();
-        let (tally, events) = (work.tally, work.events);
+        let (tally, events, details) = (work.tally, work.events, work.details);
         match commit(server, &worker.rounds, &mut tx, Args::default()) {
             Ok(seen) => self.session.see_by(entry, seen),
             Err(_) => {
@@ -402,6 +420,7 @@ impl Turn<'_> {
         }
         drop(tx);
         server.memcached.figures.book(worker.lane, &tally);
+        server.memcached.details.book(details);
         for (class, what) in events.into_lines() {
             lookout.tell(server, &worker.rounds, class, what);
         }

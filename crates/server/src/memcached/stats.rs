@@ -10,7 +10,7 @@ use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
-use crate::clients::Peer;
+use crate::clients::{Peer, client_flags};
 use crate::config::settings::{
     BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
     MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
@@ -40,11 +40,23 @@ impl Turn<'_> {
             }
             (Some(b"conns"), _) if is_text => self.tell_connections(),
             (Some(b"reset"), _) => {
-                self.worker.server.memcached.figures.reset();
+                let memcached = &self.worker.server.memcached;
+                memcached.figures.reset();
+                memcached.details.reset();
+                memcached.idle_kicks.store(0, Ordering::Relaxed);
                 return self.say(Response::Line(b"RESET"));
             }
-            (Some(b"detail"), Some(b"on" | b"off")) => return self.say(Response::Ok),
-            (Some(b"detail"), Some(b"dump")) => {}
+            (Some(b"detail"), Some(state @ (b"on" | b"off"))) => {
+                self.worker.server.memcached.details.turn(state == b"on");
+                return self.say(Response::Ok);
+            }
+            (Some(b"detail"), Some(b"dump")) => {
+                if is_text {
+                    for line in self.worker.server.memcached.details.lines() {
+                        self.say(Response::Line(&line));
+                    }
+                }
+            }
             (Some(b"detail"), _) if is_text => {
                 return self.fail(Failure::Client("usage: stats detail on|off|dump"));
             }
@@ -91,6 +103,9 @@ impl Turn<'_> {
         self.tell("connection_structures", server.clients.len());
         for (name, count) in server.memcached.figures.told() {
             self.tell(name, count);
+        }
+        if server.config.get(TIMEOUT) > 0 {
+            self.tell("idle_kicks", server.memcached.idle_kicks.load(Ordering::Relaxed));
         }
         let counters = server.keyspace.counters();
         let totals = Totals::of(server.all_worker_counters());
@@ -158,6 +173,7 @@ impl Turn<'_> {
         self.tell("flush_enabled", yes(config.get(MEMCACHED_FLUSH)));
         self.tell("dump_enabled", yes(config.get(MEMCACHED_DUMP)));
         self.tell("shutdown_command", yes(config.get(MEMCACHED_SHUTDOWN)));
+        self.tell("detail_enabled", yes(server.memcached.details.is_on()));
         for (name, value) in FIXED_SETTINGS {
             self.tell(name, value);
         }
@@ -216,6 +232,15 @@ impl Turn<'_> {
     fn tell_connections(&mut self) {
         let server = self.worker.server;
         let now = server.keyspace.clock().now_ms();
+        for (descriptor, what) in server.memcached.doors.get().into_iter().flatten() {
+            self.tell(&format!("{descriptor}:addr"), what);
+            let is_datagrams = what.starts_with("udp");
+            let state = if is_datagrams { "conn_read" } else { "conn_listening" };
+            self.tell(&format!("{descriptor}:state"), state);
+            let age_s = (now - server.started) / 1000;
+            self.tell(&format!("{descriptor}:secs_since_last_cmd"), age_s);
+        }
+        let own = self.session.client.id;
         for client in server.clients.all() {
             let of = |name: &str| format!("{}:{name}", client.descriptor);
             let (peer, local) = match (client.peer, client.local) {
@@ -227,7 +252,13 @@ impl Turn<'_> {
             let idle_s = (now - client.live.last_active.load(Ordering::Relaxed)).max(0) / 1000;
             self.tell(&of("addr"), peer);
             self.tell(&of("listen_addr"), local);
-            self.tell(&of("state"), "conn_parse_cmd");
+            let state = match client.id {
+                id if id == own => "conn_parse_cmd",
+                _ if client.has_flag(client_flags::LOOKOUT) => "conn_watch",
+                _ if client.has_flag(client_flags::MIDWAY) => "conn_nread",
+                _ => "conn_read",
+            };
+            self.tell(&of("state"), state);
             self.tell(&of("secs_since_last_cmd"), idle_s);
         }
     }
@@ -251,7 +282,6 @@ const FIXED_SETTINGS: &[(&str, &str)] = &[
     ("chunk_size", "48"),
     ("num_threads_per_udp", "0"),
     ("stat_key_prefix", ":"),
-    ("detail_enabled", "no"),
     ("reqs_per_event", "20"),
     ("cas_enabled", "yes"),
     ("maxconns_fast", "yes"),

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as Pipe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const IN_PIECES: &[u8] = b"SERVER_ERROR multi-packet request not supported\r\n";
 const TOO_LONG: &[u8] = b"SERVER_ERROR the answer is too large for UDP\r\n";
 
-/// Serves the datagrams that come in at an address. Called within the reception's runtime.
-pub(crate) fn listen(server: &'static Server, address: SocketAddr) -> io::Result<()> {
+/// Serves the datagrams that come in at an address; where that is, and by which descriptor. Called
+/// within the reception's runtime.
+pub(crate) fn listen(
+    server: &'static Server,
+    address: SocketAddr,
+) -> io::Result<(SocketAddr, RawFd)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -47,8 +52,9 @@ pub(crate) fn listen(server: &'static Server, address: SocketAddr) -> io::Result
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     let socket = UdpSocket::from_std(socket.into())?;
+    let (address, descriptor) = (socket.local_addr()?, socket.as_raw_fd());
     tokio::spawn(serve(server, Arc::new(socket), address));
-    Ok(())
+    Ok((address, descriptor))
 }
 
 async fn serve(server: &'static Server, socket: Arc<UdpSocket>, local: SocketAddr) {

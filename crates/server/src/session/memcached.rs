@@ -15,6 +15,7 @@ use super::Serve;
 use super::batch::{COMMAND_BUDGET, End, TIME_BUDGET_US};
 use super::life::BACKLOG_LIMIT;
 use super::window::WINDOW;
+use crate::clients::client_flags;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::{Grant, Step};
 use crate::memcached::{self, Dialogue};
@@ -120,6 +121,11 @@ impl<'a> Batch<'a> {
             let dialogue = serve.dialogue();
             dialogue.parser = parser;
             dialogue.is_incomplete = self.executed < self.data.len();
+            let is_midway = parser.awaits_rest();
+            if is_midway != std::mem::replace(&mut dialogue.is_midway, is_midway) {
+                serve.session.client.set_flag(client_flags::MIDWAY, is_midway);
+            }
+            let dialogue = serve.dialogue();
             dialogue.is_broken = matches!(behind, Some(End::Closing));
         }
         behind

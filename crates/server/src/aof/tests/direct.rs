@@ -22,7 +22,7 @@ fn what_is_long_goes_past_the_memory_of_the_system_unless_that_is_unwanted_or_re
             disk.refuse_direct();
         }
         let server = start(&disk).unwrap();
-        let _ = server.config.set_many(&[b"aof-direct-writes", wanted], true).unwrap();
+        server.config.set_many(&[b"aof-direct-writes", wanted], true).unwrap();
         assert_eq!(sync_now_and_then(server, &LONG).len(), WRITES);
         end(server);
         let bytes = read_whole(&disk, &path).unwrap();
@@ -42,7 +42,7 @@ fn a_slow_disk_is_given_what_is_long_through_the_memory_of_the_system() {
     let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
     let disk = new_disk();
     let server = start(&disk).unwrap();
-    let _ = server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
+    server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
     server.aof.policy_changed(server);
     let write = |halt: Option<Halt>| {
         append_value(server, 0, &LONG).unwrap();

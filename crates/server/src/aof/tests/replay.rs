@@ -177,7 +177,7 @@ fn random_log(random: &mut Random) -> Vec<u8> {
 #[test]
 fn a_log_that_several_threads_run_is_as_if_one_had_run_it() {
     let server = test_server();
-    let _ = server.config.set_many(&[b"aof-load-errors", b"ignore"], true).unwrap();
+    server.config.set_many(&[b"aof-load-errors", b"ignore"], true).unwrap();
     set_replays(server, true);
     let mut damaged = 0;
     for seed in 0..LOGS {

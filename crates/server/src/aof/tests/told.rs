@@ -24,7 +24,7 @@ fn a_log_is_told_to_be_on_when_all_that_was_told_before_is_safe() {
     for turn in 0..TURNS {
         let disk = new_disk();
         let server = start(&disk).unwrap();
-        let _ = server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
+        server.config.set_many(&[b"appendfsync", b"always"], true).unwrap();
         assert!(write(server, 0));
         switch_off(server);
         // From here on the disk takes its time.

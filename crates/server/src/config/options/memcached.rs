@@ -8,18 +8,26 @@ use super::super::option::{Access, ConfigOption, WORKS};
 pub(super) const OPTIONS: &[ConfigOption] = &[
     ConfigOption {
         name: "memcached-port",
-        kind: integer(0, 65_535),
+        kind: integer(-1, 65_535),
         default: "0",
         access: Access::Startup,
-        doc: "The TCP port for clients of memcached, 11211 as a rule; 0 listens on none.",
+        doc: "The TCP port for clients of memcached, 11211 as a rule; 0 listens on none, -1 on any \
+              that is free.",
         ..WORKS
     },
     ConfigOption {
         name: "memcached-udp-port",
-        kind: integer(0, 65_535),
+        kind: integer(-1, 65_535),
         default: "0",
         access: Access::Startup,
-        doc: "The UDP port for clients of memcached; 0 listens on none.",
+        doc: "The UDP port for clients of memcached; 0 listens on none, -1 on any that is free.",
+        ..WORKS
+    },
+    ConfigOption {
+        name: "memcached-port-filename",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "A file that is told on which ports clients of memcached come in; none by default.",
         ..WORKS
     },
     ConfigOption {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use super::{Config, Effect, LoadError, RewriteError, Show, Startup};
+use super::{Config, Effect, LoadError, RewriteError, SetError, Show, Startup};
 
 fn start(arguments: &[&str], input: &str) -> Result<Startup, LoadError> {
     Startup::read(arguments.iter().map(OsString::from), &mut Cursor::new(input))
@@ -33,10 +33,8 @@ fn get(config: &Config, name: &str) -> String {
 
 fn set(config: &Config, pairs: &[&str]) -> Result<Vec<(Effect, String)>, String> {
     let pairs: Vec<&[u8]> = pairs.iter().map(|word| word.as_bytes()).collect();
-    config
-        .set_many(&pairs, true)
-        .map(|change| change.effects)
-        .map_err(|error| String::from_utf8(error.line()).unwrap())
+    let drafted = config.draft(&pairs, true).inspect(|draft| config.publish(draft));
+    drafted.map(|draft| draft.effects).map_err(|error| String::from_utf8(error.line()).unwrap())
 }
 
 /// Sets one value and says what it became, or why not.
@@ -104,17 +102,24 @@ fn set_is_atomic_and_says_what_to_do() {
 }
 
 #[test]
-fn a_failed_effect_takes_everything_back() {
+fn a_draft_changes_nothing_until_it_is_published() {
     let config = Config::new();
-    let pairs: [&[u8]; 4] = [b"timeout", b"9", b"port", b"1"];
-    let change = config.set_many(&pairs, false).unwrap();
-    let error = config.undo(change, "port", "Unable to listen on this port. Check server logs.");
+    let values = |config: &Config| (get(config, "timeout"), get(config, "requirepass"));
+    let pairs: [&[u8]; 6] = [b"timeout", b"9", b"requirepass", b"secret", b"port", b"1"];
+    let draft = config.draft(&pairs, false).unwrap();
+    assert_eq!(values(&config), ("0".into(), String::new()));
+    assert_eq!(values(&draft.config), ("9".into(), "secret".into()));
+    assert_eq!(get(&draft.config, "hz"), "10");
+    let effects = [(Effect::Password, "requirepass".into()), (Effect::Listeners, "port".into())];
+    assert_eq!(draft.effects, effects);
+    config.publish(&draft);
+    assert_eq!(values(&config), ("9".into(), "secret".into()));
+    let error = SetError::refused("port", "Unable to listen on this port. Check server logs.");
     assert_eq!(
         String::from_utf8(error.line()).unwrap(),
         "ERR CONFIG SET failed (possibly related to argument 'port') - \
          Unable to listen on this port. Check server logs."
     );
-    assert_eq!((get(&config, "timeout"), get(&config, "port")), ("0".into(), "6379".into()));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn load(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     let path = users::file(server).ok_or(NO_FILE)?;
     let own = context.session()?.client.id;
     Ok(Next::elsewhere(move |_, _, reply| {
-        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        let _turn = server.take_config_turn();
         let loaded = users::load_file(server, &path);
         let changed = loaded.map_err(|why| Refusal::owned(format!("ERR {why}")))?;
         reply.ok();
@@ -63,7 +63,7 @@ fn save(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Nex
     let server = context.server;
     let path = users::file(server).ok_or(NO_FILE)?;
     Ok(Next::elsewhere(move |_, _, reply| {
-        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        let _turn = server.take_config_turn();
         users::save_file(server, &path)?;
         reply.ok();
         Ok(())

@@ -105,7 +105,7 @@ const REWRITE: ControlCommand = Command {
 fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::elsewhere(move |_, _, reply| {
-        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        let _turn = server.take_config_turn();
         if let Err(error) = server.config.rewrite(users::lines(server).as_deref()) {
             log_warning!(server.log, "CONFIG REWRITE failed: {error}");
             return Err(Refusal::owned(error.to_string()));

@@ -142,7 +142,7 @@ const LATE: Duration = Duration::from_millis(600);
 /// A server with one worker, whose log lies on a disk and is synced as this says.
 fn start_with_log(disk: &Disk, policy: &[u8]) -> &'static Server {
     let server = start(disk).unwrap();
-    let _ = server.config.set_many(&[b"appendfsync", policy], true).unwrap();
+    server.config.set_many(&[b"appendfsync", policy], true).unwrap();
     server.aof.policy_changed(server);
     server.crew.resize(server, 1).unwrap();
     server
@@ -215,7 +215,7 @@ fn a_flush_is_told_of_when_the_snapshot_file_has_followed() {
     ]) {
         let disk = new_disk();
         let server = test_server_on(Box::new(disk.clone()));
-        let _ = server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
+        server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
         server.crew.resize(server, 1).unwrap();
         let (mut flusher, mut reader) = (connect(server), connect(server));
         let halt = disk.halt();
@@ -238,7 +238,7 @@ fn a_flush_is_told_of_when_the_snapshot_file_has_followed() {
 fn a_flush_is_told_of_where_the_snapshot_file_cannot_follow() {
     let disk = new_disk();
     let server = test_server_on(Box::new(disk.clone()));
-    let _ = server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
+    server.config.set_many(&[b"save", b"3600 1"], true).unwrap();
     server.crew.resize(server, 1).unwrap();
     disk.fail_from(0, Fault::Error(libc::EIO));
     let mut flusher = connect(server);

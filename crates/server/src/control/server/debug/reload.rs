@@ -118,7 +118,7 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
 
 /// Nobody turns the log on or off meanwhile, nor begins a backup.
 fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
-    server.config_turn.lock().expect("no critical section here panics")
+    server.take_config_turn()
 }
 
 fn options(server: &Server, lane: usize) -> TxOptions {

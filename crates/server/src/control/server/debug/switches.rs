@@ -166,7 +166,7 @@ pub(super) fn rewrite_all(
 ) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::elsewhere(move |_, _, reply| {
-        let _turn = server.config_turn.lock().expect("no critical section here panics");
+        let _turn = server.take_config_turn();
         let failed = |error| {
             let error = format!("{error}");
             let error = error.strip_prefix("ERR ").unwrap_or(&error);

@@ -1,0 +1,143 @@
+//! Figures by prefix, from `stats detail on` on: what is asked of the keys before their first `:`.
+//!
+//! Invariants: while they are off a request costs one load; what a request counts is booked once it
+//! is final; however many prefixes clients make up, so many are kept and no more.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// What ends a prefix.
+const DELIMITER: u8 = b':';
+
+/// The most prefixes that are kept.
+const PREFIXES_MAX: usize = 10_000;
+
+/// What is asked of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A read that found nothing.
+    Miss,
+    /// A read that found it.
+    Hit,
+    /// A store.
+    Set,
+    /// A deletion.
+    Delete,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    gets: u64,
+    hits: u64,
+    sets: u64,
+    deletions: u64,
+}
+
+/// What one request asks, before it is certain that it counts; nothing where nobody counts.
+#[derive(Default)]
+pub(super) struct Noted(Option<Vec<(Box<[u8]>, Asked)>>);
+
+impl Noted {
+    /// Notes what is asked of a key. One without a delimiter has no prefix.
+    #[inline]
+    pub(super) fn note(&mut self, key: &[u8], asked: Asked) {
+        if let Some(noted) = &mut self.0
+            && let Some(end) = key.iter().position(|byte| *byte == DELIMITER)
+        {
+            noted.push((key[..end].into(), asked));
+        }
+    }
+}
+
+/// The figures of all prefixes.
+#[derive(Default)]
+pub(crate) struct Details {
+    is_on: AtomicBool,
+    prefixes: Mutex<BTreeMap<Box<[u8]>, Figures>>,
+}
+
+impl Details {
+    #[inline]
+    pub(super) fn begin(&self) -> Noted {
+        Noted(self.is_on.load(Ordering::Relaxed).then(Vec::new))
+    }
+
+    #[inline]
+    pub(super) fn book(&self, noted: Noted) {
+        if let Some(noted) = noted.0 {
+            self.add(noted);
+        }
+    }
+
+    #[cold]
+    fn add(&self, noted: Vec<(Box<[u8]>, Asked)>) {
+        let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (prefix, asked) in noted {
+            if prefixes.len() == PREFIXES_MAX && !prefixes.contains_key(&prefix) {
+                continue;
+            }
+            let figures = prefixes.entry(prefix).or_default();
+            match asked {
+                Asked::Miss => figures.gets += 1,
+                Asked::Hit => {
+                    figures.gets += 1;
+                    figures.hits += 1;
+                }
+                Asked::Set => figures.sets += 1,
+                Asked::Delete => figures.deletions += 1,
+            }
+        }
+    }
+
+    pub(super) fn turn(&self, on: bool) {
+        self.is_on.store(on, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// A line for each prefix.
+    pub(super) fn lines(&self) -> Vec<Vec<u8>> {
+        let prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = prefixes.iter().map(|(prefix, figures)| {
+            let Figures { gets, hits, sets, deletions } = figures;
+            let figures = format!(" get {gets} hit {hits} set {sets} del {deletions}");
+            [b"PREFIX ", &**prefix, figures.as_bytes()].concat()
+        });
+        lines.collect()
+    }
+
+    /// Begins again with none.
+    pub(super) fn reset(&self) {
+        self.prefixes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Asked, Details, PREFIXES_MAX};
+
+    #[test]
+    fn prefixes_are_counted_while_that_is_on_and_bounded() {
+        let details = Details::default();
+        let note = |key: &[u8], asked| {
+            let mut noted = details.begin();
+            noted.note(key, asked);
+            details.book(noted);
+        };
+        note(b"a:1", Asked::Set);
+        assert!(details.lines().is_empty());
+        details.turn(true);
+        for asked in [Asked::Set, Asked::Hit, Asked::Miss, Asked::Delete] {
+            note(b"a:1", asked);
+        }
+        note(b"none", Asked::Hit);
+        assert_eq!(details.lines(), [b"PREFIX a get 2 hit 1 set 1 del 1".to_vec()]);
+        (0..2 * PREFIXES_MAX).for_each(|it| note(format!("{it}:").as_bytes(), Asked::Hit));
+        assert_eq!(details.lines().len(), PREFIXES_MAX);
+        note(b"a:2", Asked::Set);
+        assert!(details.lines().contains(&b"PREFIX a get 2 hit 1 set 2 del 1".to_vec()));
+    }
+}
