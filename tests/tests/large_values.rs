@@ -23,7 +23,7 @@ const ELEMENT: usize = 120;
 const BESIDE: u64 = 48 << 20;
 
 /// What a server may take more for its data than it counts, in percent.
-const LOST: u64 = 15;
+const LOST: u64 = 20;
 
 /// How a value is written, and how many elements one says that it has.
 struct Shape {

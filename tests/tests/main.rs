@@ -66,6 +66,7 @@ mod memcached_clients;
 mod memcached_command_line;
 mod memcached_duel;
 mod memory;
+mod memory_account;
 mod never_wait;
 mod notifications;
 mod one_writer;

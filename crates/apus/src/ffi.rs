@@ -11,14 +11,30 @@ const USUAL_DELAY: c_long = 10;
 
 unsafe extern "C" {
     fn mi_collect(force: bool);
+    fn mi_option_get(option: c_int) -> c_long;
     fn mi_option_set(option: c_int, value: c_long);
+    #[cfg(test)]
+    fn mi_good_size(size: usize) -> usize;
 }
 
 /// Has mimalloc give back what the calling thread holds and nobody uses.
 pub(crate) fn give_back() {
-    // SAFETY: mimalloc is linked, as the allocator of the process, and this may be called at any
-    // time: it looks at the thread's own pages and at those of threads that are gone.
-    unsafe { mi_collect(true) };
+    // SAFETY: mimalloc is linked, as the allocator of the process, and these may be called at any
+    // time: a collection looks at the thread's own pages and at those of threads that are gone, and
+    // the option is a word.
+    unsafe {
+        mi_collect(true);
+        // What was put off to be given back, also by the collection before, is given back by the
+        // next one, and only if things may be put off at all.
+        let delay = mi_option_get(PURGE_DELAY);
+        if delay == 0 {
+            mi_option_set(PURGE_DELAY, USUAL_DELAY);
+        }
+        mi_collect(true);
+        if delay == 0 {
+            mi_option_set(PURGE_DELAY, delay);
+        }
+    }
 }
 
 /// Whether mimalloc gives back at once what becomes free, or keeps it for some milliseconds.
@@ -27,4 +43,19 @@ pub(crate) fn give_back_at_once(yes: bool) {
     // SAFETY: the option is one of mimalloc's, and may be set at any time: it is a word that is
     // read wherever something becomes free.
     unsafe { mi_option_set(PURGE_DELAY, delay) };
+}
+
+#[cfg(test)]
+mod tests {
+    use server::taken;
+
+    use super::mi_good_size;
+
+    #[test]
+    fn what_is_counted_is_what_mimalloc_takes() {
+        for size in 1..300_000 {
+            // SAFETY: it computes.
+            assert_eq!(taken(size), unsafe { mi_good_size(size) }, "{size}");
+        }
+    }
 }

@@ -1,49 +1,29 @@
-//! What is big enough to be freed elsewhere than on a worker.
+//! What is big enough to be freed elsewhere than on a worker: a queue of it, and who frees it.
 //!
-//! Invariant: dropping a `Garbage` frees all of it, wherever that happens.
+//! It is in use until it is freed. Whoever is called when something comes frees all there is; who
+//! needs memory may free some of it, too.
+//!
+//! Invariant: what was queued is freed once, wherever that happens, and counts as garbage until it
+//! is.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::entry::{EntryBox, EntryTable};
 
 /// From this many bytes on an entry is freed off the workers.
 pub(crate) const BIG_ENTRY: usize = 256 * 1024;
 
-/// What values take that are about to be freed.
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes that are still in use and are about to be freed: big values on their way.
-#[must_use]
-pub fn garbage_bytes() -> usize {
-    BYTES.load(Ordering::Relaxed)
-}
-
 /// Something to be dropped.
-pub struct Garbage {
-    #[expect(dead_code, reason = "held to be dropped")]
+pub(crate) struct Garbage {
     content: Content,
-    /// Says that it is gone, after it is.
-    #[expect(dead_code, reason = "held to be dropped")]
-    weight: Weight,
+    /// What it takes, as far as that is known.
+    bytes: usize,
+    /// Keys that it was.
+    keys: usize,
 }
 
-/// So many bytes are about to be freed.
-struct Weight(usize);
-
-impl Weight {
-    fn new(bytes: usize) -> Self {
-        BYTES.fetch_add(bytes, Ordering::Relaxed);
-        Self(bytes)
-    }
-}
-
-impl Drop for Weight {
-    fn drop(&mut self) {
-        BYTES.fetch_sub(self.0, Ordering::Relaxed);
-    }
-}
-
-#[expect(dead_code, reason = "held to be dropped")]
 enum Content {
     /// A big value.
     Entry(EntryBox),
@@ -53,17 +33,143 @@ enum Content {
     Held(Box<dyn Send>),
 }
 
+/// The queue of what is to be freed.
+#[derive(Default)]
+pub struct Reclaimer {
+    queue: Mutex<VecDeque<Garbage>>,
+    call: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Whether somebody was called, and has not yet seen the queue empty.
+    is_called: AtomicBool,
+    bytes: AtomicUsize,
+    keys: AtomicUsize,
+    /// Keys that were freed; a reset may come in between.
+    freed: AtomicI64,
+}
+
 impl Garbage {
     pub(crate) fn entry(entry: EntryBox) -> Self {
-        let weight = Weight::new(entry.borrow().memory());
-        Self { content: Content::Entry(entry), weight }
+        let bytes = entry.borrow().memory();
+        Self { content: Content::Entry(entry), bytes, keys: 1 }
     }
 
     pub(crate) fn held(held: Box<dyn Send>) -> Self {
-        Self { content: Content::Held(held), weight: Weight::new(0) }
+        Self { content: Content::Held(held), bytes: 0, keys: 0 }
     }
 
     pub(crate) fn tables(tables: Vec<EntryTable>, bytes: usize) -> Self {
-        Self { content: Content::Tables(tables), weight: Weight::new(bytes) }
+        let keys = tables.iter().map(EntryTable::len).sum();
+        Self { content: Content::Tables(tables), bytes, keys }
+    }
+
+    /// Takes one table out, if there are several.
+    fn split(&mut self) -> Option<Self> {
+        let Content::Tables(tables) = &mut self.content else { return None };
+        let last = if tables.len() > 1 { tables.pop()? } else { return None };
+        let keys = last.len();
+        let bytes = (self.bytes as u128 * keys as u128).checked_div(self.keys as u128);
+        let bytes = bytes.map_or(0, |bytes| bytes as usize);
+        self.bytes -= bytes;
+        self.keys -= keys;
+        Some(Self { content: Content::Tables(vec![last]), bytes, keys })
+    }
+
+    /// Whether some of it can be freed for who frees at most so many bytes.
+    fn has_piece(&self, most: usize) -> bool {
+        match &self.content {
+            Content::Entry(_) => self.bytes <= most,
+            Content::Tables(tables) => tables.len() > 1 || self.bytes <= most,
+            Content::Held(_) => false,
+        }
+    }
+}
+
+impl Reclaimer {
+    /// Names who is called when there is something to be freed, to do so by `free_next`; called
+    /// once, before the first transaction.
+    pub fn call_by(&self, call: impl Fn() + Send + Sync + 'static) {
+        let first = self.call.set(Box::new(call)).is_ok();
+        assert!(first, "one process has one reclaimer");
+    }
+
+    /// Queues something; with nobody to be called it is freed here.
+    pub(crate) fn add(&self, garbage: Garbage) {
+        let Some(call) = self.call.get() else { return drop(garbage.content) };
+        self.bytes.fetch_add(garbage.bytes, Ordering::Relaxed);
+        self.keys.fetch_add(garbage.keys, Ordering::Relaxed);
+        let mut queue = self.queue();
+        queue.push_back(garbage);
+        let is_called = self.is_called.swap(true, Ordering::Relaxed);
+        drop(queue);
+        if !is_called {
+            call();
+        }
+    }
+
+    /// Frees a piece of at most so many bytes, or one table; whether there was one.
+    pub fn free_some(&self, most: usize) -> bool {
+        let mut queue = self.queue();
+        let Some(at) = queue.iter().position(|garbage| garbage.has_piece(most)) else {
+            return false;
+        };
+        let piece = match queue[at].split() {
+            Some(piece) => piece,
+            None => queue.remove(at).expect("it was found there"),
+        };
+        drop(queue);
+        self.free(piece);
+        true
+    }
+
+    /// Frees the next piece, for who was called: once nothing is left somebody is called anew.
+    pub fn free_next(&self) -> bool {
+        let mut queue = self.queue();
+        let Some(first) = queue.front_mut() else {
+            self.is_called.store(false, Ordering::Relaxed);
+            return false;
+        };
+        let piece = match first.split() {
+            Some(piece) => Some(piece),
+            None => queue.pop_front(),
+        };
+        drop(queue);
+        piece.into_iter().for_each(|piece| self.free(piece));
+        true
+    }
+
+    fn free(&self, piece: Garbage) {
+        let Garbage { content, bytes, keys } = piece;
+        match content {
+            Content::Entry(entry) => drop(entry),
+            Content::Tables(tables) => drop(tables),
+            Content::Held(held) => drop(held),
+        }
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.keys.fetch_sub(keys, Ordering::Relaxed);
+        self.freed.fetch_add(keys as i64, Ordering::Relaxed);
+        // Who shuts out others until it is freed looks at it again behind a fence of its own.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Bytes that are about to be freed.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Keys that are about to be freed, and those that were.
+    #[must_use]
+    pub fn keys(&self) -> (usize, u64) {
+        let freed = self.freed.load(Ordering::Relaxed);
+        (self.keys.load(Ordering::Relaxed), u64::try_from(freed).unwrap_or(0))
+    }
+
+    /// Counts what was freed from zero again.
+    pub fn reset(&self) {
+        self.freed.store(0, Ordering::Relaxed);
+    }
+
+    fn queue(&self) -> MutexGuard<'_, VecDeque<Garbage>> {
+        self.queue.lock().expect("no critical section here panics")
     }
 }

@@ -14,7 +14,7 @@ use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
 use crate::entry::EntryTable;
-use crate::garbage::Garbage;
+use crate::garbage::{Garbage, Reclaimer};
 use crate::history::History;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
@@ -99,7 +99,7 @@ pub struct Keyspace {
     counters: Counters,
     /// Logical database to physical; SWAPDB exchanges two, with the world stopped.
     databases: Box<[AtomicU32]>,
-    reclaim: OnceLock<Box<dyn Fn(Garbage) + Send + Sync>>,
+    reclaimer: Reclaimer,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
     walks: Walks,
@@ -240,7 +240,7 @@ impl Keyspace {
             clock,
             counters: Counters::new(LANES, options.databases),
             databases: (0..databases).map(AtomicU32::new).collect(),
-            reclaim: OnceLock::new(),
+            reclaimer: Reclaimer::default(),
             heed_flush: OnceLock::new(),
             waits_on: OnceLock::new(),
             walks: Walks::default(),
@@ -418,10 +418,10 @@ impl Keyspace {
         self.heedful.load(Ordering::Relaxed) != 0
     }
 
-    /// Names who frees big things; called once, before the first transaction.
-    pub fn set_reclaimer(&self, reclaim: impl Fn(Garbage) + Send + Sync + 'static) {
-        let first = self.reclaim.set(Box::new(reclaim)).is_ok();
-        assert!(first, "one process has one reclaimer");
+    /// What is big and waits to be freed.
+    #[must_use]
+    pub fn reclaimer(&self) -> &Reclaimer {
+        &self.reclaimer
     }
 
     /// Names who heeds that a client had everything removed; called once.
@@ -464,10 +464,7 @@ impl Keyspace {
 
     /// Hands over something big to be freed; without a reclaimer it is freed here.
     pub(crate) fn discard(&self, garbage: Garbage) {
-        match self.reclaim.get() {
-            Some(reclaim) => reclaim(garbage),
-            None => drop(garbage),
-        }
+        self.reclaimer.add(garbage);
     }
 
     /// The partitions that may hold a key whose time is over at `now`.

@@ -31,7 +31,7 @@ pub use clock::{AccessClock, AccessPolicy};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};
-pub use garbage::{Garbage, garbage_bytes};
+pub use garbage::Reclaimer;
 pub use keyspace::{EventMask, Keyspace, Location, Options, PARTITIONS, Settings};
 pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};

@@ -212,6 +212,14 @@ impl RequestParser {
         self.missing = 0;
     }
 
+    /// How many bytes the request takes up to the end of the argument that is incomplete.
+    pub fn bytes_announced(&self) -> Option<usize> {
+        match self.stage {
+            Stage::Argument { length } => Some(self.position + length + LINE_END.len()),
+            Stage::Start | Stage::Length => None,
+        }
+    }
+
     /// The bytes of memory held.
     pub fn memory(&self) -> usize {
         let inline = self.inline.as_ref().map_or(0, |bytes| bytes.len());

@@ -1,41 +1,38 @@
 //! The memory budget: what is in use, what may be, and whether a command still fits.
 //!
-//! What is in use is every allocation of the process, and what the system gave beyond that and
-//! cannot be given back at present. Eviction, the refusal of writes, INFO and MEMORY go by this one
-//! figure.
+//! In use is what is alive: every allocation of the process, counted where it is made and where it
+//! is freed (`structs::heap`). Eviction, the refusal of writes, INFO and MEMORY go by this one
+//! figure. What the allocator holds beyond it is watched apart and given back (`release.rs`);
+//! nothing is evicted to make that smaller.
 //!
-//! Invariant: looking costs three loads, and without a limit one.
+//! Invariant: looking costs two loads, and without a limit one.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
-use keyspace::{Refusal, arena, garbage_bytes, heap};
+use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
 use crate::config::Config;
 use crate::config::settings::MAXMEMORY;
 use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
+use crate::valve::Valve;
+use crate::worker::READ_SIZE;
 
 /// What a command is told that would take memory where none is left.
 pub(crate) const OUT_OF_MEMORY: Refusal =
     Refusal::error("OOM command not allowed when used memory > 'maxmemory'.");
 
-/// Requests from here on count as memory before they are executed: they are about to be stored. The
-/// others go by what is in use alone, as in Redis.
-const LARGE_REQUEST: usize = 16 * 1024;
+/// Requests of these sizes are about to be stored and count as memory before they are executed:
+/// smaller ones go by what is in use alone, as in Redis; larger ones lie in a buffer of their own,
+/// which is in use already and freed once they are stored.
+const LARGE_REQUESTS: std::ops::Range<usize> = 16 * 1024..READ_SIZE;
 
-/// Up to here a limit is small: beside it what comes and goes within a second would be much, and so
-/// would be what the start took.
+/// Beside limits up to here what the allocator holds for some milliseconds is nothing to act on.
 const SMALL_LIMIT: u64 = 64 << 20;
-
-/// What the system gave beyond what is counted is what it has been for so many looks at least: what
-/// is on its way back does not count. Where what is free goes back at once, nothing is.
-const LOOKS: usize = 2;
-const LOOKS_IF_SMALL: usize = 10;
-const LOOKS_AT_ONCE: usize = 1;
 
 /// Between two looks where the limit is near and not small, in microseconds: as long as mimalloc
 /// waits before it gives back, and where it does that at once.
@@ -50,19 +47,13 @@ const IDLE_PART: usize = 8;
 /// Where so much of a limit that is not small, in percent, is in use, looks are frequent.
 const NEAR: u64 = 75;
 
-/// Stacks, free lists and the like, which no limit needs to know of: so much, or this part of the
-/// limit.
-const TOLERATED: usize = 1 << 20;
-const TOLERATED_PART: u64 = 256;
-
-/// What may lie free in the arena: so much, or this part of the limit. From there on what is
-/// evicted makes room only by being compacted, so less would be compacted all the time.
+/// What may lie free in the arena beside a limit: so much, or this part of it.
 const TOLERATED_SLACK: usize = 4 << 20;
 const TOLERATED_SLACK_PART: u64 = 64;
 
-/// Of what a limit has beyond a small one, this part is for what the start took, with the program
-/// itself.
-const START_PART: u64 = 12;
+/// Where all keys that may go are in use by others, writes go on beyond the limit by this part of
+/// it.
+const BUSY_PART: u64 = 64;
 
 /// Threads are asked to give back what their allocator holds where that was so much, and an eighth,
 /// more for so many microseconds than it was after they last did; and what that left shows after
@@ -71,8 +62,7 @@ const RELEASED_FROM: usize = 4 << 20;
 const IDLE_US: i64 = 1_000_000;
 const RELEASE_US: i64 = 2_000_000;
 
-/// Both where what becomes free goes back at once: with those above a cache of containers that were
-/// freed by other threads than made them evicted all it had, since nothing of that came back.
+/// Both where what becomes free goes back at once.
 const RELEASE_AT_ONCE_US: i64 = 20_000;
 
 /// What may be in use, and what is.
@@ -80,15 +70,20 @@ const RELEASE_AT_ONCE_US: i64 = 20_000;
 pub(crate) struct Budget {
     /// In bytes; 0 is no limit.
     limit: AtomicU64,
-    /// Bytes that the system gave beyond what is counted and what lies free in the arena, since
-    /// the start.
-    overhead: AtomicUsize,
-    /// What the start took beyond what is counted, and what of the program is resident by now.
-    start: AtomicUsize,
-    /// What was in use before the first client came.
-    startup: AtomicUsize,
     /// Whether nothing could be evicted when that was last tried.
     is_exhausted: AtomicBool,
+    /// Changes of the data while nothing could be evicted.
+    changes: AtomicU32,
+    /// One more than `changes` when it was found that nothing can be evicted: until the next change
+    /// there is no use in another try, or not before some time.
+    settled: AtomicU32,
+    settled_until_us: AtomicI64,
+    /// Shut while writes exceed the limit by no more than what is being freed in the background.
+    pub(crate) valve: Valve,
+    /// Bytes that rounds of eviction under way are about to free.
+    pledged: AtomicUsize,
+    /// What was in use before the first client came.
+    startup: AtomicUsize,
     /// More is in use than may be, after what could be done about it was.
     pub(crate) excess: Spell,
     looks: Mutex<Looks>,
@@ -111,7 +106,6 @@ pub(crate) struct Advice {
 struct Looks {
     /// What it gave beyond what is counted before the first client came.
     at_startup: Option<usize>,
-    latest: [usize; LOOKS_IF_SMALL],
     /// The least since it was last judged, and when it will be again.
     least: usize,
     judged_us: i64,
@@ -119,6 +113,18 @@ struct Looks {
     left: usize,
     /// Whether what becomes free goes back at once.
     at_once: bool,
+}
+
+/// So many bytes that a round is about to free; others need not free them, too.
+pub(crate) struct Pledge<'a> {
+    budget: &'a Budget,
+    pub(crate) bytes: usize,
+}
+
+impl Drop for Pledge<'_> {
+    fn drop(&mut self) {
+        self.budget.pledged.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Budget {
@@ -134,39 +140,12 @@ impl Budget {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Bytes in use, to within some kilobytes.
-    #[inline]
-    pub(crate) fn used(&self) -> usize {
-        heap::used() + self.beyond()
-    }
-
     /// Bytes in use.
     pub(crate) fn used_exactly(&self) -> usize {
-        heap::used_exactly() + self.beyond()
+        heap::used_exactly()
     }
 
-    /// What is taken from the system, in nobody's use, and more than is tolerated: as it was seen
-    /// of late, and what lies free in the arena, which is known at once.
-    #[inline]
-    fn beyond(&self) -> usize {
-        let (overhead, slack) = (self.overhead.load(Ordering::Relaxed), arena::slack());
-        let tolerated_slack = self.tolerated_slack();
-        if self.is_small() {
-            return (overhead + slack).saturating_sub(tolerated_slack);
-        }
-        let part = (self.limit() / TOLERATED_PART) as usize;
-        let idle = (overhead + self.start_share()).saturating_sub(TOLERATED.max(part));
-        idle + slack.saturating_sub(tolerated_slack)
-    }
-
-    /// As much of what the start took as counts.
-    #[inline]
-    fn start_share(&self) -> usize {
-        let share = self.limit().saturating_sub(SMALL_LIMIT) / START_PART;
-        self.start.load(Ordering::Relaxed).min(share as usize)
-    }
-
-    /// What may lie free in the arena and does not count.
+    /// What may lie free in the arena and is not worth compacting beside a command.
     #[inline]
     pub(crate) fn tolerated_slack(&self) -> usize {
         TOLERATED_SLACK.max((self.limit() / TOLERATED_SLACK_PART) as usize)
@@ -196,15 +175,65 @@ impl Budget {
         if limit == 0 {
             return 0;
         }
-        // What is on its way to be freed need not be made room for.
-        let room = limit + garbage_bytes() as u64;
-        ((self.used() + more) as u64).saturating_sub(room) as usize
+        ((heap::used() + more) as u64).saturating_sub(limit) as usize
+    }
+
+    /// Whether what is missing is little enough to go on with, where others use the keys that may
+    /// go.
+    pub(crate) fn is_slightly_exceeded(&self, more: usize) -> bool {
+        self.missing(more) as u64 <= self.limit() / BUSY_PART
+    }
+
+    /// Takes it upon a round to free what is missing, beyond what is about to be freed; `None` if
+    /// that is enough. Of what `garbage` is, nothing need be evicted.
+    pub(crate) fn pledge(&self, more: usize, garbage: usize) -> Option<Pledge<'_>> {
+        let missing = self.missing(more).saturating_sub(garbage);
+        let pledged = self.pledged.fetch_add(missing, Ordering::Relaxed);
+        let mut pledge = Pledge { budget: self, bytes: missing };
+        let bytes = missing.saturating_sub(pledged);
+        self.pledged.fetch_sub(missing - bytes, Ordering::Relaxed);
+        pledge.bytes = bytes;
+        (bytes > 0).then_some(pledge)
     }
 
     /// Notes whether anything can be evicted.
     pub(crate) fn note_exhausted(&self, is_exhausted: bool) {
         if self.is_exhausted.load(Ordering::Relaxed) != is_exhausted {
             self.is_exhausted.store(is_exhausted, Ordering::Relaxed);
+        }
+    }
+
+    /// What a look for keys to evict begins with; for `settle`.
+    pub(crate) fn changes(&self) -> Option<u32> {
+        let changes = self.changes.load(Ordering::Acquire);
+        // Changes are counted only while nothing can be evicted.
+        self.is_exhausted.load(Ordering::Relaxed).then_some(changes)
+    }
+
+    /// Notes that a look found nothing that may be evicted, where it began, and until when another
+    /// would find no more.
+    pub(crate) fn settle(&self, changes: Option<u32>, until_us: i64) {
+        if let Some(changes) = changes {
+            self.settled_until_us.store(until_us, Ordering::Relaxed);
+            self.settled.store(changes.wrapping_add(1), Ordering::Relaxed);
+        }
+        self.note_exhausted(true);
+    }
+
+    /// Whether nothing can be evicted, and nothing has changed since that was found.
+    #[inline]
+    pub(crate) fn is_settled(&self, now_us: i64) -> bool {
+        self.is_exhausted.load(Ordering::Relaxed)
+            && now_us < self.settled_until_us.load(Ordering::Relaxed)
+            && self.settled.load(Ordering::Relaxed)
+                == self.changes.load(Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// Notes that the data changed: there may be keys to evict.
+    #[inline]
+    pub(crate) fn note_change(&self) {
+        if self.is_exhausted.load(Ordering::Relaxed) {
+            self.changes.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -226,7 +255,7 @@ impl Budget {
     /// Whether the limit is so near that what the system gave should be looked at all the time.
     pub(crate) fn is_near(&self) -> bool {
         let limit = self.limit();
-        !self.is_small() && self.used() as u64 > limit / 100 * NEAR
+        !self.is_small() && heap::used() as u64 > limit / 100 * NEAR
     }
 
     /// How long to let go by between two looks where the limit is near, in microseconds.
@@ -258,19 +287,11 @@ impl Budget {
             self.startup.store(heap::used_exactly(), Ordering::Relaxed);
             beyond
         });
-        self.start.store(at_startup + of_files, Ordering::Relaxed);
-        let beyond = beyond.saturating_sub(at_startup);
+        let idle = beyond.saturating_sub(at_startup);
         let idle_max = if self.is_small() { usize::MAX } else { self.limit() as usize / IDLE_PART };
-        let at_once = looks.turns(beyond, idle_max);
-        let count = match (self.is_small(), looks.at_once) {
-            (true, _) => LOOKS_IF_SMALL,
-            (false, false) => LOOKS,
-            (false, true) => LOOKS_AT_ONCE,
-        };
-        let overhead = looks.note(beyond, count);
-        self.overhead.store(overhead, Ordering::Relaxed);
+        let at_once = looks.turns(idle, idle_max);
         self.look_due_us.store(now_us + looks.pause_us(), Ordering::Relaxed);
-        Some(Advice { release: looks.wants_release(overhead, now_us), at_once })
+        Some(Advice { release: looks.wants_release(idle, now_us), at_once })
     }
 
     /// How often workers were asked to give back what their allocator holds.
@@ -289,13 +310,6 @@ impl Budget {
 }
 
 impl Looks {
-    /// Notes another look; the least of so many of the latest.
-    fn note(&mut self, overhead: usize, count: usize) -> usize {
-        self.latest.rotate_right(1);
-        self.latest[0] = overhead;
-        self.latest[..count].iter().copied().min().unwrap_or(0)
-    }
-
     /// How long to let go by until the next look.
     fn pause_us(&self) -> i64 {
         if self.at_once { LOOK_PAUSE_AT_ONCE_US } else { LOOK_PAUSE_US }
@@ -307,16 +321,18 @@ impl Looks {
         (std::mem::replace(&mut self.at_once, at_once) != at_once).then_some(at_once)
     }
 
-    /// Whether so much has lain idle for some time that workers should give back what they hold:
-    /// not if they just did, or if that did not help.
-    fn wants_release(&mut self, overhead: usize, now_us: i64) -> bool {
-        self.least = self.least.min(overhead);
+    /// Whether so much has lain idle for some time that threads should give back what they hold:
+    /// not if they just did, or if that did not help; if it did they may have more.
+    fn wants_release(&mut self, idle: usize, now_us: i64) -> bool {
+        self.least = self.least.min(idle);
         if now_us < self.judged_us {
             return false;
         }
         let idle = std::mem::replace(&mut self.least, usize::MAX);
+        // What was freed while threads gave back may show only when they do again.
+        let has_helped = idle + idle / 8 < self.left && idle > RELEASED_FROM;
         self.left = self.left.min(idle);
-        let is_wanted = idle > self.left + self.left / 8 + RELEASED_FROM;
+        let is_wanted = has_helped || idle > self.left + self.left / 8 + RELEASED_FROM;
         if is_wanted {
             // What comes beyond this is new, even if it comes before the release can be judged.
             self.left = idle;
@@ -340,7 +356,7 @@ pub(crate) fn room_for(flags: Flags, args: Args<'_>) -> usize {
 /// What room a request of so many bytes needs, if it stores them.
 #[inline]
 pub(crate) fn room_of(request: usize) -> usize {
-    if request < LARGE_REQUEST { 0 } else { request }
+    if LARGE_REQUESTS.contains(&request) { request } else { 0 }
 }
 
 /// `maxmemory` in bytes. A share is one of what the process may have at all.
@@ -355,13 +371,8 @@ fn limit_in_bytes(config: &Config) -> u64 {
     }
 }
 
-/// The resident set of the process.
-pub(crate) fn resident_bytes() -> usize {
-    resident().0
-}
-
 /// The resident set, and what of it is shared with files; nothing where the system does not tell.
-fn resident() -> (usize, usize) {
+pub(crate) fn resident() -> (usize, usize) {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
     let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
@@ -372,24 +383,7 @@ fn resident() -> (usize, usize) {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{
-        Budget, LOOK_PAUSE_US, LOOKS, LOOKS_IF_SMALL, Looks, RELEASE_AT_ONCE_US, RELEASE_US,
-        RELEASED_FROM, SMALL_LIMIT,
-    };
-
-    #[test]
-    fn what_is_on_its_way_back_to_the_system_is_no_overhead() {
-        for count in [LOOKS, LOOKS_IF_SMALL] {
-            let mut looks = Looks::default();
-            (0..count).for_each(|_| _ = looks.note(100, count));
-            assert_eq!(looks.note(5000, count), 100, "it may be gone again at the next look");
-            for _ in 0..count - 2 {
-                assert_eq!(looks.note(700, count), 100);
-            }
-            assert_eq!(looks.note(700, count), 700, "it stays");
-            assert_eq!(looks.note(3, count), 3);
-        }
-    }
+    use super::{Budget, LOOK_PAUSE_US, Looks, RELEASE_AT_ONCE_US, RELEASE_US, RELEASED_FROM};
 
     #[test]
     fn what_lies_idle_is_asked_for_once_and_again_only_where_there_is_more() {
@@ -407,7 +401,9 @@ mod tests {
         // It did not help: all of it is in pages that are in use.
         assert!(!(0..10).any(|_| wants(10 * RELEASED_FROM)));
         assert!(wants(13 * RELEASED_FROM), "there is more of it");
-        // This time it did.
+        // This time it helps, as far as what is free by then goes.
+        assert!(wants(5 * RELEASED_FROM), "there may be more of it by now");
+        assert!(!wants(5 * RELEASED_FROM));
         assert!(!wants(RELEASED_FROM));
         assert!(wants(10 * RELEASED_FROM));
         // What came right after it is asked for as soon as may be, and once.
@@ -444,15 +440,44 @@ mod tests {
     }
 
     #[test]
-    fn what_the_start_took_counts_beside_large_limits() {
+    fn two_rounds_do_not_free_the_same() {
         let budget = Budget::default();
-        budget.start.store(10 << 20, Ordering::Relaxed);
-        let share = |limit: u64| {
-            budget.limit.store(limit, Ordering::Relaxed);
-            budget.start_share()
-        };
-        assert_eq!((share(0), share(1), share(SMALL_LIMIT)), (0, 0, 0));
-        assert_eq!(share(SMALL_LIMIT + (12 << 20)), 1 << 20);
-        assert_eq!((share(200 << 20), share(1 << 40)), (10 << 20, 10 << 20));
+        budget.limit.store(1, Ordering::Relaxed);
+        let missing = |more| budget.missing(more);
+        // Whatever else is allocated meanwhile is little beside this.
+        const MORE: usize = 1 << 40;
+        let first = budget.pledge(MORE, 0).expect("more is missing");
+        assert!(first.bytes >= MORE - 1 && missing(MORE) >= MORE - 1);
+        let second = budget.pledge(3 * MORE, 0).expect("as much again, and more");
+        assert!((2 * MORE - (MORE >> 4)..2 * MORE + (MORE >> 4)).contains(&second.bytes));
+        assert!(budget.pledge(2 * MORE, 0).is_none(), "others free that");
+        drop(first);
+        drop(second);
+        assert!(budget.pledge(MORE, 0).is_some());
+        assert!(budget.pledge(MORE, 2 * MORE).is_none(), "it is being freed already");
+        assert_eq!(budget.pledged.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn nothing_is_looked_for_until_something_has_changed() {
+        let budget = Budget::default();
+        let look = || budget.changes();
+        let settle = |changes| budget.settle(changes, 100);
+        let is_settled = || budget.is_settled(99);
+        assert!(!is_settled());
+        // A change that comes with the first look is not counted, so that settles nothing.
+        settle(look());
+        assert!(!is_settled());
+        let before = look();
+        budget.note_change();
+        settle(before);
+        assert!(!is_settled(), "it came after the look began");
+        settle(look());
+        assert!(is_settled() && !budget.is_settled(100));
+        budget.note_change();
+        assert!(!is_settled());
+        settle(look());
+        budget.note_exhausted(false);
+        assert!(!is_settled());
     }
 }

@@ -34,10 +34,19 @@ pub(crate) fn commit(
         let tell = || notify(server, rounds, &own);
         return commit_unit(server, tx, vec![deed], own.changes(), &[], tell);
     }
-    tx.book(tx.effects().changes());
+    book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, tx, args);
     notify(server, rounds, tx.effects());
     Ok(seen)
+}
+
+/// Counts changes of the data.
+#[inline]
+fn book(server: &Server, tx: &mut Tx, changes: u64) {
+    tx.book(changes);
+    if changes > 0 {
+        server.budget.note_change();
+    }
 }
 
 /// Tells the journal of a transaction of one command.
@@ -75,7 +84,7 @@ pub(crate) fn commit_unit(
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
-    tx.book(changes + services.changes());
+    book(server, tx, changes + services.changes());
     let mut seen = 0;
     if tx.effects().is_recorded() {
         let mut deeds = own;

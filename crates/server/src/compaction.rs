@@ -33,6 +33,9 @@ const STEP: usize = 64;
 /// Steps between two looks at the clock.
 const STEPS_PER_TICK: usize = 8;
 
+/// The most ticks in one go for who needs room: some tenths of a millisecond.
+const RELIEF_MAX: usize = 8;
+
 /// A pass that would gain less than this part of the waste is not worth going over everything.
 const WORTH: usize = 8;
 
@@ -128,17 +131,23 @@ pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
     Some(Duration::from_micros(rest_us))
 }
 
-/// Makes some steps if more lies idle than a command that needs room should put up with; whether
-/// it did.
-pub(crate) fn relieve(worker: &Worker) -> bool {
+/// Makes some steps if more lies idle than is tolerated beside a limit, the more the more does.
+pub(crate) fn relieve(worker: &Worker) {
     let server = worker.server;
-    let slack = arena::slack();
-    if slack <= server.budget.tolerated_slack() || !server.config.get(ACTIVEDEFRAG) {
-        return false;
+    let (slack, tolerated) = (arena::slack(), server.budget.tolerated_slack());
+    if slack <= tolerated || !server.config.get(ACTIVEDEFRAG) {
+        return;
     }
     let compaction = &server.compaction;
-    compaction.is_promising(slack, worker.ticked_us())
-        && compaction.turn().is_some_and(|mut pass| advance(worker, &mut pass))
+    if compaction.is_promising(slack, worker.ticked_us())
+        && let Some(mut pass) = compaction.turn()
+    {
+        for _ in 0..(2 * slack / tolerated - 1).min(RELIEF_MAX) {
+            if !advance(worker, &mut pass) {
+                break;
+            }
+        }
+    }
 }
 
 fn is_quiet(server: &Server) -> bool {

@@ -14,6 +14,7 @@ use crate::client_memory;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
+use crate::evict;
 use crate::log::log_warning;
 use crate::mailbox::Rounds;
 use crate::release;
@@ -28,7 +29,7 @@ const SAMPLES: usize = 16;
 
 /// Runs for ever.
 pub(crate) async fn run(server: &'static Server) {
-    let (mut commands, mut next_round) = (0, 0);
+    let (mut commands, mut next_round, mut garbage) = (0, 0, 0);
     loop {
         let now_us = server.keyspace.clock().monotonic_us();
         let totals = Totals::of(server.all_worker_counters());
@@ -36,6 +37,7 @@ pub(crate) async fn run(server: &'static Server) {
         commands = totals.commands;
         server.rates.note(now_us, totals);
         release::look(server, now_us);
+        garbage = tend_garbage(server, garbage);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
             server.note_memory(server.budget.used_exactly());
@@ -65,6 +67,17 @@ fn tell_too_many_errors(server: &Server) {
          CONFIG RESETSTAT."
     );
     log_warning!(server.log, "Current errors code list: {}", codes.join(", "));
+}
+
+/// Frees some of what is to be freed if nobody did since the last turn, as where the system gives
+/// no threads, and lets who waits for that go on; how much is left.
+fn tend_garbage(server: &Server, before: usize) -> usize {
+    let garbage = server.keyspace.reclaimer().bytes();
+    if garbage > 0 && garbage == before {
+        server.keyspace.reclaimer().free_next();
+    }
+    evict::admit_writers(server);
+    garbage
 }
 
 /// Lets time go by until the next turn; while the limit is near, memory is looked at meanwhile.

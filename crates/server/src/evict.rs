@@ -5,8 +5,13 @@
 //! memory, to lock, and to commit is done once for all of them; of all that a round has looked at
 //! those go that are worth least.
 //!
+//! What waits to be freed in the background is in use until it is freed: who needs memory frees
+//! some of it first, or waits until it is, and evicts what is missing beyond it.
+//!
 //! Invariant: it runs with no lock held, takes only locks that are free, and what it removes leaves
 //! by `commit`.
+
+use std::sync::atomic::{Ordering, fence};
 
 use base::random::Random;
 use keyspace::{
@@ -23,6 +28,7 @@ use crate::config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAX
 use crate::memcached::events;
 use crate::memcached::watch::Class;
 use crate::release;
+use crate::server::Server;
 use crate::worker::Worker;
 
 /// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
@@ -45,6 +51,17 @@ const BARREN_DOUBLINGS: usize = 5;
 /// After so long the partitions' weights are taken anew, in microseconds.
 const WEIGHTS_US: i64 = 1_000_000;
 
+/// Attempts one after the other that find the keys in use; then writes go on, or are refused.
+const MISSES: u32 = 4;
+
+/// Where there are keys, and none of those that were looked at may go, others may: so much later
+/// they are looked for again.
+const LOOK_AGAIN_US: i64 = 10_000;
+
+/// Who needs memory frees no more than this at a time of what waits to be freed: it takes about as
+/// long as others wait for a lock.
+const PIECE: usize = 1 << 20;
+
 /// What a worker knows of keys that may go.
 pub(crate) struct Evictor {
     rule: Option<Rule>,
@@ -61,12 +78,18 @@ struct Weights {
     made_us: i64,
 }
 
-/// What came of the attempt to evict some keys.
+/// What came of the attempt to make some room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
+    /// Keys were evicted.
     Evicted,
+    /// Some of what was to be freed in the background is.
+    Freed,
+    /// What others free, in the background or by eviction, is enough.
+    Underway,
     /// The partitions are busy.
     Missed,
-    /// There is none that may be.
+    /// There is none that may be evicted.
     Nothing,
 }
 
@@ -78,7 +101,8 @@ pub(crate) fn prepare(worker: &Worker, room: impl FnOnce() -> usize) {
         return;
     }
     let more = room();
-    if budget.is_exceeded(more) {
+    // To refuse, and what needs no memory, must not cost more than to serve.
+    if budget.is_exceeded(more) && !budget.is_settled(worker.ticked_us()) {
         make_room(worker, more);
     }
 }
@@ -95,7 +119,6 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if server.budget.is_near() {
         release::look(server, server.keyspace.clock().monotonic_us());
     }
-    // What may come back need not be evicted.
     release::turn(worker);
     worker.tick();
     let began = worker.ticked_us();
@@ -103,7 +126,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     let deadline = began.saturating_add(patience);
     let mut evictor = worker.evictor.borrow_mut();
     evictor.turn_to(rule);
-    let (mut is_any_gone, mut is_over) = (false, false);
+    let (mut is_any_gone, mut is_over, mut misses) = (false, false, 0);
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
@@ -113,23 +136,29 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
             server.budget.note_exhausted(!is_any);
             break;
         }
-        // What is evicted leaves pages half empty: where much lies idle that would be in vain.
-        let is_relieved = compaction::relieve(worker);
-        let attempt = match rule {
-            _ if is_relieved => Attempt::Missed,
-            Some(rule) => evictor.evict(worker, rule, server.budget.missing(more)),
-            None => Attempt::Nothing,
-        };
-        match attempt {
+        // What is evicted leaves pages half empty: who evicts empties some of them, too.
+        compaction::relieve(worker);
+        let changes = server.budget.changes();
+        match evictor.attempt(worker, rule, more) {
             Attempt::Evicted => {
-                is_any_gone = true;
+                (is_any_gone, misses) = (true, 0);
                 server.budget.note_exhausted(false);
             }
-            Attempt::Missed => {}
+            Attempt::Freed => {}
+            Attempt::Underway => break,
+            Attempt::Missed => misses += 1,
             Attempt::Nothing => {
-                server.budget.note_exhausted(true);
+                let until_us = worker.ticked_us() + LOOK_AGAIN_US;
+                let is_sure = rule.is_none() || evictor.weights.all() == 0;
+                server.budget.settle(changes, if is_sure { i64::MAX } else { until_us });
                 break;
             }
+        }
+        if misses == MISSES {
+            // All that may go is in use: others must not wait for that, nor write without end.
+            let is_little = is_any_gone || server.budget.is_slightly_exceeded(more);
+            server.budget.note_exhausted(!is_little);
+            break;
         }
         worker.tick();
         is_over = worker.ticked_us() >= deadline;
@@ -139,7 +168,13 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if micros >= server.latency.threshold_us() {
         server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
     }
-    server.budget.excess.note(server.budget.is_exceeded(0), worker.ticked_us());
+    note_excess(worker);
+}
+
+/// Notes for how long the limit is exceeded.
+pub(crate) fn note_excess(worker: &Worker) {
+    let budget = &worker.server.budget;
+    budget.excess.note(budget.is_exceeded(0), worker.ticked_us());
 }
 
 /// Which keys a policy lets go; none where it lets none.
@@ -194,19 +229,61 @@ impl Evictor {
         self.weights.all() > 0
     }
 
+    /// Makes some room: what is garbage already goes before anything is evicted.
+    fn attempt(&mut self, worker: &Worker, rule: Option<Rule>, more: usize) -> Attempt {
+        let (budget, keyspace) = (&worker.server.budget, worker.server.keyspace);
+        let garbage = keyspace.reclaimer().bytes();
+        if garbage > 0 && keyspace.reclaimer().free_some(PIECE) {
+            return Attempt::Freed;
+        }
+        if garbage > 0 && budget.missing(more) <= garbage {
+            budget.note_exhausted(false);
+            await_garbage(worker.server);
+            return Attempt::Underway;
+        }
+        let Some(rule) = rule else { return Attempt::Nothing };
+        match budget.pledge(more, garbage) {
+            Some(pledge) => self.evict(worker, rule, pledge.bytes),
+            None => Attempt::Underway,
+        }
+    }
+
     /// Evicts keys until so many bytes are free, as many as one round may.
     fn evict(&mut self, worker: &Worker, rule: Rule, missing: usize) -> Attempt {
-        let server = worker.server;
-        let is_fresh = self.weights.refresh(server.keyspace, rule, worker.ticked_us());
-        let samples = samples(rule, server.config.get(MAXMEMORY_SAMPLES));
+        let mut is_fresh = self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
+        let samples = samples(rule, worker.server.config.get(MAXMEMORY_SAMPLES));
         // Threads tell of what they freed in steps.
         let bytes = missing + heap::STEP;
         let keys = bytes.div_ceil(self.mean_bytes).min(KEYS);
         let need = Need { bytes, keys: KEYS, samples };
+        loop {
+            let (evicted, is_any_busy) = self.look_and_evict(worker, rule, need, keys);
+            if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
+                self.mean_bytes = mean.max(1);
+                return Attempt::Evicted;
+            }
+            if is_fresh {
+                return if is_any_busy { Attempt::Missed } else { Attempt::Nothing };
+            }
+            // Keys may have come since the weights were taken.
+            self.weights = Weights::default();
+            is_fresh = self.weights.refresh(worker.server.keyspace, rule, worker.ticked_us());
+        }
+    }
+
+    /// Looks at ever more keys until some may go; with it, whether it was busy somewhere.
+    fn look_and_evict(
+        &mut self,
+        worker: &Worker,
+        rule: Rule,
+        need: Need,
+        keys: usize,
+    ) -> (Evicted, bool) {
         let (mut evicted, mut is_any_busy) = (Evicted::default(), false);
         for round in 0..BARREN_ROUNDS {
             // Where hardly any key may go, more are to be looked at.
-            let looks = self.choose((samples * keys.max(CHOICE)) << round.min(BARREN_DOUBLINGS));
+            let doublings = round.min(BARREN_DOUBLINGS);
+            let looks = self.choose((need.samples * keys.max(CHOICE)) << doublings);
             let is_busy;
             (evicted, is_busy) = evict_round(worker, &looks, rule, need);
             is_any_busy |= is_busy;
@@ -214,13 +291,7 @@ impl Evictor {
                 break;
             }
         }
-        if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
-            self.mean_bytes = mean.max(1);
-            return Attempt::Evicted;
-        }
-        // Keys may have come since the weights were taken.
-        self.weights = Weights::default();
-        if is_fresh && !is_any_busy { Attempt::Nothing } else { Attempt::Missed }
+        (evicted, is_any_busy)
     }
 
     /// Where to look at about so many keys; in rising order, each partition once.
@@ -242,6 +313,28 @@ impl Evictor {
             is_same
         });
         looks
+    }
+}
+
+/// Has writes wait until enough of what is too big to be freed here is freed elsewhere.
+fn await_garbage(server: &Server) {
+    server.budget.valve.shut();
+    // If it is by now, nobody else opens the valve.
+    fence(Ordering::SeqCst);
+    admit_writers(server);
+}
+
+/// Lets writes go on if what is freed in the background is not what they wait for.
+pub(crate) fn admit_writers(server: &Server) {
+    if !server.budget.is_exceeded(0) || server.keyspace.reclaimer().bytes() == 0 {
+        server.budget.valve.open();
+    }
+}
+
+/// Frees what is to be freed in the background.
+pub(crate) fn free_garbage(server: &Server) {
+    while server.keyspace.reclaimer().free_next() {
+        admit_writers(server);
     }
 }
 

@@ -27,6 +27,9 @@ const STEP: usize = 64;
 /// Pause after a turn that left work behind; with `TURN_US` it bounds expiry to a fifth of a core.
 const BUSY_PAUSE: Duration = Duration::from_millis(4);
 
+/// Pause while more memory is in use than may be: room is made for a third of the time.
+const SHORT_PAUSE: Duration = Duration::from_millis(1);
+
 /// Pause while something may expire soon, and while nothing can.
 const WATCHFUL_PAUSE: Duration = Duration::from_millis(100);
 const IDLE_PAUSE: Duration = Duration::from_millis(500);
@@ -43,7 +46,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         release::turn(&worker);
         courtesy::turn(&worker);
         let pause = match turn {
-            _ if is_short_of_memory => BUSY_PAUSE,
+            _ if is_short_of_memory => SHORT_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,
             Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
             Turn::AllDone => IDLE_PAUSE,
@@ -56,9 +59,10 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 /// Makes room where no command asks for it; whether more is to be made.
 fn pay_debt(worker: &Worker) -> bool {
     let budget = &worker.server.budget;
-    if budget.is_exceeded(0) {
+    if budget.is_exceeded(0) && !budget.is_settled(worker.ticked_us()) {
         evict::make_room(worker, 0);
     }
+    evict::note_excess(worker);
     budget.is_exceeded(0) && !budget.is_out_of_memory(0)
 }
 

@@ -138,7 +138,8 @@ fn may_write(flags: Flags) -> bool {
 /// What has no room at present for what commands leave behind.
 #[inline]
 fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
-    [&server.snapshots.valve, &server.aof.valve].into_iter().find(|valve| valve.is_shut())
+    let valves = [&server.snapshots.valve, &server.aof.valve, &server.budget.valve];
+    valves.into_iter().find(|valve| valve.is_shut())
 }
 
 /// EXEC does what its commands do.

@@ -71,7 +71,7 @@ mod version;
 mod whole_file;
 mod worker;
 
-pub use keyspace::heap::Counted;
+pub use keyspace::heap::{Counted, taken};
 pub use release::{Allocator, allocate_by};
 pub use start::{run, run_as_memcached};
 pub use version::{APUS_VERSION, Commit, built_from};

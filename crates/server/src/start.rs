@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use keyspace::{Garbage, Keyspace, Options};
+use keyspace::{Keyspace, Options};
 use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -25,6 +25,7 @@ use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
+use crate::evict;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
@@ -258,7 +259,7 @@ fn make_server(
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
     let heavy = server.heavy.clone();
-    keyspace.set_reclaimer(move |garbage: Garbage| heavy.spawn(move |_| drop(garbage)));
+    keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
     keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
     server

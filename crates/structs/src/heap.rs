@@ -1,4 +1,5 @@
-//! How much memory the process has in use: every allocation, counted where it is made.
+//! How much memory the process has in use: every allocation, counted where it is made and where it
+//! is freed, with what the allocator's class adds to it.
 //!
 //! A thread counts in a slot with a cache line of its own, and what has come together there goes
 //! into one sum now and then, so that the sum is one load for who reads it. The first threads of
@@ -27,6 +28,29 @@ struct Slot(AtomicIsize);
 static SUM: Slot = Slot(AtomicIsize::new(0));
 
 static SLOT: [Slot; OWN + SHARED] = [const { Slot(AtomicIsize::new(0)) }; OWN + SHARED];
+
+/// Allocations up to here are of a class; longer ones are whole pages of the system.
+const CLASS_MAX: usize = 128 * 1024;
+const SYSTEM_PAGE: usize = 4096;
+
+/// What the general allocator of the process, mimalloc, takes for an allocation of this size: up to
+/// 64 bytes classes are 16 bytes apart, beyond there are four to a doubling.
+#[inline]
+#[must_use]
+pub const fn taken(size: usize) -> usize {
+    const WORD: usize = 8;
+    if size <= WORD {
+        return WORD;
+    }
+    if size <= 8 * WORD {
+        return size.next_multiple_of(2 * WORD);
+    }
+    if size > CLASS_MAX {
+        return size.next_multiple_of(SYSTEM_PAGE);
+    }
+    let step = 1 << ((size.div_ceil(WORD) - 1).ilog2() - 2);
+    size.next_multiple_of(step * WORD)
+}
 
 /// An allocator that counts what another one gives.
 pub struct Counted<A>(pub A);
@@ -108,7 +132,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         // SAFETY: the caller's promises are those of the allocator within; so below.
         let memory = unsafe { self.0.alloc(layout) };
         if !memory.is_null() {
-            count(layout.size() as isize);
+            count(taken(layout.size()) as isize);
         }
         memory
     }
@@ -117,13 +141,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         // SAFETY: as above.
         let memory = unsafe { self.0.alloc_zeroed(layout) };
         if !memory.is_null() {
-            count(layout.size() as isize);
+            count(taken(layout.size()) as isize);
         }
         memory
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
+        count(-(taken(layout.size()) as isize));
         // SAFETY: as above.
         unsafe { self.0.dealloc(memory, layout) };
     }
@@ -132,7 +156,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         // SAFETY: as above.
         let moved = unsafe { self.0.realloc(memory, layout, new_size) };
         if !moved.is_null() {
-            count(new_size as isize - layout.size() as isize);
+            count(taken(new_size) as isize - taken(layout.size()) as isize);
         }
         moved
     }

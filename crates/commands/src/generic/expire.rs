@@ -162,7 +162,8 @@ fn expire(
     let key = &args[1];
     let conditions = Conditions::parse(args.skip(3))?;
     let deadline = deadline.at(integer(args, 2)?)?;
-    let admitted = tx.deadline(key)?.is_some_and(|present| conditions.admit(present, deadline));
+    let entry = tx.want(key)?;
+    let admitted = entry.is_some_and(|entry| conditions.admit(entry.deadline(), deadline));
     if admitted {
         change::expire(tx, key, deadline)?;
     }

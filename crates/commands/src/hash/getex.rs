@@ -41,7 +41,7 @@ pub(super) const HGETEX: DataCommand = Command {
 
 fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.peek_view::<Hash>(key)?;
+    tx.want_view::<Hash>(key)?;
     let (deadline, next) = if let Some(unit) = Unit::of(&args[2]) {
         (Some(unit.deadline(args.get(3), tx.now(), "hgetex")?), 4)
     } else {

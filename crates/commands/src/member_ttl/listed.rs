@@ -138,7 +138,7 @@ pub(crate) fn expire<C: Listed>(
     command: &str,
 ) -> Result<(), Refusal> {
     let key = &args[1];
-    tx.peek_view::<C>(key)?;
+    tx.want_view::<C>(key)?;
     let deadline = unit.deadline(args.get(2), tx.now(), command)?;
     let condition = Condition::of(&args[3]);
     let is_conditional = !matches!(condition, Condition::Always);
@@ -236,7 +236,7 @@ pub(crate) fn persist<C: Listed>(
     bad_count: Refusal,
 ) -> Result<(), Refusal> {
     let (key, vantage) = (&args[1], tx.vantage());
-    tx.peek_view::<C>(key)?;
+    tx.want_view::<C>(key)?;
     let members = parse::<C>(args, 2, bad_count)?;
     charge(tx, members)?;
     let (answers, _) = tx.edit(key, |container: &mut C| {

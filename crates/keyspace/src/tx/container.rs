@@ -44,6 +44,12 @@ impl Tx {
         self.peek(key)?.map(view_of::<C>).transpose()
     }
 
+    /// The container that a writing command asks for, which may change nothing: a use.
+    #[inline]
+    pub fn want_view<C: Container>(&self, key: &[u8]) -> Result<Option<C::Ref<'_>>, Refusal> {
+        self.want(key)?.map(view_of::<C>).transpose()
+    }
+
     /// Changes the container at a key, or a new one where there is none. The edit counts no change
     /// by itself: the command does, by Redis' rule for it.
     pub fn edit<C: Container, R>(

@@ -23,13 +23,24 @@ impl Tx {
     #[inline]
     pub fn read(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let entry = self.inspect(key)?;
-        if let Some(entry) = entry
-            && self.options.touches
-            && self.access.notes_reads()
-        {
+        entry.into_iter().for_each(|entry| self.note_access(entry));
+        Ok(entry)
+    }
+
+    /// The entry of a key that a writing command asks for, which may change nothing: neither a hit
+    /// nor a miss, but a use.
+    #[inline]
+    pub fn want(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+        let entry = self.peek(key)?;
+        entry.into_iter().for_each(|entry| self.note_access(entry));
+        Ok(entry)
+    }
+
+    #[inline]
+    fn note_access(&self, entry: EntryRef<'_>) {
+        if self.options.touches && self.access.notes_reads() {
             entry.set_access_clock(self.access.accessed(entry.access_clock()));
         }
-        Ok(entry)
     }
 
     /// The entry of a key, counted as a hit or a miss but not as an access: for what asks about
@@ -118,6 +129,11 @@ impl Tx {
     /// The string at a key, leaving no trace.
     pub fn peek_text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
         self.peek(key)?.map(text_of).transpose()
+    }
+
+    /// The string that a writing command asks for: a use.
+    pub fn want_text(&self, key: &[u8]) -> Result<Option<Text<'_>>, Refusal> {
+        self.want(key)?.map(text_of).transpose()
     }
 
     /// Whether the key exists, leaving no trace.

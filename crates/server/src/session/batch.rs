@@ -116,7 +116,7 @@ impl Serve {
         if self.is_overrun(self.input.len(), limit) {
             return Turn::End;
         }
-        self.input.reserve(READ_AHEAD);
+        self.make_room_for_input();
         let count = match self.stream.poll_read_more(cx, &mut self.input) {
             Poll::Pending => return Turn::Wait,
             Poll::Ready(Err(_)) => return Turn::End,
@@ -129,6 +129,20 @@ impl Serve {
         let (consumed, end) = self.run_batch(&input, None);
         self.put_back(input, consumed);
         self.after_batch(cx, end)
+    }
+
+    /// A buffer grows as bytes come, and not beyond the argument that it is for: what it has room
+    /// for is memory in use.
+    fn make_room_for_input(&mut self) {
+        let have = self.input.len();
+        if self.input.capacity() - have >= READ_AHEAD {
+            return;
+        }
+        let announced = self.parser.as_ref().and_then(|parser| parser.bytes_announced());
+        match announced.and_then(|bytes| bytes.checked_sub(have)) {
+            Some(missing) => self.input.reserve_exact(missing.clamp(1, have.max(READ_AHEAD))),
+            None => self.input.reserve(READ_AHEAD),
+        }
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.

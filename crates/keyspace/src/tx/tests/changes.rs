@@ -261,21 +261,42 @@ fn walks_and_samples_see_one_partition() {
 }
 
 #[test]
-fn big_entries_go_to_the_reclaimer() {
+fn what_is_big_counts_until_whoever_was_called_has_freed_it() {
     let keyspace = keyspace();
     let (sender, receiver) = std::sync::mpsc::channel();
-    keyspace.set_reclaimer(move |garbage| sender.send(garbage).unwrap());
+    keyspace.reclaimer().call_by(move || sender.send(()).unwrap());
+    let called = || receiver.try_iter().count();
+    let free_all = || while keyspace.reclaimer().free_next() {};
     let mut tx = on(keyspace, &[b"k"]);
     set(&mut tx, b"k", &[0; 300_000]);
     set(&mut tx, b"k", b"small");
-    assert_eq!(receiver.try_iter().count(), 1);
+    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1, 0)));
+    assert!(keyspace.reclaimer().bytes() >= 300_000);
     tx.delete(b"k").unwrap();
-    assert_eq!(receiver.try_iter().count(), 0);
+    assert_eq!((called(), keyspace.reclaimer().keys()), (0, (1, 0)), "small");
     tx.place(EntryBox::text(b"k", NewText::from_client(&[0; 300_000]), None)).unwrap();
     tx.delete(b"k").unwrap();
-    assert_eq!(receiver.try_iter().count(), 1);
-    set(&mut tx, b"k", b"small");
+    assert_eq!((called(), keyspace.reclaimer().keys()), (0, (2, 0)), "the one call is for both");
+    assert!(!keyspace.reclaimer().free_some(299_999), "too much for who wants to free little");
+    assert!(keyspace.reclaimer().free_some(400_000));
+    assert_eq!(keyspace.reclaimer().keys(), (1, 1));
+    free_all();
+    assert_eq!((keyspace.reclaimer().bytes(), keyspace.reclaimer().keys()), (0, (0, 2)));
     drop(tx);
-    assert_eq!(world(keyspace, OPTIONS).flush_database(), Ok(1));
-    assert_eq!(receiver.try_iter().count(), 1, "tables too");
+    let keys: Vec<String> = (0..1000).map(|number| format!("k{number}")).collect();
+    for key in &keys {
+        set(&mut on(keyspace, &[key.as_bytes()]), key.as_bytes(), &[0; 1000]);
+    }
+    assert_eq!(world(keyspace, OPTIONS).flush_database(), Ok(1000));
+    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1000, 2)), "tables too");
+    let all = keyspace.reclaimer().bytes();
+    assert!(all >= 1_000_000);
+    assert!(keyspace.reclaimer().free_some(0), "one table can always be freed");
+    assert!(keyspace.reclaimer().bytes() < all && keyspace.reclaimer().keys().0 > 900);
+    free_all();
+    assert_eq!((keyspace.reclaimer().bytes(), keyspace.reclaimer().keys()), (0, (0, 1002)));
+    keyspace.reclaimer().reset();
+    set(&mut on(keyspace, &[b"k"]), b"k", &[0; 300_000]);
+    assert_eq!(on(keyspace, &[b"k"]).delete(b"k"), Ok(true));
+    assert_eq!((called(), keyspace.reclaimer().keys()), (1, (1, 0)));
 }

@@ -153,6 +153,7 @@ fn reset_statistics(
     server.saves.reset_count();
     server.aof.rewrite.reset_count();
     server.aof.figures.reset_delayed();
+    server.keyspace.reclaimer().reset();
     server.budget.excess.reset();
     server.compaction.spell.reset();
     server.keyspace.pauses().reset();

@@ -25,9 +25,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("used_memory_dataset", figures.dataset());
     let share = figures.dataset_percentage();
     report.field("used_memory_dataset_perc", format_args!("{share:.2}%"));
-    report.field("allocator_allocated", figures.allocated);
+    report.field("allocator_allocated", figures.used);
     report.field("allocator_active", figures.active);
-    report.field("allocator_resident", figures.resident);
+    report.field("allocator_resident", figures.anonymous);
     report.field("allocator_muzzy", 0);
     sized(report, "total_system_memory", usize::try_from(of_machine()).unwrap_or(usize::MAX));
     // One interpreter of a thread runs scripts and functions: what libraries took is the latter's.
@@ -63,22 +63,22 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("mem_clients_normal", figures.clients);
     report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
     report.field("mem_allocator", "mimalloc");
-    report.fields(
-        &["mem_overhead_db_hashtable_rehashing", "lazyfree_pending_objects", "lazyfreed_objects"],
-        0,
-    );
+    report.field("mem_overhead_db_hashtable_rehashing", 0);
+    let (pending, freed) = server.keyspace.reclaimer().keys();
+    report.field("lazyfree_pending_objects", pending);
+    report.field("lazyfreed_objects", freed);
     report.field("active_defrag_running", server.compaction.effort());
 }
 
 fn write_fragmentation(figures: &Figures, report: &mut Report) {
-    let Figures { used, allocated, active, resident, .. } = *figures;
+    let Figures { used, active, resident, anonymous, .. } = *figures;
     let mut compare = |ratio_name: &str, bytes_name: &str, larger: usize, smaller: usize| {
         report.ratio(ratio_name, ratio(larger, smaller));
         let bytes = larger as i128 - smaller as i128;
         report.field(bytes_name, bytes);
     };
-    compare("allocator_frag_ratio", "allocator_frag_bytes", active, allocated);
-    compare("allocator_rss_ratio", "allocator_rss_bytes", resident, active);
-    compare("rss_overhead_ratio", "rss_overhead_bytes", resident, resident);
+    compare("allocator_frag_ratio", "allocator_frag_bytes", active, used);
+    compare("allocator_rss_ratio", "allocator_rss_bytes", anonymous, active);
+    compare("rss_overhead_ratio", "rss_overhead_bytes", resident, anonymous);
     compare("mem_fragmentation_ratio", "mem_fragmentation_bytes", resident, used);
 }

@@ -56,9 +56,9 @@ pub(super) fn report(figures: &Figures) -> String {
     };
     let findings: String = [
         (ratio(figures.peak, figures.used) > 1.5, PEAK),
-        (exceeds(figures.resident, figures.used, 1.4), HIGH_RSS),
-        (exceeds(figures.active, figures.allocated, 1.1), HIGH_FRAGMENTATION),
-        (exceeds(figures.resident, figures.active, 1.1), HIGH_ALLOCATOR_RSS),
+        (exceeds(figures.anonymous, figures.used, 1.4), HIGH_RSS),
+        (exceeds(figures.active, figures.used, 1.1), HIGH_FRAGMENTATION),
+        (exceeds(figures.anonymous, figures.active, 1.1), HIGH_ALLOCATOR_RSS),
     ]
     .into_iter()
     .filter_map(|(found, text)| found.then_some(text))
@@ -78,18 +78,17 @@ mod tests {
 
     fn figures(used: usize, peak: usize, resident: usize) -> Figures {
         let (startup, clients, overhead, keys, tables) = (0, 0, 0, 0, Vec::new());
-        let (allocated, active) = (used, used);
         Figures {
             used,
-            allocated,
             peak,
             startup,
             clients,
             overhead,
             keys,
             tables,
-            active,
+            active: used,
             resident,
+            anonymous: resident,
         }
     }
 

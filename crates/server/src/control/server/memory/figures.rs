@@ -5,9 +5,9 @@
 
 use std::sync::atomic::Ordering;
 
-use keyspace::{Keyspace, arena, heap};
+use keyspace::{Keyspace, arena};
 
-use crate::budget::resident_bytes;
+use crate::budget::resident;
 use crate::client_memory;
 use crate::server::Server;
 
@@ -16,10 +16,8 @@ const TABLE_BYTES_PER_KEY: usize = 11;
 
 /// A view of the memory.
 pub(crate) struct Figures {
-    /// All that is allocated, and what the system gave beyond that for good.
-    pub(crate) used: usize,
     /// All that is allocated.
-    pub(crate) allocated: usize,
+    pub(crate) used: usize,
     /// The most that `used` was seen to be.
     pub(crate) peak: usize,
     /// What the server took before the first key.
@@ -32,10 +30,12 @@ pub(crate) struct Figures {
     pub(crate) keys: usize,
     /// Databases with keys, and what their tables take.
     pub(crate) tables: Vec<(usize, usize)>,
-    /// `allocated` and what lies free in the arena.
+    /// `used` and what lies free in the arena.
     pub(crate) active: usize,
     /// What the system counts as ours.
     pub(crate) resident: usize,
+    /// What of it is not the program: the allocator's, and stacks.
+    pub(crate) anonymous: usize,
 }
 
 impl Figures {
@@ -46,21 +46,21 @@ impl Figures {
             server.clients.all().iter().map(|client| client_memory::bytes_of(client)).sum();
         let used = server.budget.used_exactly();
         server.note_memory(used);
+        let (resident, of_files) = resident();
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
-        let allocated = heap::used_exactly();
         Self {
             used,
-            allocated,
             peak: server.peak_memory.load(Ordering::Relaxed),
             startup,
             clients,
             overhead: overhead.min(used),
             keys: (0..keyspace.database_count()).map(|database| keyspace.len(database)).sum(),
             tables,
-            active: allocated + arena::slack(),
-            resident: resident_bytes(),
+            active: used + arena::slack(),
+            resident,
+            anonymous: resident - of_files.min(resident),
         }
     }
 

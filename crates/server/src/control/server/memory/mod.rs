@@ -174,17 +174,17 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     add("dataset.bytes", Field::Bytes(figures.dataset()));
     add("dataset.percentage", Field::Ratio(figures.dataset_percentage()));
     add("peak.percentage", Field::Ratio(figures.peak_percentage()));
-    add("allocator.allocated", Field::Bytes(figures.allocated));
+    add("allocator.allocated", Field::Bytes(figures.used));
     add("allocator.active", Field::Bytes(figures.active));
-    add("allocator.resident", Field::Bytes(figures.resident));
+    add("allocator.resident", Field::Bytes(figures.anonymous));
     add("allocator.muzzy", Field::Bytes(0));
     let mut compare = |name: &str, larger: usize, smaller: usize| {
         add(&format!("{name}.ratio"), Field::Ratio(ratio(larger, smaller)));
         add(&format!("{name}.bytes"), Field::Bytes(larger.saturating_sub(smaller)));
     };
-    compare("allocator-fragmentation", figures.active, figures.allocated);
-    compare("allocator-rss", figures.resident, figures.active);
-    compare("rss-overhead", figures.resident, figures.resident);
+    compare("allocator-fragmentation", figures.active, figures.used);
+    compare("allocator-rss", figures.anonymous, figures.active);
+    compare("rss-overhead", figures.resident, figures.anonymous);
     add("fragmentation", Field::Ratio(ratio(figures.resident, figures.used)));
     let fragments = figures.resident.saturating_sub(figures.used);
     add("fragmentation.bytes", Field::Bytes(fragments));
