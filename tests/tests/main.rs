@@ -29,6 +29,7 @@ mod config;
 mod connection;
 mod crash;
 mod debug;
+mod departures;
 mod differential;
 mod direct_scripts;
 mod doubles;

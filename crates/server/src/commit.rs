@@ -99,7 +99,7 @@ pub(crate) fn commit_unit(
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before.
-fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) {
+pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) {
     if tx.has_altered() {
         tx.break_watches();
     }

@@ -20,8 +20,8 @@ pub(super) struct Altered {
     databases: bool,
     /// How many of them are those of commands that are over.
     settled: usize,
-    /// Keys and members that had expired when the last command was over.
-    expired: u64,
+    /// Keys and members that had expired or been evicted when the last command was over.
+    gone: u64,
 }
 
 impl Altered {
@@ -123,12 +123,12 @@ impl Tx {
     /// A command is over: if it changed nothing, the keys it opened are not altered.
     #[cold]
     pub(super) fn settle_altered(&mut self) {
-        let expired = self.counted.expired.get() + self.counted.expired_members.get();
+        let gone = self.counted.gone();
         let altered = &mut self.altered;
-        if self.effects.changes() == 0 && expired == altered.expired {
+        if self.effects.changes() == 0 && gone == altered.gone {
             altered.keys.truncate(altered.settled);
         }
-        (altered.settled, altered.expired) = (altered.keys.len(), expired);
+        (altered.settled, altered.gone) = (altered.keys.len(), gone);
     }
 
     /// Notes a database before it is flushed or swapped, and its watched keys that are in any of

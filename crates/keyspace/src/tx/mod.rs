@@ -137,6 +137,13 @@ pub struct Counted {
     expired_members: Cell<u64>,
 }
 
+impl Counted {
+    /// Keys and members that went though no command said so.
+    fn gone(&self) -> u64 {
+        self.expired.get() + self.expired_members.get() + self.evicted.get()
+    }
+}
+
 /// What a transaction needed beyond its grant.
 #[derive(Default)]
 struct Beyond {

@@ -11,6 +11,7 @@ use persist::storage::How;
 use proto::{Args, Reply};
 
 use crate::aof;
+use crate::commit::announce;
 use crate::control::{Context, Next};
 use crate::heavy;
 use crate::loading::{Twice, snapshot};
@@ -126,10 +127,10 @@ fn options(server: &Server, lane: usize) -> TxOptions {
     TxOptions { heavy: true, ..TxOptions::internal(lane, now) }
 }
 
-/// Forgets all data, and tells nobody but those who watch them.
+/// Forgets all data, and tells those who watch them or keep copies.
 fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
-    tx.break_watches();
+    announce(server, tx, &[]);
     let forget = |state: &mut LibrariesState| {
         *state = LibrariesState::default();
         Ok(())
