@@ -106,7 +106,7 @@ pub struct Tx {
     /// Expired keys that reads came across; removed by `conclude`.
     stale: RefCell<SmallVec<[NamedKey; 1]>>,
     /// Keys that reads did not find, where somebody listens; they become events before the next.
-    missed: RefCell<Vec<NamedKey>>,
+    missed: RefCell<Vec<Missed>>,
     counted: Counted,
     /// What was needed and not granted.
     beyond: RefCell<Beyond>,
@@ -124,6 +124,14 @@ pub struct Tx {
 
 /// A key of a logical database.
 type NamedKey = (usize, Box<[u8]>);
+
+/// A key that a read did not find.
+#[derive(Debug)]
+struct Missed {
+    /// How many expired keys had been met by then, this one included.
+    behind: usize,
+    key: NamedKey,
+}
 
 /// What a transaction looked up so far; booked when it is concluded, so that a round that was
 /// undone does not count.
@@ -336,12 +344,7 @@ impl Tx {
     /// several, `take_effects` follows.
     #[inline]
     pub fn settle(&mut self) {
-        if !self.stale.get_mut().is_empty() {
-            self.collect_stale();
-        }
-        if !self.missed.get_mut().is_empty() {
-            self.report_missed();
-        }
+        self.report_met();
         if self.has_altered() {
             self.settle_altered();
         }
@@ -391,23 +394,33 @@ impl Tx {
         }
     }
 
-    #[cold]
-    fn collect_stale(&mut self) {
-        for (logical, key) in self.stale.take() {
-            let home = self.switch_database(logical);
-            self.expire_if_due(&key).expect("the key was read, so its partition is granted");
-            self.switch_database(home);
+    /// Settles what reads met so far, before anything is said of what came behind them.
+    #[inline]
+    fn report_met(&mut self) {
+        if !self.stale.get_mut().is_empty() || !self.missed.get_mut().is_empty() {
+            self.tell_met();
         }
     }
 
-    #[inline]
-    fn report_missed(&mut self) {
-        if self.missed.get_mut().is_empty() {
-            return;
-        }
-        for (database, key) in self.missed.get_mut().drain(..) {
+    /// Removes the expired keys that reads met and tells of those that they did not find, in the
+    /// order of the reads.
+    #[cold]
+    fn tell_met(&mut self) {
+        let (stale, missed) = (self.stale.take(), self.missed.take());
+        let mut stale = stale.into_iter().enumerate().peekable();
+        for Missed { behind, key: (database, key) } in missed {
+            while let Some((_, key)) = stale.next_if(|(index, _)| *index < behind) {
+                self.collect(key);
+            }
             self.effects.event(EventClass::Missed, "keymiss", database, &key);
         }
+        stale.for_each(|(_, key)| self.collect(key));
+    }
+
+    fn collect(&mut self, (logical, key): NamedKey) {
+        let home = self.switch_database(logical);
+        self.expire_if_due(&key).expect("the key was read, so its partition is granted");
+        self.switch_database(home);
     }
 
     /// What the transaction changed so far.

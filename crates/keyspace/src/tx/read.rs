@@ -9,7 +9,7 @@ use structs::object::Stored;
 use structs::prefetch::{Seek, seek_together};
 
 use super::effects::EventClass;
-use super::{NamedKey, Tx};
+use super::{Missed, NamedKey, Tx};
 use crate::entry::{EntryRef, Text};
 use crate::keyspace::Location;
 use crate::refusal::Refusal;
@@ -163,7 +163,8 @@ impl Tx {
     fn note_missed(&self, key: &[u8]) {
         self.counted.misses.update(|misses| misses + 1);
         if self.effects.listens(EventClass::Missed) {
-            self.missed.borrow_mut().push((self.options.database, key.into()));
+            let (behind, key) = (self.stale.borrow().len(), (self.options.database, key.into()));
+            self.missed.borrow_mut().push(Missed { behind, key });
         }
     }
 

@@ -243,7 +243,10 @@ impl Tx {
     /// Reports a keyspace event in the present database.
     #[inline]
     pub fn event(&mut self, class: EventClass, name: &'static str, key: &[u8]) {
-        self.report_missed();
+        if !self.effects.listens(class) {
+            return;
+        }
+        self.report_met();
         self.effects.event(class, name, self.options.database, key);
     }
 
@@ -256,7 +259,10 @@ impl Tx {
         key: &[u8],
         members: impl IntoIterator<Item = &'a [u8]>,
     ) {
-        self.report_missed();
+        if !self.effects.listens(class) {
+            return;
+        }
+        self.report_met();
         self.effects.member_event(class, name, (self.options.database, key), members);
     }
 
