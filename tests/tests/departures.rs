@@ -334,7 +334,8 @@ fn commands_of(mut log: &[u8]) -> Vec<String> {
         if head[0] == b'#' {
             continue;
         }
-        let number = |line: &[u8]| String::from_utf8_lossy(line)[1..].trim().parse().unwrap();
+        let number =
+            |line: &[u8]| String::from_utf8_lossy(line)[1..].trim().parse().expect("a number");
         let count: usize = number(head);
         let mut words = Vec::new();
         for _ in 0..count {

@@ -35,6 +35,8 @@ pub struct Spec {
     pub arity: Arity,
     /// What it does and where it may run.
     pub flags: Flags,
+    /// What the server itself knows it by.
+    pub role: Role,
     /// Where its keys stand.
     pub keys: &'static [KeySpec],
     /// What it locks.
@@ -51,6 +53,38 @@ pub struct Spec {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// Who else has it, when it is not Redis'.
     pub origin: &'static str,
+}
+
+/// What the server goes by where it must know a command: not its name, which may be changed, nor its
+/// own word, which others may have in other containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The server treats it as any other.
+    Any,
+    /// It begins a transaction.
+    Multi,
+    /// It executes one.
+    Exec,
+    /// It turns to another database.
+    Select,
+    /// It asks for a sign of life.
+    Ping,
+    /// It asks for the time, which goes on for a script that runs for long.
+    Time,
+    /// It is one of CLIENT, behind which CLIENT CACHING still holds.
+    Client,
+    /// It looks into the server, for those whom a directive of its own names.
+    Debug,
+    /// It stores a string, which may have notes; GET among its options reads, too.
+    StoreText,
+    /// It changes the libraries of functions, in one of four ways.
+    DeleteLibrary,
+    /// All of them go.
+    FlushLibraries,
+    /// One comes.
+    LoadLibrary,
+    /// Many come.
+    RestoreLibraries,
 }
 
 /// Families of commands, as COMMAND DOCS names them.
@@ -142,6 +176,7 @@ impl Spec {
         complexity: "",
         arity: exactly(1),
         flags: Flags::NONE,
+        role: Role::Any,
         keys: &[],
         plan: Plan::Keys,
         channels: Channels::None,

@@ -36,32 +36,42 @@ pub mod waiting;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
-pub use declare::{Arity, Command, Flags, Group, Plan, Spec};
+pub use declare::{Arity, Command, Flags, Group, Plan, Role, Spec};
 pub use keys::{Access, KeySpec};
 
-/// What runs a data command. It answers exactly once: by `reply` and `Ok`, or by a refusal before
-/// it changed anything.
-pub type Handler = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
+/// The function of a data command. It answers exactly once: by `reply` and `Ok`, or by a refusal
+/// before it changed anything.
+pub type HandlerFn = fn(&mut Tx, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal>;
 
 /// A data command.
-pub type DataCommand = Command<Handler>;
+pub type DataCommand = Command<HandlerFn>;
 
-/// Runs a data command's handler. In sorted sets a member counts by its rank, so those whose time
-/// is over go before any command of theirs looks.
-#[inline]
-pub fn run(
-    spec: &Spec,
-    handler: Handler,
-    tx: &mut Tx,
-    args: Args<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<(), Refusal> {
-    if tx.keyspace().settings().members_expire()
-        && matches!(spec.group, Group::SortedSet | Group::Geo)
-    {
-        refresh_ranks(spec, tx, args)?;
+/// What runs a data command. Its function is reached by [`Handler::run`] alone, so that no road to
+/// it leaves out what belongs before it.
+#[derive(Clone, Copy)]
+pub struct Handler {
+    spec: &'static Spec,
+    function: HandlerFn,
+}
+
+impl Handler {
+    /// That of a command.
+    #[must_use]
+    pub fn of(command: &'static DataCommand) -> Self {
+        Self { spec: &command.spec, function: command.run }
     }
-    handler(tx, args, reply)
+
+    /// Runs a request, whoever sent it and whenever. In sorted sets a member counts by its rank, so
+    /// those whose time is over go before any command of theirs looks.
+    #[inline]
+    pub fn run(self, tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+        if tx.keyspace().settings().members_expire()
+            && matches!(self.spec.group, Group::SortedSet | Group::Geo)
+        {
+            refresh_ranks(self.spec, tx, args)?;
+        }
+        (self.function)(tx, args, reply)
+    }
 }
 
 fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal> {

@@ -16,7 +16,7 @@ use keyspace::{
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
-use crate::{DataCommand, FAMILIES, Plan, errors};
+use crate::{DataCommand, FAMILIES, Handler, Plan, errors};
 
 /// When every test begins: a Tuesday in November 2023.
 pub(crate) const START: UnixMillis = 1_700_000_000_000;
@@ -161,8 +161,7 @@ impl Session {
         loop {
             assert!(acquisition.poll(Waker::noop()).is_ready(), "nobody else holds locks");
             let mut tx = Tx::begin(acquisition, self.options(command.spec.plan, heavy));
-            let run = command.run;
-            let outcome = crate::run(&command.spec, run, &mut tx, args, &mut reply.reborrow());
+            let outcome = Handler::of(command).run(&mut tx, args, &mut reply.reborrow());
             match outcome {
                 Err(Refusal::Widen) => acquisition = tx.widen(round),
                 Err(Refusal::Heavy) => {

@@ -4,7 +4,9 @@
 //! hints, settings) or changed with the world stopped (the map of databases).
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
@@ -109,6 +111,8 @@ pub struct Keyspace {
     /// Clients that want to know which keys change.
     heedful: AtomicU32,
     /// Keys that clients watch.
+    /// Keys that somebody waits for.
+    awaited_keys: AtomicUsize,
     watched: AtomicU32,
     /// The version that was told last.
     versions: AtomicU64,
@@ -247,6 +251,7 @@ impl Keyspace {
             history: History::default(),
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
+            awaited_keys: AtomicUsize::new(0),
             watched: AtomicU32::new(0),
             versions: AtomicU64::new(first_version),
             settings: Settings::default(),
@@ -381,13 +386,21 @@ impl Keyspace {
         self.awaited.load(Ordering::Relaxed) != 0
     }
 
-    /// Counts a partition in which somebody begins or ceases to wait; called by its holder.
-    pub(crate) fn note_waiting(&self, before: bool, after: bool) {
+    /// How many keys clients wait for.
+    #[must_use]
+    pub fn awaited_keys(&self) -> usize {
+        self.awaited_keys.load(Ordering::Relaxed)
+    }
+
+    /// Counts keys of a partition that somebody begins or ceases to wait for, and the partition
+    /// with the first and the last of them; called by its holder.
+    pub(crate) fn note_waiting(&self, before: usize, after: usize) {
         match (before, after) {
-            (false, true) => _ = self.awaited.fetch_add(1, Ordering::Relaxed),
-            (true, false) => _ = self.awaited.fetch_sub(1, Ordering::Relaxed),
+            (0, 1..) => _ = self.awaited.fetch_add(1, Ordering::Relaxed),
+            (1.., 0) => _ = self.awaited.fetch_sub(1, Ordering::Relaxed),
             _ => {}
         }
+        self.awaited_keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
     /// Transactions gather the keys that they alter as long as anybody has such a thing; to be had

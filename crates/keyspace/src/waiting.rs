@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -111,9 +112,27 @@ impl Waiter {
     }
 }
 
+/// Gives back what a map took when it held much more. Each entry that goes pays for a part, so that
+/// a map whose size goes up and down is left as it is.
+pub(crate) fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+    if map.is_empty() {
+        *map = HashMap::new();
+    } else if map.capacity() > 4 * map.len() + SPARE {
+        map.shrink_to(2 * map.len());
+    }
+}
+
+/// Room that may stay though nothing needs it.
+const SPARE: usize = 8;
+
 impl WaitingKeys {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How many keys somebody waits for.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Puts a waiter at the end of a key's queue, unless it stands there already.
@@ -131,6 +150,9 @@ impl WaitingKeys {
         queue.retain(|other| !Arc::ptr_eq(other, waiter) && !other.is_over());
         if queue.is_empty() {
             self.0.remove(&name);
+            fit(&mut self.0);
+        } else if queue.capacity() > 4 * queue.len() + SPARE {
+            queue.shrink_to(2 * queue.len());
         }
     }
 
@@ -141,7 +163,9 @@ impl WaitingKeys {
 
     /// Puts a queue back.
     pub(crate) fn put(&mut self, database: usize, key: &[u8], queue: Queue) {
-        if !queue.is_empty() {
+        if queue.is_empty() {
+            fit(&mut self.0);
+        } else {
             self.0.insert((database, key.into()), queue);
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::keyspace::Keyspace;
+use crate::waiting::fit;
 
 /// What a client watches with: whole until one of its keys changes.
 pub struct Watch {
@@ -85,6 +86,7 @@ impl WatchedKeys {
         let is_last = watches.is_empty();
         if is_last {
             self.0.remove(&name);
+            fit(&mut self.0);
         }
         is_last
     }

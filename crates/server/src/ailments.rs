@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::Refusal;
 
 use crate::config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
@@ -41,23 +41,22 @@ impl Ailments {
     /// does not tell.
     #[inline]
     pub(crate) fn refuse_write(&self, server: &Server, flags: Flags) -> Option<Refusal> {
-        self.refuse(server, flags, "")
+        self.refuse(server, flags, Role::Any)
     }
 
-    /// Why a command may not run, if it may not. `name` is that of the command: as in Redis, PING
-    /// tells too.
+    /// Why a command may not run, if it may not. As in Redis, PING tells too.
     #[inline]
-    pub(crate) fn refuse(&self, server: &Server, flags: Flags, name: &str) -> Option<Refusal> {
+    pub(crate) fn refuse(&self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
-            ailments => judge(ailments, server, flags, name),
+            ailments => judge(ailments, server, flags, role),
         }
     }
 }
 
 #[cold]
-fn judge(ailments: u32, server: &Server, flags: Flags, name: &str) -> Option<Refusal> {
-    if !flags.has(Flags::WRITE) && name != "PING" {
+fn judge(ailments: u32, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
+    if !flags.has(Flags::WRITE) && role != Role::Ping {
         return None;
     }
     if ailments & LOG_FAILED != 0 {

@@ -41,6 +41,8 @@ struct Blocked {
     /// For each key the request that serves the client once it is ready.
     requests: Vec<(Box<[u8]>, OwnedArgs)>,
     outcome: Mutex<Option<Served>>,
+    /// What its keys take, here and in the queues.
+    memory: usize,
     /// When its client is to be looked at again; `NEVER` if not by itself.
     again: AtomicI64,
     /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
@@ -82,6 +84,7 @@ pub(crate) struct Services {
     rounds: Rounds,
 }
 
+/// What came of the attempt to serve a waiter.
 struct Service {
     waiter: Arc<Waiter>,
     key: Box<[u8]>,
@@ -89,7 +92,7 @@ struct Service {
     output: Output,
     failed: bool,
     /// Whether its client has its reply: one that found nothing may have changed something all the
-    /// same, as who reads for a group makes its consumer.
+    /// same, as who reads for a group makes its consumer, or met what had expired.
     is_over: bool,
 }
 
@@ -119,13 +122,15 @@ impl Waiting {
         let requests = wait.awaited.iter().map(|awaited| {
             (awaited.key.clone(), awaited.request.iter().map(AsRef::as_ref).collect())
         });
+        let requests: Vec<_> = requests.collect();
         let blocked = Blocked {
+            memory: requests.iter().map(|(key, args)| memory_of(key, args)).sum(),
             client: Arc::clone(client),
             entry,
             resp,
             reader,
             database: tx.database(),
-            requests: requests.collect(),
+            requests,
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
@@ -324,7 +329,10 @@ fn serve_queue(
                 kind = kind_of(tx)?;
             }
             Ok(service) => {
-                services.done.extend(Some(service).filter(|it| it.effects.changes() > 0));
+                // Nothing for it, yet the look may have changed something, or met what had expired.
+                let has_more = service.effects.changes() > 0 || service.effects.has_followers();
+                services.done.extend(Some(service).filter(|_| has_more));
+                kind = kind_of(tx)?;
                 let_wait_on(server, waiter, &services.rounds);
                 if blocked(waiter).again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
@@ -362,7 +370,8 @@ fn serve_waiter(
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     let mark = output.mark();
-    let result = tx.unhurried(|tx| handler(tx, args, &mut Reply::new(&mut output, blocked.resp)));
+    let result =
+        tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(&mut output, blocked.resp)));
     let (failed, is_over) = match result {
         Ok(()) => (false, true),
         Err(Refusal::Wait(wait)) => {
@@ -423,7 +432,7 @@ impl Services {
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
                 let (spec, args) = (blocked.entry.spec, blocked.request(&key));
-                server.tracking.remember(server.keyspace, reader, spec, args);
+                server.tracking.remember(server, reader, spec, args);
             }
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, failed });
@@ -457,6 +466,27 @@ pub(crate) fn reply_empty(empty: EmptyReply, reply: &mut Reply<'_>) {
         EmptyReply::Null => reply.null(),
         EmptyReply::NullArray => reply.null_array(),
     }
+}
+
+/// What one key takes of those that somebody waits for.
+fn memory_of(key: &[u8], request: &OwnedArgs) -> usize {
+    /// Its place in the partition's map, a queue, and what allocations cost.
+    const QUEUE: usize = 192;
+    let request = request.as_args();
+    QUEUE + 2 * key.len() + request.total_bytes() + request.len() * size_of::<usize>()
+}
+
+/// What the keys that a client waits for take.
+pub(crate) fn memory(waiter: &Waiter) -> usize {
+    blocked(waiter).memory
+}
+
+/// The keys that a client waits for and whose end it wants to know, with their database.
+pub(crate) fn keys_on_nokey(waiter: &Waiter) -> impl Iterator<Item = (usize, &[u8])> {
+    let blocked = Some(blocked(waiter)).filter(|_| waiter.heeds_deletion());
+    blocked
+        .into_iter()
+        .flat_map(|blocked| blocked.requests.iter().map(|(key, _)| (blocked.database, &**key)))
 }
 
 fn blocked(waiter: &Waiter) -> &Blocked {

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::blocking;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::connection::describe;
@@ -28,12 +29,22 @@ pub(crate) fn bytes_of(client: &Client) -> usize {
     let read = |counter: &std::sync::atomic::AtomicU64| {
         usize::try_from(counter.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     };
+    let query = live.query_bytes.load(Ordering::Relaxed);
     size_of::<Client>()
         + SESSION_BYTES
-        + live.query_bytes.load(Ordering::Relaxed) as usize
+        + live.query_room.load(Ordering::Relaxed).max(query) as usize
         + read(&live.output_bytes)
         + read(&live.queued_bytes)
         + client.delivery_bytes()
+        + held_for(client)
+}
+
+/// What others keep for a client: keys that it waits for or watches, channels, prefixes.
+fn held_for(client: &Client) -> usize {
+    let names = client.names();
+    let waits = client.has_flag(client_flags::BLOCKED);
+    let waiter = names.waiter().filter(|_| waits);
+    names.holdings.bytes() + waiter.map_or(0, |waiter| blocking::memory(&waiter))
 }
 
 /// What all clients may take; `None` for any amount.

@@ -68,6 +68,8 @@ pub(crate) struct LiveFigures {
     pub(crate) worker: AtomicU8,
     pub(crate) flags: AtomicU32,
     pub(crate) query_bytes: AtomicU32,
+    /// The room that its query buffer takes, whatever is in it.
+    pub(crate) query_room: AtomicU32,
     pub(crate) output_bytes: AtomicU64,
     /// Unix time in milliseconds; 0 while the soft limit of unsent replies is kept.
     pub(crate) over_soft_limit_since: AtomicI64,
@@ -124,8 +126,28 @@ pub(crate) struct Named {
     pub(crate) user: Option<Box<[u8]>>,
     /// What it watches with: few have that, and they have a name as a rule.
     watch: Option<Arc<Watch>>,
+    /// What it takes beside its buffers, as long as it keeps them.
+    pub(crate) holdings: Holdings,
     /// What stands for it in the queues of the keys it waits for, or stood there last.
     waiter: Weak<Waiter>,
+}
+
+/// What others keep for a client, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Holdings {
+    /// The keys that it watches.
+    pub(crate) watched: usize,
+    /// Its channels and patterns.
+    pub(crate) subscriptions: usize,
+    /// The prefixes of keys that it wants to hear of.
+    pub(crate) prefixes: usize,
+}
+
+impl Holdings {
+    /// All of them.
+    pub(crate) fn bytes(self) -> usize {
+        self.watched + self.subscriptions + self.prefixes
+    }
 }
 
 impl Named {
@@ -216,6 +238,8 @@ pub(crate) mod client_flags {
     pub(crate) const LOOKOUT: u32 = 1 << 13;
     /// It speaks memcached's protocols, and has sent a part of a value.
     pub(crate) const MIDWAY: u32 = 1 << 14;
+    /// Its session will be woken to look at what it could not send.
+    pub(crate) const ALARMED: u32 = 1 << 15;
 }
 
 /// All clients of the process.
@@ -414,13 +438,15 @@ impl Client {
         self.names.lock().expect("no critical section here panics")
     }
 
-    /// Notes what it watches with, and how many keys.
-    pub(crate) fn show_watch(&self, watch: Option<&Arc<Watch>>, keys: usize) {
+    /// Notes what it watches with, how many keys, and what they take.
+    pub(crate) fn show_watch(&self, watch: Option<&Arc<Watch>>, keys: usize, bytes: usize) {
         let keys = u32::try_from(keys).unwrap_or(u32::MAX);
         // Whoever begins to watch, or ends it, has another number of keys from then on.
         if self.live.watched.load(Ordering::Relaxed) != keys {
             self.live.watched.store(keys, Ordering::Relaxed);
-            self.names().watch = watch.cloned();
+            let mut names = self.names();
+            names.watch = watch.cloned();
+            names.holdings.watched = bytes;
         }
     }
 

@@ -25,6 +25,7 @@ use crate::config::settings::{
 use crate::config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError};
 use crate::log::{Sink, log_warning};
 use crate::notifications;
+use crate::output_limit;
 use crate::reception::{self, plain};
 use crate::server::Server;
 use crate::startup::{limits, title};
@@ -200,6 +201,14 @@ fn follow(server: &'static Server, effect: Effect) {
         Effect::CommandLog => server.command_log.configure(&server.config),
         Effect::LatencyMonitor => {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
+        }
+        Effect::OutputLimits => {
+            output_limit::review(server);
+            Ok(())
+        }
+        Effect::TrackingTable => {
+            server.tracking.fit_table(server);
+            Ok(())
         }
         // Whoever loads looks at the end.
         Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use commands::{Flags, Group, Handler, Plan};
+use commands::{Flags, Group, Handler, Plan, Role};
 use keyspace::{
     Acquisition, BUSY, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait,
 };
@@ -154,7 +154,7 @@ pub(crate) fn execute(
         _ => book(worker, session, entry, args, out, length),
     }
     // Who says within a transaction that it wants no more replies got those before.
-    let is_told = wants_reply && !session.replies() && entry.spec.name == "EXEC";
+    let is_told = wants_reply && !session.replies() && entry.spec.role == Role::Exec;
     let mark = if is_told { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
 }
@@ -525,7 +525,7 @@ impl Work {
     ) -> Outcome {
         let mark = out.mark();
         let reply = &mut Reply::new(out, self.resp);
-        let result = commands::run(self.entry.spec, self.handler, tx, args, reply);
+        let result = self.handler.run(tx, args, reply);
         let outcome = match result {
             Ok(()) => Outcome::Replied(0),
             Err(Refusal::Heavy) => {
@@ -550,7 +550,7 @@ impl Work {
             Ok(seen) => {
                 if let Some(reader) = self.reader {
                     let Self { server, entry, .. } = self;
-                    server.tracking.remember(server.keyspace, reader, entry.spec, args);
+                    server.tracking.remember(server, reader, entry.spec, args);
                 }
                 outcome.having_seen(seen)
             }

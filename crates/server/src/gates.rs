@@ -3,7 +3,7 @@
 //! Invariant: a gate looks and never changes anything but the log of what is denied; the first one
 //! that objects decides.
 
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::Refusal;
 use proto::Args;
 
@@ -77,20 +77,20 @@ fn ask(
         return Verdict::Refused(refusal);
     }
     let effective = effective_flags(session, entry);
-    admit_deed(worker, effective, entry.spec.name, || budget::room_for(effective, args))
+    admit_deed(worker, effective, entry.spec.role, || budget::room_for(effective, args))
 }
 
-/// Asks the gates that are about the data and not about the client: for what has these flags, is
-/// called `name` and needs so much room.
+/// Asks the gates that are about the data and not about the client: for what has these flags and
+/// this role, and needs so much room.
 #[inline]
 pub(crate) fn admit_deed(
     worker: &Worker,
     effective: Flags,
-    name: &str,
+    role: Role,
     room: impl FnOnce() -> usize,
 ) -> Verdict {
     let server = worker.server;
-    if let Some(refusal) = server.ailments.refuse(server, effective, name) {
+    if let Some(refusal) = server.ailments.refuse(server, effective, role) {
         return Verdict::Refused(refusal);
     }
     if let Some(refusal) = server.budget.refuse(effective, room) {
@@ -146,7 +146,7 @@ fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
 #[inline]
 fn effective_flags(session: &Session, entry: &Entry) -> Flags {
     match &session.pending {
-        Some(pending) if entry.spec.name == "EXEC" => entry.spec.flags.and(pending.flags()),
+        Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
         _ => entry.spec.flags,
     }
 }
@@ -170,8 +170,8 @@ fn touches_keys(flags: Flags) -> bool {
 #[cold]
 fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal> {
     let config = &worker.server.config;
-    let (access, word): (DebugAccess, &str) = match entry.spec.name {
-        "DEBUG" => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
+    let (access, word): (DebugAccess, &str) = match entry.spec.role {
+        Role::Debug => (config.get(ENABLE_DEBUG_COMMAND), "debug"),
         _ => (config.get(ENABLE_MODULE_COMMAND), "module"),
     };
     if access.allows(session.is_local) {

@@ -38,6 +38,7 @@ mod journal;
 mod latency;
 mod loading;
 mod log;
+mod loops;
 mod mailbox;
 mod memcached;
 mod monitor;

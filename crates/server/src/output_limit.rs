@@ -7,9 +7,12 @@
 //! default, it is judged as a subscriber: others fill its buffer.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
-//! been for as long as the limit says, as looked at by its session and by the slow clock.
+//! been for as long as the limit says: its session looks whenever it has something to send, and is
+//! woken to look when that time is over.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use base::time::UnixMillis;
 
@@ -20,14 +23,25 @@ use crate::control::connection::describe;
 use crate::log::log_warning;
 use crate::server::Server;
 
+/// However patient the limit is: timers have an end.
+const LONGEST: Duration = Duration::from_secs(3600);
+
 /// Whether a client with this many unsent bytes is to be closed; says so in the log.
-pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: UnixMillis) -> bool {
+pub(crate) fn is_exceeded(
+    server: &Server,
+    client: &Arc<Client>,
+    unsent: u64,
+    now: UnixMillis,
+) -> bool {
     let flags = client.live.flags.load(Ordering::Relaxed);
     let limit = limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags);
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);
     since.store(began, Ordering::Relaxed);
+    if began != 0 && !exceeded {
+        look_again(client, limit, now - began);
+    }
     if exceeded {
         server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         let client = describe(server, client, now);
@@ -37,6 +51,33 @@ pub(crate) fn is_exceeded(server: &Server, client: &Client, unsent: u64, now: Un
         );
     }
     exceeded
+}
+
+/// Has all sessions look that have something unsent: the limits are others now.
+pub(crate) fn review(server: &Server) {
+    for client in server.clients.all() {
+        if client.live.output_bytes.load(Ordering::Relaxed) > 0 {
+            client.wake();
+        }
+    }
+}
+
+/// Has the session look again when the time is over that the soft limit grants, as nothing else may
+/// happen until then. One alarm at a time is enough: the look sets the next.
+fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
+    if client.has_flag(client_flags::ALARMED) {
+        return;
+    }
+    client.set_flag(client_flags::ALARMED, true);
+    let granted = Duration::from_secs(limit.soft_seconds);
+    let over = Duration::from_millis(u64::try_from(over_ms).unwrap_or(0));
+    let left = granted.saturating_sub(over).min(LONGEST) + Duration::from_millis(1);
+    let client = Arc::clone(client);
+    tokio::task::spawn_local(async move {
+        tokio::time::sleep(left).await;
+        client.set_flag(client_flags::ALARMED, false);
+        client.wake();
+    });
 }
 
 fn limit_of(limits: OutputBufferLimits, flags: u32) -> OutputBufferLimit {

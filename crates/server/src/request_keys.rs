@@ -2,6 +2,7 @@
 //!
 //! Invariant: keys are found the way the lock plan finds them, so the two never disagree.
 
+use commands::Role;
 use commands::arguments::is;
 use commands::keys::Access;
 use keyspace::Refusal;
@@ -30,7 +31,7 @@ fn access(entry: &Entry, declared: Access, request: Args<'_>) -> Access {
     if !declared.has(Access::VARIABLE_FLAGS) {
         return declared;
     }
-    if entry.spec.name == "BITFIELD" {
+    if entry.spec.role != Role::StoreText {
         let ways = if only_gets(request) { Access::RO } else { Access::RW.and(Access::UPDATE) };
         return ways.and(Access::ACCESS);
     }

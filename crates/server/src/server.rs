@@ -32,6 +32,7 @@ use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
 use crate::loading::Loading;
 use crate::log::{Log, log_notice, log_warning};
+use crate::loops::Loops;
 use crate::mailbox::Mailboxes;
 use crate::memcached::Memcached;
 use crate::monitor::Watchers;
@@ -87,6 +88,7 @@ pub(crate) struct Server {
     pub(crate) latency: LatencyMonitor,
     /// How much happens per second; the slow clock keeps it.
     pub(crate) rates: RateMeter,
+    pub(crate) loops: Loops,
     pub(crate) cores: Arc<Cores>,
     /// The way to the reception; set before the first client comes.
     pub(crate) reception: OnceLock<ReceptionDesk>,
@@ -154,6 +156,7 @@ impl Server {
             command_log: CommandLog::new(),
             latency: LatencyMonitor::new(),
             rates: RateMeter::default(),
+            loops: Loops::default(),
             cores,
             reception: OnceLock::new(),
             config_turn: Mutex::default(),

@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use acl::{Catalogue, Listed};
 use commands::errors::{self, shown};
-use commands::{Command, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec, categories};
+use commands::{
+    Command, DataCommand, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec, categories,
+};
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::control::{self, ControlHandler};
+use crate::control::{self, ControlCommand, ControlHandler};
 use crate::data;
 use crate::scripts;
-use crate::unit::{self, Prepare};
+use crate::unit::{self, Prepare, UnitCommand};
 
 /// Where a script or a function is told how many keys follow.
 const PROGRAM_COUNT: usize = 2;
@@ -82,6 +84,8 @@ pub(crate) struct CommandTable {
     entries: Vec<Entry>,
     /// Open addressing.
     slots: Box<[Slot]>,
+    /// Those that were taken away from clients: a log may hold them still.
+    removed: Vec<Entry>,
     count: usize,
     catalogue: Arc<Catalogue>,
 }
@@ -93,23 +97,24 @@ impl CommandTable {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<Entry> = Vec::new();
         for family in FAMILIES.iter().chain([&data::COMMANDS]) {
-            entries.extend(family.iter().map(|command| builder.entry(command, Run::Data, None)));
+            entries.extend(family.iter().map(|command| builder.entry(command, data, None)));
         }
         for family in control::FAMILIES {
-            entries.extend(family.iter().map(|command| builder.entry(command, Run::Control, None)));
+            entries.extend(family.iter().map(|command| builder.entry(command, control, None)));
         }
         let units = unit::COMMANDS.iter().chain(scripts::COMMANDS.into_iter().flatten());
-        entries.extend(units.map(|it| builder.entry(it, Run::Unit, None)));
+        entries.extend(units.map(|it| builder.entry(it, program, None)));
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);
             let entry = entry.expect("the container is declared");
-            entry.subcommands.push(builder.entry(command, Run::Data, Some(&container)));
+            entry.subcommands.push(builder.entry(command, data, Some(&container)));
         }
         let catalogue = Arc::new(catalogue(&entries));
+        let mut removed = Vec::new();
         for (index, (old, new)) in renames.iter().enumerate() {
-            rename(&mut entries, &old.to_ascii_lowercase(), &new.to_ascii_lowercase())
-                .map_err(|why| (index, why))?;
+            let (old, new) = (old.to_ascii_lowercase(), new.to_ascii_lowercase());
+            rename(&mut entries, &mut removed, &old, &new).map_err(|why| (index, why))?;
         }
         let mut slots = vec![Slot::default(); (entries.len() * 4).next_power_of_two()];
         for (index, entry) in entries.iter().enumerate() {
@@ -123,7 +128,7 @@ impl CommandTable {
             slots[place] = Slot { word, number };
         }
         let slots = slots.into_boxed_slice();
-        Ok(Self { entries, slots, count: builder.next_id, catalogue })
+        Ok(Self { entries, slots, removed, count: builder.next_id, catalogue })
     }
 
     /// How many ids there are.
@@ -163,6 +168,17 @@ impl CommandTable {
             return Ok(entry);
         }
         entry.subcommand(&args[1]).ok_or_else(|| unknown_subcommand(entry, &args[1]))
+    }
+
+    /// As `resolve`, by the names that the commands had before any was renamed or taken away: those
+    /// that the server itself writes into a log, and that others wrote there before.
+    pub(crate) fn resolve_declared(&self, args: Args<'_>) -> Option<&Entry> {
+        let is_it = |entry: &&Entry| args[0].eq_ignore_ascii_case(entry.spec.name.as_bytes());
+        let entry = self.entries.iter().chain(&self.removed).find(is_it)?;
+        match args.get(1) {
+            Some(name) if !entry.subcommands.is_empty() => entry.subcommand(name),
+            _ => Some(entry),
+        }
     }
 
     /// What rules of users need to know of the commands; they call them by the names that they had
@@ -207,7 +223,7 @@ impl Builder {
     fn entry<H: Copy>(
         &mut self,
         command: &'static Command<H>,
-        run: fn(H) -> Run,
+        run: fn(&'static Command<H>) -> Run,
         container: Option<&str>,
     ) -> Entry {
         let id = self.next_id;
@@ -219,7 +235,7 @@ impl Builder {
         };
         let children = command.subcommands.iter();
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
-        let (spec, run) = (&command.spec, run(command.run));
+        let (spec, run) = (&command.spec, run(command));
         let has_first_key = matches!(spec.keys, [only] if only.is_first());
         let is_counted = matches!(spec.keys, [only] if only.is_counted_at(PROGRAM_COUNT));
         let counts_keys = is_counted && matches!(run, Run::Unit(_));
@@ -227,6 +243,18 @@ impl Builder {
         let is_brief = has_first_key && is_brief(spec, run) || counts_keys;
         Entry { id, full_name, spec, run, has_first_key, counts_keys, is_brief, subcommands }
     }
+}
+
+fn data(command: &'static DataCommand) -> Run {
+    Run::Data(Handler::of(command))
+}
+
+fn control(command: &'static ControlCommand) -> Run {
+    Run::Control(command.run)
+}
+
+fn program(command: &'static UnitCommand) -> Run {
+    Run::Unit(command.run)
 }
 
 /// Whether a command that has one key does little with it, needs no more locks than that one's, and
@@ -253,12 +281,17 @@ fn catalogue(entries: &[Entry]) -> Catalogue {
     Catalogue::new(listed)
 }
 
-fn rename(entries: &mut Vec<Entry>, old: &str, new: &str) -> Result<(), &'static str> {
+fn rename(
+    entries: &mut Vec<Entry>,
+    removed: &mut Vec<Entry>,
+    old: &str,
+    new: &str,
+) -> Result<(), &'static str> {
     let Some(index) = entries.iter().position(|entry| entry.full_name == old) else {
         return Err("No such command in rename-command");
     };
     if new.is_empty() {
-        entries.remove(index);
+        removed.push(entries.remove(index));
         return Ok(());
     }
     if entries.iter().any(|entry| entry.full_name == new) {

@@ -291,7 +291,11 @@ pub(crate) fn run(
     let worker = Rc::new(Worker::new(server, lane));
     courtesy::begin(&worker);
     bind(&worker);
-    runtime.block_on(receive(Rc::clone(&worker), inbox));
+    runtime.block_on(async {
+        server.loops.enter(lane);
+        receive(Rc::clone(&worker), inbox).await;
+        server.loops.leave(lane);
+    });
     courtesy::end(&worker);
 }
 

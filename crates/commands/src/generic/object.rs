@@ -9,7 +9,7 @@ use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::unknown_subcommand;
 use crate::keys::{Access, KeySpec, at};
 use crate::text::reply_help;
-use crate::{DataCommand, Handler};
+use crate::{DataCommand, HandlerFn};
 
 const NO_FREQUENCY: Refusal = Refusal::error(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \
@@ -67,7 +67,7 @@ const fn introspection(
     name: &'static str,
     since: &'static str,
     summary: &'static str,
-    run: Handler,
+    run: HandlerFn,
 ) -> DataCommand {
     let spec = Spec {
         name,

@@ -13,7 +13,7 @@ use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::unknown_subcommand;
 use crate::keys::{Access, at};
 use crate::text::reply_help;
-use crate::{DataCommand, Handler};
+use crate::{DataCommand, HandlerFn};
 
 const NO_STREAM: Refusal = Refusal::error(
     "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to \
@@ -46,7 +46,7 @@ const SUBCOMMAND: Spec = Spec {
     ..Spec::BASE
 };
 
-const fn subcommand(spec: Spec, run: Handler) -> DataCommand {
+const fn subcommand(spec: Spec, run: HandlerFn) -> DataCommand {
     Command { spec, subcommands: &[], run }
 }
 

@@ -13,7 +13,7 @@ use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::errors::{NO_SUCH_KEY, unknown_subcommand};
 use crate::keys::{Access, KeySpec, at};
 use crate::text::reply_help;
-use crate::{DataCommand, Handler};
+use crate::{DataCommand, HandlerFn};
 
 /// How many entries `FULL` shows unless it is told.
 const DEFAULT_COUNT: usize = 10;
@@ -44,7 +44,7 @@ const SUBCOMMAND: Spec = Spec {
     ..Spec::BASE
 };
 
-const fn subcommand(spec: Spec, run: Handler) -> DataCommand {
+const fn subcommand(spec: Spec, run: HandlerFn) -> DataCommand {
     Command { spec, subcommands: &[], run }
 }
 

@@ -11,13 +11,14 @@ use super::expiry::{Expiry, Unit};
 use super::get::reply_value;
 use crate::DataCommand;
 use crate::arguments::{Options, is};
-use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use crate::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, first};
 
 pub(super) const SET: DataCommand = Command {
     spec: Spec {
         name: "SET",
+        role: Role::StoreText,
         since: "1.0.0",
         group: Group::String,
         syntax: "key value [NX | XX | IFEQ ifeq-value | IFNE ifne-value | IFDEQ ifdeq-digest | \

@@ -98,6 +98,14 @@ impl Content {
         &mut self.rare.get_or_insert_default().waiting
     }
 
+    /// Gives back the room for what most partitions do without, where nothing is there any more.
+    pub(crate) fn release_rare(&mut self) {
+        let Some(rare) = &self.rare else { return };
+        if rare.others.is_empty() && rare.waiting.is_empty() && rare.watched.is_empty() {
+            self.rare = None;
+        }
+    }
+
     /// Which keys here are watched, if any are.
     pub(crate) fn watched(&self) -> Option<&WatchedKeys> {
         self.rare.as_ref().map(|rare| &rare.watched).filter(|watched| !watched.is_empty())

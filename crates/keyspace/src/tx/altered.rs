@@ -83,6 +83,7 @@ impl Tx {
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
             self.keyspace.count_watched(false);
+            content.release_rare();
         }
     }
 

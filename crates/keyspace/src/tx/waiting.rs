@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::{NamedKey, Tx};
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
-use crate::lock::partition::PartitionIndex;
+use crate::lock::partition::{Content, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::waiting::{Queue, Waiter};
+use crate::waiting::{Queue, Waiter, WaitingKeys};
 
 impl Tx {
     /// Stands a waiter in the queue of a key of the present database.
@@ -19,9 +19,9 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        let before = content.waiting().is_some();
+        let before = waiting_keys(content);
         content.waiting_mut().add(database, key, waiter);
-        self.keyspace.note_waiting(before, true);
+        self.keyspace.note_waiting(before, waiting_keys(content));
         Ok(())
     }
 
@@ -31,9 +31,11 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        if content.waiting().is_some() {
+        let before = waiting_keys(content);
+        if before > 0 {
             content.waiting_mut().remove(database, key, waiter);
-            self.keyspace.note_waiting(true, content.waiting().is_some());
+            self.keyspace.note_waiting(before, waiting_keys(content));
+            content.release_rare();
         }
         Ok(())
     }
@@ -73,8 +75,9 @@ impl Tx {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         match self.grant.content_mut(partition) {
             Some(content) if content.waiting().is_some() => {
+                let before = waiting_keys(content);
                 let queue = content.waiting_mut().take(database, key);
-                self.keyspace.note_waiting(true, content.waiting().is_some());
+                self.keyspace.note_waiting(before, waiting_keys(content));
                 queue
             }
             _ => Queue::default(),
@@ -85,9 +88,10 @@ impl Tx {
     pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let content = self.grant.content_mut(partition).expect("it was taken from there");
-        let before = content.waiting().is_some();
+        let before = waiting_keys(content);
         content.waiting_mut().put(database, key, queue);
-        self.keyspace.note_waiting(before, content.waiting().is_some());
+        self.keyspace.note_waiting(before, waiting_keys(content));
+        content.release_rare();
     }
 
     /// Notes all keys of a database that somebody waits for, after it was flushed or swapped.
@@ -103,6 +107,11 @@ impl Tx {
             self.ready.extend(named);
         }
     }
+}
+
+/// How many keys of a partition somebody waits for.
+fn waiting_keys(content: &Content) -> usize {
+    content.waiting().map_or(0, WaitingKeys::len)
 }
 
 /// Whether anybody waits for a key of the partitions that are held.

@@ -6,6 +6,7 @@
 //! settings must say that expiry is suspended.
 
 use base::UnixMillis;
+use commands::Role;
 use commands::arguments::database;
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::asides::Aside;
@@ -86,9 +87,9 @@ impl Replayer {
             None => {}
         }
         let flags = std::mem::take(&mut self.flags);
-        let known = known.map_or_else(|| Known::of(self.server, args), Ok);
+        let known = known.or_else(|| Known::of_record(self.server, args));
         let known = known
-            .map_err(|_| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
+            .ok_or_else(|| Stopped::Malformed(format!("Unknown command '{}'", text(&args[0]))))?;
         let Known { entry, location } = known;
         if !entry.spec.arity.admits(args.len()) {
             let why = format!("Wrong number of arguments for '{}'", entry.full_name);
@@ -99,7 +100,7 @@ impl Replayer {
         }
         if let Err(refusal) = self.dispatch(entry, args) {
             self.server.refuse(&refusal, &mut Reply::new(&mut self.out, Resp::Two));
-        } else if flags != 0 && entry.spec.name == "SET" {
+        } else if flags != 0 && entry.spec.role == Role::StoreText {
             let noted = self.unit.tx.set_notes(&args[1], Notes::of_flags(flags));
             noted.expect("the key is granted, as it was just set");
         }
@@ -139,7 +140,7 @@ impl Replayer {
                     prepare(Asked { server, entry, resp, limited: None, session: None }, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
             }
-            Run::Control(_) if entry.spec.name == "SELECT" => {
+            Run::Control(_) if entry.spec.role == Role::Select => {
                 let count = self.server.keyspace.database_count();
                 self.unit.tx.switch_database(database(&args[1], count)?);
                 Ok(())

@@ -8,7 +8,7 @@
 //! of the file, or in stretches that follow each other.
 
 use commands::arguments::database;
-use commands::{Flags, Plan};
+use commands::{Flags, Plan, Role};
 use keyspace::PartitionSet;
 use persist::aof::Unit;
 use persist::asides::Aside;
@@ -83,12 +83,12 @@ impl Sorter {
     pub(super) fn add(&mut self, unit: Unit) {
         let footing = self.footing;
         let first = unit.commands.first().map(|command| command.as_args());
-        let known = first.and_then(|args| Known::of(self.server, args).ok());
+        let known = first.and_then(|args| Known::of_record(self.server, args));
         let mut partitions = PartitionSet::new();
         let mut reach = Reach::Footing;
         for (index, command) in unit.commands.iter().enumerate() {
             let args = command.as_args();
-            let known = if index == 0 { known } else { Known::of(self.server, args).ok() };
+            let known = if index == 0 { known } else { Known::of_record(self.server, args) };
             reach = match (reach, self.look(args, known, &mut partitions)) {
                 (reach, Reach::Footing) => reach,
                 (Reach::Footing, reach) => reach,
@@ -161,7 +161,7 @@ impl Sorter {
         if !spec.arity.admits(args.len()) {
             return Reach::Anything;
         }
-        if matches!(entry.run, Run::Control(_)) && spec.name == "SELECT" {
+        if spec.role == Role::Select {
             let Ok(database) = database(&args[1], keyspace.database_count()) else {
                 return Reach::Anything;
             };

@@ -94,6 +94,10 @@ pub enum Effect {
     CommandLog,
     /// Note slow events from another duration on.
     LatencyMonitor,
+    /// Have sessions look anew at what they could not send.
+    OutputLimits,
+    /// Make the table of clients' copies fit its limit.
+    TrackingTable,
     /// Load certificates and keys anew.
     Tls,
 }

@@ -31,6 +31,16 @@ impl Known {
     pub(crate) fn of(server: &'static Server, args: Args<'_>) -> Result<Self, Refusal> {
         Recognized::behind(None, server, args).map(|recognized| recognized.known)
     }
+
+    /// As `of`, for a record of a log: its words may be those of before a command was renamed.
+    pub(crate) fn of_record(server: &'static Server, args: Args<'_>) -> Option<Self> {
+        let declared = || {
+            let entry = server.table.resolve_declared(args)?;
+            let location = entry.only_key(args).map(|key| server.keyspace.locate(key));
+            Some(Self { entry, location })
+        };
+        Self::of(server, args).ok().or_else(declared)
+    }
 }
 
 impl<'a> Recognized<'a> {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: whoever queues commands learns at EXEC that one was refused.
 
+use commands::Role;
 use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 
@@ -56,5 +57,5 @@ pub(crate) fn refuse(
 }
 
 fn is_exec(entry: &Entry) -> bool {
-    entry.spec.name == "EXEC"
+    entry.spec.role == Role::Exec
 }

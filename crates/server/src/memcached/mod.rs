@@ -325,7 +325,7 @@ impl Turn<'_> {
         if worker.server.loading.is_on() {
             return Some(self.refuse(&LOADING));
         }
-        match gates::admit_deed(worker, flags, entry.spec.name, || room) {
+        match gates::admit_deed(worker, flags, entry.spec.role, || room) {
             Verdict::Admitted => None,
             Verdict::Refused(refusal) => {
                 worker.server.stats.rejected(worker.lane, entry.id);

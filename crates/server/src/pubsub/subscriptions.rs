@@ -17,6 +17,8 @@ use crate::server::Server;
 pub(crate) struct Subscriptions {
     server: &'static Server,
     client: Arc<Client>,
+    /// What they take, here and in the registries.
+    bytes: usize,
     /// By kind.
     sets: [BTreeSet<Named>; SubscriptionKind::COUNT],
 }
@@ -24,7 +26,7 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     /// None yet.
     pub(crate) fn new(server: &'static Server, client: &Arc<Client>) -> Self {
-        Self { server, client: Arc::clone(client), sets: Default::default() }
+        Self { server, client: Arc::clone(client), bytes: 0, sets: Default::default() }
     }
 
     /// How many there are of a kind.
@@ -63,6 +65,7 @@ impl Subscriptions {
         let registry = self.server.pubsub.registry(kind);
         let named = registry.join(name, &self.server.mailboxes, &self.client);
         self.sets[kind as usize].insert(named);
+        self.bytes += bytes_of(name);
         self.note(kind);
         true
     }
@@ -77,12 +80,14 @@ impl Subscriptions {
     ) -> bool {
         let Some(named) = self.sets[kind as usize].take(name) else { return false };
         self.server.pubsub.registry(kind).leave(&named, &self.client, settle);
+        self.bytes -= bytes_of(name);
         self.note(kind);
         true
     }
 
     /// Ends all. `settle` hands out what is under way to the client.
     pub(crate) fn remove_all(&mut self, settle: impl Fn()) {
+        self.bytes = 0;
         for kind in SubscriptionKind::ALL {
             for named in std::mem::take(&mut self.sets[kind as usize]) {
                 self.server.pubsub.registry(kind).leave(&named, &self.client, &settle);
@@ -95,7 +100,15 @@ impl Subscriptions {
         let count = u32::try_from(self.count(kind)).unwrap_or(u32::MAX);
         self.client.live.subscriptions[kind as usize].store(count, Ordering::Relaxed);
         self.client.set_flag(client_flags::SUBSCRIBER, !self.is_empty());
+        self.client.names().holdings.subscriptions = self.bytes;
     }
+}
+
+/// What a subscription takes: a name may be of one client alone.
+fn bytes_of(name: &[u8]) -> usize {
+    /// Its place in two sets, and an audience.
+    const PLACE: usize = 480;
+    PLACE + name.len()
 }
 
 impl Drop for Subscriptions {

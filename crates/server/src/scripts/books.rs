@@ -9,6 +9,7 @@ use proto::Args;
 
 use crate::command_log::{Execution, Remark};
 use crate::server::Server;
+use crate::session::Session;
 use crate::table::Entry;
 use crate::worker::Worker;
 
@@ -91,8 +92,8 @@ impl Books {
         self.remarks.extend(server.command_log.describe(&server.config, execution));
     }
 
-    /// Books all of it at a worker.
-    pub(super) fn close(&self, worker: &Worker) {
+    /// Books all of it at a worker, for a session.
+    pub(super) fn close(&self, worker: &Worker, session: &Session) {
         let Worker { server, lane, .. } = worker;
         for &Tally { command, calls, micros, failures, rejected } in
             self.first.iter().chain(&self.others)
@@ -101,6 +102,7 @@ impl Books {
                 server.stats.called_often(*lane, command, calls, micros);
             }
             crate::counters::add(&worker.counters.commands, calls);
+            crate::counters::add(&session.client.live.commands, calls);
             if failures + rejected > 0 {
                 server.stats.failed_often(*lane, command, failures);
                 server.stats.rejected_often(*lane, command, rejected);

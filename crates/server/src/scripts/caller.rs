@@ -6,8 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use base::time::Moment;
-use commands::Flags;
 use commands::arguments::database;
+use commands::{Flags, Role};
 use keyspace::{Location, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
@@ -288,10 +288,10 @@ impl Caller<'_> {
         }
         let (server, mark) = (self.server, out.mark());
         let reply = &mut Reply::new(out, resp);
-        let result = match entry.spec.name {
-            "SELECT" => self.select(&args[1], reply),
+        let result = match entry.spec.role {
+            Role::Select => self.select(&args[1], reply),
             // One that waits for a time would wait for ever if time stood still.
-            "TIME" if self.is_long => {
+            Role::Time if self.is_long => {
                 write_time(server.keyspace.clock().now_us(), reply);
                 Ok(())
             }

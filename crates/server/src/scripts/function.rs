@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use base::glob;
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use keyspace::Refusal;
 use persist::dump::RestoreError;
 use persist::functions;
@@ -64,6 +64,7 @@ const FUNCTION: ControlCommand = Command {
 const DELETE: ControlCommand = Command {
     spec: Spec {
         name: "DELETE",
+        role: Role::DeleteLibrary,
         syntax: "library-name",
         summary: "Deletes a library and its functions.",
         arity: exactly(3),
@@ -98,6 +99,7 @@ const DUMP: ControlCommand = Command {
 const FLUSH: ControlCommand = Command {
     spec: Spec {
         name: "FLUSH",
+        role: Role::FlushLibraries,
         syntax: "[ASYNC | SYNC]",
         summary: "Deletes all libraries and functions.",
         complexity: "O(N) where N is the number of functions deleted",
@@ -216,6 +218,7 @@ fn write_library(loaded: &Loaded, with_code: bool, reply: &mut Reply<'_>) {
 const LOAD: ControlCommand = Command {
     spec: Spec {
         name: "LOAD",
+        role: Role::LoadLibrary,
         syntax: "[REPLACE] function-code",
         summary: "Creates a library.",
         complexity: "O(1) (considering compilation time is redundant)",
@@ -240,6 +243,7 @@ const LOAD: ControlCommand = Command {
 const RESTORE: ControlCommand = Command {
     spec: Spec {
         name: "RESTORE",
+        role: Role::RestoreLibraries,
         syntax: "serialized-value [FLUSH | APPEND | REPLACE]",
         summary: "Restores all libraries from a payload.",
         complexity: "O(N) where N is the number of functions on the payload",
@@ -359,13 +363,11 @@ pub(crate) fn replay(
     args: Args<'_>,
 ) -> Result<(), Refusal> {
     let change = Change { server, args, is_new: false };
-    // SCRIPT LOAD does not change the data set.
-    let is_change = entry.spec.group == Group::Scripting && entry.spec.flags.has(Flags::WRITE);
-    match entry.spec.name {
-        "DELETE" if is_change => change.delete(),
-        "FLUSH" if is_change => change.flush(),
-        "LOAD" if is_change => change.load().map(drop),
-        "RESTORE" if is_change => change.restore(Policy::of(args)?),
+    match entry.spec.role {
+        Role::DeleteLibrary => change.delete(),
+        Role::FlushLibraries => change.flush(),
+        Role::LoadLibrary => change.load().map(drop),
+        Role::RestoreLibraries => change.restore(Policy::of(args)?),
         _ => Ok(()),
     }
 }

@@ -265,7 +265,7 @@ impl Program for Call {
         if watchers.any() {
             watchers.tell_all(worker, session, self.began, self.entry, args);
         }
-        self.books.close(worker);
+        self.books.close(worker, session);
     }
 }
 

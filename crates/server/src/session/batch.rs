@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
@@ -16,6 +16,7 @@ use super::life::BACKLOG_LIMIT;
 use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage, Turn};
 use crate::client_memory;
+use crate::clients::Signal;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
 use crate::worker::{READ_SIZE, Worker};
@@ -124,6 +125,11 @@ impl Serve {
             Poll::Ready(Ok(count)) => count,
         };
         self.note_read(count);
+        // What is there counts before any of it is executed.
+        self.note_batch();
+        if self.session.client.is_asked(Signal::Kill) {
+            return Turn::Again;
+        }
         self.worker.start_batch();
         let input = std::mem::take(&mut self.input);
         let (consumed, end) = self.run_batch(&input, None);
@@ -174,7 +180,10 @@ impl Serve {
     /// Shows what is left of the input.
     pub(super) fn note_batch(&self) {
         let left = u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX);
-        self.session.client.live.query_bytes.store(left, Ordering::Relaxed);
+        let room = u32::try_from(self.input.capacity()).unwrap_or(u32::MAX);
+        let live = &self.session.client.live;
+        live.query_bytes.store(left, Ordering::Relaxed);
+        live.query_room.store(room, Ordering::Relaxed);
         self.mind_memory();
     }
 
@@ -223,7 +232,7 @@ impl Serve {
     /// Has clients go if all of them take too much, where this one takes much itself.
     pub(super) fn mind_memory(&self) {
         let live = &self.session.client.live;
-        let input = u64::from(live.query_bytes.load(Ordering::Relaxed));
+        let input = u64::from(live.query_room.load(Ordering::Relaxed));
         let queued = live.queued_bytes.load(Ordering::Relaxed);
         if input + queued + live.output_bytes.load(Ordering::Relaxed) >= client_memory::LARGE {
             client_memory::fit(self.worker.server, &self.worker.rounds);
@@ -404,7 +413,7 @@ impl Batch<'_> {
             *known = Some(found);
             are_brief &= found.entry.is_brief && found.location.is_some();
             if found.entry.spec.flags.has(Flags::IMMEDIATE) {
-                is_queueing = found.entry.spec.name == "MULTI";
+                is_queueing = found.entry.spec.role == Role::Multi;
             }
             if is_queueing {
                 // EXEC fetches the rest under its locks.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use acl::{DEFAULT_USER, User};
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
@@ -293,7 +293,7 @@ impl Session {
     /// Called after each command, with it if it ran: moves SKIP on, and forgets CLIENT CACHING
     /// unless the command to which it is to apply is still to come.
     pub(crate) fn command_done(&mut self, ran: Option<&Entry>) {
-        let is_client = |entry: &Entry| entry.full_name.starts_with("client|");
+        let is_client = |entry: &Entry| entry.spec.role == Role::Client;
         if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
             self.has_caching = false;
         }

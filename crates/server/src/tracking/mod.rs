@@ -91,6 +91,7 @@ impl Tracked {
         client.set_flag(client_flags::TRACKING, true);
         client.set_flag(client_flags::BROADCAST, options.mode == Mode::Broadcast);
         client.set_flag(client_flags::BROKEN_REDIRECT, false);
+        client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
         let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
         server.tracking.enter(&tracker);
         Self { server, tracker, _heed: heed }
@@ -106,6 +107,7 @@ impl Drop for Tracked {
                 [client_flags::TRACKING, client_flags::BROADCAST, client_flags::BROKEN_REDIRECT];
             FLAGS.iter().for_each(|flag| client.set_flag(*flag, false));
             client.live.redirect.store(-1, Ordering::Relaxed);
+            client.names().holdings.prefixes = 0;
         }
     }
 }
@@ -128,14 +130,10 @@ impl Tracking {
 
     /// Enters what a client has read, whose locks are still held.
     #[cold]
-    pub(crate) fn remember(
-        &self,
-        keyspace: &Keyspace,
-        reader: ClientId,
-        spec: &Spec,
-        args: Args<'_>,
-    ) {
-        visit_keys(spec, args, |key| self.table.add(keyspace.locate(key).partition(), key, reader));
+    pub(crate) fn remember(&self, server: &Server, reader: ClientId, spec: &Spec, args: Args<'_>) {
+        let locate = |key: &[u8]| server.keyspace.locate(key).partition();
+        visit_keys(spec, args, |key| self.table.add(locate(key), key, reader));
+        self.fit_table(server);
     }
 
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
@@ -166,6 +164,8 @@ impl Tracking {
             post.add_keys(trackers, &matching);
         }
         post.leave(server);
+        drop(roster);
+        self.fit_table(server);
     }
 
     /// Takes altered keys out of the table, for those who had read them.
@@ -186,10 +186,10 @@ impl Tracking {
     /// Takes keys out of the table until it is as large as it may be; who had read them is told.
     pub(crate) fn fit_table(&self, server: &Server) {
         let max = server.config.get(TRACKING_TABLE_MAX_KEYS);
-        if !self.any() || max == 0 {
+        let excess = self.table.len().saturating_sub(max);
+        if max == 0 || excess == 0 {
             return;
         }
-        let excess = self.table.figures().0.saturating_sub(max);
         let (roster, mut post) = (self.roster(), Post::new(0));
         for (key, readers) in self.table.take_any(excess) {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
@@ -257,6 +257,13 @@ impl Roster {
             }
         }
     }
+}
+
+/// What a prefix takes, which may be one client's alone.
+fn bytes_of(prefix: &[u8]) -> usize {
+    /// Its place on the roster and among the options.
+    const PLACE: usize = 160;
+    PLACE + 2 * prefix.len()
 }
 
 /// Visits the keys of a request. One whose key counts lie has read none.

@@ -21,6 +21,8 @@ const SHARDS: usize = 256;
 /// The keys, by partition.
 pub(super) struct Table {
     shards: Box<[Shard]>,
+    /// How many keys there are.
+    size: AtomicUsize,
     /// Where room is made next.
     hand: AtomicUsize,
 }
@@ -39,7 +41,7 @@ struct Part {
 impl Default for Table {
     fn default() -> Self {
         let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { shards, hand: AtomicUsize::new(0) }
+        Self { shards, size: AtomicUsize::new(0), hand: AtomicUsize::new(0) }
     }
 }
 
@@ -51,7 +53,10 @@ impl Table {
         // Mostly it is there, and then nothing is to be copied.
         let readers = match keys.get_mut(key) {
             Some(readers) => readers,
-            None => keys.entry(key.into()).or_default(),
+            None => {
+                self.size.fetch_add(1, Ordering::Relaxed);
+                keys.entry(key.into()).or_default()
+            }
         };
         if let Err(place) = readers.binary_search(&reader) {
             readers.insert(place, reader);
@@ -61,7 +66,10 @@ impl Table {
 
     /// Takes a key of a partition out.
     pub(super) fn take(&self, partition: PartitionIndex, key: &[u8]) -> Readers {
-        self.shards[usize::from(partition) % SHARDS].part().remove(key)
+        let readers = self.shards[usize::from(partition) % SHARDS].part().remove(key);
+        // Nobody enters a key for no reader.
+        self.size.fetch_sub(usize::from(!readers.is_empty()), Ordering::Relaxed);
+        readers
     }
 
     /// Takes out so many keys, whichever they are.
@@ -75,6 +83,7 @@ impl Table {
             let mut part = self.shards[hand % SHARDS].part();
             let left = count - taken.len();
             let names: Vec<_> = part.keys.keys().take(left).cloned().collect();
+            self.size.fetch_sub(names.len(), Ordering::Relaxed);
             taken.extend(names.into_iter().map(|key| {
                 let readers = part.remove(&key);
                 (key, readers)
@@ -87,10 +96,16 @@ impl Table {
     pub(super) fn clear(&self, keyspace: &Keyspace) {
         for shard in &self.shards {
             let part = std::mem::take(&mut *shard.part());
+            self.size.fetch_sub(part.keys.len(), Ordering::Relaxed);
             if !part.keys.is_empty() {
                 keyspace.free_elsewhere(part);
             }
         }
+    }
+
+    /// How many keys there are, now or a moment ago.
+    pub(super) fn len(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
     /// How many keys there are, and how many readers they have together.

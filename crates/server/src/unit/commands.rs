@@ -3,7 +3,7 @@
 //! Invariant: none of them is ever queued but UNWATCH, which then does nothing.
 
 use commands::Access;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::keys::all_from;
 use keyspace::Refusal;
 use proto::{Args, Output, Reply, Resp};
@@ -39,6 +39,7 @@ const WATCH_INSIDE_MULTI: Refusal = Refusal::error("ERR WATCH inside MULTI is no
 const MULTI: ControlCommand = Command {
     spec: Spec {
         name: "MULTI",
+        role: Role::Multi,
         summary: "Starts a transaction.",
         complexity: "O(1)",
         arity: exactly(1),
@@ -64,6 +65,7 @@ fn multi(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
 const EXEC: UnitCommand = Command {
     spec: Spec {
         name: "EXEC",
+        role: Role::Exec,
         summary: "Executes all commands in a transaction.",
         complexity: "Depends on commands in the transaction",
         arity: exactly(1),
@@ -191,7 +193,7 @@ fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refu
     }
     // Others see that somebody heeds what they change before the first key is looked at.
     let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
-    let watching = Watching { watch: watching.watch.clone(), keys: Vec::new() };
+    let watching = Watching { watch: watching.watch.clone(), keys: Vec::new(), bytes: 0 };
     Ok(Box::new(Watch { server, watching, database, resp }))
 }
 
@@ -237,11 +239,7 @@ impl Program for Watch {
     fn leave(&mut self, session: &mut Session) {
         let pending = session.pending.get_or_insert_default();
         if let Some(watching) = &mut pending.watching {
-            for key in self.watching.keys.drain(..) {
-                if !watching.keys.contains(&key) {
-                    watching.keys.push(key);
-                }
-            }
+            self.watching.keys.drain(..).for_each(|key| watching.add(key));
         }
         session.show_pending();
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use acl::User;
-use commands::Flags;
+use commands::{Flags, Role};
 use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
@@ -229,8 +229,8 @@ impl Drop for Exec {
 /// Whether a command can be run only where its session is. Scripts have none, either.
 fn needs_session(entry: &Entry) -> bool {
     let flags = entry.spec.flags;
-    let is_denied = flags.has(Flags::NOSCRIPT) && entry.spec.name != "DEBUG";
-    let is_of_session = is_denied || entry.spec.name == "SELECT";
+    let is_denied = flags.has(Flags::NOSCRIPT) && entry.spec.role != Role::Debug;
+    let is_of_session = is_denied || entry.spec.role == Role::Select;
     flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Control(_)) && is_of_session
 }
 

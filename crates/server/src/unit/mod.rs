@@ -15,7 +15,7 @@ use keyspace::{Counted, Effects, Lsn, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
-use ::commands::{Flags, Handler, Plan};
+use ::commands::{Flags, Handler, Plan, Role};
 
 pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::{Pending, Queue};
@@ -147,7 +147,7 @@ impl Needs {
     /// refused in its own words.
     pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
         if matches!(entry.run, Run::Control(_)) {
-            self.world |= entry.spec.name == "DEBUG" && debug_touches_keys(args);
+            self.world |= entry.spec.role == Role::Debug && debug_touches_keys(args);
             return;
         }
         self.undoable |= matches!(entry.run, Run::Unit(_))
@@ -252,7 +252,7 @@ impl Unit {
         }
         let (mark, counted) = (out.mark(), self.tx.counted());
         let reply = &mut Reply::new(out, resp);
-        let mut run = |tx: &mut Tx| ::commands::run(entry.spec, handler, tx, args, reply);
+        let mut run = |tx: &mut Tx| handler.run(tx, args, reply);
         let result = if self.hurries { run(&mut self.tx) } else { self.tx.unhurried(run) };
         let failed = match result {
             Ok(()) => {

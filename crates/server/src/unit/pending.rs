@@ -157,6 +157,8 @@ impl Queue {
 pub(crate) struct Watching {
     pub(super) watch: Arc<Watch>,
     pub(super) keys: Vec<(usize, Box<[u8]>)>,
+    /// What the keys take, here and in their partitions.
+    pub(super) bytes: usize,
 }
 
 impl Pending {
@@ -210,13 +212,23 @@ impl Pending {
         live.queued.store(queued, Ordering::Relaxed);
         live.queued_bytes.store(queue.map_or(0, |queue| queue.memory() as u64), Ordering::Relaxed);
         let keys = watching.map_or(0, |it| it.keys.len());
-        client.show_watch(watching.map(|it| &it.watch), keys);
+        client.show_watch(watching.map(|it| &it.watch), keys, watching.map_or(0, |it| it.bytes));
     }
 }
 
 impl Watching {
     pub(super) fn begin(keyspace: &'static Keyspace) -> Self {
-        Self { watch: Watch::new(keyspace), keys: Vec::new() }
+        Self { watch: Watch::new(keyspace), keys: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds a key unless it is there.
+    pub(super) fn add(&mut self, key: (usize, Box<[u8]>)) {
+        /// Its place in the partition's map, and what allocations cost.
+        const PLACE: usize = 160;
+        if !self.keys.contains(&key) {
+            self.bytes += PLACE + 2 * key.1.len();
+            self.keys.push(key);
+        }
     }
 
     /// Takes the watch off its keys, which the transaction holds.

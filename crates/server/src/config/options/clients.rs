@@ -40,6 +40,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: special::OUTPUT_BUFFER_LIMITS,
         default: "normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60",
         doc: "Hard limit, soft limit and soft seconds of unread replies, by client class.",
+        effect: Effect::OutputLimits,
         ..WORKS
     },
     ConfigOption {
@@ -68,6 +69,7 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         kind: unsigned(0, i64::MAX),
         default: "1000000",
         doc: "How many keys the table of client-side caches may remember.",
+        effect: Effect::TrackingTable,
         ..WORKS
     },
     ConfigOption {

@@ -3,7 +3,7 @@
 //! Invariant: none of them needs a key or another client.
 
 use commands::arguments::database;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
@@ -16,6 +16,7 @@ use crate::session::ReplyMode;
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
         name: "PING",
+        role: Role::Ping,
         since: "1.0.0",
         group: Group::Connection,
         syntax: "[message]",
@@ -71,6 +72,7 @@ fn echo(_: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Ne
 pub(super) const SELECT: ControlCommand = Command {
     spec: Spec {
         name: "SELECT",
+        role: Role::Select,
         since: "1.0.0",
         group: Group::Connection,
         syntax: "index",

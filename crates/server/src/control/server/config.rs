@@ -158,6 +158,7 @@ fn reset_statistics(
     server.compaction.spell.reset();
     server.keyspace.pauses().reset();
     server.acl_log.reset_counters();
+    server.loops.reset();
     server.all_worker_counters().iter().for_each(crate::counters::WorkerCounters::reset);
     reply.ok();
     Ok(Next::Done)

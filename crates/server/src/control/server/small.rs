@@ -2,7 +2,7 @@
 //!
 //! Invariant: neither of them changes anything.
 
-use commands::declare::{Command, Flags, Group, Spec, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 use proto::Reply;
 
 use crate::control::{ControlCommand, Next};
@@ -10,6 +10,7 @@ use crate::control::{ControlCommand, Next};
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {
         name: "TIME",
+        role: Role::Time,
         since: "2.6.0",
         group: Group::Server,
         summary: "Returns the server time.",

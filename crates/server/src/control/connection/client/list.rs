@@ -14,12 +14,12 @@ use proto::{Args, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
 use super::{OF_ITSELF, OF_OTHERS};
+use crate::client_memory;
 use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
 use crate::control::{Context, ControlCommand, Next};
 use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
-use crate::session::Serve;
 use crate::table::Entry;
 
 const LIST_SYNTAX: &str = "[TYPE <NORMAL | MASTER | REPLICA | PUBSUB>] [ID client-id \
@@ -188,7 +188,8 @@ fn write_line(
     let subscriptions = |kind| live.subscriptions[kind as usize].load(Ordering::Relaxed);
     let query = u64::from(live.query_bytes.load(Ordering::Relaxed));
     let output = number(&live.output_bytes) + client.delivery_bytes() as u64;
-    let fixed = (size_of::<Client>() + size_of::<Serve>()) as u64;
+    let room = u64::from(live.query_room.load(Ordering::Relaxed)).saturating_sub(query);
+    let total = client_memory::bytes_of(client) + arguments;
     // What has changed once is watched no more.
     let watched = if client.has_broken_watch() { 0 } else { live.watched.load(Ordering::Relaxed) };
     let flags = flags_of(client);
@@ -197,8 +198,8 @@ fn write_line(
     let _ = write!(
         line,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
-         ssub={} multi={} watch={} qbuf={query} qbuf-free=0 argv-mem={arguments} multi-mem={} \
-         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={} events={} cmd={command} user={} \
+         ssub={} multi={} watch={} qbuf={query} qbuf-free={room} argv-mem={arguments} multi-mem={} \
+         rbs=0 rbp=0 obl=0 oll={} omem={output} tot-mem={total} events={} cmd={command} user={} \
          redir={} resp={} lib-name={} lib-ver={} io-thread={} tot-net-in={} tot-net-out={} \
          tot-cmds={}",
         client.id,
@@ -217,7 +218,6 @@ fn write_line(
         watched,
         number(&live.queued_bytes),
         u8::from(output > 0),
-        fixed + query + output + arguments as u64 + number(&live.queued_bytes),
         if output > 0 { "rw" } else { "r" },
         text(names.user()),
         live.redirect.load(Ordering::Relaxed),

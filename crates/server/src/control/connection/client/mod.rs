@@ -9,7 +9,7 @@ mod own;
 mod pause;
 mod tracking;
 
-use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -21,6 +21,7 @@ pub(crate) use list::describe;
 /// What a client does to itself.
 const OF_ITSELF: Spec = Spec {
     group: Group::Connection,
+    role: Role::Client,
     flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
     ..Spec::BASE
 };
@@ -28,7 +29,10 @@ const OF_ITSELF: Spec = Spec {
 /// What a client does to others.
 const OF_OTHERS: Spec = Spec { flags: OF_ITSELF.flags.and(Flags::ADMIN), ..OF_ITSELF };
 
-const HELP: ControlCommand = help::subcommand(Group::Connection, "5.0.0", print_help);
+const HELP: ControlCommand = {
+    let command = help::subcommand(Group::Connection, "5.0.0", print_help);
+    Command { spec: Spec { role: Role::Client, ..command.spec }, ..command }
+};
 
 pub(super) const CLIENT: ControlCommand = Command {
     spec: Spec {

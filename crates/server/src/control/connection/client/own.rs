@@ -3,7 +3,7 @@
 //! Invariant: they concern the client that sends them and no other.
 
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::errors::{SYNTAX, showing, shown};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -199,6 +199,7 @@ fn set_reply_mode(
 pub(super) const CAPA: ControlCommand = Command {
     spec: Spec {
         name: "CAPA",
+        role: Role::Client,
         since: "8.0.0",
         group: Group::Connection,
         syntax: "capability [capability ...]",

@@ -14,7 +14,7 @@ mod reload;
 mod switches;
 
 use commands::arguments::is;
-use commands::declare::{Command, Flags, Group, Spec, at_least};
+use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
@@ -25,6 +25,7 @@ use crate::heavy::visiting;
 pub(super) const DEBUG: ControlCommand = Command {
     spec: Spec {
         name: "DEBUG",
+        role: Role::Debug,
         since: "1.0.0",
         group: Group::Server,
         syntax: "<subcommand> [arg [arg ...]]",

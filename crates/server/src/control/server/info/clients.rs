@@ -2,10 +2,12 @@
 //!
 //! Invariant: it reads what the owners of the connections left; it disturbs none.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Report;
+use crate::blocking;
 use crate::clients::{Client, client_flags};
 use crate::config::settings::MAXCLIENTS;
 use crate::server::Server;
@@ -29,5 +31,13 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("watching_clients", clients.iter().filter(watches).count());
     report.field("clients_in_timeout_table", 0);
     report.field("total_watched_keys", server.keyspace.watched_keys());
-    report.fields(&["total_blocking_keys", "total_blocking_keys_on_nokey"], 0);
+    report.field("total_blocking_keys", server.keyspace.awaited_keys());
+    report.field("total_blocking_keys_on_nokey", keys_on_nokey(&clients));
+}
+
+/// How many keys there are of which some client wants to know that they go.
+fn keys_on_nokey(clients: &[Arc<Client>]) -> usize {
+    let blocked = clients.iter().filter(|client| client.has_flag(client_flags::BLOCKED));
+    let waiters: Vec<_> = blocked.filter_map(|client| client.names().waiter()).collect();
+    waiters.iter().flat_map(|waiter| blocking::keys_on_nokey(waiter)).collect::<HashSet<_>>().len()
 }

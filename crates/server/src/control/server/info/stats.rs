@@ -14,10 +14,6 @@ use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
 use crate::tracking::TrackingFigures;
 
-/// Figures of Redis' own event loop.
-const NO_LOOP: &[&str] =
-    &["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"];
-
 /// What does not happen here.
 const NOT_YET: &[&str] = &["migrate_cached_sockets", "slave_expires_tracked_keys"];
 
@@ -71,19 +67,20 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("client_query_buffer_limit_disconnections", overruns);
     let unread = get(&stats.output_limit_disconnections);
     report.field("client_output_buffer_limit_disconnections", unread);
-    report.fields(
-        &[
-            "reply_buffer_shrinks",
-            "reply_buffer_expands",
-            "eventloop_cycles",
-            "eventloop_duration_sum",
-        ],
-        0,
-    );
-    report.field("eventloop_duration_cmd_sum", totals.busy_us);
-    report.fields(NO_LOOP, 0);
+    report.fields(&["reply_buffer_shrinks", "reply_buffer_expands"], 0);
+    write_loops(server, &rates, &totals, report);
     write_denials(server, report);
     report.field("panics", get(&stats.panics));
+}
+
+/// The event loops of all workers together.
+fn write_loops(server: &Server, rates: &Rates, totals: &Totals, report: &mut Report) {
+    let turns = server.loops.turns();
+    report.field("eventloop_cycles", turns.cycles);
+    report.field("eventloop_duration_sum", turns.micros);
+    report.field("eventloop_duration_cmd_sum", totals.busy_us);
+    report.field("instantaneous_eventloop_cycles_per_sec", rates.cycles.round());
+    report.field("instantaneous_eventloop_duration_usec", rates.cycle_us.round());
 }
 
 /// What the rules of users kept from whom.
