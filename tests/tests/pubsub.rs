@@ -142,6 +142,25 @@ const SUBSCRIBERS: &str = r#"
 "#;
 
 #[test]
+fn a_transaction_subscribes_to_no_shard_channel() {
+    for server in [Server::start(&[]), Oracle::redis82()] {
+        play(
+            &server,
+            r#"
+            > MULTI
+            OK
+            > SSUBSCRIBE a
+            QUEUED
+            > EXEC
+            1) (error) ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client
+            > SET k 1
+            OK
+            "#,
+        );
+    }
+}
+
+#[test]
 fn subscribers_get_messages_in_resp2() {
     everywhere(SUBSCRIBERS);
 }

@@ -68,8 +68,17 @@ pub(super) const SSUBSCRIBE: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, args, reply| begin(context, SubscriptionKind::ShardChannel, args, reply),
+    run: |context, args, reply| {
+        // As in Redis; the two older ones may.
+        if context.unit.is_some() {
+            return Err(WITHIN_MULTI);
+        }
+        begin(context, SubscriptionKind::ShardChannel, args, reply)
+    },
 };
+
+const WITHIN_MULTI: Refusal =
+    Refusal::error("ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client");
 
 fn begin(
     context: &mut Context<'_>,
