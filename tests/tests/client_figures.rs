@@ -1,5 +1,5 @@
-//! What is told of clients, and what they are judged by: keys that they wait for, memory that others
-//! keep for them, limits that hold though nothing more happens.
+//! What is told of clients, and what they are judged by: keys that they wait for, memory that
+//! others keep for them, limits that hold though nothing more happens.
 
 use proto::value::Value;
 use tests::client::field;

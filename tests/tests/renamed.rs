@@ -102,7 +102,7 @@ fn what_a_command_does_hangs_on_no_name() {
     }
 }
 
-/// The server's own words in its log are those that commands have everywhere, and so are older ones.
+/// The server's own words in its log are those that commands have everywhere.
 #[test]
 fn a_log_is_read_whatever_commands_are_called_now() {
     let config = |renames: &str| format!("appendonly yes\naof-use-rdb-preamble no\n{renames}");

@@ -55,8 +55,8 @@ pub struct Spec {
     pub origin: &'static str,
 }
 
-/// What the server goes by where it must know a command: not its name, which may be changed, nor its
-/// own word, which others may have in other containers.
+/// What the server goes by where it must know a command: not its name, which may be changed, nor
+/// its own word, which others may have in other containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The server treats it as any other.

@@ -395,11 +395,8 @@ impl Keyspace {
     /// Counts keys of a partition that somebody begins or ceases to wait for, and the partition
     /// with the first and the last of them; called by its holder.
     pub(crate) fn note_waiting(&self, before: usize, after: usize) {
-        match (before, after) {
-            (0, 1..) => _ = self.awaited.fetch_add(1, Ordering::Relaxed),
-            (1.., 0) => _ = self.awaited.fetch_sub(1, Ordering::Relaxed),
-            _ => {}
-        }
+        let is_any = |keys: usize| u32::from(keys > 0);
+        self.awaited.fetch_add(is_any(after).wrapping_sub(is_any(before)), Ordering::Relaxed);
         self.awaited_keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
