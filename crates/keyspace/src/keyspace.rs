@@ -4,9 +4,7 @@
 //! hints, settings) or changed with the world stopped (the map of databases).
 
 use std::sync::OnceLock;
-use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use base::hash::KeyHasher;
 use base::time::{Clock, UnixMillis};
@@ -106,13 +104,12 @@ pub struct Keyspace {
     waits_on: OnceLock<Box<WaitsOn>>,
     walks: Walks,
     history: History,
-    /// Partitions in which somebody waits for a key.
+    /// Partitions in which somebody waits for a key, and how many such keys there are.
     awaited: AtomicU32,
+    awaited_keys: AtomicU32,
     /// Clients that want to know which keys change.
     heedful: AtomicU32,
     /// Keys that clients watch.
-    /// Keys that somebody waits for.
-    awaited_keys: AtomicUsize,
     watched: AtomicU32,
     /// The version that was told last.
     versions: AtomicU64,
@@ -251,7 +248,7 @@ impl Keyspace {
             history: History::default(),
             awaited: AtomicU32::new(0),
             heedful: AtomicU32::new(0),
-            awaited_keys: AtomicUsize::new(0),
+            awaited_keys: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             versions: AtomicU64::new(first_version),
             settings: Settings::default(),
@@ -388,15 +385,13 @@ impl Keyspace {
 
     /// How many keys clients wait for.
     #[must_use]
-    pub fn awaited_keys(&self) -> usize {
+    pub fn awaited_keys(&self) -> u32 {
         self.awaited_keys.load(Ordering::Relaxed)
     }
 
-    /// Counts keys of a partition that somebody begins or ceases to wait for, and the partition
-    /// with the first and the last of them; called by its holder.
-    pub(crate) fn note_waiting(&self, before: usize, after: usize) {
-        let is_any = |keys: usize| u32::from(keys > 0);
-        self.awaited.fetch_add(is_any(after).wrapping_sub(is_any(before)), Ordering::Relaxed);
+    /// Counts keys of a partition that begin or cease to be waited for; called by its holder.
+    pub(crate) fn note_waiting(&self, before: u32, after: u32) {
+        self.awaited.fetch_add(after.min(1).wrapping_sub(before.min(1)), Ordering::Relaxed);
         self.awaited_keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 

@@ -10,7 +10,7 @@ use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::waiting::{Queue, Waiter, WaitingKeys};
+use crate::waiting::{Queue, Waiter};
 
 impl Tx {
     /// Stands a waiter in the queue of a key of the present database.
@@ -110,8 +110,8 @@ impl Tx {
 }
 
 /// How many keys of a partition somebody waits for.
-fn waiting_keys(content: &Content) -> usize {
-    content.waiting().map_or(0, WaitingKeys::len)
+fn waiting_keys(content: &Content) -> u32 {
+    content.waiting().map_or(0, |waiting| waiting.len() as u32)
 }
 
 /// Whether anybody waits for a key of the partitions that are held.
