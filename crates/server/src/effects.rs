@@ -202,14 +202,8 @@ fn follow(server: &'static Server, effect: Effect) {
         Effect::LatencyMonitor => {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
         }
-        Effect::OutputLimits => {
-            output_limit::review(server);
-            Ok(())
-        }
-        Effect::TrackingTable => {
-            server.tracking.fit_table(server);
-            Ok(())
-        }
+        Effect::OutputLimits => output_limit::review(server),
+        Effect::TrackingTable => server.tracking.fit_table(server),
         // Whoever loads looks at the end.
         Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
         Effect::AppendOnly => aof::switch_off(server),
