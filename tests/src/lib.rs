@@ -21,6 +21,7 @@ pub mod samples;
 pub mod script;
 pub mod serializable;
 pub mod server;
+pub mod units;
 pub mod watching;
 pub mod witnesses;
 

@@ -24,6 +24,8 @@ pub struct Server {
     /// The password that the harness itself needs, if any.
     password: Option<String>,
     is_oracle: bool,
+    /// Whether its log may show a panic.
+    may_panic: bool,
     folder: TempDir,
 }
 
@@ -80,7 +82,16 @@ impl Server {
         let process = Process::spawn(&program, &arguments, folder.path());
         let password = value_of("--requirepass", own).map(str::to_owned);
         let is_oracle = false;
-        let mut server = Self { process, program, arguments, port: 0, password, is_oracle, folder };
+        let mut server = Self {
+            process,
+            program,
+            arguments,
+            port: 0,
+            password,
+            is_oracle,
+            may_panic: false,
+            folder,
+        };
         server.become_ready();
         server
     }
@@ -88,6 +99,16 @@ impl Server {
     /// Kills it, as the system would: without a word before.
     pub fn kill(&mut self) {
         self.process.kill();
+    }
+
+    /// A test has it panic: that is no failure.
+    pub fn may_panic(&mut self) {
+        self.may_panic = true;
+    }
+
+    /// Whether its process is over.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.has_ended()
     }
 
     /// Starts it again after its end, with the arguments it had, in the folder as it was left.
@@ -100,7 +121,7 @@ impl Server {
     pub fn restart_hastily(&mut self) {
         assert!(self.process.has_ended(), "one server at a time has the folder");
         let log = self.process.log();
-        assert!(!log.contains("panicked at"), "the server panicked:\n{log}");
+        assert!(self.may_panic || !log.contains("panicked at"), "the server panicked:\n{log}");
         self.process = Process::spawn(&self.program, &self.arguments, self.folder.path());
     }
 
@@ -248,7 +269,7 @@ impl Drop for Server {
             eprintln!("the end of the log of port {}:\n{}", self.port, tail.join("\n"));
             return;
         }
-        if self.is_oracle {
+        if self.is_oracle || self.may_panic {
             return;
         }
         let panics = self.panics();
@@ -336,7 +357,16 @@ impl Oracle {
         calls::oracle_listens(port);
         let password = value_of("--requirepass", arguments).map(str::to_owned);
         let (program, is_oracle) = (program.to_path_buf(), true);
-        Some(Server { process, program, arguments: all, port, password, is_oracle, folder })
+        Some(Server {
+            process,
+            program,
+            arguments: all,
+            port,
+            password,
+            is_oracle,
+            may_panic: false,
+            folder,
+        })
     }
 }
 

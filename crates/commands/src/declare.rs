@@ -261,17 +261,21 @@ flags! {
     USES_FIELDSET = 23, "uses_fieldset";
     IMMEDIATE = 24, "immediate";
     SUBSCRIBED = 25, "subscribed";
+    REPEATABLE = 26, "repeatable";
 }
 
 impl Flags {
     /// What is nobody's business: COMMAND INFO does not print these. `SUBSCRIBED` commands are
-    /// those that a subscriber may send in RESP2.
+    /// those that a subscriber may send in RESP2. A control command is `REPEATABLE` if it only
+    /// looks, or leaves what it does to the unit that it is part of: run twice it does what it does
+    /// once.
     const INTERNAL: Self = Self::PROTECTED
         .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
         .and(Self::USES_FIELDSET)
         .and(Self::IMMEDIATE)
-        .and(Self::SUBSCRIBED);
+        .and(Self::SUBSCRIBED)
+        .and(Self::REPEATABLE);
 
     /// Both sets together.
     #[must_use]

@@ -86,6 +86,9 @@ pub struct Options {
 /// Which events commands shall report; bits as in `EventClass`.
 pub type EventMask = u32;
 
+/// Says why the process ends.
+type LastWords = Box<dyn Fn(&str) + Send + Sync>;
+
 /// All data and what guards it. Lives as long as the process (`Keyspace::leak`), so that a
 /// transaction can move to another thread.
 pub struct Keyspace {
@@ -102,6 +105,7 @@ pub struct Keyspace {
     reclaimer: Reclaimer,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
+    last_words: OnceLock<LastWords>,
     walks: Walks,
     history: History,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
@@ -244,6 +248,7 @@ impl Keyspace {
             reclaimer: Reclaimer::default(),
             heed_flush: OnceLock::new(),
             waits_on: OnceLock::new(),
+            last_words: OnceLock::new(),
             walks: Walks::default(),
             history: History::default(),
             awaited: AtomicU32::new(0),
@@ -454,8 +459,23 @@ impl Keyspace {
         self.waits_on.get().map(|waits_on| &**waits_on)
     }
 
+    /// Names who says why the process ends; called once.
+    pub fn set_last_words(&self, say: impl Fn(&str) + Send + Sync + 'static) {
+        let first = self.last_words.set(Box::new(say)).is_ok();
+        assert!(first, "one process ends once");
+    }
+
+    /// Ends the process, which must not go on with what is in memory.
+    #[cold]
+    pub fn ruin(&self, why: &str) -> ! {
+        if let Some(say) = self.last_words.get() {
+            say(why);
+        }
+        std::process::abort();
+    }
+
     /// A client has everything removed; the world stands still.
-    pub fn note_flush(&self) {
+    pub(crate) fn note_flush(&self) {
         if let Some(heed) = self.heed_flush.get() {
             heed();
         }

@@ -40,7 +40,7 @@ pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
 pub use structs::{arena, heap};
 pub use tx::{
-    Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Need, Order,
+    Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark, Need, Order,
     Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Waiter};

@@ -6,6 +6,7 @@
 //! waits on, before the locks are dropped.
 
 use std::future::poll_fn;
+use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,8 +27,11 @@ use crate::heavy::Admission;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
-use crate::server::Server;
+use crate::server::{Server, write_refusal};
+use crate::startup::panics::contain;
+use crate::stats;
 use crate::table::{Entry, Run};
+use crate::unit::drill;
 use crate::worker::Worker;
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
@@ -78,6 +82,8 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 pub(crate) struct Services {
     done: Vec<Service>,
+    /// Who is being served this moment.
+    claimed: Option<Arc<Waiter>>,
     /// The queues as they were, to be put back if all is undone.
     before: Vec<(usize, Box<[u8]>, Queue)>,
     /// The mailboxes with letters for their clients.
@@ -90,7 +96,8 @@ struct Service {
     key: Box<[u8]>,
     effects: Effects,
     output: Output,
-    failed: bool,
+    /// The code of the error that is the reply, if it is one.
+    error: Option<String>,
     /// Whether its client has its reply: one that found nothing may have changed something all the
     /// same, as who reads for a group makes its consumer, or met what had expired.
     is_over: bool,
@@ -277,23 +284,30 @@ impl Drop for Place {
 
 /// Serves everyone whom the transaction's changes have made ready, and those whom that makes ready.
 /// The transaction's own effects were taken before. `Widen` means that nobody was served: the
-/// transaction is to be undone.
+/// transaction is to be undone; so does a panic.
 #[cold]
 pub(crate) fn serve(server: &Server, tx: &mut Tx) -> Result<Services, Refusal> {
-    let mut services = Services::default();
+    let (mut services, home) = (Services::default(), tx.database());
+    let result = contain(|| serve_ready(server, tx, &mut services));
+    if let Ok(Ok(())) = result {
+        return Ok(services);
+    }
+    tx.switch_database(home);
+    services.undo(server, tx);
+    result.unwrap_or_else(|panic| resume_unwind(panic)).map(|()| unreachable!("it failed"))
+}
+
+fn serve_ready(server: &Server, tx: &mut Tx, services: &mut Services) -> Result<(), Refusal> {
     while let Some((database, key)) = tx.next_ready() {
         let home = tx.switch_database(database);
         let mut queue = tx.take_queue(&key);
         services.before.push((database, key.clone(), queue.clone()));
-        let result = serve_queue(server, tx, &key, &mut queue, &mut services);
+        let result = serve_queue(server, tx, &key, &mut queue, services);
         tx.put_queue(&key, queue);
         tx.switch_database(home);
-        if let Err(refusal) = result {
-            services.undo(server, tx);
-            return Err(refusal);
-        }
+        result?;
     }
-    Ok(services)
+    Ok(())
 }
 
 /// Serves those of a queue who can be; the others stay in it, in their order.
@@ -322,7 +336,10 @@ fn serve_queue(
             queue.remove(at);
             continue;
         }
-        match serve_waiter(server, tx, waiter, key) {
+        services.claimed = Some(Arc::clone(waiter));
+        let result = serve_waiter(tx, waiter, key);
+        services.claimed = None;
+        match result {
             Ok(service) if service.is_over => {
                 services.done.push(service);
                 queue.remove(at);
@@ -358,47 +375,43 @@ fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
 }
 
 /// Runs the request of a claimed waiter, whose wait is over unless there is still nothing for it.
-fn serve_waiter(
-    server: &Server,
-    tx: &mut Tx,
-    waiter: &Arc<Waiter>,
-    key: &[u8],
-) -> Result<Service, Refusal> {
+fn serve_waiter(tx: &mut Tx, waiter: &Arc<Waiter>, key: &[u8]) -> Result<Service, Refusal> {
     let blocked = blocked(waiter);
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
     let args = blocked.request(key);
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     let mark = output.mark();
+    drill::strike_at_service();
     let result =
         tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(&mut output, blocked.resp)));
-    let (failed, is_over) = match result {
-        Ok(()) => (false, true),
+    let (error, is_over) = match result {
+        Ok(()) => (None, true),
         Err(Refusal::Wait(wait)) => {
             // Its other keys may have an earlier time.
             blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
-            (false, false)
+            (None, false)
         }
         Err(Refusal::Widen) => return Err(Refusal::Widen),
         Err(refusal) => {
             output.truncate(mark);
-            server.refuse(&refusal, &mut Reply::new(&mut output, blocked.resp));
-            (true, true)
+            let line = write_refusal(&refusal, &mut Reply::new(&mut output, blocked.resp));
+            (Some(stats::code(line).to_owned()), true)
         }
     };
     tx.settle();
     let effects = tx.take_effects();
     tx.switch_database(home);
     let (waiter, key) = (Arc::clone(waiter), key.into());
-    Ok(Service { waiter, key, effects, output, failed, is_over })
+    Ok(Service { waiter, key, effects, output, error, is_over })
 }
 
 impl Services {
     /// Puts everyone back where they stood.
     fn undo(self, server: &Server, tx: &mut Tx) {
-        for service in self.done.iter().filter(|service| service.is_over) {
-            let_wait_on(server, &service.waiter, &self.rounds);
-        }
+        let over = self.done.iter().filter(|service| service.is_over);
+        let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
+        claimed.for_each(|waiter| let_wait_on(server, waiter, &self.rounds));
         for (database, key, queue) in self.before.into_iter().rev() {
             let home = tx.switch_database(database);
             tx.take_queue(&key);
@@ -428,14 +441,15 @@ impl Services {
             notify(server, &self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { waiter, key, output, failed, .. } = service;
+            let Service { waiter, key, output, error, .. } = service;
+            error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
                 let (spec, args) = (blocked.entry.spec, blocked.request(&key));
                 server.tracking.remember(server, reader, spec, args);
             }
             *blocked.outcome.lock().expect("no critical section here panics") =
-                Some(Served { output, seen, failed });
+                Some(Served { output, seen, failed: error.is_some() });
             waiter.conclude();
             server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
         }

@@ -3,10 +3,11 @@
 //! Called with the locks still held: those who waited for what the transaction changed are served,
 //! and all of it goes to the journal, and through it to whoever follows the data.
 //!
-//! Invariant: the order in which two transactions that share a key pass here is the order in which
-//! they ran.
+//! Invariants: the order in which two transactions that share a key pass here is the order in which
+//! they ran; a panic before the journal has the record undoes the transaction, and one between
+//! there and the last who is told ends the process.
 
-use keyspace::{Lsn, Refusal, Tx};
+use keyspace::{Keyspace, Lsn, Refusal, Tx};
 use proto::Args;
 
 use crate::blocking;
@@ -15,6 +16,7 @@ use crate::mailbox::Rounds;
 use crate::notifications::notify;
 use crate::server::Server;
 use crate::tracking::Reading;
+use crate::unit::drill;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
@@ -36,6 +38,7 @@ pub(crate) fn commit(
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, tx, args);
+    tx.seal();
     notify(server, rounds, tx.effects());
     Ok(seen)
 }
@@ -65,8 +68,10 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     if record.is_empty() {
         return tx.seen();
     }
+    let unbroken = Unbroken(tx.keyspace());
     let lsn = journal.append(record);
     tx.stamp(lsn);
+    unbroken.end();
     // Whatever else it saw was written before.
     lsn
 }
@@ -84,6 +89,7 @@ pub(crate) fn commit_unit(
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
+    let unbroken = Unbroken(tx.keyspace());
     book(server, tx, changes + services.changes());
     let mut seen = 0;
     if tx.effects().is_recorded() {
@@ -91,10 +97,28 @@ pub(crate) fn commit_unit(
         deeds.extend(services.deeds());
         seen = append(&server.journal, tx, &journal::record(&deeds));
     }
+    tx.seal();
+    drill::strike_behind_commit();
     announce(server, tx, readings);
     tell();
     services.hand_over(server, seen);
+    unbroken.end();
     Ok(seen)
+}
+
+/// A stretch that cannot be half done: a panic in it ends the process.
+struct Unbroken(&'static Keyspace);
+
+impl Unbroken {
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unbroken {
+    fn drop(&mut self) {
+        self.0.ruin("a transaction failed while those who follow the data were told of it");
+    }
 }
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can

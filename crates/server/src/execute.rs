@@ -38,8 +38,8 @@ mod unit;
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
-pub(crate) use rejection::refuse;
 use rejection::reject;
+pub(crate) use rejection::{aborted, refuse};
 
 /// What became of a request.
 pub(crate) enum Step {

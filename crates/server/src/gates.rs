@@ -68,7 +68,7 @@ fn ask(
     if session.client.has_flag(client_flags::MONITOR) && touches_keys(flags) {
         return Verdict::Refused(WATCHES);
     }
-    if worker.server.loading.is_on() && !flags.has(Flags::LOADING) {
+    if worker.server.loading.is_on() && is_kept_from_loading(session, entry) {
         return Verdict::Refused(LOADING);
     }
     if let Some(refusal) = worker.server.scripts.underway.refuse()
@@ -140,6 +140,14 @@ fn may_write(flags: Flags) -> bool {
 fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
     let valves = [&server.snapshots.valve, &server.aof.valve, &server.budget.valve];
     valves.into_iter().find(|valve| valve.is_shut())
+}
+
+/// Whether a command is refused while data are loaded; EXEC is if one of its commands is.
+#[cold]
+fn is_kept_from_loading(session: &Session, entry: &Entry) -> bool {
+    let pending = session.pending.as_ref().filter(|_| entry.spec.role == Role::Exec);
+    !entry.spec.flags.has(Flags::LOADING)
+        || pending.is_some_and(|pending| pending.is_kept_from_loading())
 }
 
 /// EXEC does what its commands do.

@@ -24,6 +24,7 @@ use crate::request_keys;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
+use crate::unit::{Remark, Unit};
 
 /// A client that must say who it is first.
 pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
@@ -86,7 +87,10 @@ pub(crate) fn refuse(
     let context = if is_queueing { Context::Multi } else { Context::TopLevel };
     let request = Request { entry, args, database: session.database };
     match limited.denial(server, context, request) {
-        Some(denied) => Some(Refusal::owned(format!("NOPERM {}", denied.text))),
+        Some(Denied { text, noted, .. }) => {
+            noted.record(server);
+            Some(Refusal::owned(format!("NOPERM {text}")))
+        }
         None if is_queueing => None,
         None => limited.refuse_pattern(request),
     }
@@ -118,10 +122,35 @@ pub(crate) struct Request<'a> {
     pub(crate) database: usize,
 }
 
-/// What was denied, in words.
+/// What was denied, in words, and for the log.
 struct Denied {
     denial: Denial,
     text: String,
+    noted: Noted,
+}
+
+/// What ACL LOG is told of something that was denied.
+pub(crate) struct Noted {
+    reason: Reason,
+    context: Context,
+    object: Box<[u8]>,
+    user: Box<[u8]>,
+    /// As CLIENT LIST shows it.
+    client: String,
+}
+
+impl Noted {
+    pub(crate) fn record(self, server: &Server) {
+        let Self { reason, context, object, user, client } = self;
+        let event = Event { reason, context, object: &object, user: &user, client };
+        let now = server.keyspace.clock().now_ms();
+        server.acl_log.record(event, now, server.config.get(ACLLOG_MAX_LEN));
+    }
+
+    /// What it takes, about.
+    pub(crate) fn memory(&self) -> usize {
+        self.object.len() + self.user.len() + self.client.len()
+    }
 }
 
 impl Member {
@@ -136,10 +165,11 @@ impl Member {
     }
 
     /// What keeps a command of a transaction from running though it was queued.
-    pub(crate) fn refuse_queued(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
-        let Some(denied) = self.denial(server, Context::Multi, request) else {
+    pub(crate) fn refuse_queued(&self, unit: &mut Unit, request: Request<'_>) -> Option<Refusal> {
+        let Some(denied) = self.denial(unit.server, Context::Multi, request) else {
             return self.refuse_pattern(request);
         };
+        unit.remark(Remark::Denied(denied.noted));
         let why = match denied.denial {
             Denial::Command => "no permission to execute the command or subcommand",
             Denial::Key(_) => "no permission to touch the specified keys",
@@ -153,9 +183,10 @@ impl Member {
     }
 
     /// What keeps a command from a script.
-    pub(crate) fn refuse_called(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
-        match self.denial(server, Context::Lua, request) {
-            Some(Denied { text, .. }) => {
+    pub(crate) fn refuse_called(&self, unit: &mut Unit, request: Request<'_>) -> Option<Refusal> {
+        match self.denial(unit.server, Context::Lua, request) {
+            Some(Denied { text, noted, .. }) => {
+                unit.remark(Remark::Denied(noted));
                 Some(Refusal::owned(format!("ERR ACL failure in script: {text}")))
             }
             None => self.refuse_pattern(request),
@@ -167,7 +198,7 @@ impl Member {
         self.with_rules(|rules| denial(server, rules, request)).is_none()
     }
 
-    /// Asks the rules, and notes in the log what they deny.
+    /// Asks the rules.
     fn denial(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Denied> {
         let denial = self.with_rules(|rules| denial(server, rules, request))?;
         let Request { entry, args, .. } = request;
@@ -189,8 +220,14 @@ impl Member {
                 (Reason::Database, name, "No permissions to access database".to_owned())
             }
         };
-        note(server, reason, context, object, self.user.name(), &self.client);
-        Some(Denied { denial, text })
+        let noted = Noted {
+            reason,
+            context,
+            object: object.into(),
+            user: self.user.name().into(),
+            client: describe(server, &self.client, server.keyspace.clock().now_ms()),
+        };
+        Some(Denied { denial, text, noted })
     }
 
     /// SORT may look into keys of any name, which is for those who may read all of them.

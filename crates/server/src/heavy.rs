@@ -161,7 +161,7 @@ impl Errand {
                 }
                 Err(Refusal::Widen) => {
                     output.clear();
-                    program.restart(&mut Place::Heavy);
+                    program.restart();
                     let reader = unit.reader();
                     match again(unit.into_tx(), round, &mut pass) {
                         Ok(tx) => unit = Unit::begin(server, tx, reader),

@@ -11,7 +11,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
@@ -20,6 +19,7 @@ use smallvec::SmallVec;
 
 use crate::gathering::Gathering;
 use crate::session::{Serve, Slot};
+use crate::startup::panics::contain;
 use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.
@@ -207,7 +207,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
 /// Does something for a session that is no turn of its own. A panic ends the session.
 pub(crate) fn guard(serve: &RefCell<Serve>, step: impl FnOnce(&mut Serve)) {
     let mut serve = serve.borrow_mut();
-    if catch_unwind(AssertUnwindSafe(|| step(&mut serve))).is_err() {
+    if contain(|| step(&mut serve)).is_err() {
         serve.give_up();
     }
 }

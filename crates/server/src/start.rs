@@ -262,6 +262,7 @@ fn make_server(
     keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
     keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
+    keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }
 

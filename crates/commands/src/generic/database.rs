@@ -44,7 +44,7 @@ pub(super) const FLUSHALL: DataCommand = Command {
     run: |tx, args, reply| {
         check_mode(args)?;
         tx.flush_all()?;
-        tx.keyspace().note_flush();
+        tx.note_flush();
         reply.ok();
         Ok(())
     },

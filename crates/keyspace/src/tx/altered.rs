@@ -22,6 +22,18 @@ pub(super) struct Altered {
     settled: usize,
     /// Keys and members that had expired or been evicted when the last command was over.
     gone: u64,
+    /// How many of them somebody has read past: a key that is altered again is another one.
+    fence: usize,
+}
+
+/// How far it was at some time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AlteredMark {
+    keys: usize,
+    databases: bool,
+    settled: usize,
+    gone: u64,
+    fence: usize,
 }
 
 impl Altered {
@@ -32,8 +44,34 @@ impl Altered {
 
     /// Where a door notes keys, if it is to.
     #[inline]
-    pub(super) fn notes(&mut self) -> Option<&mut Vec<NamedKey>> {
-        self.is_heeded.then_some(&mut self.keys)
+    pub(super) fn notes(&mut self) -> Option<&mut Self> {
+        self.is_heeded.then_some(self)
+    }
+
+    /// Notes a key, once for steps that follow each other.
+    #[cold]
+    pub(super) fn note(&mut self, database: usize, key: &[u8]) {
+        let last = self.keys[self.fence..].last();
+        if !last.is_some_and(|(of, name)| *of == database && **name == *key) {
+            self.keys.push((database, key.into()));
+        }
+    }
+
+    pub(super) fn mark(&self) -> AlteredMark {
+        let Self { databases, settled, gone, fence, .. } = *self;
+        AlteredMark { keys: self.keys.len(), databases, settled, gone, fence }
+    }
+
+    pub(super) fn return_to(&mut self, mark: AlteredMark) {
+        self.keys.truncate(mark.keys);
+        (self.databases, self.settled) = (mark.databases, mark.settled);
+        (self.gone, self.fence) = (mark.gone, mark.fence);
+    }
+
+    /// Looks whether anybody heeds by now.
+    #[inline]
+    pub(super) fn look_again(&mut self, keyspace: &Keyspace) {
+        self.is_heeded |= keyspace.changes_are_heeded();
     }
 
     #[inline]
@@ -58,6 +96,12 @@ impl Tx {
     #[must_use]
     pub fn has_altered_databases(&self) -> bool {
         self.altered.databases
+    }
+
+    /// The keys that were altered so far and have been read since by who heeds them: how many.
+    pub fn fence_altered(&mut self) -> usize {
+        self.altered.fence = self.altered.keys.len();
+        self.altered.fence
     }
 
     /// The keys that the transaction's commands altered, with their logical databases.

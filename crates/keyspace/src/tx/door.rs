@@ -11,6 +11,7 @@ use structs::packing::PackedRef;
 use structs::table::Place;
 
 use super::NamedKey;
+use super::altered::Altered;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
 use crate::counters::{DatabaseCounters, LaneCounters, bump};
@@ -30,7 +31,8 @@ pub(super) struct Door<'a> {
     pub(super) undo: Option<&'a mut UndoLog>,
     pub(super) logical: usize,
     pub(super) ready: &'a mut Vec<NamedKey>,
-    pub(super) altered: Option<&'a mut Vec<NamedKey>>,
+    pub(super) altered: Option<&'a mut Altered>,
+    pub(super) touched: &'a mut bool,
 }
 
 /// When an entry expires, and the first of its members.
@@ -69,6 +71,7 @@ impl Door<'_> {
 
     /// Adds an entry whose key is absent.
     pub(super) fn insert(&mut self, entry: EntryBox) {
+        *self.touched = true;
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
@@ -253,6 +256,7 @@ impl Door<'_> {
     /// Saves an entry for whoever must see it as it was.
     #[inline]
     fn before_change(&mut self, place: Place) {
+        *self.touched = true;
         let content = &*self.content;
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
         let missing = entry.marks() ^ content.marks;
@@ -267,7 +271,7 @@ impl Door<'_> {
             note_ready(content, self.logical, entry.key(), false, self.ready);
         }
         if let Some(altered) = &mut self.altered {
-            note(self.logical, entry.key(), altered);
+            altered.note(self.logical, entry.key());
         }
     }
 
@@ -276,7 +280,7 @@ impl Door<'_> {
     pub(super) fn rewritten(&mut self, place: Place) {
         if let Some(altered) = &mut self.altered {
             let table = self.content.table(self.physical).expect("a place is in a table");
-            note(self.logical, table.entry(place).key(), altered);
+            altered.note(self.logical, table.entry(place).key());
         }
     }
 
@@ -287,7 +291,7 @@ impl Door<'_> {
             note_ready(self.content, self.logical, entry.key(), gone, self.ready);
         }
         if let Some(altered) = &mut self.altered {
-            note(self.logical, entry.key(), altered);
+            altered.note(self.logical, entry.key());
         }
     }
 
@@ -353,13 +357,5 @@ fn note_ready(
     let heeded = content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone));
     if heeded && !ready.iter().any(|(of, name)| *of == database && **name == *key) {
         ready.push((database, key.into()));
-    }
-}
-
-/// Notes a key, once for steps that follow each other.
-#[cold]
-fn note(database: usize, key: &[u8], keys: &mut Vec<NamedKey>) {
-    if !keys.last().is_some_and(|(of, name)| *of == database && **name == *key) {
-        keys.push((database, key.into()));
     }
 }

@@ -113,6 +113,12 @@ impl Effects {
         }
     }
 
+    /// Looks again at who follows the data.
+    pub(super) fn renew_followers(&mut self, settings: &Settings) {
+        self.recorded = settings.journal_attached.load(Ordering::Relaxed);
+        self.listened = settings.events.load(Ordering::Relaxed);
+    }
+
     /// Forgets it all; how many changes there were.
     #[inline]
     pub(super) fn reset(&mut self) -> u64 {

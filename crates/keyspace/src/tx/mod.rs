@@ -39,6 +39,7 @@ pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
 pub use evict::{Evicted, Look, Need, Order, Rule};
 pub use sweep::Swept;
+pub use undo::Mark;
 pub use write::Lifetime;
 
 use crate::clock::AccessClock;
@@ -120,6 +121,10 @@ pub struct Tx {
     hint: (usize, usize, Location),
     /// Whether what runs now was called by a script.
     is_for_script: bool,
+    /// Whether it has changed anything that is not final.
+    touched: bool,
+    /// Whether a client has everything removed by it.
+    has_flushed_all: bool,
 }
 
 /// A key of a logical database.
@@ -196,6 +201,8 @@ impl Tx {
             altered: Altered::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
             is_for_script: false,
+            touched: false,
+            has_flushed_all: false,
         }
     }
 
@@ -297,6 +304,21 @@ impl Tx {
         self.keyspace
     }
 
+    /// Looks again at what may have become another since the transaction began, where it has given
+    /// locks back or its own commands change it: who follows the data, who heeds changes, which
+    /// database has which name.
+    pub fn renew_views(&mut self) {
+        self.effects.renew_followers(self.keyspace.settings());
+        self.altered.look_again(self.keyspace);
+        self.physical = self.keyspace.physical(self.options.database);
+    }
+
+    /// Whether it has changed anything that is not final.
+    #[must_use]
+    pub fn is_touched(&self) -> bool {
+        self.touched
+    }
+
     /// Whether the transaction has the whole keyspace for itself.
     #[must_use]
     pub fn has_world(&self) -> bool {
@@ -354,9 +376,7 @@ impl Tx {
     /// concluded, and what they changed is told and cannot be undone any more.
     #[inline]
     pub fn renew(&mut self) {
-        if let Some(undo) = &mut self.undo {
-            undo.forget();
-        }
+        self.seal();
         self.effects.reset();
         self.altered.forget();
     }
@@ -459,6 +479,7 @@ impl Tx {
         self.roll_back();
         let keyspace = self.keyspace;
         let Beyond { partitions: mut union, world } = self.beyond.take();
+        let world = world || self.has_world();
         if let Wanted::Partitions(partitions) = self.grant.wanted() {
             union.extend_from_slice(partitions);
         }
@@ -507,6 +528,7 @@ impl Tx {
             logical: self.options.database,
             ready: &mut self.ready,
             altered: self.altered.notes(),
+            touched: &mut self.touched,
         };
         Some((door, &self.access))
     }

@@ -78,7 +78,9 @@ impl Tx {
         self.visited = self.seen();
         self.grant.retarget(partitions);
         if !self.options.heavy {
-            return if self.grant.attempt() { Ok(()) } else { Err(Refusal::Heavy) };
+            let is_granted = self.grant.attempt();
+            self.renew_views();
+            return if is_granted { Ok(()) } else { Err(Refusal::Heavy) };
         }
         let (keyspace, mut patience) = (self.keyspace, Patience::default());
         loop {
@@ -90,6 +92,7 @@ impl Tx {
             }
             if self.grant.attempt() {
                 self.grant.time_hold();
+                self.renew_views();
                 return Ok(());
             }
             if !patience.lasts(keyspace, self.grant.obstacle()) {

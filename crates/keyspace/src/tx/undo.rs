@@ -1,25 +1,51 @@
-//! Undo: what a transaction that may widen keeps, to put everything back.
+//! Undo: what a transaction that may be begun again keeps, to put everything back.
 //!
-//! Invariant: putting the images back restores every key the transaction changed, deadline, access
+//! Invariants: putting the images back restores every key the transaction changed, deadline, access
 //! clock and marks included. Each key has one image, of the time before its first change, so a loop
-//! over one key costs one copy; a long value's image is its root.
+//! over one key costs one copy; a long value's image is its root. A database that is flushed is its
+//! own image: its tables are kept as they were, and leave when all is final.
 
 use std::collections::HashMap;
 
+use super::altered::AlteredMark;
+use super::world::Flushed;
 use super::{Counted, Tx};
 use crate::entry::EntryBox;
 use crate::keyspace::Location;
 use crate::lock::partition::PartitionIndex;
 
-/// Images of changed keys.
+/// Images of what was changed.
 #[derive(Default)]
 pub(super) struct UndoLog {
-    /// By partition and physical database.
-    images: HashMap<(PartitionIndex, usize), Images>,
+    /// Of the keys that were changed since databases were flushed or swapped last.
+    images: Images,
+    /// What was flushed and swapped, in its order.
+    databases: Vec<Turn>,
 }
 
-/// By key; `None` for a key that was absent.
-type Images = HashMap<Box<[u8]>, Option<EntryBox>>;
+/// By partition and physical database, then by key; `None` for a key that was absent.
+type Images = HashMap<(PartitionIndex, usize), HashMap<Box<[u8]>, Option<EntryBox>>>;
+
+/// A change of whole databases.
+struct Turn {
+    /// Of the keys that were changed before it.
+    images: Images,
+    deed: Deed,
+}
+
+enum Deed {
+    Flushed(Flushed),
+    /// Two logical databases.
+    Swapped(usize, usize),
+}
+
+/// Where a transaction stood when it had changed nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Mark {
+    counted: Counted,
+    altered: AlteredMark,
+    ready: usize,
+}
 
 impl UndoLog {
     /// Keeps a key's image unless there is one.
@@ -36,51 +62,115 @@ impl UndoLog {
         }
     }
 
-    /// Lets all images go: what was changed is final.
-    #[inline]
-    pub(super) fn forget(&mut self) {
-        if !self.images.is_empty() {
-            self.images.clear();
-        }
+    /// Keeps what was flushed.
+    pub(super) fn remember_flush(&mut self, flushed: Flushed) {
+        self.turn(Deed::Flushed(flushed));
+    }
+
+    /// Keeps which databases were exchanged.
+    pub(super) fn remember_swap(&mut self, one: usize, other: usize) {
+        self.turn(Deed::Swapped(one, other));
+    }
+
+    fn turn(&mut self, deed: Deed) {
+        let images = std::mem::take(&mut self.images);
+        self.databases.push(Turn { images, deed });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.databases.is_empty()
     }
 }
 
 impl Tx {
-    /// Whether it has changed nothing yet that it could undo.
-    pub fn is_unchanged(&self) -> bool {
-        self.undo.as_ref().is_none_or(|undo| undo.images.is_empty())
+    /// Whether it can be undone.
+    #[must_use]
+    pub fn is_undoable(&self) -> bool {
+        self.undo.is_some()
     }
 
     /// What it looked up so far.
+    #[must_use]
     pub fn counted(&self) -> Counted {
         self.counted.clone()
     }
 
-    /// Undoes everything and keeps the locks: the transaction begins again where it is, after so
-    /// many lookups.
-    pub fn start_over(&mut self, counted: Counted) {
+    /// Where it stands, to be returned to; `None` where something was changed before, which cannot
+    /// be told from what comes, or nothing can be undone.
+    #[must_use]
+    pub fn mark(&self) -> Option<Mark> {
+        let is_new = self.undo.as_ref().is_some_and(UndoLog::is_empty);
+        is_new.then(|| Mark {
+            counted: self.counted.clone(),
+            altered: self.altered.mark(),
+            ready: self.ready.len(),
+        })
+    }
+
+    /// Undoes everything since then and keeps the locks.
+    pub fn return_to(&mut self, mark: Mark) {
         self.roll_back();
-        self.counted = counted;
         self.undo = Some(UndoLog::default());
-        self.ready.clear();
+        let Mark { counted, altered, ready } = mark;
+        self.counted = counted;
+        self.altered.return_to(altered);
+        self.ready.truncate(ready);
+    }
+
+    /// What it changed is final: those who follow the data know it. It cannot be undone any more.
+    #[inline]
+    pub fn seal(&mut self) {
+        if self.touched {
+            self.seal_changes();
+        }
+    }
+
+    fn seal_changes(&mut self) {
+        self.touched = false;
+        if let Some(undo) = &mut self.undo
+            && !undo.is_empty()
+        {
+            let UndoLog { databases, .. } = std::mem::take(undo);
+            for turn in databases {
+                if let Deed::Flushed(flushed) = turn.deed {
+                    flushed.leave(self.keyspace);
+                }
+            }
+        }
+        if std::mem::take(&mut self.has_flushed_all) {
+            self.keyspace.note_flush();
+        }
     }
 
     /// Puts back everything the transaction changed, and forgets its effects.
     pub(super) fn roll_back(&mut self) {
         let log = self.undo.take().expect("only undoable transactions meet undeclared keys");
-        let home = self.physical;
-        for ((partition, physical), images) in log.images {
+        let (home, ready) = (self.options.database, self.ready.len());
+        self.put_all_back(log.images);
+        for turn in log.databases.into_iter().rev() {
+            match turn.deed {
+                Deed::Flushed(flushed) => self.reattach(flushed),
+                Deed::Swapped(one, other) => self.keyspace.swap(one, other),
+            }
+            self.put_all_back(turn.images);
+        }
+        self.physical = self.keyspace.physical(home);
+        self.effects.reset();
+        self.counted = Counted::default();
+        self.stale.borrow_mut().clear();
+        self.missed.borrow_mut().clear();
+        // To put a key back is no change to those who wait for it.
+        self.ready.truncate(ready);
+        (self.touched, self.has_flushed_all) = (false, false);
+    }
+
+    fn put_all_back(&mut self, images: Images) {
+        for ((partition, physical), images) in images {
             self.physical = physical;
             for (key, image) in images {
                 self.put_back(partition, &key, image);
             }
         }
-        self.physical = home;
-        self.effects.reset();
-        self.counted = Counted::default();
-        self.stale.borrow_mut().clear();
-        self.missed.borrow_mut().clear();
-        self.altered.forget();
     }
 
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
@@ -88,7 +178,14 @@ impl Tx {
         let mut door = self.door(location).expect("what was changed is still granted");
         let place = door.find(key).map(|(place, _)| place);
         match (place, image) {
-            (Some(place), Some(entry)) => door.replace(place, entry),
+            (Some(place), Some(entry)) => {
+                let is_sticky = entry.borrow().is_sticky();
+                door.replace(place, entry);
+                let (place, entry) = door.find(key).expect("it was just put there");
+                if entry.is_sticky() != is_sticky {
+                    door.set_sticky(place, is_sticky);
+                }
+            }
             (Some(place), None) => {
                 let entry = door.remove(place);
                 self.discard(entry);
@@ -96,5 +193,29 @@ impl Tx {
             (None, Some(entry)) => door.insert(entry),
             (None, None) => {}
         }
+    }
+}
+
+/// In a panic nobody is told of what was changed. It is undone; where that cannot be, memory is not
+/// what the log says, and the process must not go on with it.
+impl Drop for Tx {
+    #[inline]
+    fn drop(&mut self) {
+        if self.touched {
+            self.end_unsealed();
+        }
+    }
+}
+
+impl Tx {
+    #[cold]
+    fn end_unsealed(&mut self) {
+        if !std::thread::panicking() {
+            return self.seal();
+        }
+        if self.undo.is_some() {
+            return self.roll_back();
+        }
+        self.keyspace.ruin("a command failed half way, and what it changed cannot be undone");
     }
 }

@@ -1,15 +1,45 @@
 //! What needs everything at once: flushing and swapping databases.
 //!
 //! Invariant: these run with the world granted, so no transaction sees half of them; what is
-//! flushed is detached here and freed elsewhere.
+//! flushed is detached here, and left to walks or freed elsewhere once that is final.
 
 use super::Tx;
 use crate::counters::bump;
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
-use crate::keyspace::PARTITIONS;
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
+
+/// The tables of a database that was flushed, and what they counted for.
+pub(super) struct Flushed {
+    database: usize,
+    tables: Vec<Detached>,
+    keys: i64,
+    volatile: i64,
+    members_volatile: i64,
+    memory: usize,
+}
+
+/// A table of a partition.
+struct Detached {
+    index: PartitionIndex,
+    /// The partition's marks.
+    marks: u8,
+    /// The keys with a deadline in the partition, as far as it knew.
+    volatile: usize,
+    table: EntryTable,
+}
+
+impl Flushed {
+    /// Nobody puts them back any more: walks that go on see them first, and free them.
+    pub(super) fn leave(self, keyspace: &Keyspace) {
+        let tables = self.tables.into_iter().map(|it| (it.marks, it.table)).collect();
+        if let Some(tables) = keyspace.walks().leave(self.database, tables) {
+            keyspace.discard(Garbage::tables(tables, self.memory));
+        }
+    }
+}
 
 impl Tx {
     /// Empties the present database. Returns how many keys it had.
@@ -22,7 +52,19 @@ impl Tx {
         if removed == 0 {
             return Ok(0);
         }
-        let mut detached = Vec::new();
+        let flushed = self.detach(database);
+        self.touched = true;
+        match &mut self.undo {
+            Some(undo) => undo.remember_flush(flushed),
+            None => flushed.leave(self.keyspace),
+        }
+        self.effects.add_changes(removed as u64);
+        Ok(removed)
+    }
+
+    /// Takes all tables of a physical database out.
+    fn detach(&mut self, database: usize) -> Flushed {
+        let mut tables = Vec::new();
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
             let len = content.table(database).map_or(0, EntryTable::len);
@@ -30,22 +72,50 @@ impl Tx {
                 continue;
             }
             let table = std::mem::replace(content.table_mut(database), EntryTable::new());
-            detached.push((content.marks, table));
-            self.keyspace.partition(index).add_population(-(len as i32));
+            let partition = self.keyspace.partition(index);
+            let volatile = partition.volatile();
+            tables.push(Detached { index, marks: content.marks, volatile, table });
+            partition.add_population(-(len as i32));
         }
-        let counters = self.counters().database(database);
-        bump(&counters.keys, -(removed as i64));
-        bump(&counters.volatile, -(self.keyspace.counters().volatile(database) as i64));
-        let with_members = self.keyspace.counters().members_volatile(database);
-        bump(&counters.members_volatile, -(with_members as i64));
-        let memory = self.keyspace.counters().memory(database);
-        bump(&counters.memory, -(memory as i64));
-        // Walks that go on see them first, and free them.
-        if let Some(tables) = self.keyspace.walks().leave(database, detached) {
-            self.keyspace.discard(Garbage::tables(tables, memory));
+        let totals = self.keyspace.counters();
+        let flushed = Flushed {
+            database,
+            tables,
+            keys: totals.keys(database) as i64,
+            volatile: totals.volatile(database) as i64,
+            members_volatile: totals.members_volatile(database) as i64,
+            memory: totals.memory(database),
+        };
+        self.count_flushed(&flushed, -1);
+        flushed
+    }
+
+    /// Puts the tables of a flushed database back, from which all that came since was taken.
+    pub(super) fn reattach(&mut self, flushed: Flushed) {
+        self.count_flushed(&flushed, 1);
+        let Flushed { database, tables, .. } = flushed;
+        for Detached { index, marks, volatile, table } in tables {
+            let content = self.grant.content_mut(index).expect("the world is granted");
+            debug_assert_eq!(content.marks, marks, "no walk begins while the world is held");
+            debug_assert_eq!(content.table(database).map_or(0, EntryTable::len), 0);
+            let partition = self.keyspace.partition(index);
+            partition.add_population(table.len() as i32);
+            partition.add_volatile(volatile as i32 - partition.volatile() as i32);
+            *content.table_mut(database) = table;
         }
-        self.effects.add_changes(removed as u64);
-        Ok(removed)
+    }
+
+    fn count_flushed(&self, flushed: &Flushed, sign: i64) {
+        let counters = self.counters().database(flushed.database);
+        bump(&counters.keys, sign * flushed.keys);
+        bump(&counters.volatile, sign * flushed.volatile);
+        bump(&counters.members_volatile, sign * flushed.members_volatile);
+        bump(&counters.memory, sign * flushed.memory as i64);
+    }
+
+    /// A client has everything removed, which others hear of when it is final.
+    pub fn note_flush(&mut self) {
+        (self.touched, self.has_flushed_all) = (true, true);
     }
 
     /// Empties all databases. Returns how many keys they had.
@@ -71,6 +141,10 @@ impl Tx {
         self.alter_database(one, &physical);
         self.alter_database(other, &physical);
         self.keyspace.swap(one, other);
+        self.touched = true;
+        if let Some(undo) = &mut self.undo {
+            undo.remember_swap(one, other);
+        }
         self.physical = self.keyspace.physical(self.options.database);
         self.rouse_database(one, false);
         self.rouse_database(other, false);

@@ -4,7 +4,6 @@
 //! Invariants: nobody waits for a writer that is no more, and nothing is acknowledged in between;
 //! each rewrite ends once.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::writer::Writer;
 use super::{Order, Phase, rewrite, set_failed};
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
+use crate::startup::panics::contain;
 
 /// Between two tries to begin anew.
 const RETRY: Duration = Duration::from_millis(250);
@@ -25,7 +25,7 @@ const BUG: &str = "the thread that writes it met a bug";
 /// Has a writer work until it is told to close, and after a panic the next one.
 pub(super) fn run(server: &'static Server, mut writer: Writer) {
     loop {
-        let worked = catch_unwind(AssertUnwindSafe(|| writer.run()));
+        let worked = contain(|| writer.run());
         if worked.is_ok() {
             return;
         }

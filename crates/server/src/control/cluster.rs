@@ -13,11 +13,14 @@ use super::{Context, ControlCommand, Next};
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&ASKING, &CLUSTER, &READONLY, &READWRITE];
 
 /// What reads the state of the cluster.
-const OF_CLUSTER: Spec = Spec { group: Group::Cluster, flags: Flags::STALE, ..Spec::BASE };
+const OF_CLUSTER: Spec =
+    Spec { group: Group::Cluster, flags: Flags::STALE.and(Flags::REPEATABLE), ..Spec::BASE };
 
 /// What changes the state of the cluster.
-const CHANGES_CLUSTER: Spec =
-    Spec { flags: Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING), ..OF_CLUSTER };
+const CHANGES_CLUSTER: Spec = Spec {
+    flags: Flags::ADMIN.and(Flags::STALE).and(Flags::NO_ASYNC_LOADING).and(Flags::REPEATABLE),
+    ..OF_CLUSTER
+};
 
 const ASKING: ControlCommand = Command {
     spec: Spec {
@@ -123,7 +126,7 @@ const CLUSTER: ControlCommand = Command {
             summary: "Returns the number of active failure reports active for a node.",
             complexity: "O(N) where N is the number of failure reports",
             arity: exactly(3),
-            flags: Flags::ADMIN.and(Flags::STALE),
+            flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output"],
             ..Spec::BASE
         }),
@@ -254,7 +257,7 @@ const CLUSTER: ControlCommand = Command {
             summary: "Lists the replica nodes of a master node.",
             complexity: "O(N) where N is the number of replicas.",
             arity: exactly(3),
-            flags: Flags::ADMIN.and(Flags::STALE),
+            flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output"],
             ..Spec::BASE
         }),
@@ -276,7 +279,7 @@ const CLUSTER: ControlCommand = Command {
             complexity: "O(N) where N is the number of known nodes. The command may execute a \
          FLUSHALL as a side effect.",
             arity: at_least(2),
-            flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE),
+            flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::STALE).and(Flags::REPEATABLE),
             ..Spec::BASE
         }),
         refused(Spec {
@@ -312,7 +315,7 @@ const CLUSTER: ControlCommand = Command {
             summary: "Returns the mapping of cluster slots to shards.",
             complexity: "O(N) where N is the total number of cluster nodes",
             arity: exactly(2),
-            flags: Flags::LOADING.and(Flags::STALE),
+            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output"],
             ..Spec::BASE
         }),
@@ -324,7 +327,7 @@ const CLUSTER: ControlCommand = Command {
             summary: "Lists the replica nodes of a master node.",
             complexity: "O(N) where N is the number of replicas.",
             arity: exactly(3),
-            flags: Flags::ADMIN.and(Flags::STALE),
+            flags: Flags::ADMIN.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output"],
             deprecated: Some(("5.0.0", "`CLUSTER REPLICAS`")),
             ..Spec::BASE
@@ -336,7 +339,7 @@ const CLUSTER: ControlCommand = Command {
             summary: "Returns the mapping of cluster slots to nodes.",
             complexity: "O(N) where N is the total number of Cluster nodes",
             arity: exactly(2),
-            flags: Flags::LOADING.and(Flags::STALE),
+            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output"],
             history: &[
                 ("4.0.0", "Added node IDs."),
@@ -355,7 +358,7 @@ const CLUSTER: ControlCommand = Command {
             complexity: "O(N) where N is the total number of slots based on arguments. O(N*log(N)) \
          with ORDERBY subcommand.",
             arity: at_least(4),
-            flags: Flags::LOADING.and(Flags::STALE),
+            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
             tips: &["nondeterministic_output", "request_policy:all_shards"],
             ..Spec::BASE
         }),

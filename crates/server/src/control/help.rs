@@ -29,7 +29,7 @@ pub(crate) const fn subcommand(
             summary: "Returns helpful text about the different subcommands.",
             complexity: "O(1)",
             arity: exactly(2),
-            flags: Flags::LOADING.and(Flags::STALE),
+            flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
             ..Spec::BASE
         },
         subcommands: &[],

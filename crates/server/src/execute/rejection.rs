@@ -50,10 +50,14 @@ pub(crate) fn refuse(
     if !is_exec(entry) {
         return server.refuse(refusal, &mut reply);
     }
+    server.refuse(&aborted(refusal), &mut reply);
+}
+
+/// What EXEC says where it is refused.
+pub(crate) fn aborted(refusal: &Refusal) -> Refusal {
     let line = refusal.line().unwrap_or_default();
     let why = line.strip_prefix(b"ERR ").unwrap_or(line);
-    let text = [b"EXECABORT Transaction discarded because of: ", why].concat();
-    server.refuse(&Refusal::owned(text), &mut reply);
+    Refusal::owned([b"EXECABORT Transaction discarded because of: ", why].concat())
 }
 
 fn is_exec(entry: &Entry) -> bool {

@@ -10,7 +10,7 @@ use crate::busy::Hold;
 use crate::heavy::Errand;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
-use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit};
+use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
 use crate::worker::Worker;
 
 /// The locks of a request, if they have come.
@@ -33,7 +33,8 @@ impl Request<'_> {
             }
         };
         let needs = program.needs(self.args);
-        let (undoable, is_granted) = (needs.undoable, grant.is_some());
+        let undoable = needs.undoable || drill::wants_undo();
+        let is_granted = grant.is_some();
         let (mut acquisition, mut round) =
             grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
         if !is_granted && !self.acquire(&mut acquisition) {
@@ -80,8 +81,9 @@ impl Request<'_> {
     /// it is to begin elsewhere.
     #[cold]
     fn widen(&mut self, unit: Unit, program: &mut dyn Program, mark: Mark, round: &Round) -> Step {
+        debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
-        program.restart(&mut Place::Worker(self.worker, &mut *self.session));
+        program.restart();
         self.session.select(unit.home());
         let moves = unit.begins_elsewhere();
         let tx = unit.into_tx();
@@ -103,7 +105,7 @@ impl Request<'_> {
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
         let mut pass = None;
-        if !program.may_move() {
+        if !program.may_move(&unit) {
             unit.take_time();
             return Err((Box::new(unit), program));
         }
@@ -113,7 +115,7 @@ impl Request<'_> {
             if !asked.is_admitted() && unit.is_fresh() {
                 let (number, now_us) = (round.number, Some(unit.tx.now_us()));
                 self.out.truncate(mark);
-                program.restart(&mut Place::Worker(self.worker, &mut *self.session));
+                program.restart();
                 self.session.select(unit.home());
                 drop(unit);
                 let round = Round { number, now_us, pass: Some(asked), moves: round.moves };

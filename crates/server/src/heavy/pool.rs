@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::cores::{Cores, Duty};
 use crate::release;
 use crate::scripts::STACK_BYTES;
+use crate::startup::panics::contain;
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
 pub(super) type Job = Box<dyn FnOnce(usize) + Send>;
@@ -146,8 +147,7 @@ impl Pool {
             if let Some(job) = queue.waiting.pop_front() {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
-                let job = std::panic::AssertUnwindSafe(move || job(lane));
-                let _ = std::panic::catch_unwind(job);
+                let _ = contain(move || job(lane));
                 queue = self.lock();
                 continue;
             }

@@ -25,7 +25,7 @@ use crate::guard::{Limited, Request};
 use crate::server::Server;
 use crate::stats;
 use crate::table::{Entry, Run};
-use crate::unit::Unit;
+use crate::unit::{Remark, Unit, drill};
 
 const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Refusal =
@@ -91,7 +91,8 @@ impl Host for Loader {
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        log(self.server, level, text);
+        let text = String::from_utf8_lossy(text);
+        self.server.log.write(of_server(level), format_args!("{text}"));
     }
 
     fn note_returned_error(&mut self, _: &[u8], _: bool) {}
@@ -117,6 +118,10 @@ impl Host for Caller<'_> {
                 return Ok(());
             }
         };
+        if self.is_tentative && drill::gives_up() {
+            self.unit.refuse(&NOT_FROM_SCRIPT, &mut Reply::new(reply, resp));
+            return Ok(());
+        }
         if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
             self.has_written = true;
             if let Some(listed) = &*self.listed {
@@ -142,7 +147,8 @@ impl Host for Caller<'_> {
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        log(self.server, level, text);
+        let text = String::from_utf8_lossy(text).into_owned();
+        self.unit.remark(Remark::Line(of_server(level), text));
     }
 
     fn note_returned_error(&mut self, text: &[u8], is_new: bool) {
@@ -185,14 +191,13 @@ impl Host for Caller<'_> {
     }
 }
 
-fn log(server: &Server, level: LogLevel, text: &[u8]) {
-    let level = match level {
+fn of_server(level: LogLevel) -> ServerLevel {
+    match level {
         LogLevel::Debug => ServerLevel::Debug,
         LogLevel::Verbose => ServerLevel::Verbose,
         LogLevel::Notice => ServerLevel::Notice,
         LogLevel::Warning => ServerLevel::Warning,
-    };
-    server.log.write(level, format_args!("{}", String::from_utf8_lossy(text)));
+    }
 }
 
 impl Caller<'_> {
@@ -203,7 +208,7 @@ impl Caller<'_> {
         Ok(entry)
     }
 
-    fn look_at(&self, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
+    fn look_at(&mut self, entry: &Entry, args: Args<'_>) -> Result<(), Refusal> {
         let flags = entry.spec.flags;
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
@@ -220,7 +225,7 @@ impl Caller<'_> {
             if self.is_tentative && !limited.allows(self.server, request) {
                 return Err(NOT_FROM_SCRIPT);
             }
-            if let Some(refusal) = limited.refuse_called(self.server, request) {
+            if let Some(refusal) = limited.refuse_called(self.unit, request) {
                 return Err(refusal);
             }
         }
@@ -288,6 +293,14 @@ impl Caller<'_> {
         }
         let (server, mark) = (self.server, out.mark());
         let reply = &mut Reply::new(out, resp);
+        if !entry.spec.flags.has(Flags::REPEATABLE) {
+            if self.is_tentative {
+                self.unit.refuse(&NOT_FROM_SCRIPT, reply);
+                return Ok(true);
+            }
+            self.unit.become_final().map_err(|_| Stop::Widen)?;
+            self.may_restart = false;
+        }
         let result = match entry.spec.role {
             Role::Select => self.select(&args[1], reply),
             // One that waits for a time would wait for ever if time stood still.

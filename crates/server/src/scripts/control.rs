@@ -87,6 +87,7 @@ const EXISTS: ControlCommand = Command {
                      script is an O(1) operation).",
         arity: at_least(3),
         tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+        flags: COMMON.flags.and(Flags::REPEATABLE),
         ..COMMON
     },
     subcommands: &[],
@@ -182,7 +183,7 @@ const SHOW: ControlCommand = Command {
         syntax: "sha1",
         summary: "Shows a server-side Lua script of the script cache.",
         arity: exactly(3),
-        flags: Flags::NOSCRIPT.and(Flags::STALE),
+        flags: Flags::NOSCRIPT.and(Flags::STALE).and(Flags::REPEATABLE),
         origin: "valkey",
         ..COMMON
     },

@@ -115,7 +115,7 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
         let flags = program.flags();
-        return prepare(asked, keys, Code::Script(program), flags);
+        return Ok(Box::new(prepare(asked, keys, Code::Script(program), flags)?));
     }
     let program = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
@@ -124,7 +124,8 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
         return Err(refusal(error));
     }
     let flags = program.flags();
-    prepare(asked, keys, Code::Script(program), flags)
+    let call = prepare(asked, keys, Code::Script(program), flags)?;
+    Ok(Box::new(Call { brought_script: true, ..call }))
 }
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -133,7 +134,7 @@ fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>
         return Err(NO_SCRIPT);
     };
     let flags = program.flags();
-    prepare(asked, keys, Code::Script(program), flags)
+    Ok(Box::new(prepare(asked, keys, Code::Script(program), flags)?))
 }
 
 pub(super) fn prepare(
@@ -141,7 +142,7 @@ pub(super) fn prepare(
     keys: usize,
     code: Code,
     flags: script::Flags,
-) -> Result<Box<dyn Program>, Refusal> {
+) -> Result<Call, Refusal> {
     if asked.session.as_ref().is_some_and(|session| session.wants_debugger) {
         return Err(NO_DEBUGGER);
     }
@@ -160,7 +161,7 @@ pub(super) fn prepare(
     if needs_memory && asked.server.budget.is_out_of_memory(0) {
         return Err(OUT_OF_MEMORY);
     }
-    Ok(Box::new(Call {
+    Ok(Call {
         server: asked.server,
         code,
         entry: asked.entry,
@@ -172,9 +173,10 @@ pub(super) fn prepare(
         seed: None,
         has_failed: false,
         listed: None,
+        brought_script: false,
         books: Books::default(),
         began: (0, 0),
-    }))
+    })
 }
 
 /// How many keys a request says it has.

@@ -50,5 +50,5 @@ fn call(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> 
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
-    prepare(asked, keys, code, function.flags)
+    Ok(Box::new(prepare(asked, keys, code, function.flags)?))
 }

@@ -86,6 +86,7 @@ const DUMP: ControlCommand = Command {
         summary: "Dumps all libraries into a serialized binary payload.",
         complexity: "O(N) where N is the number of functions",
         arity: exactly(2),
+        flags: COMMON.flags.and(Flags::REPEATABLE),
         ..COMMON
     },
     subcommands: &[],
@@ -155,6 +156,7 @@ const LIST: ControlCommand = Command {
         complexity: "O(N) where N is the number of functions",
         arity: at_least(2),
         tips: &["nondeterministic_output_order"],
+        flags: COMMON.flags.and(Flags::REPEATABLE),
         ..COMMON
     },
     subcommands: &[],
@@ -377,7 +379,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns information about a function during execution.",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY),
+        flags: Flags::NOSCRIPT.and(Flags::ALLOW_BUSY).and(Flags::REPEATABLE),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         ..COMMON
     },

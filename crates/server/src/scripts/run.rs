@@ -185,6 +185,8 @@ pub(super) struct Call {
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
+    /// Whether the cache has its script from it alone.
+    pub(super) brought_script: bool,
     /// Where it stands for SCRIPT KILL, once it has taken long.
     pub(super) listed: Option<Listed>,
     /// Of the run that was the last.
@@ -235,8 +237,14 @@ impl Program for Call {
         self.conclude(result, before, unit, out)
     }
 
-    fn restart(&mut self, _: &mut Place<'_>) {
+    fn restart(&mut self) {
         self.has_failed = false;
+    }
+
+    fn forget(&mut self) {
+        if let (true, Code::Script(handle)) = (self.brought_script, &self.code) {
+            self.server.scripts.cache.forget(handle.sha1());
+        }
     }
 
     fn abandon(&mut self) {

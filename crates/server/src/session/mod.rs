@@ -23,7 +23,6 @@ mod window;
 use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context as TaskContext, Poll, Waker};
@@ -46,6 +45,7 @@ use crate::guard;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
 use crate::output_limit;
+use crate::startup::panics::contain;
 use crate::worker::Worker;
 
 /// A connection being served.
@@ -364,7 +364,7 @@ impl Serve {
             self.waker = Some(cx.waker().clone());
         }
         Gathering::open();
-        let driven = catch_unwind(AssertUnwindSafe(|| self.drive(cx)));
+        let driven = contain(|| self.drive(cx));
         self.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {
             self.worker.server.note_panic(self.session.client.id);

@@ -155,11 +155,6 @@ impl Session {
         }
     }
 
-    /// Who it has said it is.
-    pub(crate) fn user(&self) -> Option<Arc<User>> {
-        self.user.clone()
-    }
-
     /// Whether it has said who it is.
     #[inline]
     pub(crate) fn is_known(&self) -> bool {

@@ -17,7 +17,6 @@ mod queue;
 mod tests;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
@@ -39,6 +38,7 @@ use crate::reception::plain;
 use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;
+use crate::startup::panics::contain;
 use crate::valve::Valve;
 use crate::version;
 use chunks::{Delivery, in_order, passage};
@@ -214,7 +214,7 @@ impl Snapshot {
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
             server.cores.take_up(own.duty());
-            let result = catch_unwind(AssertUnwindSafe(|| own.run(target, false)));
+            let result = contain(|| own.run(target, false));
             let result = result.unwrap_or_else(|_| Err(BUG.to_owned()));
             done(result.map(|(finished, _)| finished));
         };

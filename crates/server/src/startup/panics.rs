@@ -1,12 +1,29 @@
 //! Panics are bugs: each is counted and told once, with its place.
 //!
-//! Invariant: the hook neither panics nor waits for anything but the log.
+//! Invariants: the hook neither panics nor waits for anything but the log; a panic that nothing
+//! contains, or that found a lock left half way by another, ends the process, which would go on
+//! without something that it cannot do without.
 
-use std::panic::PanicHookInfo;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use crate::log::log_warning;
 use crate::server::Server;
+
+thread_local! {
+    /// How many on the stack contain a panic.
+    static CONTAINED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs what may panic at the cost of whom it runs for: the error is the panic.
+pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
+    CONTAINED.set(CONTAINED.get() + 1);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    CONTAINED.set(CONTAINED.get() - 1);
+    result
+}
 
 /// Makes panics of all threads known to the server.
 pub(crate) fn watch(server: &'static Server) {
@@ -24,5 +41,12 @@ fn note(server: &Server, panic: &PanicHookInfo<'_>) {
     match panic.location() {
         Some(place) => log_warning!(server.log, "Thread {thread} panicked at {place}: {text}"),
         None => log_warning!(server.log, "Thread {thread} panicked at an unknown place: {text}"),
+    }
+    // What `expect` says of a lock whose holder panicked.
+    if text.contains("PoisonError") {
+        server.keyspace.ruin("a panic left a lock half way");
+    }
+    if CONTAINED.get() == 0 {
+        server.keyspace.ruin("a part that it cannot do without has panicked");
     }
 }

@@ -114,10 +114,10 @@ impl Drop for Tracked {
 
 impl Reading {
     /// What a command with these arguments reads for a client, now that it ran.
-    pub(crate) fn new(reader: ClientId, tx: &Tx, spec: &Spec, args: Args<'_>) -> Self {
+    pub(crate) fn new(reader: ClientId, tx: &mut Tx, spec: &Spec, args: Args<'_>) -> Self {
         let mut keys = Vec::new();
         visit_keys(spec, args, |key| keys.push(key.into()));
-        Self { altered: tx.altered().len(), reader, keys }
+        Self { altered: tx.fence_altered(), reader, keys }
     }
 }
 

@@ -145,7 +145,7 @@ impl Program for Forget {
         Ok(())
     }
 
-    fn restart(&mut self, _: &mut Place<'_>) {}
+    fn restart(&mut self) {}
 
     fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {
         if let Some(watching) = self.watching.take() {
@@ -224,7 +224,7 @@ impl Program for Watch {
         Ok(())
     }
 
-    fn restart(&mut self, _: &mut Place<'_>) {}
+    fn restart(&mut self) {}
 
     fn committed(&mut self, args: Args<'_>, unit: &mut Unit) {
         if self.watching.watch.is_broken() {

@@ -1,24 +1,27 @@
 //! EXEC: the commands that a session queued, as one unit.
 //!
-//! Invariant: watched keys are locked with the commands' own, and stay watched until the unit is
-//! committed; so of two transactions that each change what the other watches, one is refused.
+//! Invariants: watched keys are locked with the commands' own, and stay watched until the unit is
+//! committed; so of two transactions that each change what the other watches, one is refused. The
+//! session is changed by commands behind `become_final` only, so there is nothing of it to restore.
 
 use std::sync::Arc;
 
-use acl::User;
+use commands::arguments::database;
 use commands::{Flags, Role};
 use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
 use super::pending::{Queue, Queued, Watching};
-use super::{Asked, Needs, Place, Program, Unit};
-use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
+use super::{Asked, Needs, Place, Program, Unit, drill};
+use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
+use crate::control::fieldsets::Fieldsets;
 use crate::control::{Asker, Context, ControlHandler};
 use crate::execute;
 use crate::guard::{Limited, Request};
+use crate::loading::LOADING;
 use crate::server::Server;
-use crate::session::{ReplyMode, Session};
+use crate::session::Session;
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
@@ -39,22 +42,17 @@ struct Exec {
     watching: Option<Watching>,
     resp: Resp,
     limited: Option<Limited>,
-    /// Who the client was before a command of the transaction made it another user.
-    former: Option<Former>,
+    /// What HIMPORT PREPARE has named, where a command may ask for it.
+    fieldsets: Fieldsets,
     /// What the commands did that ran already; the next one comes after them.
     ran: Vec<Ran>,
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
     closes: bool,
-    /// Whether the client wants replies, as it was when EXEC came.
-    reply_mode: ReplyMode,
-    /// Whether it wants none from here on.
+    /// Whether the client wants no replies from here on.
     is_mute: bool,
 }
-
-/// A session's user.
-type Former = Option<Arc<User>>;
 
 /// What a command of the queue cost.
 struct Ran {
@@ -81,19 +79,20 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
     }
     let (ran, nested) = (Vec::with_capacity(queue.len()), None);
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
-    let reply_mode = session.reply_mode;
+    let asks_for_fieldsets = pending.flags().has(Flags::USES_FIELDSET);
+    let fieldsets =
+        if asks_for_fieldsets { session.fieldsets.clone() } else { Fieldsets::default() };
     Ok(Box::new(Exec {
         server,
         queue,
         watching,
         resp,
         limited,
-        former: None,
+        fieldsets,
         ran,
         has_begun,
         nested,
         closes,
-        reply_mode,
         is_mute,
     }))
 }
@@ -104,6 +103,8 @@ impl Program for Exec {
         let keyspace = self.server.keyspace;
         let watched = self.watching.iter().flat_map(|watching| &watching.keys);
         needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition()));
+        // What would become final on the way begins so.
+        needs.world |= needs.undoable && self.queue.iter_from(0).any(|it| makes_final(it.entry));
         needs
     }
 
@@ -121,9 +122,16 @@ impl Program for Exec {
                 Reply::new(out, self.resp).null_array();
                 return Ok(());
             }
+            // Whoever loads has had the world since the commands were queued.
+            if self.server.loading.is_on() && self.queue.is_kept_from_loading() {
+                self.queue = Arc::default();
+                let refusal = execute::aborted(&LOADING);
+                unit.refuse(&refusal, &mut Reply::new(out, self.resp));
+                return Ok(());
+            }
             // DEBUG may take any time.
             let lasts = self.queue.len() > WORKER_QUEUE || self.queue.flags().has(Flags::PROTECTED);
-            if lasts && unit.hurries() && self.may_move() {
+            if lasts && unit.hurries() && self.may_move(unit) {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
@@ -154,19 +162,10 @@ impl Program for Exec {
         Ok(())
     }
 
-    fn restart(&mut self, place: &mut Place<'_>) {
-        self.ran.clear();
-        self.nested = None;
+    fn restart(&mut self) {
+        let nested = self.ran.drain(..).filter_map(|ran| ran.nested).chain(self.nested.take());
+        nested.for_each(|mut program| program.forget());
         self.has_begun = false;
-        if let Place::Worker(_, session) = place {
-            session.speak(self.resp);
-            session.reply_mode = self.reply_mode;
-            self.is_mute = !session.replies();
-            if let Some(former) = self.former.take() {
-                session.authenticate(former);
-                self.limited = session.limited(self.server);
-            }
-        }
     }
 
     fn abandon(&mut self) {
@@ -188,10 +187,9 @@ impl Program for Exec {
         session.show_pending();
     }
 
-    fn may_move(&self) -> bool {
-        // What may turn out to need more locks may have to begin at its beginning.
-        let may_restart = self.queue.needs(self.server).undoable;
-        let first = if may_restart { 0 } else { self.ran.len() };
+    fn may_move(&self, unit: &Unit) -> bool {
+        // What may have to begin at its beginning has to find all there.
+        let first = if unit.may_begin_again() { 0 } else { self.ran.len() };
         self.queue.iter_from(first).all(|queued| !needs_session(queued.entry))
     }
 
@@ -211,6 +209,11 @@ impl Program for Exec {
                 worker.server.stats.failed(worker.lane, entry.id);
             }
         }
+        if let Some(last) = self.ran.last()
+            && last.database != session.database
+        {
+            session.select(last.database);
+        }
         if self.closes {
             session.close();
         }
@@ -229,9 +232,13 @@ impl Drop for Exec {
 /// Whether a command can be run only where its session is. Scripts have none, either.
 fn needs_session(entry: &Entry) -> bool {
     let flags = entry.spec.flags;
-    let is_denied = flags.has(Flags::NOSCRIPT) && entry.spec.role != Role::Debug;
-    let is_of_session = is_denied || entry.spec.role == Role::Select;
-    flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Control(_)) && is_of_session
+    let is_of_session = flags.has(Flags::NOSCRIPT) || makes_final(entry);
+    matches!(entry.run, Run::Control(_)) && is_of_session && entry.spec.role != Role::Debug
+}
+
+/// Whether a command may do what can be neither undone nor put off.
+fn makes_final(entry: &Entry) -> bool {
+    matches!(entry.run, Run::Control(_)) && !entry.spec.flags.has(Flags::REPEATABLE)
 }
 
 impl Exec {
@@ -261,7 +268,7 @@ impl Exec {
         if let Some(limited) = &self.limited {
             let database = unit.tx.database();
             let request = Request { entry: queued.entry, args: queued.args, database };
-            if let Some(refusal) = limited.refuse_queued(self.server, request) {
+            if let Some(refusal) = limited.refuse_queued(unit, request) {
                 return Ok(self.refuse(unit, &refusal, out));
             }
         }
@@ -269,8 +276,7 @@ impl Exec {
             let args = queued.args;
             let result = match queued.entry.run {
                 Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
-                    let Place::Worker(_, session) = place else { unreachable!("it may not move") };
-                    match session.fieldsets.expand(args) {
+                    match self.fieldsets.expand(args) {
                         Ok(args) => {
                             unit.call(queued.entry, handler, args.as_args(), self.resp, out)
                         }
@@ -284,12 +290,12 @@ impl Exec {
                     unit.call(queued.entry, handler, args, self.resp, out)
                 }
                 Run::Control(handler) => {
-                    return Ok(self.control(handler, queued, unit, place, out));
+                    return self.control(handler, queued, unit, place, out);
                 }
                 Run::Unit(_) => self.run_nested(queued, unit, place, out),
             };
             match result {
-                Err(Refusal::Heavy) if unit.hurries() && !self.may_move() => unit.take_time(),
+                Err(Refusal::Heavy) if unit.hurries() && !self.may_move(unit) => unit.take_time(),
                 result => return result,
             }
         }
@@ -303,45 +309,67 @@ impl Exec {
         unit: &mut Unit,
         place: &mut Place<'_>,
         out: &mut Output,
-    ) -> bool {
+    ) -> Result<bool, Refusal> {
         let (server, entry, args) = (self.server, queued.entry, queued.args);
+        drill::strike(unit)?;
+        if makes_final(entry) {
+            unit.become_final()?;
+        }
         let mark = out.mark();
-        let Place::Worker(worker, session) = place else {
-            let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
-            let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
-            let next = handler(&mut context, args, &mut reply);
-            let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
-            return ended.is_err_and(|refusal| {
-                out.truncate(mark);
-                self.refuse(unit, &refusal, out)
-            });
+        let ended = match place {
+            _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
+            Place::Worker(worker, session) => {
+                // It may ask where it is.
+                if session.database != unit.tx.database() {
+                    session.select(unit.tx.database());
+                }
+                let mut reply = Reply::new(out, session.resp);
+                let asker = Some(Asker { worker, session });
+                let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
+                let next = handler(&mut context, args, &mut reply);
+                let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
+                if makes_final(entry) {
+                    self.look_again(unit, session);
+                }
+                ended
+            }
+            Place::Heavy => {
+                let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
+                let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
+                let next = handler(&mut context, args, &mut reply);
+                let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
+                unit.renew_views(unit.reader());
+                ended
+            }
         };
-        let may_log_in = entry.spec.flags.has(Flags::NO_AUTH);
-        if may_log_in && self.former.is_none() {
-            self.former = Some(session.user());
-        }
-        let mut reply = Reply::new(out, session.resp);
-        let asker = Some(Asker { worker, session });
-        let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
-        let next = handler(&mut context, args, &mut reply);
-        let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
-        self.resp = session.resp;
-        self.is_mute = !session.replies();
-        if may_log_in {
-            self.limited = session.limited(server);
-        }
-        unit.read_for(session.reader());
-        unit.tx.switch_database(session.database);
         match ended {
             Ok(closes) => {
                 self.closes |= closes;
-                false
+                Ok(false)
             }
             Err(refusal) => {
                 out.truncate(mark);
-                self.refuse(unit, &refusal, out)
+                Ok(self.refuse(unit, &refusal, out))
             }
         }
+    }
+
+    /// For the commands that come; the session follows when all is over.
+    fn select(&self, index: &[u8], unit: &mut Unit, out: &mut Output) -> Result<bool, Refusal> {
+        let count = self.server.config.get(DATABASES) as usize;
+        unit.tx.switch_database(database(index, count)?);
+        Reply::new(out, self.resp).ok();
+        Ok(false)
+    }
+
+    /// Looks again at what a control command may have made another.
+    fn look_again(&mut self, unit: &mut Unit, session: &Session) {
+        self.resp = session.resp;
+        self.is_mute = !session.replies();
+        self.limited = session.limited(self.server);
+        self.fieldsets = session.fieldsets.clone();
+        unit.renew_views(session.reader());
+        unit.tx.switch_database(session.database);
     }
 
     /// Runs a command that is a unit of its own, such as a script; whether it failed.
@@ -368,7 +396,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_elsewhere(unit.hurries() && self.may_move());
+        unit.let_begin_elsewhere(unit.hurries() && self.may_move(unit));
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -1,17 +1,20 @@
 //! Units: several commands that run as one transaction, as EXEC and scripts have it.
 //!
 //! A program names what it locks, runs its commands one after the other on a `Unit`, and may be
-//! begun again: when it turns out to need more locks, all it did is undone.
+//! begun again: when it turns out to need more locks, all it did is undone
+//! (docs/decisions/units.md).
 //!
 //! Invariants: a unit's changes leave in one record, with its locks still held; until then nobody
-//! is told anything of them.
+//! is told anything of them. All that a step does can be undone, or is put off until the commit, or
+//! comes behind `become_final`, after which the unit is never begun again.
 
 mod commands;
+pub(crate) mod drill;
 mod exec;
 mod pending;
 
 use base::time::Moment;
-use keyspace::{Counted, Effects, Lsn, PartitionSet, Refusal, Tx};
+use keyspace::{Effects, Keyspace, Lsn, Mark, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
@@ -23,8 +26,9 @@ pub(crate) use pending::{Pending, Queue};
 use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
+use crate::config::LogLevel;
 use crate::control::server::debug_touches_keys;
-use crate::guard::Limited;
+use crate::guard::{Limited, Noted};
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
@@ -69,7 +73,11 @@ pub(crate) trait Program: Send {
     ) -> Result<(), Refusal>;
 
     /// All it did was undone: it begins anew.
-    fn restart(&mut self, place: &mut Place<'_>);
+    fn restart(&mut self);
+
+    /// It is given up for another one that will be prepared in its place: what preparing it did is
+    /// undone.
+    fn forget(&mut self) {}
 
     /// All it did was undone, it holds nothing and is not begun again.
     fn abandon(&mut self) {}
@@ -81,7 +89,7 @@ pub(crate) trait Program: Send {
     fn leave(&mut self, _: &mut Session) {}
 
     /// Whether it can go on without its session and its worker.
-    fn may_move(&self) -> bool {
+    fn may_move(&self, _: &Unit) -> bool {
         true
     }
 
@@ -184,12 +192,41 @@ pub(crate) struct Unit {
     readings: Vec<Reading>,
     /// The codes of the errors that its commands ended in, each with how often.
     errors: Vec<(String, u64)>,
+    /// What the server's logs are told when all is final.
+    remarks: Vec<Remark>,
+    /// What the remarks take, about.
+    remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
     may_begin_elsewhere: bool,
     /// Whether it has to.
     begins_elsewhere: bool,
+    /// There once it did what cannot be undone.
+    finality: Option<Finality>,
+}
+
+/// What a log of the server is told.
+pub(crate) enum Remark {
+    /// Of the log file.
+    Line(LogLevel, String),
+    /// Of ACL LOG.
+    Denied(Noted),
+}
+
+/// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
+/// that is begun again.
+const REMARKS_MAX: usize = 4 << 20;
+
+/// Held by a unit that did what cannot be undone: a panic would leave the other half undone.
+struct Finality(&'static Keyspace);
+
+impl Drop for Finality {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.ruin("a transaction failed after a command whose effects cannot be undone");
+        }
+    }
 }
 
 /// What a unit did before something began in it, and changed nothing.
@@ -198,8 +235,9 @@ pub(crate) struct Before {
     database: usize,
     publications: usize,
     readings: usize,
+    remarks: usize,
     errors: Vec<(String, u64)>,
-    counted: Counted,
+    mark: Mark,
 }
 
 /// A command of a unit, for those who follow the data.
@@ -223,10 +261,52 @@ impl Unit {
             reader,
             readings: Vec::new(),
             errors: Vec::new(),
+            remarks: Vec::new(),
+            remark_bytes: 0,
             hurries,
             may_begin_elsewhere: false,
             begins_elsewhere: false,
+            finality: None,
         }
+    }
+
+    /// To be called before a step that can be neither undone nor put off: from here on the unit is
+    /// never begun again. `Widen` where that may still come: then it begins again with all locks
+    /// there are, and nothing can make it widen.
+    pub(crate) fn become_final(&mut self) -> Result<(), Refusal> {
+        if self.may_begin_again() {
+            self.tx.require_world()?;
+        }
+        // What comes may look at the logs.
+        self.make_remarks();
+        self.count_errors();
+        self.finality.get_or_insert(Finality(self.server.keyspace));
+        Ok(())
+    }
+
+    /// Whether it did what cannot be undone.
+    pub(crate) fn is_final(&self) -> bool {
+        self.finality.is_some()
+    }
+
+    /// Whether all of it may have to be undone and begun again, for more locks.
+    pub(crate) fn may_begin_again(&self) -> bool {
+        self.tx.is_undoable() && !self.tx.has_world()
+    }
+
+    /// Tells a log of the server, once all is final.
+    #[cold]
+    pub(crate) fn remark(&mut self, remark: Remark) {
+        self.remark_bytes += remark.memory();
+        self.remarks.push(remark);
+        if self.remark_bytes > REMARKS_MAX {
+            self.make_remarks();
+        }
+    }
+
+    fn make_remarks(&mut self) {
+        self.remarks.drain(..).for_each(|remark| remark.make(self.server));
+        self.remark_bytes = 0;
     }
 
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
@@ -246,6 +326,7 @@ impl Unit {
         resp: Resp,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
+        drill::strike(self)?;
         if entry.spec.plan == Plan::Visits {
             // Alone it would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
@@ -277,11 +358,12 @@ impl Unit {
                 true
             }
         };
+        drill::strike_behind();
         self.settle(args);
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)
         {
-            self.readings.push(Reading::new(reader, &self.tx, entry.spec, args));
+            self.readings.push(Reading::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)
     }
@@ -300,9 +382,11 @@ impl Unit {
         }
     }
 
-    /// Whose copies of what its commands read are tracked, from here on.
-    pub(crate) fn read_for(&mut self, reader: Option<ClientId>) {
+    /// A command beside the data ran: whose copies of what comes are tracked, and who else follows
+    /// the data and heeds it, may be another now.
+    pub(crate) fn renew_views(&mut self, reader: Option<ClientId>) {
         self.reader = reader;
+        self.tx.renew_views();
     }
 
     pub(crate) fn reader(&self) -> Option<ClientId> {
@@ -331,10 +415,11 @@ impl Unit {
         out: &mut Output,
     ) -> Result<Lsn, Refusal> {
         program.run(args, self, place, out)?;
+        drill::strike_at_commit(self)?;
         if self.is_private() {
             self.tx.book(self.changes);
-            program.committed(args, self);
-            self.count_errors();
+            self.tx.seal();
+            self.close(program, args);
             return Ok(0);
         }
         let deeds = self.done.iter().map(|done| Deed {
@@ -347,16 +432,26 @@ impl Unit {
         let tell = || tell(server, rounds, &self.done, &self.publications);
         let (tx, readings, deeds) = (&mut self.tx, &self.readings, deeds.collect());
         let seen = commit::commit_unit(server, tx, deeds, self.changes, readings, tell)?;
-        program.committed(args, self);
-        self.count_errors();
+        self.close(program, args);
         server.mailboxes.ring(&own_rounds);
         Ok(seen)
     }
 
+    /// It is committed: does what was put off.
+    fn close(&mut self, program: &mut dyn Program, args: Args<'_>) {
+        program.committed(args, self);
+        self.count_errors();
+        self.make_remarks();
+        if let Some(finality) = self.finality.take() {
+            // Both halves are done.
+            std::mem::forget(finality);
+        }
+    }
+
     /// Counts the errors that its commands ended in.
-    fn count_errors(&self) {
+    fn count_errors(&mut self) {
         let stats = &self.server.stats;
-        self.errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
+        self.errors.drain(..).for_each(|(code, times)| stats.errors_of(&code, times));
     }
 
     /// Whether nobody waits for what it did, heeds it or follows it.
@@ -384,7 +479,7 @@ impl Unit {
 
     /// Whether all of it may.
     pub(crate) fn may_begin_elsewhere(&self) -> bool {
-        self.may_begin_elsewhere
+        self.may_begin_elsewhere && !self.is_final()
     }
 
     /// A part of it is long: it says `Widen` now, and all begins again elsewhere, with its locks.
@@ -399,7 +494,7 @@ impl Unit {
 
     /// Whether nothing was done yet that giving the locks back would show.
     pub(crate) fn is_fresh(&self) -> bool {
-        self.changes == 0 && self.done.is_empty()
+        !self.tx.is_touched() && !self.is_final() && self.changes == 0 && self.done.is_empty()
     }
 
     /// The logical database it began in.
@@ -413,12 +508,14 @@ impl Unit {
         self.publications.clear();
         self.readings.clear();
         self.errors.clear();
+        self.remarks.clear();
         self.changes = 0;
     }
 
     /// Counts its changes, of which nobody is told.
     pub(crate) fn book_alone(&mut self) {
         self.tx.book(self.changes);
+        self.tx.seal();
         self.forget();
     }
 
@@ -439,23 +536,25 @@ impl Unit {
     /// was changed before him, which cannot be told from that.
     #[inline]
     pub(crate) fn before(&self) -> Option<Before> {
-        if !self.is_fresh() || !self.tx.is_unchanged() {
+        if self.changes > 0 || !self.done.is_empty() {
             return None;
         }
         Some(Before {
+            mark: self.tx.mark()?,
             database: self.tx.database(),
             publications: self.publications.len(),
             readings: self.readings.len(),
+            remarks: self.remarks.len(),
             errors: self.errors.clone(),
-            counted: self.tx.counted(),
         })
     }
 
     /// Undoes what was done since then and keeps the locks.
     pub(crate) fn start_over_from(&mut self, before: Before) {
-        self.tx.start_over(before.counted);
+        self.tx.return_to(before.mark);
         self.tx.switch_database(before.database);
         self.done.clear();
+        self.remarks.truncate(before.remarks);
         self.publications.truncate(before.publications);
         self.readings.truncate(before.readings);
         self.errors = before.errors;
@@ -472,6 +571,23 @@ impl Unit {
     pub(crate) fn into_tx(mut self) -> Tx {
         self.tx.switch_database(self.home);
         self.tx
+    }
+}
+
+impl Remark {
+    fn memory(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Line(_, text) => text.len(),
+                Self::Denied(noted) => noted.memory(),
+            }
+    }
+
+    fn make(self, server: &Server) {
+        match self {
+            Self::Line(level, text) => server.log.write(level, format_args!("{text}")),
+            Self::Denied(noted) => noted.record(server),
+        }
     }
 }
 

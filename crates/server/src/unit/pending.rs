@@ -40,6 +40,8 @@ pub(crate) struct Queue {
     arguments: Vec<ArgsBuffer>,
     /// The flags of all of them together.
     flags: Flags,
+    /// Whether one of them is refused while data are loaded.
+    is_kept_from_loading: bool,
     /// Whether one was refused, so that EXEC will be.
     pub(super) is_spoilt: bool,
 }
@@ -100,6 +102,11 @@ impl Queue {
         self.commands.len()
     }
 
+    /// Whether a command of it is refused while data are loaded.
+    pub(super) fn is_kept_from_loading(&self) -> bool {
+        self.is_kept_from_loading
+    }
+
     pub(super) fn get(&self, index: usize) -> Option<Queued<'_>> {
         let &Slot { entry, buffer, first, count, location } = self.commands.get(index)?;
         let (first, count) = (first as usize, count as usize);
@@ -134,6 +141,7 @@ impl Queue {
         location: Option<Location>,
     ) {
         self.flags = self.flags.and(entry.spec.flags);
+        self.is_kept_from_loading |= !entry.spec.flags.has(Flags::LOADING);
         let last = self.arguments.last_mut();
         let first = last.and_then(|buffer| buffer.append(args)).unwrap_or_else(|| {
             self.arguments.push(ArgsBuffer::default());
@@ -171,6 +179,11 @@ impl Pending {
     /// What EXEC would do, as far as flags tell.
     pub(crate) fn flags(&self) -> Flags {
         self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags)
+    }
+
+    /// Whether EXEC is refused while data are loaded, as one of its commands is.
+    pub(crate) fn is_kept_from_loading(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_loading)
     }
 
     /// Ends it without EXEC.

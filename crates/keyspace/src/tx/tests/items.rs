@@ -2,7 +2,7 @@
 
 use super::{keyspace, on, undoable};
 use crate::entry::{NewText, Notes};
-use crate::tx::{Counted, Lifetime};
+use crate::tx::{Lifetime, Mark};
 
 const FLAGGED: Notes = Notes { flags: 77, is_stale: false, is_won: false };
 
@@ -83,7 +83,7 @@ fn what_is_undone_has_its_notes_and_version_again() {
     drop(tx);
     let mut tx = super::begin(keyspace, &[b"k"], undoable());
     tx.put_text(b"k", text(b"w"), Lifetime::Forever).unwrap();
-    tx.start_over(Counted::default());
+    tx.return_to(Mark::default());
     assert_eq!(tx.version(b"k").unwrap(), version);
     assert_eq!(tx.peek(b"k").unwrap().unwrap().notes(), FLAGGED);
 }

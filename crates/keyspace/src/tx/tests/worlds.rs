@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Wake, Waker};
 
-use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, world};
+use base::random::Random;
+
+use super::walks::{Sink, begin_walk, finish, take};
+use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, undoable, world};
 use crate::lock::acquisition::Acquisition;
 use crate::refusal::{BUSY, Refusal};
-use crate::tx::TxOptions;
+use crate::tx::{Mark, Tx, TxOptions};
 use crate::world::{HEAVY_TRANSACTIONS, HeavyPass};
 
 #[derive(Default)]
@@ -56,6 +59,113 @@ fn swapping_exchanges_names() {
     assert_eq!(get(&tx, b"k").unwrap(), b"zero");
     drop(tx);
     assert_eq!([0, 1, 2].map(|logical| keyspace.len(logical)), [1, 0, 1]);
+    audit(keyspace);
+}
+
+/// Keys of all databases with their values.
+fn all_keys(tx: &mut Tx) -> Vec<Option<Vec<u8>>> {
+    let mut found = Vec::new();
+    for database in 0..4 {
+        tx.switch_database(database);
+        found.extend((0..KEYS).map(|number| get(tx, &key(number))));
+    }
+    tx.switch_database(0);
+    found
+}
+
+const KEYS: u64 = 12;
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key:{number}").into_bytes()
+}
+
+/// Changes keys and whole databases.
+fn disturb(tx: &mut Tx, random: &mut Random, steps: u64) {
+    for _ in 0..steps {
+        tx.switch_database(random.below(4) as usize);
+        let key = key(random.below(KEYS));
+        match random.below(12) {
+            0 => _ = tx.flush_database().unwrap(),
+            1 => tx.swap_databases(random.below(4) as usize, random.below(4) as usize).unwrap(),
+            2 if random.below(4) == 0 => _ = tx.flush_all().unwrap(),
+            3 | 4 => _ = tx.delete(&key).unwrap(),
+            5 | 6 => _ = set_until(tx, &key, b"volatile", NOW + 500),
+            _ => _ = set(tx, &key, &random.next_u64().to_be_bytes()),
+        }
+    }
+    tx.switch_database(0);
+}
+
+#[test]
+fn what_became_of_whole_databases_is_undone_with_their_keys() {
+    for seed in 0..30 {
+        let (keyspace, mut random) = (keyspace(), Random::from_seed(seed));
+        disturb(&mut world(keyspace, OPTIONS), &mut random, 40);
+        let mut tx = world(keyspace, undoable());
+        let before = all_keys(&mut tx);
+        let steps = 1 + random.below(20);
+        disturb(&mut tx, &mut random, steps);
+        tx.return_to(Mark::default());
+        assert_eq!(all_keys(&mut tx), before, "seed {seed}");
+        drop(tx);
+        audit(keyspace);
+        // Undone once, it is as good as new: what comes now stays, and only that.
+        let mut tx = world(keyspace, undoable());
+        disturb(&mut tx, &mut random, 3);
+        tx.seal();
+        let sealed = all_keys(&mut tx);
+        disturb(&mut tx, &mut random, steps);
+        tx.return_to(Mark::default());
+        assert_eq!(all_keys(&mut tx), sealed, "seed {seed}");
+        drop(tx);
+        audit(keyspace);
+    }
+}
+
+#[test]
+fn a_walk_sees_each_entry_of_its_cut_once_whatever_is_undone() {
+    for seed in 0..20 {
+        let (keyspace, mut random) = (keyspace(), Random::from_seed(seed));
+        let mut tx = world(keyspace, OPTIONS);
+        for number in 0..KEYS {
+            tx.switch_database(random.below(4) as usize);
+            set(&mut tx, &key(number), b"of the cut");
+        }
+        drop(tx);
+        let sink = Sink(Arc::default());
+        let walk = begin_walk(keyspace, Box::new(sink.clone()));
+        let mut tx = world(keyspace, undoable());
+        disturb(&mut tx, &mut random, 8);
+        tx.return_to(Mark::default());
+        disturb(&mut tx, &mut random, 8);
+        tx.seal();
+        drop(tx);
+        finish(keyspace, &walk, &sink);
+        let mut saved: Vec<_> =
+            take(&sink.0).into_iter().map(|(_, key, value)| (key, value)).collect();
+        saved.sort();
+        let mut expected: Vec<_> = (0..KEYS).map(|it| (key(it), b"of the cut".to_vec())).collect();
+        expected.sort();
+        assert_eq!(saved, expected, "seed {seed}");
+        audit(keyspace);
+    }
+}
+
+#[test]
+fn a_panic_undoes_what_can_be_undone() {
+    let keyspace = keyspace();
+    set(&mut on(keyspace, &[b"k"]), b"k", b"before");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut tx = world(keyspace, undoable());
+        set(&mut tx, b"k", b"half");
+        tx.flush_all().unwrap();
+        set(&mut tx, b"l", b"half");
+        panic!("injected");
+    }));
+    assert!(panicked.is_err());
+    let tx = world(keyspace, OPTIONS);
+    assert_eq!((get(&tx, b"k").unwrap(), get(&tx, b"l")), (b"before".to_vec(), None));
+    drop(tx);
     audit(keyspace);
 }
 

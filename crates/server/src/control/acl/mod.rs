@@ -104,7 +104,7 @@ const CAT: ControlCommand = Command {
         summary: "Lists the ACL categories, or the commands inside a category.",
         complexity: "O(1) since the categories and commands are a fixed set.",
         arity: at_least(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -137,7 +137,7 @@ const GENPASS: ControlCommand = Command {
          users.",
         complexity: "O(1)",
         arity: at_least(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -169,7 +169,7 @@ const WHOAMI: ControlCommand = Command {
         summary: "Returns the authenticated username of the current connection.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
+        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
         ..Spec::BASE
     },
     subcommands: &[],

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
-use commands::declare::{Command, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::{shown, wrong_arity};
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -71,6 +71,7 @@ pub(super) const GETUSER: ControlCommand = Command {
                  to their rule representation.",
             ),
         ],
+        flags: OF_USERS.flags.and(Flags::REPEATABLE),
         ..OF_USERS
     },
     subcommands: &[],
@@ -175,6 +176,7 @@ pub(super) const DRYRUN: ControlCommand = Command {
         summary: "Simulates the execution of a command by a user, without executing the command.",
         complexity: "O(1).",
         arity: at_least(4),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE),
         ..OF_USERS
     },
     subcommands: &[],
@@ -220,6 +222,7 @@ pub(super) const LIST: ControlCommand = Command {
         summary: "Dumps the effective rules in ACL file format.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE),
         ..OF_USERS
     },
     subcommands: &[],
@@ -241,6 +244,7 @@ pub(super) const USERS: ControlCommand = Command {
         summary: "Lists all ACL users.",
         complexity: "O(N). Where N is the number of configured users.",
         arity: exactly(2),
+        flags: OF_USERS.flags.and(Flags::REPEATABLE),
         ..OF_USERS
     },
     subcommands: &[],

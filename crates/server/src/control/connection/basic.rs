@@ -23,7 +23,7 @@ pub(super) const PING: ControlCommand = Command {
         summary: "Returns the server's liveliness response.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::FAST.and(Flags::SUBSCRIBED),
+        flags: Flags::FAST.and(Flags::SUBSCRIBED).and(Flags::REPEATABLE),
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..Spec::BASE
     },
@@ -57,7 +57,7 @@ pub(super) const ECHO: ControlCommand = Command {
         summary: "Returns the given string.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
         ..Spec::BASE
     },
     subcommands: &[],
@@ -79,7 +79,7 @@ pub(super) const SELECT: ControlCommand = Command {
         summary: "Changes the selected database.",
         complexity: "O(1)",
         arity: exactly(2),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
         ..Spec::BASE
     },
     subcommands: &[],

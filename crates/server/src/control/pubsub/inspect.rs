@@ -31,7 +31,7 @@ pub(super) const PUBSUB: ControlCommand = Command {
 const BASE: Spec = Spec {
     since: "2.8.0",
     group: Group::PubSub,
-    flags: Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE),
+    flags: Flags::PUBSUB.and(Flags::LOADING).and(Flags::STALE).and(Flags::REPEATABLE),
     ..Spec::BASE
 };
 

@@ -20,7 +20,8 @@ const BASE: Spec = Spec {
         .and(Flags::LOADING)
         .and(Flags::STALE)
         .and(Flags::FAST)
-        .and(Flags::MAY_REPLICATE),
+        .and(Flags::MAY_REPLICATE)
+        .and(Flags::REPEATABLE),
     ..Spec::BASE
 };
 

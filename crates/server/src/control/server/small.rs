@@ -16,7 +16,7 @@ pub(super) const TIME: ControlCommand = Command {
         summary: "Returns the server time.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::FAST).and(Flags::REPEATABLE),
         tips: &["nondeterministic_output"],
         ..Spec::BASE
     },
@@ -48,7 +48,11 @@ pub(super) const ROLE: ControlCommand = Command {
         summary: "Returns the replication role.",
         complexity: "O(1)",
         arity: exactly(1),
-        flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE).and(Flags::FAST),
+        flags: Flags::NOSCRIPT
+            .and(Flags::LOADING)
+            .and(Flags::STALE)
+            .and(Flags::FAST)
+            .and(Flags::REPEATABLE),
         categories: &["@admin", "@dangerous"],
         ..Spec::BASE
     },

@@ -21,7 +21,7 @@ use crate::session::{Awaited, Blocked, Safety, Stage};
 const BASE: Spec = Spec {
     group: Group::Generic,
     complexity: "O(1)",
-    flags: Flags::BLOCKING,
+    flags: Flags::BLOCKING.and(Flags::REPEATABLE),
     categories: &["@connection"],
     tips: &["request_policy:all_shards", "response_policy:agg_min"],
     ..Spec::BASE

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
-use commands::declare::{Command, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -38,6 +38,7 @@ pub(super) const INFO: ControlCommand = Command {
         complexity: "O(1)",
         arity: exactly(2),
         tips: &["nondeterministic_output"],
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -76,6 +77,7 @@ pub(super) const LIST: ControlCommand = Command {
             ("7.4.0", "Added `watch` field."),
             ("8.0.0", "Added `io-thread` field."),
         ],
+        flags: OF_OTHERS.flags.and(Flags::REPEATABLE),
         ..OF_OTHERS
     },
     subcommands: &[],

@@ -22,6 +22,7 @@ pub(super) const ID: ControlCommand = Command {
         summary: "Returns the unique client ID of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -40,6 +41,7 @@ pub(super) const GETNAME: ControlCommand = Command {
         summary: "Returns the name of the connection.",
         complexity: "O(1)",
         arity: exactly(2),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
         ..OF_ITSELF
     },
     subcommands: &[],

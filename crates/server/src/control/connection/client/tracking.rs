@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use commands::arguments::{Options, is};
-use commands::declare::{Command, Spec, at_least, exactly};
+use commands::declare::{Command, Flags, Spec, at_least, exactly};
 use commands::errors::SYNTAX;
 use keyspace::Refusal;
 use proto::{Args, Reply};
@@ -229,6 +229,7 @@ pub(super) const GETREDIR: ControlCommand = Command {
          redirected.",
         complexity: "O(1)",
         arity: exactly(2),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
         ..OF_ITSELF
     },
     subcommands: &[],
@@ -252,6 +253,7 @@ pub(super) const TRACKINGINFO: ControlCommand = Command {
          connection.",
         complexity: "O(1)",
         arity: exactly(2),
+        flags: OF_ITSELF.flags.and(Flags::REPEATABLE),
         ..OF_ITSELF
     },
     subcommands: &[],

@@ -19,7 +19,7 @@ use crate::table::Entry;
 /// What all of the family share.
 const BASE: Spec = Spec {
     group: Group::Server,
-    flags: Flags::LOADING.and(Flags::STALE),
+    flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
     categories: &["@connection"],
     ..Spec::BASE
 };

@@ -7,6 +7,8 @@
 //! unit's own transaction.
 
 mod digest;
+#[cfg(debug_assertions)]
+mod drills;
 mod inspect;
 mod populate;
 mod protocol;
@@ -59,6 +61,8 @@ const fn word(name: &'static str, arguments: (usize, usize), run: ControlHandler
 
 const WORDS: &[Word] = &[
     word("HELP", (2, 2), print_help),
+    #[cfg(debug_assertions)]
+    word("DRILL", (2, 4), drills::drill),
     word("SLEEP", (3, 3), switches::sleep),
     word("JUMP-CLOCK", (3, 3), switches::jump_clock),
     word("STOP-WORLD", (3, 3), switches::stop_world),

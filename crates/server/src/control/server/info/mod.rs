@@ -38,7 +38,7 @@ pub(super) const INFO: ControlCommand = Command {
         summary: "Returns information and statistics about the server.",
         complexity: "O(1)",
         arity: at_least(1),
-        flags: Flags::LOADING.and(Flags::STALE),
+        flags: Flags::LOADING.and(Flags::STALE).and(Flags::REPEATABLE),
         categories: &["@dangerous"],
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
         history: &[("7.0.0", "Added support for taking multiple section arguments.")],

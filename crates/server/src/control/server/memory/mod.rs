@@ -44,6 +44,7 @@ const DOCTOR: ControlCommand = Command {
         name: "DOCTOR",
         summary: "Outputs a memory problems report.",
         complexity: "O(1)",
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -60,6 +61,7 @@ const MALLOC_STATS: ControlCommand = Command {
         name: "MALLOC-STATS",
         summary: "Returns the allocator statistics.",
         complexity: "Depends on how much memory is allocated, could be slow",
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
         ..OF_SHARD
     },
     subcommands: &[],
@@ -110,6 +112,7 @@ const STATS: ControlCommand = Command {
         name: "STATS",
         summary: "Returns details about memory usage.",
         complexity: "O(1)",
+        flags: OF_SHARD.flags.and(Flags::REPEATABLE),
         ..OF_SHARD
     },
     subcommands: &[],

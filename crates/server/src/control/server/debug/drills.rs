@@ -1,0 +1,42 @@
+//! DEBUG DRILL: has the next unit begin again, or panic, at one of its steps. Only with debug
+//! assertions.
+//!
+//! Invariant: a drill strikes once; without arguments DEBUG DRILL says whether it is still to come.
+
+use commands::arguments::{integer, is};
+use commands::errors::SYNTAX;
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::control::{Context, Next};
+use crate::unit::drill::{Cause, arm};
+
+const CAUSES: &[(&str, Cause)] = &[
+    ("WIDEN", Cause::Widen),
+    ("HEAVY", Cause::Heavy),
+    ("GIVE-UP", Cause::GiveUp),
+    ("SERVICE", Cause::Service),
+    ("PANIC-BEFORE", Cause::PanicBefore),
+    ("PANIC-BEHIND", Cause::PanicBehind),
+    ("PANIC-AT-COMMIT", Cause::PanicAtCommit),
+    ("PANIC-AT-SERVICE", Cause::PanicAtService),
+    ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
+];
+
+/// DEBUG DRILL [cause step]
+pub(super) fn drill(
+    _: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let order = match args.get(2) {
+        None => None,
+        Some(word) => {
+            let cause = CAUSES.iter().find(|(name, _)| is(word, name)).ok_or(SYNTAX)?;
+            let step = if args.len() > 3 { integer(args, 3)? } else { 1 };
+            Some((cause.1, u64::try_from(step).map_err(|_| SYNTAX)?))
+        }
+    };
+    reply.integer(i64::from(arm(order)));
+    Ok(Next::Done)
+}

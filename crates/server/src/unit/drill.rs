@@ -1,0 +1,172 @@
+//! Drills: a unit is told to begin again, or to panic, at one of its steps.
+//!
+//! Invariant: without debug assertions none of it is there. What a drill asks for could have come
+//! by itself: it asks for nothing where the unit says that it is never begun again.
+
+use keyspace::Refusal;
+
+use super::Unit;
+
+/// What is to happen.
+#[cfg(debug_assertions)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A step needs more locks.
+    Widen,
+    /// A step is too much for a worker.
+    Heavy,
+    /// A script that runs without Lua gives up to it.
+    GiveUp,
+    /// Somebody is served at the end who needs more locks.
+    Service,
+    /// A step panics before it did anything.
+    PanicBefore,
+    /// A step panics when it has changed what it changes.
+    PanicBehind,
+    /// The commit panics before the journal has the record.
+    PanicAtCommit,
+    /// A step of somebody who is served panics.
+    PanicAtService,
+    /// The commit panics behind that.
+    PanicBehindCommit,
+}
+
+#[cfg(debug_assertions)]
+mod armed {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::Cause;
+
+    static IS_ARMED: AtomicBool = AtomicBool::new(false);
+    /// What is to happen, and in how many steps.
+    static ORDER: Mutex<Option<(Cause, u64)>> = Mutex::new(None);
+
+    /// Arms a drill, or none; whether the one before is still to come.
+    pub(crate) fn arm(order: Option<(Cause, u64)>) -> bool {
+        let mut place = ORDER.lock().expect("no critical section here panics");
+        IS_ARMED.store(order.is_some(), Ordering::Relaxed);
+        std::mem::replace(&mut *place, order).is_some()
+    }
+
+    pub(super) fn is_armed() -> bool {
+        IS_ARMED.load(Ordering::Relaxed)
+    }
+
+    /// Whether units are to be undoable, for what is to happen.
+    pub(crate) fn wants_undo() -> bool {
+        let undoes = |(cause, _): &(Cause, u64)| matches!(cause, Cause::Widen | Cause::Service);
+        let order = || ORDER.lock().expect("no critical section here panics");
+        is_armed() && order().as_ref().is_some_and(undoes)
+    }
+
+    /// A step is here at which one of these may happen; which one does, if it is the time.
+    pub(super) fn step(causes: &[Cause]) -> Option<Cause> {
+        if !is_armed() {
+            return None;
+        }
+        let mut place = ORDER.lock().expect("no critical section here panics");
+        let (cause, left) = place.as_mut()?;
+        if !causes.contains(cause) {
+            return None;
+        }
+        *left = left.saturating_sub(1);
+        let due = (*left == 0).then_some(*cause);
+        if due.is_some() {
+            *place = None;
+            IS_ARMED.store(false, Ordering::Relaxed);
+        }
+        due
+    }
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use armed::{arm, wants_undo};
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn wants_undo() -> bool {
+    false
+}
+
+/// A step begins: an error says that the unit cannot go on here.
+#[cfg(debug_assertions)]
+pub(super) fn strike(unit: &Unit) -> Result<(), Refusal> {
+    let mut causes = vec![Cause::PanicBefore];
+    if unit.tx.is_undoable() && !unit.is_final() {
+        causes.push(Cause::Widen);
+    }
+    if unit.hurries() {
+        causes.push(Cause::Heavy);
+    }
+    match armed::step(&causes) {
+        None => Ok(()),
+        Some(Cause::Widen) => Err(Refusal::Widen),
+        Some(Cause::Heavy) => Err(Refusal::Heavy),
+        Some(cause) => panic!("drill: {cause:?}"),
+    }
+}
+
+/// A step is over, and what it changed is not settled.
+#[cfg(debug_assertions)]
+pub(super) fn strike_behind() {
+    let struck = armed::step(&[Cause::PanicBehind]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+/// All steps are over.
+#[cfg(debug_assertions)]
+pub(super) fn strike_at_commit(unit: &Unit) -> Result<(), Refusal> {
+    let mut causes = vec![Cause::PanicAtCommit];
+    if unit.tx.is_undoable() && !unit.is_final() {
+        causes.push(Cause::Service);
+    }
+    match armed::step(&causes) {
+        None => Ok(()),
+        Some(Cause::Service) => Err(Refusal::Widen),
+        Some(cause) => panic!("drill: {cause:?}"),
+    }
+}
+
+/// Somebody is served.
+#[cfg(debug_assertions)]
+pub(crate) fn strike_at_service() {
+    let struck = armed::step(&[Cause::PanicAtService]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+/// The journal has the record, and others are still to be told.
+#[cfg(debug_assertions)]
+pub(crate) fn strike_behind_commit() {
+    let struck = armed::step(&[Cause::PanicBehindCommit]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+/// Whether a script that runs without Lua gives up before its next command.
+#[cfg(debug_assertions)]
+pub(crate) fn gives_up() -> bool {
+    armed::step(&[Cause::GiveUp]).is_some()
+}
+
+#[cfg(not(debug_assertions))]
+pub(super) const fn strike(_: &Unit) -> Result<(), Refusal> {
+    Ok(())
+}
+
+#[cfg(not(debug_assertions))]
+pub(super) const fn strike_behind() {}
+
+#[cfg(not(debug_assertions))]
+pub(super) const fn strike_at_commit(_: &Unit) -> Result<(), Refusal> {
+    Ok(())
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn strike_at_service() {}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn strike_behind_commit() {}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn gives_up() -> bool {
+    false
+}

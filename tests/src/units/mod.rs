@@ -1,0 +1,291 @@
+//! Units and all that can be seen of them: replies, data, messages, notices, what is watched, who
+//! is served, what is counted and logged.
+//!
+//! Invariant: two servers on which the same units ran, one after the other, show the same.
+
+mod draw;
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use proto::value::Value;
+
+pub use draw::{Draw, Words};
+
+use crate::client::{Arrival, Client, line};
+use crate::render::{render, text};
+use crate::server::{Server, eventually};
+
+/// How long a reply may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with all who look at what a unit does.
+pub struct Stage {
+    /// The server.
+    pub server: Server,
+    actor: Client,
+    /// Who looks.
+    pub admin: Client,
+    /// With their ids.
+    pub waiters: Vec<(Client, String)>,
+    watcher: Client,
+    /// A subscriber, a broadcast tracker and one who watches all commands.
+    listeners: Vec<Client>,
+    /// How many lines of the log were there before.
+    markers: usize,
+}
+
+const WAITS: [&[&str]; 4] = [
+    &["BLMOVE", "q", "dst", "LEFT", "LEFT", "0"],
+    &["BLPOP", "q", "new", "0"],
+    &["BZPOPMIN", "z", "0"],
+    &["XREAD", "BLOCK", "0", "STREAMS", "x", "$"],
+];
+
+impl Stage {
+    /// A stage where all is ready.
+    pub fn new(appendfsync: &str) -> Self {
+        let arguments = [
+            "--worker-threads",
+            "2",
+            "--appendonly",
+            "yes",
+            "--appendfsync",
+            appendfsync,
+            "--enable-debug-command",
+            "yes",
+            "--auto-aof-rewrite-percentage",
+            "0",
+        ];
+        let server = Server::start(&arguments);
+        let (actor, admin) = (server.client3(), server.client());
+        let (watcher, listeners, waiters) = (server.client(), Vec::new(), Vec::new());
+        let mut stage = Self { server, actor, admin, waiters, watcher, listeners, markers: 0 };
+        stage.set_up();
+        stage
+    }
+
+    /// Begins an episode: the same for all stages.
+    pub fn set_up(&mut self) {
+        let Self { server, admin, .. } = self;
+        for words in [
+            &["FLUSHALL"][..],
+            &["SELECT", "0"],
+            &["FUNCTION", "FLUSH"],
+            &["SCRIPT", "FLUSH"],
+            &["ACL", "SETUSER", "default", "+@all"],
+            &["ACL", "DELUSER", "guest"],
+            &["ACL", "LOG", "RESET"],
+            &["CONFIG", "SET", "notify-keyspace-events", "KEA", "slowlog-max-len", "128"],
+            &["SET", "s", "text"],
+            &["SET", "n", "5"],
+            &["RPUSH", "l", "3", "1", "2"],
+            &["HSET", "h", "1", "1", "2", "2"],
+            &["ZADD", "dst", "1", "a"],
+            &["SADD", "u", "1", "2", "3"],
+            &["XADD", "x", "1-1", "f", "v"],
+            &["DEL", "dst"],
+        ] {
+            admin.call(words);
+        }
+        self.actor = server.client3();
+        self.watcher = server.client();
+        let mut subscriber = server.client3();
+        subscriber.call(&["PSUBSCRIBE", "*"]);
+        let mut tracker = server.client3();
+        tracker.call(&["CLIENT", "TRACKING", "ON", "BCAST"]);
+        tracker.call(&["SUBSCRIBE", "fence"]);
+        let mut monitor = server.client();
+        monitor.call(&["MONITOR"]);
+        self.listeners = vec![subscriber, tracker, monitor];
+        self.waiters.clear();
+        self.wait_anew();
+    }
+
+    /// Has as many wait as ever.
+    pub fn wait_anew(&mut self) {
+        self.admin.call(&["DEL", "q", "new", "z", "x"]);
+        for words in WAITS {
+            let mut client = self.server.client();
+            let id = client.id();
+            client.send(words);
+            let admin = &mut self.admin;
+            eventually("the client waits", || {
+                let told = text(&admin.call(&["CLIENT", "LIST", "ID", &id]));
+                told.contains("flags=b") || !told.contains("id=")
+            });
+            self.waiters.push((client, id));
+        }
+    }
+
+    /// Sends a unit whose connection may be closed before it is answered.
+    pub fn attempt(&mut self, unit: &[Words]) {
+        for words in unit {
+            let words = self.named(words);
+            if self.actor.try_call(&words).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Words with the ids of those who wait.
+    fn named(&self, words: &[String]) -> Words {
+        let [first, second] = [0, 1].map(|at| self.waiters[at].1.as_str());
+        words.iter().map(|it| it.replace("{w0}", first).replace("{w1}", second)).collect()
+    }
+
+    /// Runs a unit, and tells all that anybody can see of it.
+    pub fn perform(&mut self, unit: &[Words]) -> Vec<(String, String)> {
+        let mut seen = Vec::new();
+        let watched = ["s", "l", "new"];
+        self.watcher.call(&["UNWATCH"]);
+        self.watcher.call(&[&["WATCH"][..], &watched[..]].concat());
+        for words in unit {
+            let words = self.named(words);
+            self.actor.send(&words);
+            let reply = self.reply(&words, &mut seen);
+            let is_closed = reply == CLOSED;
+            seen.push((line(&words), mask(&reply)));
+            if is_closed {
+                self.actor = self.server.client3();
+                break;
+            }
+        }
+        self.look(&mut seen);
+        seen
+    }
+
+    /// The reply of the actor; messages that come before it are seen, too.
+    fn reply(&mut self, words: &[String], seen: &mut Vec<(String, String)>) -> String {
+        loop {
+            match self.actor.arrival(PATIENCE) {
+                Ok(Arrival::Reply(message @ Value::Push(_))) => {
+                    let told = render(&message);
+                    if words[0].contains("SUBSCRIBE") {
+                        return told;
+                    }
+                    seen.push(("a message".to_owned(), told));
+                }
+                Ok(Arrival::Reply(reply)) => return render(&reply),
+                Ok(Arrival::Silence) => panic!("{} is not answered", line(words)),
+                Ok(Arrival::Closed) | Err(_) => return CLOSED.to_owned(),
+            }
+        }
+    }
+
+    fn look(&mut self, seen: &mut Vec<(String, String)>) {
+        let mut tell = |what: &str, told: String| seen.push((what.to_owned(), told));
+        self.admin.call(&["PUBLISH", "fence", "here"]);
+        for (at, listener) in self.listeners.iter_mut().enumerate() {
+            let mut heard = String::new();
+            loop {
+                let message = render(&listener.receive());
+                if message.contains("fence") {
+                    break;
+                }
+                // MONITOR tells times and ports.
+                let message = message.split(']').next_back().unwrap_or_default().to_owned();
+                let _ = writeln!(heard, "{}", mask(&message));
+            }
+            tell(&format!("listener {at}"), heard);
+        }
+        // Who was served has the reply; who was not is unblocked.
+        for (at, (client, id)) in std::mem::take(&mut self.waiters).into_iter().enumerate() {
+            let (mut client, id) = (client, id);
+            let unblocked = render(&self.admin.call(&["CLIENT", "UNBLOCK", &id]));
+            tell(&format!("waiter {at} was waiting"), unblocked);
+            tell(&format!("waiter {at}"), mask(&render(&client.receive())));
+        }
+        self.watcher.call(&["MULTI"]);
+        tell("watcher", render(&self.watcher.call(&["EXEC"])));
+        for words in [
+            &["DEBUG", "DIGEST"][..],
+            &["DBSIZE"],
+            &["FUNCTION", "LIST"],
+            &["SCRIPT", "EXISTS", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"],
+            &["CONFIG", "GET", "slowlog-max-len"],
+            &["CONFIG", "GET", "notify-keyspace-events"],
+            &["ACL", "LIST"],
+            &["PUBSUB", "CHANNELS"],
+            &["PUBSUB", "NUMPAT"],
+            &["PUBSUB", "SHARDCHANNELS"],
+        ] {
+            tell(&line(words), sorted(&render(&self.admin.call(words))));
+        }
+        let id = self.actor_id();
+        let told = text(&self.admin.call(&["CLIENT", "LIST", "ID", &id]));
+        for field in
+            ["name=", "flags=", "db=", "sub=", "psub=", "ssub=", "multi=", "user=", "resp="]
+        {
+            let value = told.split(' ').find(|word| word.starts_with(field)).unwrap_or_default();
+            tell("the session", value.to_owned());
+        }
+        let info = text(&self.admin.call(&["INFO", "everything"]));
+        for counted in info.lines().filter(|line| is_counted(line)) {
+            let (what, figures) = counted.split_once(':').expect("INFO tells fields");
+            let lasting = figures.split(',').filter(|figure| !figure.starts_with("usec"));
+            tell(what, lasting.collect::<Vec<_>>().join(","));
+        }
+        let denied = text_of_denied(&self.admin.call(&["ACL", "LOG", "128"]));
+        tell("ACL LOG", denied);
+        let markers = self.server.log().matches("MARKER").count();
+        tell("markers", (markers - self.markers).to_string());
+        self.markers = markers;
+        self.admin.call(&["CONFIG", "RESETSTAT"]);
+    }
+
+    fn actor_id(&mut self) -> String {
+        self.actor.send(&["ECHO", "who"]);
+        while !matches!(self.actor.receive(), Value::Bulk(_) | Value::Error(_)) {}
+        let list = text(&self.admin.call(&["CLIENT", "LIST"]));
+        let last = list.lines().find(|line| line.contains("cmd=echo")).unwrap_or_default();
+        last.split(' ').find_map(|word| word.strip_prefix("id=")).unwrap_or("0").to_owned()
+    }
+}
+
+/// Ids of clients and of time are each server's own.
+fn mask(reply: &str) -> String {
+    let is_long = |word: &str| word.len() >= 10 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let masked = reply.split(|it: char| !it.is_ascii_digit()).filter(|word| is_long(word));
+    masked.fold(reply.to_owned(), |text, word| text.replace(word, "(a time)"))
+}
+
+/// What is told in no order.
+fn sorted(told: &str) -> String {
+    let mut lines: Vec<&str> = told.lines().map(str::trim_start).collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+fn is_counted(line: &str) -> bool {
+    const COUNTED: [&str; 8] = [
+        "errorstat_",
+        "total_error_replies",
+        "keyspace_hits",
+        "keyspace_misses",
+        "expired_keys:",
+        "acl_access_denied",
+        "rdb_changes_since_last_save",
+        "tracking_total",
+    ];
+    let is_of_harness = |name: &str| ["debug", "info", "client|list"].contains(&name);
+    let command = line.strip_prefix("cmdstat_").and_then(|rest| rest.split(':').next());
+    command.is_some_and(|name| !is_of_harness(name))
+        || COUNTED.iter().any(|prefix| line.starts_with(prefix))
+}
+
+fn text_of_denied(log: &Value) -> String {
+    let shown = render(log);
+    let keeps = ["count", "reason", "context", "object", "username"];
+    let mut lines = shown.lines().peekable();
+    let mut kept = String::new();
+    while let Some(line) = lines.next() {
+        if keeps.iter().any(|word| line.ends_with(&format!("\"{word}\""))) {
+            let _ = writeln!(kept, "{line} {}", lines.peek().unwrap_or(&""));
+        }
+    }
+    kept
+}
+
+/// What is seen of a connection that was closed.
+const CLOSED: &str = "(closed)";
