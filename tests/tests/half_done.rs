@@ -9,6 +9,7 @@ use proto::value::Value;
 use tests::Client;
 use tests::client::Arrival;
 use tests::render::render;
+use tests::server::eventually;
 use tests::units::{Draw, Stage};
 
 /// How many units of each kind a short run has.
@@ -36,7 +37,10 @@ fn panic_by(cause: &str) -> (usize, usize) {
         let before = digest(&mut stage.admin);
         stage.admin.call(&["DEBUG", "DRILL", cause, &step]);
         stage.attempt(&unit);
-        if stage.server.has_ended() {
+        // A process that has ended answers nothing more.
+        let is_to_come = stage.admin.try_call(&["DEBUG", "DRILL"]);
+        if is_to_come.is_err() {
+            eventually("the process has ended", || stage.server.has_ended());
             ended += 1;
             assert!(stage.server.log().contains("The process ends: "), "{what}");
             stage.server.restart();
@@ -45,7 +49,7 @@ fn panic_by(cause: &str) -> (usize, usize) {
             if cause != "PANIC-BEHIND-COMMIT" {
                 assert_eq!(digest(&mut stage.admin), before, "{what}");
             }
-        } else if stage.admin.call(&["DEBUG", "DRILL"]) == Value::Integer(0) {
+        } else if matches!(is_to_come, Ok(Value::Integer(0))) {
             undone += 1;
             assert_eq!(digest(&mut stage.admin), before, "{what}");
             for (client, id) in &mut stage.waiters {
