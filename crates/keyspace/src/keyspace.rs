@@ -20,6 +20,7 @@ use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
 use crate::patience::{Obstacle, WaitsOn};
 use crate::pauses::Pauses;
+use crate::ruin::LastWords;
 use crate::walk::Walks;
 use crate::watch::Heed;
 use crate::world::{LANES, World};
@@ -86,9 +87,6 @@ pub struct Options {
 /// Which events commands shall report; bits as in `EventClass`.
 pub type EventMask = u32;
 
-/// Says why the process ends.
-type LastWords = Box<dyn Fn(&str) + Send + Sync>;
-
 /// All data and what guards it. Lives as long as the process (`Keyspace::leak`), so that a
 /// transaction can move to another thread.
 pub struct Keyspace {
@@ -105,7 +103,7 @@ pub struct Keyspace {
     reclaimer: Reclaimer,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
-    last_words: OnceLock<LastWords>,
+    pub(crate) last_words: OnceLock<LastWords>,
     walks: Walks,
     history: History,
     /// Partitions in which somebody waits for a key, and how many such keys there are.
@@ -457,21 +455,6 @@ impl Keyspace {
 
     pub(crate) fn waits_on(&self) -> Option<&WaitsOn> {
         self.waits_on.get().map(|waits_on| &**waits_on)
-    }
-
-    /// Names who says why the process ends; called once.
-    pub fn set_last_words(&self, say: impl Fn(&str) + Send + Sync + 'static) {
-        let first = self.last_words.set(Box::new(say)).is_ok();
-        assert!(first, "one process ends once");
-    }
-
-    /// Ends the process, which must not go on with what is in memory.
-    #[cold]
-    pub fn ruin(&self, why: &str) -> ! {
-        if let Some(say) = self.last_words.get() {
-            say(why);
-        }
-        std::process::abort();
     }
 
     /// A client has everything removed; the world stands still.

@@ -20,6 +20,7 @@ mod lock;
 mod patience;
 mod pauses;
 mod refusal;
+mod ruin;
 mod sync;
 mod tx;
 mod waiting;

@@ -12,6 +12,7 @@ mod commands;
 pub(crate) mod drill;
 mod exec;
 mod pending;
+mod remark;
 
 use base::time::Moment;
 use keyspace::{Effects, Keyspace, Lsn, Mark, PartitionSet, Refusal, Tx};
@@ -22,13 +23,13 @@ use ::commands::{Flags, Handler, Plan, Role};
 
 pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::{Pending, Queue};
+pub(crate) use remark::Remark;
 
 use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
-use crate::config::LogLevel;
 use crate::control::server::debug_touches_keys;
-use crate::guard::{Limited, Noted};
+use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
@@ -204,14 +205,6 @@ pub(crate) struct Unit {
     begins_elsewhere: bool,
     /// There once it did what cannot be undone.
     finality: Option<Finality>,
-}
-
-/// What a log of the server is told.
-pub(crate) enum Remark {
-    /// Of the log file.
-    Line(LogLevel, String),
-    /// Of ACL LOG.
-    Denied(Noted),
 }
 
 /// So many bytes of remarks are kept; beyond that they are made at once, and made again by a unit
@@ -571,23 +564,6 @@ impl Unit {
     pub(crate) fn into_tx(mut self) -> Tx {
         self.tx.switch_database(self.home);
         self.tx
-    }
-}
-
-impl Remark {
-    fn memory(&self) -> usize {
-        size_of::<Self>()
-            + match self {
-                Self::Line(_, text) => text.len(),
-                Self::Denied(noted) => noted.memory(),
-            }
-    }
-
-    fn make(self, server: &Server) {
-        match self {
-            Self::Line(level, text) => server.log.write(level, format_args!("{text}")),
-            Self::Denied(noted) => noted.record(server),
-        }
     }
 }
 
