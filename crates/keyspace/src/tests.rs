@@ -323,7 +323,7 @@ fn take_world_heavily(stage: &Stage) {
 
 fn visit_heavily(stage: &Stage, partitions: &[PartitionIndex]) {
     let mut pass = HeavyPass::to_visit(stage.keyspace);
-    pass.wait();
+    assert!(pass.wait_while(|| true));
     let options = TxOptions { touches: true, heavy: true, ..TxOptions::internal(1, 0) };
     let mut tx = Tx::begin(stage.plan(&[]), options);
     for &partition in partitions {

@@ -21,9 +21,9 @@ pub(crate) struct SnapshotClaim(Mutex<Option<(PathBuf, Claim)>>);
 impl SnapshotClaim {
     /// Sees to it that no other process writes snapshots where this one does. As each snapshot is
     /// another file, a file beside it is claimed, whose name begins with a dot.
-    pub(crate) fn take(&self, server: &Server) -> Result<(), String> {
+    pub(crate) fn take(&self, server: &Server, config: &Config) -> Result<(), String> {
         let here = std::env::current_dir().map_err(|error| plain(&error))?;
-        let path = here.join(saves::file(server));
+        let path = here.join(saves::file(config));
         let mut claim = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if claim.as_ref().is_some_and(|(claimed, _)| *claimed == path) {
             return Ok(());
@@ -41,7 +41,7 @@ impl SnapshotClaim {
 
     /// The same, if snapshots are made without being asked for.
     pub(crate) fn take_if_due(&self, server: &Server, config: &Config) -> Result<(), String> {
-        if config.get(SAVE).is_empty() { Ok(()) } else { self.take(server) }
+        if config.get(SAVE).is_empty() { Ok(()) } else { self.take(server, config) }
     }
 }
 

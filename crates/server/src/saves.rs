@@ -16,6 +16,7 @@ use base::time::Clock;
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
+use crate::config::Config;
 use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use crate::log::{log_notice, log_warning};
 use crate::schedule::Schedule;
@@ -433,7 +434,7 @@ fn target(
     at_cut: impl FnOnce() + Send + 'static,
 ) -> Target {
     Target {
-        path: file(server),
+        path: file(&server.config),
         at_cut: Box::new(move |_| {
             changes_at_cut.store(changes(server), Ordering::Relaxed);
             at_cut();
@@ -442,8 +443,8 @@ fn target(
 }
 
 /// The snapshot file, within the working directory.
-pub(crate) fn file(server: &Server) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)))
+pub(crate) fn file(config: &Config) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&config.get(DBFILENAME)))
 }
 
 fn tell(listener: &Option<Sender<News>>, news: News) {

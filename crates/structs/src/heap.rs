@@ -30,7 +30,7 @@ static SUM: Slot = Slot(AtomicIsize::new(0));
 static SLOT: [Slot; OWN + SHARED] = [const { Slot(AtomicIsize::new(0)) }; OWN + SHARED];
 
 /// Allocations up to here are of a class; longer ones are whole pages of the system.
-const CLASS_MAX: usize = 128 * 1024;
+const CLASS_MAX: usize = 64 * 1024;
 const SYSTEM_PAGE: usize = 4096;
 
 /// What the general allocator of the process, mimalloc, takes for an allocation of this size: up to

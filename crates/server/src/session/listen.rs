@@ -25,6 +25,9 @@ const BUDGET_SHARE: u64 = 4;
 /// or so much.
 const BUDGET_LEAST: u64 = 16 << 20;
 
+/// A client that has not said yet who it is may have so much wait, as in Redis.
+const STRANGER_MOST: usize = 1 << 20;
+
 impl Serve {
     /// Takes what has come.
     pub(super) fn listen(&mut self, cx: &mut TaskContext<'_>) -> Turn {
@@ -95,7 +98,10 @@ impl Serve {
     /// What may wait while nothing is executed.
     fn bound(&self) -> usize {
         let server = self.worker.server;
-        let bound = server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+        let mut bound = server.config.get(CLIENT_QUERY_BUFFER_LIMIT);
+        if !self.session.is_known() {
+            bound = bound.min(STRANGER_MOST);
+        }
         match server.budget.limit() {
             0 => bound,
             limit => bound.min((limit / BUDGET_SHARE).max(BUDGET_LEAST) as usize),

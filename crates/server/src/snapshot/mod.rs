@@ -311,8 +311,8 @@ impl Snapshot {
         target: Target,
         holds_world: bool,
     ) -> Result<(Finished, Option<Acquisition>), String> {
-        if target.path == saves::file(self.server) {
-            self.server.snapshot_claim.take(self.server)?;
+        if target.path == saves::file(&self.server.config) {
+            self.server.snapshot_claim.take(self.server, &self.server.config)?;
         }
         let directory = std::env::current_dir()
             .map_err(|error| format!("Failed opening the temp RDB file: {}", plain(&error)))?;

@@ -56,7 +56,6 @@ fn lines_that_are_no_requests() {
         (b"set a 0 0\r\n", Failure::Unknown),
         (b"set a 0 0 1 noreply x\r\n", Failure::Unknown),
         (b"set a x 0 1\r\n", Failure::BadFormat),
-        (b"set a 4294967296 0 1\r\n", Failure::BadFormat),
         (b"set a -1 0 1\r\n", Failure::BadFormat),
         (b"set a 0 0 99999999999\r\n", Failure::BadFormat),
         (b"set a 0 0 -1\r\n", Failure::BadFormat),

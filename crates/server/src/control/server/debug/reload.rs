@@ -140,7 +140,7 @@ fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
 }
 
 fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
-    let path = saves::file(server);
+    let path = saves::file(&server.config);
     let mut file = server.storage.open(&path, How::Read).map_err(|error| {
         log_warning!(server.log, "Can't read {}: {}", path.display(), plain(&error));
         NOT_LOADED
