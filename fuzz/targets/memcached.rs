@@ -25,6 +25,8 @@ enum End {
 
 fuzz_target!(|data: &[u8]| {
     let [choice, stream @ ..] = data else { return };
+    // A longer line is closed upon where its end has not come yet: that depends on the pieces.
+    let stream = &stream[..stream.len().min(2048)];
     let dialect = [Dialect::Any, Dialect::Text, Dialect::Binary][usize::from(choice % 3)];
     let whole = parse(dialect, std::iter::once(stream));
     let piece = usize::from(choice / 3) + 1;
@@ -32,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn parse<'a>(dialect: Dialect, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
-    let limits = Limits { value: 64 };
+    let limits = Limits { value: 64, is_strict: false };
     let mut parser = Parser::new(dialect);
     let (mut buffer, mut skipped) = (Vec::new(), 0);
     let (mut requests, mut answers) = (Vec::new(), Vec::new());
