@@ -10,6 +10,7 @@ pub mod client;
 pub mod clients;
 pub mod differential;
 pub mod environment;
+pub mod folder;
 pub mod generator;
 pub mod instants;
 pub mod ledger;

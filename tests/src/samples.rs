@@ -72,3 +72,17 @@ pub fn run(client: &mut Client, command: &[&str]) -> Value {
 pub fn digest(client: &mut Client) -> String {
     render(&run(client, &["DEBUG", "DIGEST"]))
 }
+
+/// All policies that evict.
+pub const EVICTING_POLICIES: [&str; 10] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-lrm",
+    "allkeys-apus",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-lrm",
+    "volatile-random",
+    "volatile-ttl",
+];

@@ -1,9 +1,10 @@
 //! Directories of files, both ways: the real servers start on ours with all the data, and we start
 //! on theirs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proto::value::Value;
+use tests::folder::with_log;
 use tests::render::render;
 use tests::samples::{digest, fill, run};
 use tests::server::eventually;
@@ -63,19 +64,7 @@ fn end(server: &Server) {
 
 /// Copies the log of a server that has ended.
 pub(crate) fn with_log_of(server: &Server) -> impl Fn(&Path) {
-    with_log_in(server.folder().join("appendonlydir"))
-}
-
-/// Copies what a directory holds, for a server to start with as its own log.
-fn with_log_in(from: PathBuf) -> impl Fn(&Path) {
-    move |folder| {
-        let to = folder.join("appendonlydir");
-        std::fs::create_dir(&to).expect("the folder is new");
-        for file in std::fs::read_dir(&from).expect("who logs has the folder") {
-            let file = file.expect("a folder can be read");
-            std::fs::copy(file.path(), to.join(file.file_name())).expect("there is room");
-        }
-    }
+    with_log(server.folder().join("appendonlydir"))
 }
 
 /// What a snapshot of the server holds, as Apus sees it; the servers' own digests differ.
@@ -136,7 +125,7 @@ fn the_real_servers_start_on_what_a_kill_leaves_and_write_behind_it() {
     let increment = std::fs::read(folder.join("appendonly.aof.2.incr.aof")).expect("it is there");
     assert!(increment.ends_with(b"..|\r\n"), "nothing cuts the padding off");
     for oracle in Oracle::ALL {
-        let theirs = oracle.start_prepared(with_log_in(folder.clone()), &own);
+        let theirs = oracle.start_prepared(with_log(folder.clone()), &own);
         let mut client = theirs.client();
         assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
         run(&mut client, &["SET", "theirs", "1"]);
@@ -182,7 +171,7 @@ fn the_real_servers_start_on_what_went_past_the_memory_of_the_system() {
     let lines = increment.split(|byte| *byte == b'\n').filter(|line| is_filler(line)).count();
     assert!(lines > 0, "nothing is filled up");
     for oracle in Oracle::ALL {
-        let theirs = oracle.start_prepared(with_log_in(folder.clone()), &own);
+        let theirs = oracle.start_prepared(with_log(folder.clone()), &own);
         assert_eq!(seen_here(&theirs), expected, "{oracle:?} has loaded all of it");
     }
     ours.restart();
@@ -204,7 +193,7 @@ fn the_real_servers_start_on_our_backups() {
         let expected = digest(&mut client);
         run(&mut client, &["BACKUP", "SEAL"]);
         run(&mut client, &["SET", "later", "1"]);
-        let backup = || with_log_in(ours.folder().join("backupdir"));
+        let backup = || with_log(ours.folder().join("backupdir"));
         let again = Server::start_prepared(backup(), LOGGED);
         assert_eq!(digest(&mut again.client()), expected, "appendonly {log}");
         for oracle in Oracle::ALL {

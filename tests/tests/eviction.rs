@@ -3,6 +3,7 @@
 
 use base::random::Random;
 use proto::value::Value;
+use tests::samples::EVICTING_POLICIES;
 use tests::server::eventually;
 use tests::{Client, Duel, Oracle, Server, check};
 
@@ -143,26 +144,12 @@ fn fill(client: &mut Client, name: &str, count: usize) {
     }
 }
 
-/// All that evict.
-const POLICIES: [&str; 10] = [
-    "allkeys-lru",
-    "allkeys-lfu",
-    "allkeys-lrm",
-    "allkeys-apus",
-    "allkeys-random",
-    "volatile-lru",
-    "volatile-lfu",
-    "volatile-lrm",
-    "volatile-random",
-    "volatile-ttl",
-];
-
 #[test]
 fn under_every_policy_the_limit_is_kept_and_only_what_may_go_does() {
     const ROOM: i64 = 4 << 20;
     let server = Server::start(&["--worker-threads", "2"]);
     let mut client = server.client();
-    for policy in POLICIES {
+    for policy in EVICTING_POLICIES {
         client.call(&["CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", policy]);
         client.call(&["CONFIG", "RESETSTAT"]);
         client.call(&["FLUSHALL"]);
@@ -206,7 +193,7 @@ fn under_every_policy_no_more_is_resident_than_may_be_whatever_is_saved_meanwhil
     // The sizes of requests, replies and chunks on their way to the disk, and what is tolerated.
     const MARGIN: u64 = 16 << 20;
     const BATCH: u64 = 200;
-    for policy in POLICIES {
+    for policy in EVICTING_POLICIES {
         let server = Server::start(&["--worker-threads", "2", "--maxmemory-policy", policy]);
         let mut client = server.client();
         let resident = server.resident();

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use proto::value::Value;
 use rustix::process::Signal;
+use tests::folder::copy_folder;
 use tests::render::{render, text};
 use tests::server::eventually;
 use tests::{Client, Server, check};
@@ -72,7 +73,7 @@ impl Rig {
         // What changes while it is copied is of no moment at all.
         self.server.signal(Signal::STOP);
         eventually("all threads stand still", || self.stands_still());
-        let prepare = |folder: &Path| copy(&self.server.disk(), folder);
+        let prepare = |folder: &Path| copy_folder(&self.server.disk(), folder);
         let successor = Server::start_prepared(prepare, arguments);
         self.server.signal(Signal::CONT);
         successor
@@ -84,19 +85,6 @@ impl Rig {
             let state = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
         })
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("a name");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            std::fs::create_dir(&to).expect("a new folder");
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).expect("it can be copied");
-        }
     }
 }
 

@@ -4,23 +4,11 @@
 
 use base::random::Random;
 use proto::value::Value;
+use tests::samples::EVICTING_POLICIES;
 use tests::server::eventually;
 use tests::{Client, Server, check};
 
 const MEGABYTE: i64 = 1 << 20;
-
-const POLICIES: [&str; 10] = [
-    "allkeys-lru",
-    "allkeys-lfu",
-    "allkeys-lrm",
-    "allkeys-apus",
-    "allkeys-random",
-    "volatile-lru",
-    "volatile-lfu",
-    "volatile-lrm",
-    "volatile-random",
-    "volatile-ttl",
-];
 
 /// Figures of INFO.
 struct Figures(String);
@@ -159,7 +147,7 @@ fn once_eviction_rests_live_bytes_lie_just_below_the_limit() {
     let mut pick = |count: usize| random.below(count as u64) as usize;
     // Each policy with two ways in turn, and each time whatever else comes.
     let ways = [[Way::Lower, Way::Writes], [Way::Script, Way::Load]];
-    for (policy, ways) in POLICIES.into_iter().zip(ways.into_iter().cycle()) {
+    for (policy, ways) in EVICTING_POLICIES.into_iter().zip(ways.into_iter().cycle()) {
         for way in ways {
             let kind = [Kind::String, Kind::List, Kind::Hash][pick(3)];
             let size = [400, 5000, 30_000, 66_000, 100_000, 300_000, 700_000][pick(7)];

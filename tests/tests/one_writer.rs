@@ -1,8 +1,7 @@
 //! What one server writes no other one does: directories of logs and files of snapshots have an
 //! owner, as long as that runs.
 
-use std::path::Path;
-
+use tests::folder::copy_folder;
 use tests::render::render;
 use tests::server::eventually;
 use tests::{Server, check};
@@ -85,24 +84,11 @@ fn one_who_was_killed_and_a_copy_of_the_directory_are_in_nobodys_way() {
     let mut server = Server::start(&arguments);
     check(&mut server.client(), "> SET k v\nOK\n> SAVE\nOK");
     let from = server.folder().to_owned();
-    let copied = Server::start_prepared(|to| copy(&from, to), &arguments);
+    let copied = Server::start_prepared(|to| copy_folder(&from, to), &arguments);
     check(&mut copied.client(), "> GET k\n\"v\"\n> SET k w\nOK");
     server.kill();
     server.restart();
     check(&mut server.client(), "> GET k\n\"v\"");
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in std::fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("a name");
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            std::fs::create_dir(&to).expect("a new folder");
-            copy(&entry.path(), &to);
-        } else if entry.file_type().expect("it has one").is_file() {
-            std::fs::copy(entry.path(), to).expect("it can be copied");
-        }
-    }
 }
 
 #[test]

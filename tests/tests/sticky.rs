@@ -2,8 +2,7 @@
 //!
 //! Invariant: STICK itself tells whether a key was sticky before: it counts those that were not.
 
-use std::path::{Path, PathBuf};
-
+use tests::folder::with_log;
 use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
 
@@ -94,18 +93,6 @@ fn await_rewrite(client: &mut Client) {
         let text = String::from_utf8_lossy(reply.as_bytes().expect("a text")).into_owned();
         text.contains("aof_rewrite_in_progress:0") && text.contains("aof_rewrite_scheduled:0")
     });
-}
-
-/// Makes a folder the log of a new server.
-fn with_log(log: PathBuf) -> impl Fn(&Path) {
-    move |folder| {
-        let target = folder.join("appendonlydir");
-        std::fs::create_dir(&target).expect("a new folder");
-        for file in std::fs::read_dir(&log).expect("the log is there") {
-            let file = file.expect("a file of the log");
-            std::fs::copy(file.path(), target.join(file.file_name())).expect("room for it");
-        }
-    }
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl<'t> Ground<'t> {
     }
 
     /// Places the entries of a batch.
-    pub(super) fn place(&mut self, batch: &Batch) -> Result<(), FileError> {
+    pub(super) fn place_batch(&mut self, batch: &Batch) -> Result<(), FileError> {
         let keyspace = self.server.keyspace;
         let now = keyspace.clock().now_ms();
         let clock = AccessClock::new(keyspace.settings(), now);

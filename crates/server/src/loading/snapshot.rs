@@ -35,7 +35,7 @@ pub(crate) fn load(
     twice: Twice,
 ) -> Result<End, FileError> {
     let crew = Crew::hire(server, twice);
-    let mut sink = Splitting { server, twice, crew: &crew };
+    let mut sink = Reading { server, twice, placer: &crew };
     let result = read_file(file, rules(server), &mut sink);
     // What went wrong on another thread is why reading ended.
     let counts = crew.dismiss()?;
@@ -51,9 +51,9 @@ pub(crate) fn load_within(
     twice: Twice,
     tx: &mut Tx,
 ) -> Result<End, FileError> {
-    let mut sink = Placing { server, twice, ground: Ground::within(server, twice, tx) };
+    let mut sink = Reading { server, twice, placer: Ground::within(server, twice, tx) };
     let end = read_file(file, rules(server), &mut sink)?;
-    note(server, sink.ground.counts(), &end);
+    note(server, sink.placer.counts(), &end);
     Ok(end)
 }
 
@@ -78,96 +78,81 @@ fn rules(server: &Server) -> Rules {
     }
 }
 
-/// Splits a file for a crew.
-struct Splitting<'c> {
+/// Reads a file, and has what it holds placed.
+struct Reading<P> {
     server: &'static Server,
     twice: Twice,
-    crew: &'c Crew,
+    placer: P,
 }
 
-impl Sink for Splitting<'_> {
-    fn note(&mut self, name: &[u8], text: &[u8]) {
-        tell(self.server, name, text);
-    }
-
-    fn library(&mut self, code: &[u8]) -> Result<(), String> {
-        take_library(self.server, code, self.twice)
-    }
-
-    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
-        delay(self.server, batch.len() as u64);
-        self.server.loading.advance_to(self.server, batch.end());
-        let end = batch.end();
-        self.crew.hand_over(Load::Batch(batch), end)
-    }
-
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
-        Some(self)
-    }
-}
-
-impl Gatherer for Splitting<'_> {
-    fn limits(&self) -> Limits {
-        Limits::from(&self.server.keyspace.settings().containers)
-    }
-
-    fn advance(&mut self, offset: u64) {
-        self.server.loading.advance_to(self.server, offset);
-    }
-
-    fn entry(&mut self, made: Made) -> Result<(), FileError> {
-        delay(self.server, 1);
-        let offset = made.offset;
-        self.crew.hand_over(Load::Made(made), offset)
-    }
-}
-
-/// Places what a file has as it is read.
-struct Placing<'t> {
-    server: &'static Server,
-    twice: Twice,
-    ground: Ground<'t>,
-}
-
-impl Sink for Placing<'_> {
-    fn note(&mut self, name: &[u8], text: &[u8]) {
-        tell(self.server, name, text);
-    }
-
-    fn library(&mut self, code: &[u8]) -> Result<(), String> {
-        take_library(self.server, code, self.twice)
-    }
-
-    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
-        delay(self.server, batch.len() as u64);
-        self.server.loading.advance_to(self.server, batch.end());
-        self.ground.place(&batch)
-    }
-
-    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
-        Some(self)
-    }
-}
-
-impl Gatherer for Placing<'_> {
-    fn limits(&self) -> Limits {
-        Limits::from(&self.server.keyspace.settings().containers)
-    }
-
-    fn advance(&mut self, offset: u64) {
-        self.server.loading.advance_to(self.server, offset);
-    }
-
-    fn entry(&mut self, made: Made) -> Result<(), FileError> {
-        delay(self.server, 1);
-        self.ground.place_made(made)
-    }
+/// Where the entries of a file go.
+trait Placer {
+    fn place(&mut self, load: Load) -> Result<(), FileError>;
 }
 
 /// What is placed at once.
 enum Load {
     Batch(Batch),
     Made(Made),
+}
+
+impl<P: Placer> Sink for Reading<P> {
+    fn note(&mut self, name: &[u8], text: &[u8]) {
+        tell(self.server, name, text);
+    }
+
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
+        take_library(self.server, code, self.twice)
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
+        delay(self.server, batch.len() as u64);
+        self.server.loading.advance_to(self.server, batch.end());
+        self.placer.place(Load::Batch(batch))
+    }
+
+    fn gatherer(&mut self) -> Option<&mut dyn Gatherer> {
+        Some(self)
+    }
+}
+
+impl<P: Placer> Gatherer for Reading<P> {
+    fn limits(&self) -> Limits {
+        Limits::from(&self.server.keyspace.settings().containers)
+    }
+
+    fn advance(&mut self, offset: u64) {
+        self.server.loading.advance_to(self.server, offset);
+    }
+
+    fn entry(&mut self, made: Made) -> Result<(), FileError> {
+        delay(self.server, 1);
+        self.placer.place(Load::Made(made))
+    }
+}
+
+/// On this thread, as it is read.
+impl Placer for Ground<'_> {
+    fn place(&mut self, load: Load) -> Result<(), FileError> {
+        match load {
+            Load::Batch(batch) => self.place_batch(&batch),
+            Load::Made(made) => self.place_made(made),
+        }
+    }
+}
+
+/// On the crew's threads.
+impl Placer for &Crew {
+    fn place(&mut self, load: Load) -> Result<(), FileError> {
+        let offset = match &load {
+            Load::Batch(batch) => batch.end(),
+            Load::Made(made) => made.offset,
+        };
+        if self.has_failed.load(Ordering::Relaxed) || self.loads.send(load).is_err() {
+            return Err(FileError::at(offset, Damage::Stopped));
+        }
+        Ok(())
+    }
 }
 
 /// Logs what a file says about itself.
@@ -250,15 +235,6 @@ impl Crew {
         Self { loads, reports, hired, has_failed }
     }
 
-    /// Has something placed that ends, or begins, there in the file.
-    fn hand_over(&self, load: Load, offset: u64) -> Result<(), FileError> {
-        let has_failed = self.has_failed.load(Ordering::Relaxed);
-        if has_failed || self.loads.send(load).is_err() {
-            return Err(FileError::at(offset, Damage::Stopped));
-        }
-        Ok(())
-    }
-
     /// Waits until all is placed; the first thing that went wrong.
     fn dismiss(self) -> Result<Counts, FileError> {
         let Self { loads, reports, hired, .. } = self;
@@ -280,10 +256,7 @@ fn place_all(mut ground: Ground<'_>, queue: &Mutex<Receiver<Load>>) -> Result<Co
     // The queue is let go before what came is worked on.
     let next = || queue.lock().ok()?.recv().ok();
     while let Some(load) = next() {
-        match load {
-            Load::Batch(batch) => ground.place(&batch)?,
-            Load::Made(made) => ground.place_made(made)?,
-        }
+        ground.place(load)?;
     }
     Ok(ground.counts())
 }

@@ -165,10 +165,19 @@ impl Libraries {
         self.losses.load(Ordering::Relaxed)
     }
 
-    fn note_change(&self, before: usize, state: &State) {
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Arc<State>) -> Result<(), Refusal>,
+        tell: impl FnOnce(),
+    ) -> Result<(), Refusal> {
+        let mut state = self.state.write().expect("no critical section here panics");
+        let before = state.libraries.len();
+        change(&mut state)?;
         if state.libraries.len() <= before {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
+        tell();
+        Ok(())
     }
 
     /// Makes one change that fails without any effect. It is told before the next one is made.
@@ -177,13 +186,8 @@ impl Libraries {
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
         tell: impl FnOnce(),
     ) -> Result<(), Refusal> {
-        let mut state = self.state.write().expect("no critical section here panics");
-        let before = state.libraries.len();
         // A copy is made only where somebody still reads the state.
-        change(Arc::make_mut(&mut state))?;
-        self.note_change(before, &state);
-        tell();
-        Ok(())
+        self.change(|state| change(Arc::make_mut(state)), tell)
     }
 
     /// Makes several changes, all or none.
@@ -192,13 +196,12 @@ impl Libraries {
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
         tell: impl FnOnce(),
     ) -> Result<(), Refusal> {
-        let mut state = self.state.write().expect("no critical section here panics");
-        let before = state.libraries.len();
-        let mut next = State::clone(&state);
-        change(&mut next)?;
-        *state = Arc::new(next);
-        self.note_change(before, &state);
-        tell();
-        Ok(())
+        let all = |state: &mut Arc<State>| {
+            let mut next = State::clone(state);
+            change(&mut next)?;
+            *state = Arc::new(next);
+            Ok(())
+        };
+        self.change(all, tell)
     }
 }
