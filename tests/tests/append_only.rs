@@ -8,6 +8,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use base::quote::split_arguments;
 use base::random::Random;
 use base::time::Clock;
 use proto::value::Value;
@@ -218,6 +219,53 @@ fn change_what_expires(client: &mut Client, until: &str) {
     client.call(&[&b"RESTORE"[..], b"restored", until.as_bytes(), &payload, b"ABSTTL"]);
     client.call(&["HSET", "restored", "more", "1"]);
     client.call(&["PERSIST", "restored"]);
+}
+
+/// Writes over a key whose time is over, some of which leave one whose time is over as well.
+const OVER_EXPIRED: &[&str] = &[
+    "SET k 5",
+    "SET k 5 GET",
+    "SET k 5 NX",
+    "SET k 5 PXAT 1",
+    "SET k 5 GET PXAT 1",
+    "SET k 5 NX PXAT 1",
+    "SET k 5 GET EXAT 1",
+    "MSETEX 1 k 5 PXAT 1",
+    "MSETEX 1 k 5 NX PXAT 1",
+    "MSETEX 2 k 5 k 6 NX PXAT 1",
+    "GETSET k 5",
+    "GETEX k PXAT 1",
+    "SETNX k 5",
+    "MSETNX k 5",
+    "APPEND k 5",
+    "SETRANGE k 0 5",
+    "COPY other k",
+    "COPY other k REPLACE",
+    "RENAMENX other k",
+    "BITOP AND k k other",
+    "SORT k STORE k",
+    "EVAL \"redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], 5, 'PXAT', 1)\" 1 k",
+];
+
+#[test]
+fn what_is_written_over_a_key_whose_time_is_over_is_told_behind_its_end() {
+    let mut server = Server::start(DURABLE);
+    for write in OVER_EXPIRED {
+        let mut client = server.client();
+        let mut pipeline = |lines: &[&str]| {
+            let words = |line: &&str| split_arguments(line.as_bytes()).expect("it is quoted well");
+            client.pipeline(&lines.iter().map(words).collect::<Vec<_>>());
+        };
+        pipeline(&["FLUSHALL", "DEBUG SET-ACTIVE-EXPIRE 0", "SET other 7", "SET k x PX 1"]);
+        thread::sleep(Duration::from_millis(3));
+        // What comes meets what the write has left.
+        pipeline(&[write, "INCR k", "INCR k"]);
+        let before = render(&client.call(&["GET", "k"]));
+        server.kill();
+        server.restart();
+        let after = render(&server.client().call(&["GET", "k"]));
+        assert_eq!(after, before, "{write}");
+    }
 }
 
 /// Waits until neither a snapshot nor a new log is being made.

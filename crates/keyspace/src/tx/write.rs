@@ -270,11 +270,19 @@ impl Tx {
     pub fn expire_if_due(&mut self, key: &[u8]) -> Result<bool, Refusal> {
         let TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
-        let mut door = self.door(location)?;
+        let door = self.door(location)?;
         let due = |entry: EntryRef<'_>| entry.is_expired(now) && !sees_expired;
         let Some((place, _)) = door.find(key).filter(|(_, entry)| due(*entry)) else {
             return Ok(false);
         };
+        if !self.stale.get_mut().is_empty() {
+            // What reads met goes before anything is written in its place: an entry that comes
+            // there, and whose time is over as well, is another one.
+            self.tell_met();
+            self.expire_if_due(key)?;
+            return Ok(true);
+        }
+        let mut door = self.door(location)?;
         let entry = door.remove(place);
         if entry.borrow().kind() == Kind::String && !entry.borrow().was_read() {
             self.counted.expired_unread.update(|unread| unread + 1);
