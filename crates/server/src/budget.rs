@@ -15,6 +15,7 @@ use commands::Flags;
 use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
+use crate::aof;
 use crate::config::Config;
 use crate::config::settings::MAXMEMORY;
 use crate::spell::Spell;
@@ -175,7 +176,9 @@ impl Budget {
         if limit == 0 {
             return 0;
         }
-        ((heap::used() + more) as u64).saturating_sub(limit) as usize
+        // No key that goes makes the log's way to the disk any shorter.
+        let data = heap::used().saturating_sub(aof::buffered());
+        ((data + more) as u64).saturating_sub(limit) as usize
     }
 
     /// Whether what is missing is little enough to go on with, where others use the keys that may

@@ -1,12 +1,21 @@
 //! Memory that begins where a block of the disk may be written from.
 //!
-//! Invariant: the first byte stands where [`BLOCK`] divides the address, for as long as no more is
-//! put in than there is room for, so that the bytes are never moved.
+//! Invariants: the first byte stands where [`BLOCK`] divides the address, for as long as no more is
+//! put in than there is room for, so that the bytes are never moved; what all of it takes is known.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The length of a block; in tests smaller than any is, so that small files have many.
 pub(super) const BLOCK: usize = if cfg!(test) { 256 } else { persist::storage::BLOCK };
+
+/// Bytes that all there is of it takes.
+static MEMORY: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that all there is of it takes.
+pub(super) fn memory() -> usize {
+    MEMORY.load(Ordering::Relaxed)
+}
 
 /// Bytes with a bound.
 pub(super) struct Aligned {
@@ -23,6 +32,7 @@ impl Aligned {
         let mut buffer: Vec<u8> = Vec::with_capacity(capacity + BLOCK);
         let start = buffer.as_ptr().align_offset(BLOCK).min(BLOCK);
         buffer.resize(start, 0);
+        MEMORY.fetch_add(buffer.capacity(), Ordering::Relaxed);
         Self { buffer, start, capacity }
     }
 
@@ -54,6 +64,13 @@ impl Aligned {
         let length = range.len();
         self.buffer.copy_within(self.start + range.start..self.start + range.end, self.start);
         self.buffer.truncate(self.start + length);
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        // It never grows.
+        MEMORY.fetch_sub(self.buffer.capacity(), Ordering::Relaxed);
     }
 }
 

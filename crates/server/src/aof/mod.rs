@@ -221,6 +221,12 @@ fn attach(server: &'static Server, queue: &Arc<Queue>) {
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
+/// Bytes that the log's records take until the disk has them. They are in use, and no key that goes
+/// makes them less.
+pub(crate) fn buffered() -> usize {
+    aligned::memory()
+}
+
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.
 pub(crate) fn follow_config(server: &'static Server) -> Result<(), String> {
     follow(server, server.config.get(APPENDONLY))

@@ -76,7 +76,7 @@ pub(super) struct Writer {
     /// What its marks are known by.
     number: u64,
     /// What could not be written yet.
-    unwritten: Vec<u8>,
+    unwritten: Pieces,
     /// Up to where the journal is written.
     pub(super) end: Lsn,
     /// Up to where it is synced.
@@ -154,7 +154,7 @@ impl Writer {
             begun_length: 0,
             is_slow: false,
             number: Random::from_entropy().next_u64(),
-            unwritten: Vec::new(),
+            unwritten: Pieces::default(),
             end: 0,
             synced: 0,
             synced_at_us: 0,
@@ -263,7 +263,7 @@ impl Writer {
             return;
         }
         if self.state == State::Stuck {
-            self.unwritten.extend(batch.flatten());
+            self.keep(batch);
             return;
         }
         if let Err(error) = self.append(batch.clone()) {
@@ -279,8 +279,12 @@ impl Writer {
             return self.lose(error);
         }
         self.state = State::Stuck;
-        self.unwritten.extend(batch.flatten());
+        self.keep(batch);
         self.fail(error);
+    }
+
+    fn keep<'a>(&mut self, batch: impl Iterator<Item = &'a [u8]>) {
+        batch.for_each(|bytes| self.unwritten.append(bytes, &mut Vec::new()));
     }
 
     /// Writes a batch behind a line that tells whether it is whole.
@@ -416,7 +420,7 @@ impl Writer {
         let batch = std::mem::take(&mut self.unwritten);
         self.marked = None;
         let cut_off = self.file.as_mut().map_or(Ok(()), Increment::cut_off_all);
-        if let Err(error) = cut_off.and_then(|()| self.append(iter::once(&batch[..]))) {
+        if let Err(error) = cut_off.and_then(|()| self.append(batch.slices(0, batch.len()))) {
             self.unwritten = batch;
             return self.fail(&error);
         }
@@ -492,14 +496,14 @@ impl Writer {
         (self.file, self.stamped) = (Some(Increment::new(file, 0)), 0);
         (self.synced_length, self.begun_length, self.marked) = (0, 0, None);
         self.number = Random::from_entropy().next_u64();
-        self.unwritten.clear();
+        self.unwritten = Pieces::default();
     }
 
     /// Nothing that was written can be relied on any more.
     pub(super) fn lose(&mut self, error: &io::Error) {
         self.state = State::Lost;
         self.cut = None;
-        self.unwritten.clear();
+        self.unwritten = Pieces::default();
         self.server.backup.fail(self.server, &plain(error));
         if self.securing.take().is_some() {
             self.server.aof.rely(self.server, Phase::Starting);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::memory::{Figures, ratio};
 use super::Report;
+use crate::aof;
 use crate::server::Server;
 use crate::startup::memory::{human, of_machine};
 
@@ -50,9 +51,9 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     let policy = server.config.show(b"maxmemory-policy").unwrap_or_default();
     report.field("maxmemory_policy", String::from_utf8_lossy(&policy));
     write_fragmentation(&figures, report);
+    report.field("mem_not_counted_for_evict", aof::buffered());
     report.fields(
         &[
-            "mem_not_counted_for_evict",
             "mem_replication_backlog",
             "mem_total_replication_buffers",
             "mem_replica_full_sync_buffer",
@@ -61,7 +62,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
         0,
     );
     report.field("mem_clients_normal", figures.clients);
-    report.fields(&["mem_cluster_links", "mem_aof_buffer"], 0);
+    report.field("mem_cluster_links", 0);
+    report.field("mem_aof_buffer", aof::buffered());
     report.field("mem_allocator", "mimalloc");
     report.field("mem_overhead_db_hashtable_rehashing", 0);
     let (pending, freed) = server.keyspace.reclaimer().keys();
