@@ -30,6 +30,7 @@ mod company;
 mod config;
 mod connection;
 mod crash;
+mod databases;
 mod debug;
 mod departures;
 mod differential;

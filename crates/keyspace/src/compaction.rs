@@ -26,15 +26,14 @@ impl Acquisition {
         let content = self.content_mut(partition).expect("a step holds its partition");
         let (database, position) = from;
         let (mut moved, mut kept) = (0, 0);
-        let next = content.table_mut(database).relocate(position, at_least, |is_moved| {
-            moved += i64::from(is_moved);
-            kept += i64::from(!is_moved);
+        let next = content.tables.get_mut(database).and_then(|table| {
+            table.relocate(position, at_least, |is_moved| {
+                moved += i64::from(is_moved);
+                kept += i64::from(!is_moved);
+            })
         });
         counters.count(Count::Moved, moved);
         counters.count(Count::Kept, kept);
-        match next {
-            Some(position) => Some((database, position)),
-            None => (database + 1 < content.databases()).then_some((database + 1, 0)),
-        }
+        content.tables.go_on(database, next)
     }
 }

@@ -1,13 +1,17 @@
 //! Statistics of the keyspace: kept per lane by its one thread, summed by whoever reads.
 //!
 //! Invariant: a lane's counters are written by the thread that owns the lane, so load-add-store
-//! loses nothing, and no two lanes share a cache line.
+//! loses nothing, and no two lanes share a cache line. Counters of databases that a lane never
+//! changed take no memory.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 /// All lanes.
 pub struct Counters {
     lanes: Box<[LaneCounters]>,
+    /// For each group of databases whether any lane counts for one of them.
+    used: Box<[AtomicBool]>,
 }
 
 /// What one lane counted.
@@ -15,8 +19,14 @@ pub struct Counters {
 pub(crate) struct LaneCounters {
     events: [AtomicI64; EVENTS],
     /// By physical database; each may be negative in one lane.
-    databases: Box<[DatabaseCounters]>,
+    first: Group,
+    others: OnceLock<Box<[OnceLock<Box<Group>>]>>,
 }
+
+/// Databases whose counters come together.
+const GROUP: usize = 16;
+
+type Group = [DatabaseCounters; GROUP];
 
 /// What one lane counted for one database.
 #[derive(Default)]
@@ -61,15 +71,22 @@ impl Counters {
     pub(crate) fn new(lanes: usize, databases: usize) -> Self {
         let lane = |_| LaneCounters {
             events: [const { AtomicI64::new(0) }; EVENTS],
-            databases: (0..databases).map(|_| DatabaseCounters::default()).collect(),
+            first: Group::default(),
+            others: OnceLock::new(),
         };
-        Self { lanes: (0..lanes).map(lane).collect() }
+        let groups = databases.div_ceil(GROUP);
+        Self {
+            lanes: (0..lanes).map(lane).collect(),
+            used: (0..groups).map(|_| AtomicBool::new(false)).collect(),
+        }
     }
 
     /// How often something happened since the last reset.
     #[must_use]
     pub fn total(&self, count: Count) -> u64 {
-        u64::try_from(self.sum(|lane| &lane.events[count as usize])).unwrap_or(0)
+        let events = self.lanes.iter().map(|lane| &lane.events[count as usize]);
+        let total: i64 = events.map(|count| count.load(Ordering::Relaxed)).sum();
+        u64::try_from(total).unwrap_or(0)
     }
 
     /// Starts a count again from zero. A count of another thread that races may survive.
@@ -81,28 +98,56 @@ impl Counters {
         &self.lanes[lane]
     }
 
+    /// What a lane counts for a physical database, to be bumped by its thread.
+    #[inline]
+    pub(crate) fn database<'a>(
+        &'a self,
+        lane: &'a LaneCounters,
+        physical: usize,
+    ) -> &'a DatabaseCounters {
+        match lane.first.get(physical) {
+            Some(counters) => counters,
+            None => self.other(lane, physical),
+        }
+    }
+
+    fn other<'a>(&'a self, lane: &'a LaneCounters, physical: usize) -> &'a DatabaseCounters {
+        let groups =
+            lane.others.get_or_init(|| self.used.iter().map(|_| OnceLock::new()).collect());
+        let group = physical / GROUP;
+        &groups[group].get_or_init(|| {
+            self.used[group].store(true, Ordering::Release);
+            Box::default()
+        })[physical % GROUP]
+    }
+
     pub(crate) fn keys(&self, database: usize) -> usize {
-        self.sum_clamped(|lane| &lane.databases[database].keys)
+        self.sum_clamped(database, |counters| &counters.keys)
     }
 
     pub(crate) fn volatile(&self, database: usize) -> usize {
-        self.sum_clamped(|lane| &lane.databases[database].volatile)
+        self.sum_clamped(database, |counters| &counters.volatile)
     }
 
     pub(crate) fn members_volatile(&self, database: usize) -> usize {
-        self.sum_clamped(|lane| &lane.databases[database].members_volatile)
+        self.sum_clamped(database, |counters| &counters.members_volatile)
     }
 
     pub(crate) fn memory(&self, database: usize) -> usize {
-        self.sum_clamped(|lane| &lane.databases[database].memory)
+        self.sum_clamped(database, |counters| &counters.memory)
     }
 
-    fn sum_clamped(&self, pick: impl Fn(&LaneCounters) -> &AtomicI64) -> usize {
-        usize::try_from(self.sum(pick)).unwrap_or(0)
-    }
-
-    fn sum(&self, pick: impl Fn(&LaneCounters) -> &AtomicI64) -> i64 {
-        self.lanes.iter().map(|lane| pick(lane).load(Ordering::Relaxed)).sum()
+    fn sum_clamped(&self, physical: usize, pick: fn(&DatabaseCounters) -> &AtomicI64) -> usize {
+        let group = physical / GROUP;
+        if group > 0 && !self.used[group].load(Ordering::Acquire) {
+            return 0;
+        }
+        let counters = self.lanes.iter().filter_map(|lane| match group {
+            0 => Some(&lane.first[physical]),
+            _ => Some(&lane.others.get()?[group].get()?[physical % GROUP]),
+        });
+        let sum: i64 = counters.map(|it| pick(it).load(Ordering::Relaxed)).sum();
+        usize::try_from(sum).unwrap_or(0)
     }
 }
 
@@ -110,12 +155,6 @@ impl LaneCounters {
     #[inline]
     pub(crate) fn count(&self, count: Count, by: i64) {
         bump(&self.events[count as usize], by);
-    }
-
-    /// The counters of a physical database, to be bumped.
-    #[inline]
-    pub(crate) fn database(&self, physical: usize) -> &DatabaseCounters {
-        &self.databases[physical]
     }
 }
 

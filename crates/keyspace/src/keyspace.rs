@@ -13,6 +13,7 @@ use structs::prefetch;
 use crate::clock::AccessPolicy;
 use crate::containers::ContainerSettings;
 use crate::counters::{Count, Counters, LaneCounters};
+use crate::databases::Databases;
 use crate::entry::EntryTable;
 use crate::garbage::{Garbage, Reclaimer};
 use crate::history::History;
@@ -98,8 +99,7 @@ pub struct Keyspace {
     hasher: KeyHasher,
     clock: Clock,
     counters: Counters,
-    /// Logical database to physical; SWAPDB exchanges two, with the world stopped.
-    databases: Box<[AtomicU32]>,
+    databases: Databases,
     reclaimer: Reclaimer,
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
     waits_on: OnceLock<Box<WaitsOn>>,
@@ -242,7 +242,7 @@ impl Keyspace {
             hasher: KeyHasher::new(options.hash_key.0, options.hash_key.1),
             clock,
             counters: Counters::new(LANES, options.databases),
-            databases: (0..databases).map(AtomicU32::new).collect(),
+            databases: Databases::new(databases),
             reclaimer: Reclaimer::default(),
             heed_flush: OnceLock::new(),
             waits_on: OnceLock::new(),
@@ -310,24 +310,23 @@ impl Keyspace {
         &self.clock
     }
 
+    /// The logical databases.
+    #[inline]
+    pub(crate) fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
     /// Logical databases.
     #[must_use]
     pub fn database_count(&self) -> usize {
-        self.databases.len()
+        self.databases.count()
     }
 
     /// The physical database behind a logical one.
     #[inline]
     #[must_use]
     pub fn physical(&self, logical: usize) -> usize {
-        self.databases[logical].load(Ordering::Relaxed) as usize
-    }
-
-    /// Exchanges two logical databases; only `Tx` calls it, with the world stopped.
-    pub(crate) fn swap(&self, one: usize, other: usize) {
-        let (first, second) = (self.physical(one) as u32, self.physical(other) as u32);
-        self.databases[one].store(second, Ordering::Relaxed);
-        self.databases[other].store(first, Ordering::Relaxed);
+        self.databases.physical(logical)
     }
 
     /// Keys in a logical database, expired ones not yet collected included.
@@ -339,7 +338,7 @@ impl Keyspace {
     /// Whether no database holds a key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        (0..self.databases.len()).all(|database| self.len(database) == 0)
+        (0..self.database_count()).all(|database| self.len(database) == 0)
     }
 
     /// Keys with a deadline in a logical database.
@@ -357,7 +356,7 @@ impl Keyspace {
     /// Bytes of memory in entries and tables.
     #[must_use]
     pub fn memory(&self) -> usize {
-        (0..self.databases.len()).map(|database| self.counters.memory(database)).sum::<usize>()
+        (0..self.database_count()).map(|database| self.counters.memory(database)).sum::<usize>()
             + self.fixed_memory()
     }
 

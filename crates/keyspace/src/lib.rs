@@ -10,6 +10,7 @@ mod clock;
 mod compaction;
 mod containers;
 mod counters;
+mod databases;
 #[allow(unsafe_code, reason = "the bytes of entries are laid out by hand")]
 mod entry;
 mod garbage;
@@ -22,6 +23,7 @@ mod pauses;
 mod refusal;
 mod ruin;
 mod sync;
+mod tables;
 mod tx;
 mod waiting;
 mod walk;

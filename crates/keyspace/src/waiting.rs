@@ -176,8 +176,8 @@ impl WaitingKeys {
         queue.iter().any(|waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion))
     }
 
-    /// All keys of a database that somebody waits for.
-    pub(crate) fn keys(&self, database: usize) -> impl Iterator<Item = &[u8]> {
-        self.0.keys().filter(move |(of, _)| *of == database).map(|(_, key)| &**key)
+    /// All keys that somebody waits for, with their logical databases.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        self.0.keys().map(|(database, key)| (*database, &**key))
     }
 }

@@ -152,10 +152,8 @@ impl Walk {
             }
         };
         let table = content.table(database);
-        let next = match table.and_then(|table| table.walk(position, at_least, visit)) {
-            Some(position) => Some((database, position)),
-            None => (database + 1 < content.databases()).then_some((database + 1, 0)),
-        };
+        let next = table.and_then(|table| table.walk(position, at_least, visit));
+        let next = content.tables.go_on(database, next);
         if next.is_none() {
             self.visited.fetch_add(1, Ordering::AcqRel);
         }

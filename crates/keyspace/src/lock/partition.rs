@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{LockWord, ParkingLot};
 use crate::entry::EntryTable;
+use crate::tables::Tables;
 use crate::waiting::WaitingKeys;
 use crate::watch::WatchedKeys;
 
@@ -19,8 +20,7 @@ pub type Lsn = u64;
 
 /// What a partition's lock protects.
 pub(crate) struct Content {
-    /// Database 0 lies here; the others are made when first used.
-    first: EntryTable,
+    pub(crate) tables: Tables,
     rare: Option<Box<Rare>>,
     /// The LSN of the last write to any key of the partition: what a reply that saw it must wait
     /// for.
@@ -32,7 +32,6 @@ pub(crate) struct Content {
 /// What most partitions do without.
 #[derive(Default)]
 struct Rare {
-    others: Vec<EntryTable>,
     waiting: WaitingKeys,
     watched: WatchedKeys,
 }
@@ -60,31 +59,16 @@ unsafe impl Sync for Partition {}
 unsafe impl Send for Partition {}
 
 impl Content {
-    /// The table of a physical database, if it was ever used.
+    /// The table of a physical database, if it has keys here.
+    #[inline]
     pub(crate) fn table(&self, database: usize) -> Option<&EntryTable> {
-        match database {
-            0 => Some(&self.first),
-            other => self.rare.as_ref()?.others.get(other - 1),
-        }
+        self.tables.get(database)
     }
 
-    /// The table of a physical database, made if need be.
+    /// The table of a physical database that has keys here.
+    #[inline]
     pub(crate) fn table_mut(&mut self, database: usize) -> &mut EntryTable {
-        match database {
-            0 => &mut self.first,
-            other => {
-                let others = &mut self.rare.get_or_insert_default().others;
-                if others.len() < other {
-                    others.resize_with(other, EntryTable::new);
-                }
-                &mut others[other - 1]
-            }
-        }
-    }
-
-    /// How many databases have a table here.
-    pub(crate) fn databases(&self) -> usize {
-        1 + self.rare.as_ref().map_or(0, |rare| rare.others.len())
+        self.tables.get_mut(database).expect("a place is in a table")
     }
 
     /// Who waits for keys here, if anyone does.
@@ -101,7 +85,7 @@ impl Content {
     /// Gives back the room for what most partitions do without, where nothing is there any more.
     pub(crate) fn release_rare(&mut self) {
         let Some(rare) = &self.rare else { return };
-        if rare.others.is_empty() && rare.waiting.is_empty() && rare.watched.is_empty() {
+        if rare.waiting.is_empty() && rare.watched.is_empty() {
             self.rare = None;
         }
     }
@@ -124,7 +108,7 @@ impl Partition {
             population: AtomicU32::new(0),
             volatile: AtomicU32::new(0),
             content: UnsafeCell::new(Content {
-                first: EntryTable::new(),
+                tables: Tables::new(),
                 rare: None,
                 last_write: 0,
                 marks: 0,

@@ -176,13 +176,18 @@ impl Tx {
         (altered.settled, altered.gone) = (altered.keys.len(), gone);
     }
 
+    /// Notes that a whole database is flushed or swapped.
+    pub(super) fn alter_databases(&mut self) {
+        self.altered.databases |= self.altered.is_heeded;
+    }
+
     /// Notes a database before it is flushed or swapped, and its watched keys that are in any of
     /// these physical ones.
     pub(super) fn alter_database(&mut self, database: usize, physical: &[usize]) {
+        self.alter_databases();
         if !self.altered.is_heeded {
             return;
         }
-        self.altered.databases = true;
         for index in 0..PARTITIONS as PartitionIndex {
             let Some(content) = self.grant.content(index) else { continue };
             let Some(watched) = content.watched() else { continue };

@@ -80,7 +80,7 @@ impl Door<'_> {
         self.recall(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
         let (keyspace, position) = (self.keyspace, self.position);
-        let table = self.content.table_mut(self.physical);
+        let table = self.content.tables.get_or_add(self.physical);
         let before = table.memory();
         table.insert(position, entry, |key| keyspace.locate(key).position());
         let grown = table.memory() as i64 - before as i64;
@@ -149,6 +149,7 @@ impl Door<'_> {
         let entry = table.remove(place);
         let after = table.memory();
         let shrunk = before as i64 - after as i64;
+        self.content.tables.prune(self.physical);
         self.rouse(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
@@ -334,7 +335,7 @@ impl Door<'_> {
     }
 
     fn database(&self) -> &'static DatabaseCounters {
-        self.lane.database(self.physical)
+        self.keyspace.counters().database(self.lane, self.physical)
     }
 }
 

@@ -190,8 +190,8 @@ impl Tx {
     fn fetch_tables(&self, looks: &[Look]) {
         for look in looks {
             let Some(content) = self.grant.content(look.partition) else { continue };
-            let table = content.table(look.random as usize % content.databases());
-            table.into_iter().for_each(|table| table.prefetch_walk(look.begin(table), look.count));
+            let (_, table) = content.tables.nth(look.random as usize % content.tables.count());
+            table.prefetch_walk(look.begin(table), look.count);
         }
     }
 
@@ -199,14 +199,15 @@ impl Tx {
     /// lie at the same place are taken, so that none is passed over for ever.
     fn look<'a>(&'a self, look: Look, rule: Rule, all: &mut AllSeen<'a>) {
         let Some(content) = self.grant.content(look.partition) else { return };
-        let (databases, begun) = (content.databases(), all.len());
-        let first = look.random as usize % databases;
-        for database in (first..databases).chain(0..first) {
+        let (tables, begun) = (content.tables.count(), all.len());
+        let first = look.random as usize % tables;
+        for number in (first..tables).chain(0..first) {
             let count = (begun + look.count).saturating_sub(all.len());
             if count == 0 {
                 break;
             }
-            if let Some(table) = content.table(database).filter(|table| table.len() > 0) {
+            let (database, table) = content.tables.nth(number);
+            if table.len() > 0 {
                 self.look_in((database, table), Look { count, ..look }, rule, all);
             }
         }

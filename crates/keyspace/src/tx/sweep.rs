@@ -152,7 +152,6 @@ impl Tx {
         let (mut due, mut with_members_due) = (Vec::new(), Vec::new());
         let mut earliest = UnixMillis::MAX;
         let content = self.grant.content(partition).expect("a sweep holds its partition");
-        let databases = content.databases();
         let next = content.table(database).and_then(|table| {
             table.walk_volatile(position, at_least, |entry| {
                 if entry.is_expired(now) && !suspended {
@@ -167,6 +166,8 @@ impl Tx {
                 earliest = earliest.min(entry.deadline().unwrap_or(UnixMillis::MAX));
             })
         });
+        // Before anything is removed, as a table goes with its last key.
+        let next = content.tables.go_on(database, next);
         let home = self.physical;
         let logical = self.options.database;
         self.enter_physical(database);
@@ -184,10 +185,6 @@ impl Tx {
         self.physical = home;
         self.options.database = logical;
         let removed = due.len() + MEMBERS_PER_TURN - members_left;
-        let next = match next {
-            Some(position) => Some((database, position)),
-            None => (database + 1 < databases).then_some((database + 1, 0)),
-        };
         let earliest = (earliest != UnixMillis::MAX).then_some(earliest);
         Swept { removed, next, earliest }
     }
@@ -204,9 +201,7 @@ impl Tx {
 
     /// Turns to a physical database, under the logical name it has now.
     pub(super) fn enter_physical(&mut self, physical: usize) {
-        let logical = (0..self.keyspace.database_count())
-            .find(|&name| self.keyspace.physical(name) == physical);
-        self.options.database = logical.expect("every physical database has a name");
+        self.options.database = self.keyspace.databases().logical(physical);
         self.physical = physical;
     }
 }

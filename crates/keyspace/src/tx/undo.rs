@@ -150,7 +150,7 @@ impl Tx {
         for turn in log.databases.into_iter().rev() {
             match turn.deed {
                 Deed::Flushed(flushed) => self.reattach(flushed),
-                Deed::Swapped(one, other) => self.keyspace.swap(one, other),
+                Deed::Swapped(one, other) => self.keyspace.databases().swap(one, other),
             }
             self.put_all_back(turn.images);
         }

@@ -94,17 +94,19 @@ impl Tx {
         content.release_rare();
     }
 
-    /// Notes all keys of a database that somebody waits for, after it was flushed or swapped.
-    pub(super) fn rouse_database(&mut self, database: usize, gone: bool) {
+    /// Notes all keys that somebody waits for, of one database or of all, where that is flushed
+    /// or swapped.
+    pub(super) fn rouse_database(&mut self, database: Option<usize>, gone: bool) {
         if !self.keyspace.any_waiters() {
             return;
         }
         for index in 0..PARTITIONS as PartitionIndex {
             let waiting = self.grant.content(index).and_then(|content| content.waiting());
             let Some(waiting) = waiting else { continue };
-            let heeded = waiting.keys(database).filter(|key| waiting.heeds(database, key, gone));
-            let named = heeded.map(|key| -> NamedKey { (database, key.into()) });
-            self.ready.extend(named);
+            let heeded = waiting.keys().filter(|&(of, key)| {
+                database.is_none_or(|database| database == of) && waiting.heeds(of, key, gone)
+            });
+            self.ready.extend(heeded.map(|(of, key)| -> NamedKey { (of, key.into()) }));
         }
     }
 }

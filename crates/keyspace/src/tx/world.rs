@@ -45,13 +45,18 @@ impl Tx {
     /// Empties the present database. Returns how many keys it had.
     pub fn flush_database(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
-        self.rouse_database(self.options.database, true);
+        self.rouse_database(Some(self.options.database), true);
+        Ok(self.empty_database())
+    }
+
+    fn empty_database(&mut self) -> usize {
         let database = self.physical;
-        self.alter_database(self.options.database, &[database]);
         let removed = self.keyspace.len(self.options.database);
         if removed == 0 {
-            return Ok(0);
+            self.alter_databases();
+            return 0;
         }
+        self.alter_database(self.options.database, &[database]);
         let flushed = self.detach(database);
         self.touched = true;
         match &mut self.undo {
@@ -59,7 +64,7 @@ impl Tx {
             None => flushed.leave(self.keyspace),
         }
         self.effects.add_changes(removed as u64);
-        Ok(removed)
+        removed
     }
 
     /// Takes all tables of a physical database out.
@@ -67,11 +72,8 @@ impl Tx {
         let mut tables = Vec::new();
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
-            let len = content.table(database).map_or(0, EntryTable::len);
-            if len == 0 {
-                continue;
-            }
-            let table = std::mem::replace(content.table_mut(database), EntryTable::new());
+            let Some(table) = content.tables.take(database) else { continue };
+            let len = table.len();
             let partition = self.keyspace.partition(index);
             let volatile = partition.volatile();
             tables.push(Detached { index, marks: content.marks, volatile, table });
@@ -101,12 +103,12 @@ impl Tx {
             let partition = self.keyspace.partition(index);
             partition.add_population(table.len() as i32);
             partition.add_volatile(volatile as i32 - partition.volatile() as i32);
-            *content.table_mut(database) = table;
+            *content.tables.get_or_add(database) = table;
         }
     }
 
     fn count_flushed(&self, flushed: &Flushed, sign: i64) {
-        let counters = self.counters().database(flushed.database);
+        let counters = self.keyspace.counters().database(self.counters(), flushed.database);
         bump(&counters.keys, sign * flushed.keys);
         bump(&counters.volatile, sign * flushed.volatile);
         bump(&counters.members_volatile, sign * flushed.members_volatile);
@@ -120,11 +122,13 @@ impl Tx {
 
     /// Empties all databases. Returns how many keys they had.
     pub fn flush_all(&mut self) -> Result<usize, Refusal> {
+        self.require_world()?;
+        self.rouse_database(None, true);
         let home = self.options.database;
         let mut removed = 0;
         for database in 0..self.keyspace.database_count() {
             self.switch_database(database);
-            removed += self.flush_database()?;
+            removed += self.empty_database();
         }
         self.switch_database(home);
         Ok(removed)
@@ -140,14 +144,14 @@ impl Tx {
         let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
         self.alter_database(one, &physical);
         self.alter_database(other, &physical);
-        self.keyspace.swap(one, other);
+        self.keyspace.databases().swap(one, other);
         self.touched = true;
         if let Some(undo) = &mut self.undo {
             undo.remember_swap(one, other);
         }
         self.physical = self.keyspace.physical(self.options.database);
-        self.rouse_database(one, false);
-        self.rouse_database(other, false);
+        self.rouse_database(Some(one), false);
+        self.rouse_database(Some(other), false);
         Ok(())
     }
 

@@ -95,7 +95,7 @@ fn each_changed_entry_is_saved_once_as_it_was() {
     tx.switch_database(2);
     tx.append_text(b"c", b"!").unwrap();
     tx.set_deadline(b"c", Some(NOW + 1)).unwrap();
-    assert_eq!(take(&saved), [expected(2, b"c", &[b'c'; 100_000])]);
+    assert_eq!(take(&saved), [expected(keyspace.physical(2), b"c", &[b'c'; 100_000])]);
     drop(tx);
     finish(keyspace, &walk, &Sink(Arc::clone(&saved)));
     assert_eq!(take(&saved), [], "saved already, or born later");
