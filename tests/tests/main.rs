@@ -53,6 +53,7 @@ mod hostile;
 mod hostile_containers;
 mod hostile_files;
 mod hostile_sizes;
+mod idle_times;
 mod import_mode;
 mod in_effect;
 mod info_persistence;

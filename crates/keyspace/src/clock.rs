@@ -4,11 +4,16 @@
 //! access, modulo 2^24. By frequency (LFU):
 //! the minutes of the last decrement in the upper 16 bits, a logarithmic counter in the lower 8.
 //! By worth (`allkeys-apus`): the time of the last access in units of 128 ms in the upper 20 bits,
-//! how often the key was used since it came, up to 7, in the lower 4.
+//! or, after some hours, of 131 seconds, which the next bit says; how often the key was used since
+//! it came, up to 7, in the lower 3.
 //! Source: the Redis documentation's page on key eviction.
 //!
+//! Each reading goes round some day: every stamp is looked at before (`renewed`) and replaced by
+//! one that lasts longer.
+//!
 //! Invariant: which reading holds is a setting of the whole keyspace; a wrong reading gives a wrong
-//! guess, never a wrong value.
+//! guess, never a wrong value. A stamp grows older until the greatest age that its reading has, and
+//! never looks new again.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -21,14 +26,71 @@ use crate::keyspace::{Keyspace, Settings};
 /// What a new key's frequency counter starts with, so that it is not evicted at once.
 const INITIAL_FREQUENCY: u32 = 5;
 
-const SECONDS_MASK: i64 = 0xff_ffff;
-const MINUTES_MASK: i64 = 0xffff;
+const SECONDS: Dial = Dial { mask: 0xff_ffff, ahead: 86_400 };
+const MINUTES: Dial = Dial { mask: 0xffff, ahead: 0x4000 };
 
-/// How worth is stored: units of 128 ms above, uses below.
+/// How worth is stored: units of 128 ms, or coarse ones of 1,024 of them, above; uses below.
+const UNITS: Dial = Dial { mask: 0xf_ffff, ahead: 0x4_0000 };
 const UNIT_SHIFT: u32 = 7;
-const UNITS_MASK: i64 = 0xf_ffff;
-const USES_BITS: u32 = 4;
-const USES_MASK: u32 = 0xf;
+const COARSE_SHIFT: u32 = 17;
+const UNITS_SHIFT: u32 = 4;
+const COARSE: u32 = 1 << 3;
+const USES_MASK: u32 = 0x7;
+
+/// From this age on a key's worth goes by coarse units.
+const COARSE_FROM_MS: u64 = 6 * 3_600_000;
+
+/// The greatest ages: two years, 192 days. What is older stays so.
+const AGE_MAX_MS: u64 = 1 << 36;
+const IDLE_MAX_S: u64 = 0xff_ffff - 2 * 86_400;
+
+/// After so many minutes a frequency is stored as it is by then.
+const DECAYED_AFTER: u32 = 24 * 60;
+
+/// Stamps of one width.
+#[derive(Clone, Copy)]
+struct Dial {
+    mask: u32,
+    /// Stamps by so much ahead of the clock are of now: somebody set the clock back.
+    ahead: u32,
+}
+
+/// A jump of the wall clock: between these moments no key was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lapse {
+    /// The last moment before.
+    pub before: UnixMillis,
+    /// The first one after.
+    pub after: UnixMillis,
+}
+
+impl Dial {
+    /// The stamp of a time.
+    #[inline]
+    fn stamp(self, time: i64) -> u32 {
+        time as u32 & self.mask
+    }
+
+    /// How old a stamp is.
+    #[inline]
+    fn age(self, now: i64, stamp: u32) -> u32 {
+        let age = self.stamp(now).wrapping_sub(stamp) & self.mask;
+        if age > self.mask - self.ahead { 0 } else { age }
+    }
+
+    /// As `age`, where the clock jumped and may have gone round: what came before the jump is at
+    /// least as old as that. `unit` is a stamp's, in milliseconds.
+    fn age_over(self, now: UnixMillis, stamp: u32, unit: i64, lapse: Lapse) -> u64 {
+        let (round, age) = (u64::from(self.mask) + 1, self.stamp(now / unit).wrapping_sub(stamp));
+        let age = u64::from(age & self.mask);
+        let units = |since: UnixMillis| (now.saturating_sub(since).max(0) / unit) as u64;
+        let (since_jump, at_least) = (units(lapse.after) + 1, units(lapse.before));
+        if age <= since_jump || age >= at_least {
+            return age;
+        }
+        age + (at_least - age).div_ceil(round) * round
+    }
+}
 
 /// What the access clocks hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +172,7 @@ impl AccessClock {
         match self.policy {
             AccessPolicy::Accesses | AccessPolicy::Changes => self.seconds(),
             AccessPolicy::Frequency => self.minutes() << 8 | INITIAL_FREQUENCY,
-            AccessPolicy::Worth => self.units() << USES_BITS,
+            AccessPolicy::Worth => self.units() << UNITS_SHIFT,
         }
     }
 
@@ -129,7 +191,7 @@ impl AccessClock {
                 {
                     history.note_use(clock & USES_MASK, age_ms);
                 }
-                self.units() << USES_BITS | used_once_more(uses, dice / USES_PER_COUNT)
+                self.units() << UNITS_SHIFT | used_once_more(uses, dice / USES_PER_COUNT)
             }
         }
     }
@@ -140,13 +202,16 @@ impl AccessClock {
         if self.policy == AccessPolicy::Worth {
             return (self.uses_and_age(clock).1 / 1000) as u32;
         }
-        self.seconds().wrapping_sub(clock) & SECONDS_MASK as u32
+        SECONDS.age(self.now / 1000, clock)
     }
 
     /// The access counter, decayed to now.
     #[must_use]
     pub fn frequency(&self, clock: u32) -> u32 {
-        let elapsed = self.minutes().wrapping_sub(clock >> 8) & MINUTES_MASK as u32;
+        self.decayed(clock, MINUTES.age(self.now / 60_000, clock >> 8))
+    }
+
+    fn decayed(&self, clock: u32, elapsed: u32) -> u32 {
         let periods = elapsed.checked_div(self.decay_minutes).unwrap_or(0);
         (clock & 0xff).saturating_sub(periods)
     }
@@ -154,9 +219,44 @@ impl AccessClock {
     /// How often a key was used, as of now, and milliseconds since it last was.
     #[inline]
     pub(crate) fn uses_and_age(&self, clock: u32) -> (u32, u64) {
-        let units = self.units().wrapping_sub(clock >> USES_BITS) & UNITS_MASK as u32;
-        let age_ms = u64::from(units) << UNIT_SHIFT;
+        let shift = if clock & COARSE == 0 { UNIT_SHIFT } else { COARSE_SHIFT };
+        let units = UNITS.age(self.now >> shift, clock >> UNITS_SHIFT);
+        let age_ms = (u64::from(units) << shift).min(AGE_MAX_MS);
         (uses_left(clock & USES_MASK, age_ms, self.use_lasts_ms), age_ms)
+    }
+
+    /// What a stamp is to be replaced by, so that it does not go round before it is looked at
+    /// again, a day from now at most: `None` if it lasts. The clock may have jumped since it was
+    /// looked at before.
+    pub(crate) fn renewed(&self, clock: u32, lapse: Option<Lapse>) -> Option<u32> {
+        let age = |dial: Dial, stamp: u32, unit: i64| match lapse {
+            Some(lapse) => dial.age_over(self.now, stamp, unit, lapse),
+            None => u64::from(dial.age(self.now / unit, stamp)),
+        };
+        match self.policy {
+            AccessPolicy::Accesses | AccessPolicy::Changes => {
+                let idle = age(SECONDS, clock, 1000);
+                (idle > IDLE_MAX_S).then(|| self.with_idle_seconds(IDLE_MAX_S))
+            }
+            AccessPolicy::Frequency => {
+                let elapsed = age(MINUTES, clock >> 8, 60_000).min(u64::from(u32::MAX)) as u32;
+                let counter = || self.decayed(clock, elapsed);
+                (elapsed >= DECAYED_AFTER).then(|| self.minutes() << 8 | counter())
+            }
+            AccessPolicy::Worth => {
+                let is_coarse = clock & COARSE != 0;
+                let shift = if is_coarse { COARSE_SHIFT } else { UNIT_SHIFT };
+                let age_ms = age(UNITS, clock >> UNITS_SHIFT, 1 << shift) << shift;
+                let is_due = age_ms > if is_coarse { AGE_MAX_MS } else { COARSE_FROM_MS };
+                is_due.then(|| self.coarse(age_ms) | clock & USES_MASK)
+            }
+        }
+    }
+
+    /// The clock of a key that was last used so long ago, without uses.
+    fn coarse(&self, age_ms: u64) -> u32 {
+        let then = self.now.saturating_sub(age_ms.min(AGE_MAX_MS) as i64);
+        UNITS.stamp(then >> COARSE_SHIFT) << UNITS_SHIFT | COARSE
     }
 
     /// Whether a key keeps its place for uses long ago.
@@ -169,10 +269,13 @@ impl AccessClock {
     #[must_use]
     pub fn with_idle_seconds(&self, idle: u64) -> u32 {
         if self.policy == AccessPolicy::Worth {
-            let then = self.now - (idle as i64).saturating_mul(1000);
-            return (((then >> UNIT_SHIFT) & UNITS_MASK) as u32) << USES_BITS;
+            let age_ms = idle.saturating_mul(1000);
+            if age_ms > COARSE_FROM_MS {
+                return self.coarse(age_ms);
+            }
+            return UNITS.stamp((self.now - age_ms as i64) >> UNIT_SHIFT) << UNITS_SHIFT;
         }
-        ((self.now / 1000 - idle as i64) & SECONDS_MASK) as u32
+        SECONDS.stamp(self.now / 1000 - idle.min(IDLE_MAX_S) as i64)
     }
 
     /// The clock of a key restored with a known frequency.
@@ -202,15 +305,15 @@ impl AccessClock {
     }
 
     fn seconds(&self) -> u32 {
-        ((self.now / 1000) & SECONDS_MASK) as u32
+        SECONDS.stamp(self.now / 1000)
     }
 
     fn units(&self) -> u32 {
-        ((self.now >> UNIT_SHIFT) & UNITS_MASK) as u32
+        UNITS.stamp(self.now >> UNIT_SHIFT)
     }
 
     fn minutes(&self) -> u32 {
-        ((self.now / 60_000) & MINUTES_MASK) as u32
+        MINUTES.stamp(self.now / 60_000)
     }
 }
 
@@ -218,7 +321,7 @@ impl AccessClock {
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use super::{AccessClock, AccessPolicy};
+    use super::{AccessClock, AccessPolicy, Lapse};
     use crate::keyspace::Settings;
 
     #[test]
@@ -247,6 +350,103 @@ mod tests {
             (at(wrap).uses_and_age(restored), at(wrap).idle_seconds(restored)),
             ((0, 64_000), 64)
         );
+    }
+
+    const HOUR: i64 = 3_600_000;
+
+    /// A clock is looked at every six hours, and its age told.
+    fn ages(policy: AccessPolicy, hours: i64) -> Vec<u32> {
+        let settings = Settings::default();
+        settings.access_policy.store(policy as u8, Ordering::Relaxed);
+        let mut clock = AccessClock::new(&settings, 0).fresh();
+        let mut ages = Vec::new();
+        for hour in (0..hours).step_by(6) {
+            let now = AccessClock::new(&settings, hour * HOUR);
+            clock = now.renewed(clock, None).unwrap_or(clock);
+            ages.push(now.idle_seconds(clock));
+        }
+        ages
+    }
+
+    #[test]
+    fn a_key_grows_older_until_the_greatest_age() {
+        for (policy, most) in
+            [(AccessPolicy::Worth, 68_719_476), (AccessPolicy::Accesses, 16_604_415)]
+        {
+            let ages = ages(policy, 50_000);
+            assert!(ages.is_sorted(), "{policy:?}");
+            for (number, age) in ages.iter().enumerate() {
+                let right = (number as u32 * 6 * 3600).min(most);
+                assert!(age.abs_diff(right) < right / 50 + 300, "{policy:?}: {age} for {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_frequency_decays_once_and_stays_so() {
+        let settings = Settings::default();
+        settings.access_policy.store(AccessPolicy::Frequency as u8, Ordering::Relaxed);
+        settings.lfu_decay_time.store(6000, Ordering::Relaxed);
+        let mut clock = AccessClock::new(&settings, 0).with_frequency(200);
+        let mut frequencies = Vec::new();
+        for day in 0..200 {
+            let now = AccessClock::new(&settings, day * 24 * HOUR);
+            clock = now.renewed(clock, None).unwrap_or(clock);
+            frequencies.push(now.frequency(clock));
+        }
+        frequencies.reverse();
+        assert!(frequencies.is_sorted(), "{frequencies:?}");
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_makes_no_key_young() {
+        let settings = Settings::default();
+        for policy in [AccessPolicy::Worth, AccessPolicy::Accesses] {
+            settings.access_policy.store(policy as u8, Ordering::Relaxed);
+            let before = 1_000_000 * HOUR;
+            for jump in [HOUR, 20 * HOUR, (1 << 27) + 5000, (1 << 34) + 5000, (1 << 35) - 5000] {
+                let lapse = Lapse { before, after: before + jump };
+                let now = AccessClock::new(&settings, lapse.after + 2000);
+                for age in [0, 1000, HOUR, 7 * HOUR] {
+                    let clock = AccessClock::new(&settings, before - age).fresh();
+                    let clock = now.renewed(clock, Some(lapse)).unwrap_or(clock);
+                    let right = (age + jump + 2000) / 1000;
+                    let found = i64::from(now.idle_seconds(clock));
+                    let right =
+                        if policy == AccessPolicy::Worth { right } else { right.min(16_604_415) };
+                    assert!((right - found).abs() < 300, "{policy:?}, {jump}, {age}: {found}");
+                }
+                let new = AccessClock::new(&settings, lapse.after + 1000).fresh();
+                let new = now.renewed(new, Some(lapse)).unwrap_or(new);
+                assert!(now.idle_seconds(new) <= 1, "it came after the jump");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_key_old() {
+        let settings = Settings::default();
+        for policy in [AccessPolicy::Worth, AccessPolicy::Accesses] {
+            settings.access_policy.store(policy as u8, Ordering::Relaxed);
+            let clock = AccessClock::new(&settings, 1_000_000 * HOUR).fresh();
+            let back = AccessClock::new(&settings, 1_000_000 * HOUR - HOUR);
+            assert_eq!((back.idle_seconds(clock), back.renewed(clock, None)), (0, None));
+        }
+    }
+
+    #[test]
+    fn an_idle_time_that_is_told_is_kept() {
+        let settings = Settings::default();
+        for policy in [AccessPolicy::Worth, AccessPolicy::Accesses] {
+            settings.access_policy.store(policy as u8, Ordering::Relaxed);
+            let clock = AccessClock::new(&settings, 500_000 * HOUR);
+            for idle in [0, 60, 86_400, 134_222, 10_000_000, u64::MAX] {
+                let found = u64::from(clock.idle_seconds(clock.with_idle_seconds(idle)));
+                let right =
+                    idle.min(if policy == AccessPolicy::Worth { 68_719_476 } else { 16_604_415 });
+                assert!(found.abs_diff(right) < right / 50 + 200, "{policy:?}: {found} for {idle}");
+            }
+        }
     }
 
     #[test]

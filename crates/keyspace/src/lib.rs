@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod aging;
 mod clock;
 mod compaction;
 mod containers;
@@ -30,7 +31,7 @@ mod walk;
 mod watch;
 mod world;
 
-pub use clock::{AccessClock, AccessPolicy};
+pub use clock::{AccessClock, AccessPolicy, Lapse};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
 pub use entry::{Encoding, EntryBox, EntryRef, INLINE_MAX, Kind, NewText, Notes, Text};

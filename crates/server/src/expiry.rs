@@ -11,6 +11,7 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use keyspace::{PartitionIndex, Tx, TxOptions};
 
+use crate::aging;
 use crate::compaction;
 use crate::courtesy;
 use crate::evict;
@@ -42,12 +43,14 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let turn = turn(&worker, &mut worker.sweep.borrow_mut());
         note_time(&worker, started);
         let is_short_of_memory = pay_debt(&worker);
+        let is_aging = aging::turn(&worker);
         let to_compact = compaction::turn(&worker);
         release::turn(&worker);
         courtesy::turn(&worker);
         let pause = match turn {
             _ if is_short_of_memory => SHORT_PAUSE,
             Turn::LeftOver => BUSY_PAUSE,
+            Turn::AllDone if is_aging => BUSY_PAUSE,
             Turn::AllDone if worker.server.keyspace.next_deadline().is_some() => WATCHFUL_PAUSE,
             Turn::AllDone => IDLE_PAUSE,
         };

@@ -5,6 +5,7 @@
 
 pub mod config;
 
+mod aging;
 mod ailments;
 mod aof;
 mod audience;

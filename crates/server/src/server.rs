@@ -12,6 +12,7 @@ use keyspace::{Keyspace, Refusal};
 use persist::storage::Storage;
 use proto::{Limits, ProtocolError, Reply};
 
+use crate::aging::Aging;
 use crate::ailments::Ailments;
 use crate::aof::Aof;
 use crate::backup::Backup;
@@ -61,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) mailboxes: Mailboxes,
     pub(crate) heavy: Heavy,
     pub(crate) budget: Budget,
+    pub(crate) aging: Aging,
     pub(crate) compaction: Compaction,
     /// Commands that others may have to wait for.
     pub(crate) underway: Underway,
@@ -133,6 +135,7 @@ impl Server {
             crew: Crew::new(),
             mailboxes: Mailboxes::new(),
             budget: Budget::default(),
+            aging: Aging::default(),
             compaction: Compaction::default(),
             heavy: Heavy::new(keyspace, &cores),
             underway: Underway::default(),

@@ -123,7 +123,7 @@ pub(crate) struct Snapshot {
 struct Format {
     compresses: bool,
     sums: bool,
-    /// As in Redis, where a policy asks for it: when each key was last used, or how often.
+    /// Where a policy goes by it, as in Redis: when each key was last used, or how often.
     tells_access: bool,
     version: u16,
     syncs: bool,
@@ -182,6 +182,9 @@ impl Snapshot {
                     | MaxmemoryPolicy::VolatileLru
                     | MaxmemoryPolicy::AllkeysLfu
                     | MaxmemoryPolicy::VolatileLfu
+                    | MaxmemoryPolicy::AllkeysLrm
+                    | MaxmemoryPolicy::VolatileLrm
+                    | MaxmemoryPolicy::AllkeysApus
             ),
             version: config.get(RDB_WRITE_VERSION),
             syncs,
