@@ -3,13 +3,14 @@
 //!
 //! Invariants: a server listens on 127.0.0.1 only, in a folder of its own, and ends with its
 //! value; a server whose log shows a panic fails the test that owned it.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod calls;
 pub mod client;
 pub mod clients;
 pub mod differential;
 pub mod environment;
+pub mod faults;
 pub mod folder;
 pub mod generator;
 pub mod instants;

@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::faults::Injector;
+
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,10 +27,26 @@ struct Log {
 impl Process {
     /// Starts a program in a folder; what it prints becomes the log.
     pub(crate) fn spawn(program: &Path, arguments: &[String], folder: &Path) -> Self {
-        let mut command = Command::new(program);
-        command.args(arguments).current_dir(folder).stdin(Stdio::null());
-        let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut child = spawned.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        Self::start(&mut command(program, arguments, folder))
+    }
+
+    /// The same under a filter of its system calls.
+    pub(crate) fn spawn_under(
+        injector: &mut Injector,
+        program: &Path,
+        arguments: &[String],
+        folder: &Path,
+    ) -> Self {
+        let mut command = command(program, arguments, folder);
+        injector.attach(&mut command);
+        let process = Self::start(&mut command);
+        injector.supervise(process.id());
+        process
+    }
+
+    fn start(command: &mut Command) -> Self {
+        let spawned = command.spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let log = Arc::new(Log::default());
         let stdout = child.stdout.take().expect("its standard output was asked for");
         let stderr = child.stderr.take().expect("its error output was asked for");
@@ -109,6 +127,13 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn command(program: &Path, arguments: &[String], folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
 }
 
 fn follow(stream: impl Read + Send + 'static, log: &Arc<Log>) -> JoinHandle<()> {

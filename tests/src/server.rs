@@ -376,14 +376,14 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("a bound socket has an address").port()
 }
 
-fn common_arguments(port: u16, folder: &Path) -> Vec<String> {
+pub(crate) fn common_arguments(port: u16, folder: &Path) -> Vec<String> {
     let folder = folder.display().to_string();
     let port = port.to_string();
     ["--port", &port, "--bind", "127.0.0.1", "--dir", &folder].map(str::to_owned).to_vec()
 }
 
 /// The port of the line `Listening on 127.0.0.1:PORT`.
-fn listening_port(log: &str) -> Option<u16> {
+pub(crate) fn listening_port(log: &str) -> Option<u16> {
     let (_, after) = log.split_once("Listening on 127.0.0.1:")?;
     let end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     after[..end].parse().ok()

@@ -42,6 +42,7 @@ mod dump_streams;
 mod error_bytes;
 mod eviction;
 mod expired_events;
+mod faults;
 mod full_disk;
 mod functions;
 mod generic;

@@ -1,4 +1,5 @@
-//! The edge to mimalloc, beyond what Rust asks of an allocator.
+//! The edge to mimalloc, beyond what Rust asks of an allocator, and to what the standard library
+//! does before `main`.
 //!
 //! Invariant: nothing here takes or gives a pointer.
 #![allow(unsafe_code)]
@@ -15,6 +16,41 @@ unsafe extern "C" {
     fn mi_option_set(option: c_int, value: c_long);
     #[cfg(test)]
     fn mi_good_size(size: usize) -> usize;
+}
+
+/// The signals by which a thread learns that its stack is used up, and what becomes of them: the
+/// numbers are those of all machines that Linux runs on.
+const FAULTS: [c_int; 2] = [11, 7];
+const DEFAULT: usize = 0;
+const IGNORED: usize = 1;
+
+unsafe extern "C" {
+    fn signal(number: c_int, handler: usize) -> usize;
+}
+
+/// Runs before the standard library looks, which gives each thread a second stack, to say on it that
+/// the first one is used up; and has a thread that gets none end the process. It gives none where
+/// somebody else heeds these signals. So a thread that begins needs no memory but its stack, which
+/// whoever starts it is told of; one that uses up its stack still ends the process, by the signal.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn keep_second_stacks_away() {
+        set_faults(IGNORED);
+    }
+    keep_second_stacks_away
+};
+
+/// What the signals do from `main` on.
+pub(crate) fn settle_faults() {
+    set_faults(DEFAULT);
+}
+
+fn set_faults(action: usize) {
+    for number in FAULTS {
+        // SAFETY: both actions are the kernel's own, and no code of ours runs by them.
+        unsafe { signal(number, action) };
+    }
 }
 
 /// Has mimalloc give back what the calling thread holds and nobody uses.

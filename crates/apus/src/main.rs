@@ -18,6 +18,7 @@ use persist::storage::Disk;
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
+    ffi::settle_faults();
     server::allocate_by(server::Allocator {
         give_back: ffi::give_back,
         give_back_at_once: ffi::give_back_at_once,

@@ -2,17 +2,18 @@
 //! syslog where that is asked for.
 //!
 //! Invariants: a line is written in one piece and stays one, whatever text of others is in it;
-//! logging never fails a command.
+//! logging never fails a command; what is said of refused memory asks for none.
 
 use std::borrow::Cow;
-use std::fmt::Arguments;
+use std::fmt::{self, Arguments, Display, Formatter};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
 use base::time::Clock;
+use keyspace::heap;
 
 use crate::config::settings::{
     LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED,
@@ -32,11 +33,21 @@ pub(crate) struct Log {
 /// A place to write to, opened, and what is written there.
 pub(crate) struct Sink {
     level: LogLevel,
-    format: LogFormat,
-    timestamps: LogTimestampFormat,
+    shape: Shape,
     target: Target,
     syslog: Option<Syslog>,
 }
+
+/// How lines look.
+#[derive(Clone, Copy)]
+struct Shape {
+    format: LogFormat,
+    timestamps: LogTimestampFormat,
+}
+
+/// The log's file once more, for what is said when there is no memory, and how its lines look.
+/// Where there is no file nothing is: the standard error output is told by the library.
+static LAST_RESORT: Mutex<Option<(File, Shape)>> = Mutex::new(None);
 
 /// Where lines go.
 enum Target {
@@ -67,6 +78,7 @@ impl Log {
         let sink = Mutex::new(Sink::default());
         let log = Self { sink, clock: Clock::system(), is_daemon };
         log.change(log.prepare(config)?);
+        heap::heed_refusals(tell_refusal);
         Ok(log)
     }
 
@@ -83,17 +95,18 @@ impl Log {
             })?)
         };
         let syslog = config.get(SYSLOG_ENABLED).then(|| Syslog::connect(config)).flatten();
-        Ok(Sink {
-            level: config.get(LOGLEVEL),
-            format: config.get(LOG_FORMAT),
-            timestamps: config.get(LOG_TIMESTAMP_FORMAT),
-            target,
-            syslog,
-        })
+        let (format, timestamps) = (config.get(LOG_FORMAT), config.get(LOG_TIMESTAMP_FORMAT));
+        let shape = Shape { format, timestamps };
+        Ok(Sink { level: config.get(LOGLEVEL), shape, target, syslog })
     }
 
     /// Writes there from here on.
     pub(crate) fn change(&self, sink: Sink) {
+        let again = match &sink.target {
+            Target::File(file) => file.try_clone().ok().zip(Some(sink.shape)),
+            Target::Output | Target::Nowhere => None,
+        };
+        *LAST_RESORT.lock().expect("no critical section here panics") = again;
         *self.sink.lock().expect("no critical section here panics") = sink;
     }
 
@@ -114,25 +127,14 @@ impl Log {
         if (level as usize) < sink.level as usize {
             return;
         }
-        let time = timestamp(self.clock.now_ms(), sink.timestamps);
-        let pid = std::process::id();
         let text = text.to_string();
-        let line = match sink.format {
-            LogFormat::Legacy => {
-                format!("{pid}:M {time} {} {}\n", mark(level), without_controls(&text))
-            }
-            LogFormat::Logfmt => format!(
-                "pid={pid} role=master timestamp=\"{time}\" level={} message={}\n",
-                name(level),
-                base::quote::quote(text.as_bytes()),
-            ),
-            LogFormat::Json => format!(
-                "{{\"pid\":{pid},\"role\":\"master\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
-                 \"message\":{}}}\n",
-                name(level),
-                json_string(&text),
-            ),
+        let shown = match sink.shape.format {
+            LogFormat::Legacy => without_controls(&text),
+            LogFormat::Logfmt => base::quote::quote(text.as_bytes()).into(),
+            LogFormat::Json => json_string(&text).into(),
         };
+        let line = Line { shape: sink.shape, level, now_ms: self.clock.now_ms(), shown: &shown };
+        let line = line.to_string();
         // A full disk must not stop the service, and there is nobody left to tell.
         let _ = match &mut sink.target {
             Target::File(file) => file.write_all(line.as_bytes()),
@@ -149,10 +151,81 @@ impl Default for Sink {
     fn default() -> Self {
         Self {
             level: LogLevel::Notice,
-            format: LogFormat::Legacy,
-            timestamps: LogTimestampFormat::Legacy,
+            shape: Shape { format: LogFormat::Legacy, timestamps: LogTimestampFormat::Legacy },
             target: Target::Output,
             syslog: None,
+        }
+    }
+}
+
+/// Says that the system refused memory, on whatever thread asked for it: mostly it is the last that
+/// the process says. A lock that is held is not waited for, as its holder may be this thread.
+fn tell_refusal(bytes: usize) {
+    let Ok(last_resort) = LAST_RESORT.try_lock() else { return };
+    let Some((file, shape)) = &*last_resort else { return };
+    let mut text = Space::default();
+    let quote = if matches!(shape.format, LogFormat::Legacy) { "" } else { "\"" };
+    let written = write!(text, "{quote}memory allocation of {bytes} bytes failed{quote}");
+    let Ok(shown) = written.and_then(|()| text.text()) else { return };
+    let now_ms = Clock::system().now_ms();
+    let mut line = Space::default();
+    if write!(line, "{}", Line { shape: *shape, level: LogLevel::Warning, now_ms, shown }).is_ok() {
+        // There is nobody left to tell.
+        let _ = line.text().and_then(|text| (&*file).write_all(text.as_bytes()));
+    }
+}
+
+/// Room for a line, without an allocation.
+struct Space(Cursor<[u8; 256]>);
+
+impl Default for Space {
+    fn default() -> Self {
+        Self(Cursor::new([0; 256]))
+    }
+}
+
+impl Space {
+    fn text(&self) -> std::io::Result<&str> {
+        let length = self.0.position() as usize;
+        str::from_utf8(&self.0.get_ref()[..length]).map_err(std::io::Error::other)
+    }
+}
+
+impl Write for Space {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A line of the log; what it shows is as its format wants it.
+struct Line<'a> {
+    shape: Shape,
+    level: LogLevel,
+    now_ms: i64,
+    shown: &'a str,
+}
+
+impl Display for Line<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { shape, level, now_ms, shown } = *self;
+        let (pid, time) = (std::process::id(), Timestamp { now_ms, form: shape.timestamps });
+        match shape.format {
+            LogFormat::Legacy => writeln!(f, "{pid}:M {time} {} {shown}", mark(level)),
+            LogFormat::Logfmt => writeln!(
+                f,
+                "pid={pid} role=master timestamp=\"{time}\" level={} message={shown}",
+                name(level),
+            ),
+            LogFormat::Json => writeln!(
+                f,
+                "{{\"pid\":{pid},\"role\":\"master\",\"timestamp\":\"{time}\",\"level\":\"{}\",\
+                 \"message\":{shown}}}",
+                name(level),
+            ),
         }
     }
 }
@@ -204,29 +277,40 @@ pub(crate) fn json_string(text: &str) -> String {
     quoted
 }
 
-fn timestamp(now_ms: i64, form: LogTimestampFormat) -> String {
-    let (seconds, millis) = (now_ms.div_euclid(1000), now_ms.rem_euclid(1000));
-    let (year, month, day) = base::time::civil_date(seconds.div_euclid(86_400));
-    let second = seconds.rem_euclid(86_400);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    match form {
-        LogTimestampFormat::Legacy => {
-            const MONTHS: [&str; 12] = [
-                "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-            ];
-            let month = MONTHS[month - 1];
-            format!("{day:02} {month} {year} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+/// A time as lines tell it.
+struct Timestamp {
+    now_ms: i64,
+    form: LogTimestampFormat,
+}
+
+impl Display for Timestamp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { now_ms, form } = *self;
+        let (seconds, millis) = (now_ms.div_euclid(1000), now_ms.rem_euclid(1000));
+        let (year, month, day) = base::time::civil_date(seconds.div_euclid(86_400));
+        let second = seconds.rem_euclid(86_400);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        match form {
+            LogTimestampFormat::Legacy => {
+                const MONTHS: [&str; 12] = [
+                    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov",
+                    "Dec",
+                ];
+                let month = MONTHS[month - 1];
+                write!(f, "{day:02} {month} {year} {hour:02}:{minute:02}:{second:02}.{millis:03}")
+            }
+            LogTimestampFormat::Iso8601 => write!(
+                f,
+                "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"
+            ),
+            LogTimestampFormat::Milliseconds => write!(f, "{now_ms}"),
         }
-        LogTimestampFormat::Iso8601 => {
-            format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-        }
-        LogTimestampFormat::Milliseconds => now_ms.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LogTimestampFormat, json_string, timestamp, without_controls};
+    use super::{LogTimestampFormat, Timestamp, json_string, without_controls};
 
     #[test]
     fn no_text_makes_a_second_line_or_orders_a_terminal() {
@@ -242,11 +326,12 @@ mod tests {
 
     #[test]
     fn dates_are_right_at_the_edges() {
-        let iso = |ms| timestamp(ms, LogTimestampFormat::Iso8601);
+        let show = |now_ms, form| Timestamp { now_ms, form }.to_string();
+        let iso = |ms| show(ms, LogTimestampFormat::Iso8601);
         assert_eq!(iso(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(iso(951_782_400_123), "2000-02-29T00:00:00.123Z");
         assert_eq!(iso(4_102_444_799_999), "2099-12-31T23:59:59.999Z");
-        assert_eq!(timestamp(0, LogTimestampFormat::Legacy), "01 Jan 1970 00:00:00.000");
+        assert_eq!(show(0, LogTimestampFormat::Legacy), "01 Jan 1970 00:00:00.000");
     }
 
     #[test]

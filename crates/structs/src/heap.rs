@@ -11,6 +11,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// What may be missing from the sum, or be too much in it, for each thread: 4 KB.
@@ -54,6 +55,30 @@ pub const fn taken(size: usize) -> usize {
 
 /// An allocator that counts what another one gives.
 pub struct Counted<A>(pub A);
+
+/// Who is told of each size that the system refuses. It must not allocate.
+static HEEDER: OnceLock<fn(usize)> = OnceLock::new();
+
+/// Has this told of each allocation that fails, which it may not ask for more; the first one counts.
+pub fn heed_refusals(heeder: fn(usize)) {
+    let _ = HEEDER.set(heeder);
+}
+
+/// Passes on what was given; where that is nothing somebody is told.
+#[inline]
+fn heeded(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        tell_refusal(size);
+    }
+    memory
+}
+
+#[cold]
+pub(crate) fn tell_refusal(size: usize) {
+    if let Some(heeder) = HEEDER.get() {
+        heeder(size);
+    }
+}
 
 /// Bytes in use, as far as threads have published them: to within 4 KB for each of them.
 #[inline]
@@ -134,7 +159,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !memory.is_null() {
             count(taken(layout.size()) as isize);
         }
-        memory
+        heeded(memory, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -143,7 +168,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !memory.is_null() {
             count(taken(layout.size()) as isize);
         }
-        memory
+        heeded(memory, layout.size())
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -158,7 +183,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counted<A> {
         if !moved.is_null() {
             count(taken(new_size) as isize - taken(layout.size()) as isize);
         }
-        moved
+        heeded(moved, new_size)
     }
 }
 

@@ -160,7 +160,8 @@ pub(crate) fn tend(server: &'static Server) {
     }
 }
 
-/// Begins a rewrite, unless one is under way or data are loaded; whether it did.
+/// Begins a rewrite, unless one is under way, data are loaded, or the system gives no thread for
+/// it; whether it did.
 pub(crate) fn begin(server: &'static Server) -> bool {
     begin_in(server, None)
 }
@@ -196,9 +197,8 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let done = move |result: Result<Finished, String>| {
         hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
     };
-    // What went wrong is told by `done`.
-    let _ = snapshot.start(target, Box::new(done));
-    true
+    // What goes wrong is told by `done`.
+    snapshot.start(target, Box::new(done)).is_ok()
 }
 
 /// With the world stopped: what comes now is not in the base.

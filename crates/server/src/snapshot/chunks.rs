@@ -1,11 +1,16 @@
-//! Chunks of the file, on their way from the threads that encode to the one that writes.
+//! Chunks of the file, on their way from the threads that encode to the one that writes, or to
+//! themselves.
 //!
 //! Invariant: chunks that go on with one value come in a row, whoever else encodes meanwhile; no
 //! more wait than few for each thread, however large a value is.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use persist::rdb::file::Chunk;
+
+use super::scribe::Scribe;
 
 /// Chunks that wait to be written, for each thread that encodes.
 const AHEAD: usize = 2;
@@ -17,17 +22,25 @@ pub(super) struct Delivery {
 }
 
 /// Where a thread that encodes passes its chunks on.
+pub(super) enum Outlet {
+    /// To the thread that writes.
+    Passage(Inlet),
+    /// It writes them itself.
+    Own(Rc<RefCell<Scribe>>),
+}
+
+/// The end of a passage that chunks are put in.
 #[derive(Clone)]
-pub(super) struct Outlet {
+pub(super) struct Inlet {
     deliveries: SyncSender<Delivery>,
     /// Where the rest of a value goes.
     rest: Option<SyncSender<Chunk>>,
 }
 
 /// For so many threads: where each puts its chunks in, and where they come out.
-pub(super) fn passage(threads: usize) -> (Outlet, Receiver<Delivery>) {
+pub(super) fn passage(threads: usize) -> (Inlet, Receiver<Delivery>) {
     let (deliveries, receiver) = sync_channel(threads * AHEAD);
-    (Outlet { deliveries, rest: None }, receiver)
+    (Inlet { deliveries, rest: None }, receiver)
 }
 
 /// The chunks in the order of the file, until no thread makes any more.
@@ -40,6 +53,15 @@ pub(super) fn in_order(deliveries: Receiver<Delivery>) -> impl Iterator<Item = C
 impl Outlet {
     /// Passes a chunk on. Who does not want it any more has given the walk up.
     pub(super) fn pass(&mut self, chunk: Chunk) {
+        match self {
+            Self::Passage(inlet) => inlet.pass(chunk),
+            Self::Own(scribe) => scribe.borrow_mut().write(&chunk),
+        }
+    }
+}
+
+impl Inlet {
+    fn pass(&mut self, chunk: Chunk) {
         let is_followed = chunk.is_followed;
         if let Some(rest) = self.rest.take() {
             let _ = rest.send(chunk);

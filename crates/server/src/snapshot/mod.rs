@@ -13,13 +13,15 @@ mod chunks;
 mod encode;
 mod pace;
 mod queue;
+mod scribe;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
@@ -41,10 +43,10 @@ use crate::server::Server;
 use crate::startup::panics::contain;
 use crate::valve::Valve;
 use crate::version;
-use chunks::{Delivery, in_order, passage};
+use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, Hold};
-use pace::Pace;
 use queue::{Intake, Queue};
+use scribe::Scribe;
 
 /// The most threads that encode.
 const ENCODERS_MAX: usize = 4;
@@ -239,7 +241,10 @@ impl Snapshot {
 
     /// Takes the snapshot on this thread, which may wait, and returns the world as it is in the
     /// file: nothing changes until that is dropped.
-    pub(crate) fn hold_world(&self, target: Target) -> Result<(Finished, Acquisition), String> {
+    pub(crate) fn hold_world(
+        self: &Arc<Self>,
+        target: Target,
+    ) -> Result<(Finished, Acquisition), String> {
         let (finished, world) = self.run(target, true)?;
         Ok((finished, world.expect("the world was held")))
     }
@@ -310,7 +315,7 @@ impl Snapshot {
     }
 
     fn run(
-        &self,
+        self: &Arc<Self>,
         target: Target,
         holds_world: bool,
     ) -> Result<(Finished, Option<Acquisition>), String> {
@@ -353,7 +358,7 @@ impl Snapshot {
     }
 
     fn write_file(
-        &self,
+        self: &Arc<Self>,
         temporary: &Path,
         target: Target,
         holds_world: bool,
@@ -377,7 +382,7 @@ impl Snapshot {
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(|error| write_error(&error))?;
-        self.write_entries(&mut writer, &underway.walk, underway.world.as_ref())?;
+        let writer = self.write_entries(writer, &underway.walk, underway.world.as_ref())?;
         underway.is_whole = true;
         let world = underway.world.take();
         drop(underway);
@@ -438,69 +443,51 @@ impl Snapshot {
 
     /// Has all entries of the cut encoded, and writes them.
     fn write_entries(
-        &self,
-        writer: &mut FileWriter,
-        walk: &Walk,
+        self: &Arc<Self>,
+        writer: FileWriter,
+        walk: &Arc<Walk>,
         world: Option<&Acquisition>,
-    ) -> Result<(), String> {
+    ) -> Result<FileWriter, String> {
         let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
         let hold = world.map_or(Hold::Each, Hold::World);
-        self.encode_by(encoders, writer, walk, &|encoder| encoder.run(hold))?;
+        let writer = self.encode_by(encoders, writer, walk, &|encoder| encoder.run(hold))?;
         // What came while the last partitions were visited.
-        self.encode_by(1, writer, walk, &|encoder| encoder.run_down())?;
-        self.check()
+        let writer = self.encode_by(1, writer, walk, &|encoder| encoder.run_down())?;
+        self.check()?;
+        Ok(writer)
     }
 
     /// Has so many threads encode, and writes what they make.
     fn encode_by(
-        &self,
+        self: &Arc<Self>,
         encoders: usize,
-        writer: &mut FileWriter,
-        walk: &Walk,
+        writer: FileWriter,
+        walk: &Arc<Walk>,
         work: &(dyn Fn(&mut Encoder<'_>) + Sync),
-    ) -> Result<(), String> {
-        let (outlet, deliveries) = passage(encoders);
-        thread::scope(|scope| {
+    ) -> Result<FileWriter, String> {
+        let (inlet, deliveries) = passage(encoders);
+        let mut scribe = Scribe::new(self, writer, walk);
+        let begun = thread::scope(|scope| {
             let mut threads = Vec::new();
             for number in 0..encoders {
-                let outlet = outlet.clone();
-                let run = move || work(&mut Encoder::new(self, walk, outlet));
+                let inlet = inlet.clone();
+                let run = move || work(&mut Encoder::new(self, walk, Outlet::Passage(inlet)));
                 let builder = thread::Builder::new().name(format!("encoder-{number}"));
                 threads.extend(builder.spawn_scoped(scope, run));
             }
-            drop(outlet);
-            let written = self.write_chunks(writer, walk, deliveries);
+            drop(inlet);
+            in_order(deliveries).for_each(|chunk| scribe.write(&chunk));
             let begun = threads.len();
             let is_whole = threads.into_iter().all(|thread| thread.join().is_ok());
-            match is_whole && begun > 0 {
-                true => written,
-                false => Err(BUG.to_owned()),
-            }
-        })
-    }
-
-    /// Writes chunks until no thread makes any more.
-    fn write_chunks(
-        &self,
-        writer: &mut FileWriter,
-        walk: &Walk,
-        deliveries: Receiver<Delivery>,
-    ) -> Result<(), String> {
-        let mut result = Ok(());
-        let mut pace = Pace::new(self.server);
-        for chunk in in_order(deliveries) {
-            if result.is_err() || walk.is_given_up() {
-                continue;
-            }
-            pace.wait(chunk.bytes.len(), || walk.is_given_up());
-            result = writer.push(&chunk).map_err(|error| write_error(&error));
-            if result.is_err() {
-                walk.give_up();
-            }
-            self.grew_at.store(self.server.keyspace.clock().monotonic_us(), Ordering::Relaxed);
-            pace.tell(self.progress(), writer.bytes_written());
+            is_whole.then_some(begun).ok_or_else(|| BUG.to_owned())
+        })?;
+        if begun == 0 {
+            // The system gives no thread, and a process that is to end has to save all the same.
+            let own = Rc::new(RefCell::new(scribe));
+            work(&mut Encoder::new(self, walk, Outlet::Own(Rc::clone(&own))));
+            scribe = Rc::into_inner(own).expect("the encoder is gone").into_inner();
         }
-        result
+        scribe.finish()
     }
 }
 

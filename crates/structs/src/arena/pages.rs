@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
 use super::classes::PAGE_SIZES;
+use crate::heap;
 
 /// Address space taken at a time; untouched, it costs nothing.
 const REGION: usize = 4 << 20;
@@ -71,5 +72,9 @@ fn map(size: usize) -> *mut u8 {
     // SAFETY: a new private mapping, anywhere, touches nothing that exists.
     let mapped = unsafe { mmap_anonymous(null_mut(), size, access, MapFlags::PRIVATE) };
     let layout = Layout::from_size_align(size, PAGE_SIZES[0]).expect("a region has a sane size");
-    mapped.unwrap_or_else(|_| handle_alloc_error(layout)).cast()
+    let refuse = |_| {
+        heap::tell_refusal(layout.size());
+        handle_alloc_error(layout)
+    };
+    mapped.unwrap_or_else(refuse).cast()
 }

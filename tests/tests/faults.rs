@@ -1,0 +1,502 @@
+//! When the system says no: the n-th call of each kind, from any thread, fails, does less than it
+//! was asked to, takes long or is the last, while the server starts, loads, writes, rewrites its
+//! log, saves, is steered, does heavy work and ends. Whatever that leads to, what was acknowledged
+//! under `always` is there after the next start, every command is answered or its connection
+//! closed, what went wrong is told, and SIGTERM ends it.
+//!
+//! `APUS_FAULTS=2000` asks for so many faults of a fresh seed; `APUS_FAULT` for one, as a failure
+//! tells it.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use base::random::Random;
+use proto::value::Value;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tests::Client;
+use tests::faults::ledger::Ledger;
+use tests::faults::subject::{BOUND, Subject};
+use tests::faults::table::TABLE;
+use tests::faults::{Fault, Injector};
+use tests::folder::copy_folder;
+use tests::server::{eventually, free_port};
+
+/// How many faults a short run draws.
+const FAULTS: u64 = 12;
+const SEED: u64 = 40;
+
+/// What was not so once.
+const FOUND: [&str; 1] = ["Save/protect memory/12/11/1"];
+
+const WRITERS: usize = 3;
+
+/// A call that takes so long is not the rule.
+const LATE: Duration = Duration::from_millis(300);
+
+const ARGUMENTS: [&str; 14] = [
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--save",
+    "3600 1",
+    "--worker-threads",
+    "2",
+    "--auto-aof-rewrite-percentage",
+    "0",
+    "--enable-debug-command",
+    "local",
+    "--enable-protected-configs",
+    "yes",
+];
+
+/// What goes on while the fault happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Start,
+    Load,
+    Write,
+    Rewrite,
+    Save,
+    Steer,
+    Heavy,
+    End,
+}
+
+const PHASES: [Phase; 8] = [
+    Phase::Start,
+    Phase::Load,
+    Phase::Write,
+    Phase::Rewrite,
+    Phase::Save,
+    Phase::Steer,
+    Phase::Heavy,
+    Phase::End,
+];
+
+/// What happens when.
+#[derive(Clone, Copy)]
+struct Case {
+    phase: Phase,
+    row: usize,
+    fault: Fault,
+    /// Calls that go well before.
+    left: u64,
+    /// How many meet it.
+    times: u64,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fault = match self.fault {
+            Fault::Error(error) => error.raw_os_error().to_string(),
+            Fault::Short => "short".to_owned(),
+            Fault::Late(_) => "late".to_owned(),
+            Fault::Kill => "kill".to_owned(),
+        };
+        let Self { phase, row, left, times, .. } = self;
+        write!(f, "{phase:?}/{}/{fault}/{left}/{times}", TABLE[*row].name)
+    }
+}
+
+impl Case {
+    fn read(text: &str) -> Self {
+        let parts: Vec<&str> = text.split('/').collect();
+        let [phase, row, fault, left, times] = parts[..] else { panic!("{text}: five parts") };
+        let fault = match fault {
+            "short" => Fault::Short,
+            "late" => Fault::Late(LATE),
+            "kill" => Fault::Kill,
+            number => Fault::Error(Errno::from_raw_os_error(number.parse().expect("a number"))),
+        };
+        let phase = PHASES.into_iter().find(|known| format!("{known:?}") == phase);
+        let row = TABLE.iter().position(|known| known.name == row);
+        let number = |text: &str| text.parse().expect("a number");
+        Self {
+            phase: phase.expect("a phase"),
+            row: row.expect("a row"),
+            fault,
+            left: number(left),
+            times: number(times),
+        }
+    }
+
+    /// One of those that can happen, where each row is called so often in each phase.
+    fn draw(random: &mut Random, counts: &[Vec<u64>]) -> Self {
+        loop {
+            let phase = random.below(PHASES.len() as u64) as usize;
+            let row = random.below(TABLE.len() as u64) as usize;
+            let count = counts[phase][row];
+            if count == 0 {
+                continue;
+            }
+            let errors = TABLE[row].errors;
+            let fault = match random.below(errors.len() as u64 + 3) {
+                0 => Fault::Late(LATE),
+                1 if random.below(2) == 0 => Fault::Kill,
+                2 if TABLE[row].shortens => Fault::Short,
+                _ => Fault::Error(errors[random.below(errors.len() as u64) as usize]),
+            };
+            let lasts = !matches!(fault, Fault::Late(_) | Fault::Error(Errno::INTR));
+            let times = if lasts && random.below(3) == 0 { u64::MAX } else { 1 };
+            return Self { phase: PHASES[phase], row, fault, left: random.below(count), times };
+        }
+    }
+}
+
+/// A folder that a log of some length lies in.
+fn stock() -> TempDir {
+    let folder = folder();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
+    assert!(subject.serves());
+    let mut client = Client::connect(subject.port());
+    let fill = |client: &mut Client, from: usize| {
+        for number in from..from + 40 {
+            client.call(&["SET", &format!("old:{number}"), &"v".repeat(number * number)]);
+            client.call(&["RPUSH", "old:list", &number.to_string()]);
+        }
+    };
+    fill(&mut client, 0);
+    client.call(&["BGREWRITEAOF"]);
+    await_idle(&mut subject, "aof_rewrite_in_progress");
+    fill(&mut client, 40);
+    assert_eq!(client.call(&["SAVE"]), Value::Simple("OK".into()));
+    subject.kill();
+    folder
+}
+
+fn folder() -> TempDir {
+    let folder = tempfile::Builder::new().prefix("apus-test-").tempdir();
+    let folder = folder.expect("a temporary folder can be made");
+    let text = "aclfile users.acl\n";
+    std::fs::write(folder.path().join("apus.conf"), text).expect("a new folder");
+    std::fs::write(folder.path().join("users.acl"), "").expect("a new folder");
+    folder
+}
+
+/// What the server does in a phase behind its start.
+fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
+    match phase {
+        Phase::Start | Phase::Load => {}
+        Phase::Write => write_while(subject, ledger, 30, |_| ()),
+        Phase::Rewrite => write_while(subject, ledger, 15, |subject| {
+            subject.ask(&["BGREWRITEAOF"]);
+            await_idle(subject, "aof_rewrite_in_progress");
+        }),
+        Phase::Save => write_while(subject, ledger, 5, |subject| {
+            subject.ask(&["BGSAVE"]);
+            await_idle(subject, "rdb_bgsave_in_progress");
+            subject.ask(&["SAVE"]);
+        }),
+        Phase::Steer => steer(subject),
+        Phase::Heavy => write_while(subject, ledger, 5, |subject| work_hard(subject)),
+        Phase::End => {
+            write_while(subject, ledger, 3, |_| ());
+            subject.signal(Signal::TERM);
+            // It may have to go on.
+            subject.ends_within(Duration::from_secs(3));
+        }
+    }
+}
+
+fn await_idle(subject: &mut Subject, field: &str) {
+    let deadline = std::time::Instant::now() + BOUND;
+    while subject.info(field).is_some_and(|value| value != "0") && !subject.has_ended() {
+        assert!(std::time::Instant::now() < deadline, "{field} for ever:\n{}", subject.log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn write_while(
+    subject: &mut Subject,
+    ledger: &Ledger,
+    steps: u64,
+    meanwhile: impl FnOnce(&mut Subject),
+) {
+    let port = subject.port();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || ledger.write(port, writer, 0, steps));
+        }
+        meanwhile(subject);
+    });
+}
+
+/// Changes what can be changed at run time.
+fn steer(subject: &mut Subject) {
+    let logfile = if subject.port().is_multiple_of(2) { "other.log" } else { "" };
+    let lines: [&[&str]; 11] = [
+        &["CONFIG", "SET", "worker-threads", "4"],
+        &["CONFIG", "SET", "bind", "127.0.0.1 127.0.0.2"],
+        &["CONFIG", "SET", "maxclients", "20000"],
+        &["CONFIG", "SET", "worker-threads", "1"],
+        &["CONFIG", "SET", "logfile", logfile],
+        &["CONFIG", "SET", "logfile", ""],
+        &["CONFIG", "SET", "appendonly", "no"],
+        &["CONFIG", "SET", "appendonly", "yes"],
+        &["CONFIG", "REWRITE"],
+        &["ACL", "SETUSER", "somebody", "on", "+get"],
+        &["ACL", "SAVE"],
+    ];
+    for words in lines {
+        subject.ask(words);
+    }
+    let port = free_port();
+    let moved = subject.ask(&["CONFIG", "SET", "port", &port.to_string()]);
+    if moved.is_some_and(|reply| reply == Value::Simple("OK".into())) {
+        subject.moved_to(port);
+    }
+    await_idle(subject, "aof_rewrite_in_progress");
+}
+
+/// What asks for threads and memory.
+fn work_hard(subject: &Subject) {
+    const LONG: &str = "local n = 0 for i = 1, 3000 do n = n + #redis.call('GET', KEYS[1] .. i) end
+        return n";
+    const LOOP: &str = "local n = 0 for i = 1, 300000 do n = n + i end return n";
+    let works: [&[&str]; 8] = [
+        &["EVAL", LOOP, "0"],
+        &["EVAL", LOOP, "1", "old:1"],
+        &["EVAL", LONG, "1", "old:"],
+        &["KEYS", "*"],
+        &["SORT", "old:list", "LIMIT", "0", "1"],
+        &["DEBUG", "DIGEST"],
+        &["DEBUG", "POPULATE", "2000", "many", "100"],
+        &["EVAL", LOOP, "1", "old:2"],
+    ];
+    std::thread::scope(|scope| {
+        for words in works {
+            scope.spawn(move || subject.ask(words));
+        }
+    });
+}
+
+/// Whatever has happened: it serves as before, or has said why not.
+fn check(case: &Case, subject: &mut Subject, ledger: &Ledger, started: bool, met: u64) {
+    let is_killed = case.fault == Fault::Kill && met > 0;
+    if subject.has_ended() {
+        let log = subject.log();
+        let was_to_end = case.phase == Phase::End && started;
+        let says_why = ["The process ends: ", "memory allocation of", "annot ", "Can't", "rror"];
+        let is_told = says_why.iter().any(|words| log.contains(words));
+        assert!(is_killed || was_to_end || is_told, "it does not say why it ended:\n{log}");
+    } else {
+        recover(subject, ledger);
+    }
+    let log = subject.log();
+    assert!(!log.contains("panicked at"), "it panicked:\n{log}");
+    let row = &TABLE[case.row];
+    if let Fault::Error(error) = case.fault
+        && row.is_told
+        && met > 0
+        && error != Errno::INTR
+    {
+        let why = std::io::Error::from(error).to_string();
+        let why = why.split(" (os error").next().expect("a text").to_owned();
+        let is_told = log.contains(&why) || ledger.errors().iter().any(|it| it.contains(&why));
+        assert!(is_told, "{why:?} is not told:\n{log}");
+    }
+}
+
+/// It is as good as new: all kinds of work are done, and it ends when it is told to.
+fn recover(subject: &mut Subject, ledger: &Ledger) {
+    let is_ok = |reply: &Value| *reply == Value::Simple("OK".into());
+    let mut client = Client::try_connect(subject.port()).ok();
+    let mut client = client.take().expect("somebody listens");
+    ledger.check(&mut client).unwrap_or_else(|why| panic!("in memory: {why}"));
+    subject.ask_until(&["CONFIG", "SET", "appendonly", "yes"], is_ok);
+    let deadline = std::time::Instant::now() + BOUND;
+    while subject.info("aof_enabled").as_deref() != Some("1")
+        || subject.info("aof_rewrite_in_progress").as_deref() != Some("0")
+        || subject.info("aof_rewrite_scheduled").as_deref() != Some("0")
+    {
+        assert!(std::time::Instant::now() < deadline, "no log:\n{}", subject.log());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    subject.ask_until(&["SAVE"], is_ok);
+    subject.ask_until(&["SET", "new", "1"], is_ok);
+    subject.ask_until(&["CONFIG", "SET", "maxmemory", "0"], is_ok);
+    let asked = &*subject;
+    std::thread::scope(|scope| {
+        for number in 1..=3 {
+            let script = format!("for i = 1, {} do end return 1", 200_000 * number);
+            scope.spawn(move || {
+                let reply = asked.ask(&["EVAL", &script, "1", "new"]);
+                assert_eq!(reply, Some(Value::Integer(1)), "a script that is long");
+            });
+        }
+    });
+    write_while(subject, ledger, 6, |_| ());
+    subject.signal(Signal::TERM);
+    assert!(subject.ends_within(BOUND), "SIGTERM does not end it:\n{}", subject.log());
+}
+
+/// Has the fault happen and looks at what is left; how often it was met.
+fn run(case: &Case, stock: &Path) -> u64 {
+    eprintln!("{case}");
+    let (folder, ledger) = (folder(), Ledger::default());
+    if case.phase != Phase::Start {
+        std::fs::remove_file(folder.path().join("apus.conf")).expect("it is there");
+        std::fs::remove_file(folder.path().join("users.acl")).expect("it is there");
+        copy_folder(stock, folder.path());
+    }
+    let arm = |subject: &Subject| {
+        subject.injector.arm(case.row, case.fault, case.left, case.times);
+    };
+    let is_start = matches!(case.phase, Phase::Start | Phase::Load);
+    let injector = Injector::of(vec![case.row]);
+    if is_start {
+        injector.arm(case.row, case.fault, case.left, case.times);
+    }
+    let mut subject = Subject::start(folder.path(), injector, &ARGUMENTS);
+    let started = subject.serves();
+    if !is_start {
+        assert!(started, "{}", subject.log());
+        arm(&subject);
+        carry_out(case.phase, &mut subject, &ledger);
+    }
+    let met = subject.injector.disarm();
+    check(case, &mut subject, &ledger, started, met);
+    subject.kill();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
+    assert!(subject.serves(), "it does not start again:\n{}", subject.log());
+    let mut client = Client::connect(subject.port());
+    ledger.check(&mut client).unwrap_or_else(|why| panic!("behind a start: {why}"));
+    if case.phase != Phase::Start {
+        assert_eq!(client.call(&["LLEN", "old:list"]), Value::Integer(80));
+    }
+    subject.kill();
+    met
+}
+
+/// How often each row is called in each phase.
+fn learn(stock: &Path) -> Vec<Vec<u64>> {
+    let learn = |phase: &Phase| {
+        let (folder, ledger) = (folder(), Ledger::default());
+        if *phase != Phase::Start {
+            std::fs::remove_file(folder.path().join("apus.conf")).expect("it is there");
+            std::fs::remove_file(folder.path().join("users.acl")).expect("it is there");
+            copy_folder(stock, folder.path());
+        }
+        let injector = Injector::of((0..TABLE.len()).collect());
+        let mut subject = Subject::start(folder.path(), injector, &ARGUMENTS);
+        assert!(subject.serves(), "{}", subject.log());
+        if !matches!(phase, Phase::Start | Phase::Load) {
+            subject.injector.counts();
+            carry_out(*phase, &mut subject, &ledger);
+        }
+        let counts = subject.injector.counts();
+        subject.kill();
+        counts
+    };
+    PHASES.iter().map(learn).collect()
+}
+
+/// However many threads the system gives: it starts or says why not; what comes is done, refused in
+/// words or its connection closed; and SIGTERM ends it.
+#[test]
+fn every_number_of_threads_will_do() {
+    let threads = TABLE.iter().position(|row| row.name == "start a thread").expect("a row");
+    let mut served = 0;
+    for number in 0..=16 {
+        let folder = folder();
+        let injector = Injector::of(vec![threads]);
+        injector.arm(threads, Fault::Error(Errno::AGAIN), number, u64::MAX);
+        let mut subject = Subject::start(folder.path(), injector, &ARGUMENTS);
+        if !subject.serves() {
+            let log = subject.log();
+            assert!(log.contains("Resource temporarily unavailable"), "{number} threads:\n{log}");
+            assert!(!log.contains("Bad file format"), "{number} threads:\n{log}");
+            continue;
+        }
+        served += 1;
+        let asked = &subject;
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || work_hard(asked));
+            }
+            let lines: [&[&str]; 6] = [
+                &["SAVE"],
+                &["BGSAVE"],
+                &["BGREWRITEAOF"],
+                &["CONFIG", "SET", "worker-threads", "3"],
+                &["CONFIG", "SET", "maxmemory", "0"],
+                &["SET", "key", "value"],
+            ];
+            for words in lines {
+                scope.spawn(move || {
+                    let reply = asked.ask(words);
+                    assert!(reply.is_some(), "{number} threads: {words:?} is not answered");
+                });
+            }
+        });
+        // What cannot be saved is a reason to refuse it.
+        let is_set = subject.ask(&["SET", "key", "value"]) == Some(Value::Simple("OK".into()));
+        let log = subject.log();
+        assert!(!log.contains("panicked at"), "{number} threads:\n{log}");
+        subject.signal(Signal::TERM);
+        assert!(subject.ends_within(BOUND), "{number} threads, SIGTERM:\n{}", subject.log());
+        let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
+        assert!(subject.serves(), "{}", subject.log());
+        let reply = subject.ask(&["GET", "key"]);
+        let is_there = reply == Some(Value::Bulk(b"value".into()));
+        assert!(is_there || !is_set, "{number} threads: {reply:?}");
+    }
+    assert!(served > 0 && served < 16, "{served} of them served");
+}
+
+/// What the standard error output is told of memory stands in the log's file, too.
+#[test]
+fn refused_memory_is_told_in_the_log_file() {
+    let memory = TABLE.iter().position(|row| row.name == "get memory").expect("a row");
+    let folder = folder();
+    let file = folder.path().join("apus.log");
+    for format in ["legacy", "logfmt", "json"] {
+        let path = file.display().to_string();
+        let own = ["--logfile", &path, "--log-format", format];
+        let mut subject = Subject::start(
+            folder.path(),
+            Injector::of(vec![memory]),
+            &[&ARGUMENTS[..], &own].concat(),
+        );
+        let port = || std::fs::read_to_string(&file).ok().as_deref().and_then(Subject::port_in);
+        eventually("it serves", || port().is_some());
+        subject.moved_to(port().expect("it was there"));
+        subject.injector.arm(memory, Fault::Error(Errno::NOMEM), 0, u64::MAX);
+        subject.ask(&["DEBUG", "POPULATE", "1000000", "many", "1000"]);
+        assert!(subject.ends_within(BOUND), "it has no memory");
+        let log = std::fs::read_to_string(&file).expect("it was there");
+        let said = subject.log();
+        assert!(log.contains("memory allocation of "), "{log}, and beside it: {said}");
+        std::fs::remove_file(&file).expect("it was there");
+    }
+}
+
+#[test]
+fn whatever_call_fails_what_was_acknowledged_is_there_and_nothing_hangs() {
+    let stock = stock();
+    if let Ok(one) = std::env::var("APUS_FAULT") {
+        let met = run(&Case::read(&one), stock.path());
+        eprintln!("met {met} times");
+        return;
+    }
+    let asked = std::env::var("APUS_FAULTS").ok();
+    let asked = asked.map(|number| number.parse().expect("APUS_FAULTS is a number"));
+    let seed = if asked.is_some() { Random::from_entropy().next_u64() } else { SEED };
+    eprintln!("seed {seed}");
+    let mut random = Random::from_seed(seed);
+    let counts = learn(stock.path());
+    let (mut met, mut failed) = (0, Vec::new());
+    let drawn = (0..asked.unwrap_or(FAULTS)).map(|_| Case::draw(&mut random, &counts));
+    for case in FOUND.iter().map(|text| Case::read(text)).chain(drawn) {
+        match std::panic::catch_unwind(|| run(&case, stock.path())) {
+            Ok(times) => met += u64::from(times > 0),
+            Err(_) => failed.push(case.to_string()),
+        }
+    }
+    eprintln!("{met} faults were met");
+    assert!(met > 0 && failed.is_empty(), "each alone by APUS_FAULT: {failed:#?}");
+}
