@@ -277,10 +277,14 @@ fn work_hard(subject: &Subject) {
 /// Whatever has happened: it serves as before, or has said why not.
 fn check(case: &Case, subject: &mut Subject, ledger: &Ledger, started: bool, met: u64) {
     let is_killed = case.fault == Fault::Kill && met > 0;
+    if is_killed {
+        subject.wait();
+    }
     if subject.has_ended() {
         let log = subject.log();
         let was_to_end = case.phase == Phase::End && started;
-        let says_why = ["The process ends: ", "memory allocation of", "annot ", "Can't", "rror"];
+        let says_why =
+            ["The process ends: ", "memory allocation of", "annot ", "Can't", "rror", "xiting"];
         let is_told = says_why.iter().any(|words| log.contains(words));
         assert!(is_killed || was_to_end || is_told, "it does not say why it ended:\n{log}");
     } else {
