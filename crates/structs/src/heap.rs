@@ -59,7 +59,7 @@ pub struct Counted<A>(pub A);
 /// Who is told of each size that the system refuses. It must not allocate.
 static HEEDER: OnceLock<fn(usize)> = OnceLock::new();
 
-/// Has this told of each allocation that fails, which it may not ask for more; the first one counts.
+/// Has this told of each allocation that fails. Who is named first counts.
 pub fn heed_refusals(heeder: fn(usize)) {
     let _ = HEEDER.set(heeder);
 }
