@@ -157,6 +157,38 @@ fn a_soft_limit_ends_a_client_though_nothing_more_comes() {
 }
 
 #[test]
+fn a_soft_limit_ends_a_client_whose_worker_retires_meanwhile() {
+    let server = Server::start(&["--worker-threads", "4"]);
+    let mut observer = server.client();
+    say(&mut observer, "CONFIG SET client-output-buffer-limit \"pubsub 0 100000 1\"");
+    let mut subscribers: Vec<_> = (0..8).map(|_| server.client()).collect();
+    let ids: Vec<_> = subscribers.iter_mut().map(Client::id).collect();
+    for subscriber in &mut subscribers {
+        say(subscriber, "SUBSCRIBE news");
+    }
+    let message = "x".repeat(1 << 20);
+    for _ in 0..16 {
+        observer.call(&["PUBLISH", "news", &message]);
+    }
+    say(&mut observer, "CONFIG SET worker-threads 1");
+    eventually("all are closed", || ids.iter().all(|id| line_of(&mut observer, id).is_empty()));
+}
+
+#[test]
+fn a_client_that_tracks_and_does_not_read_is_closed_as_a_subscriber_is() {
+    let server = Server::start(&[]);
+    let (mut observer, mut tracker) = (server.client(), server.client3());
+    let id = tracker.id();
+    say(&mut observer, "CONFIG SET client-output-buffer-limit \"pubsub 4mb 0 0\"");
+    say(&mut tracker, "CLIENT TRACKING ON BCAST");
+    let key = "k".repeat(1 << 16);
+    eventually("it is closed", || {
+        observer.pipeline(&vec![vec!["SET", &key, "1"]; 64]);
+        line_of(&mut observer, &id).is_empty()
+    });
+}
+
+#[test]
 fn a_request_alone_can_be_too_much() {
     for server in [Server::start(&[]), Oracle::redis82()] {
         let (mut observer, mut client) = (server.client(), server.client());

@@ -399,3 +399,46 @@ fn a_rate_out_of_bounds_is_brought_within() {
         );
     }
 }
+
+/// Those whose values reach beyond the process, or end what the test is made by.
+const NOT_SWEPT: &[&str] =
+    &["bind", "dir", "maxclients", "port", "requirepass", "unixsocket", "worker-threads"];
+
+/// The ends of ranges, and what is beyond them.
+const EXTREMES: &[&str] = &[
+    "0",
+    "1",
+    "-1",
+    "2147483647",
+    "4294967295",
+    "9223372036854775807",
+    "18446744073709552",
+    "18446744073709551615",
+    "-9223372036854775808",
+    "100%",
+    "",
+];
+
+/// Whatever a directive takes, the server goes on, and takes back what was there before.
+#[test]
+fn no_value_that_is_taken_harms_the_server() {
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let Value::Array(all) = call(&mut client, "CONFIG GET *") else { panic!("they are listed") };
+    let mut taken = 0;
+    for pair in all.chunks(2) {
+        let [Value::Bulk(name), Value::Bulk(before)] = pair else { panic!("{pair:?}") };
+        if NOT_SWEPT.iter().any(|swept| swept.as_bytes() == &name[..]) {
+            continue;
+        }
+        for value in EXTREMES {
+            let reply = client.call(&[&b"CONFIG"[..], b"SET", &name[..], value.as_bytes()]);
+            taken += usize::from(reply == Value::Simple(b"OK".to_vec()));
+            call(&mut client, "EVAL \"return redis.call('TIME')\" 0");
+        }
+        call(&mut client, "INFO everything");
+        client.call(&[&b"CONFIG"[..], b"SET", &name[..], &before[..]]);
+    }
+    assert!(taken > 300, "{taken} values were taken");
+    assert_eq!(call(&mut client, "SET k v"), Value::Simple(b"OK".to_vec()));
+}

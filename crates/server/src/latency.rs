@@ -44,7 +44,8 @@ impl LatencyMonitor {
 
     /// Follows `latency-monitor-threshold`: milliseconds, 0 for off.
     pub(crate) fn configure(&self, threshold_ms: u64) {
-        let threshold = if threshold_ms == 0 { u64::MAX } else { threshold_ms * 1000 };
+        let threshold =
+            if threshold_ms == 0 { u64::MAX } else { threshold_ms.saturating_mul(1000) };
         self.threshold_us.store(threshold, Ordering::Relaxed);
     }
 

@@ -3,8 +3,8 @@
 //! A session whose replies pile up executes nothing more, so an ordinary client holds little more
 //! than one reply. The limits are for what is left: one reply of many megabytes, and what others
 //! owe a client, whether it is in the output already or not. Subscribers have limits of their own.
-//! Who watches is an ordinary client, as in Redis; but where those have no limit, which is the
-//! default, it is judged as a subscriber: others fill its buffer.
+//! A client that monitors, or tracks what others change, is an ordinary one, as in Redis; but where
+//! those have no limit, which is the default, it is judged as a subscriber: others fill its buffer.
 //!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says: its session looks whenever it has something to send, and is
@@ -82,7 +82,7 @@ fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
 
 fn limit_of(limits: OutputBufferLimits, flags: u32) -> OutputBufferLimit {
     let OutputBufferLimits { normal, pubsub, .. } = limits;
-    let watches = flags & client_flags::MONITOR != 0;
+    let watches = flags & (client_flags::MONITOR | client_flags::TRACKING) != 0;
     let subscribes = flags & client_flags::SUBSCRIBER != 0;
     if subscribes || watches && normal.hard == 0 && normal.soft == 0 { pubsub } else { normal }
 }
@@ -116,12 +116,14 @@ mod tests {
     #[test]
     fn who_watches_is_an_ordinary_client_unless_those_have_no_limit() {
         const MONITOR: u32 = client_flags::MONITOR;
+        const TRACKING: u32 = client_flags::TRACKING;
         let none = OutputBufferLimit { hard: 0, soft: 0, soft_seconds: 0 };
         let pubsub = OutputBufferLimit { hard: 7, ..LIMIT };
         let limits = |normal| OutputBufferLimits { normal, replica: none, pubsub };
         let hard = |normal, flags| limit_of(limits(normal), flags).hard;
         assert_eq!((hard(none, 0), hard(none, MONITOR)), (0, 7));
         assert_eq!((hard(LIMIT, 0), hard(LIMIT, MONITOR)), (100, 100));
+        assert_eq!((hard(none, TRACKING), hard(LIMIT, TRACKING)), (7, 100));
         assert_eq!(hard(OutputBufferLimit { soft: 5, ..none }, MONITOR), 0);
         assert_eq!(hard(LIMIT, client_flags::SUBSCRIBER), 7);
     }

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
 use crate::audience::relocate;
-use crate::clients::{Client, Signal};
+use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::WorkerCounters;
 use crate::courtesy::{self, Courtesy};
@@ -404,6 +404,8 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     worker.adopted.set(worker.adopted.get() + 1);
     let client = Arc::clone(&moving.session.client);
     client.set_lane(worker.lane);
+    // The alarm that was set is a task of the worker before, and may have gone with it.
+    client.set_flag(client_flags::ALARMED, false);
     worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
     // Who is in transit is handed every letter at once: none is under way.
     let audiences = moving.session.audiences(worker.server);

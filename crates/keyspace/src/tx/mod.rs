@@ -111,7 +111,8 @@ pub struct Tx {
     counted: Counted,
     /// What was needed and not granted.
     beyond: RefCell<Beyond>,
-    /// The highest LSN in partitions that were visited and left again.
+    /// The highest LSN in partitions that were visited and left again, and of what was seen beside
+    /// the data.
     visited: Lsn,
     /// Keys that somebody waits for and that came, changed or went.
     ready: Vec<NamedKey>,
@@ -459,9 +460,14 @@ impl Tx {
     #[must_use]
     pub fn seen(&self) -> Lsn {
         if self.has_world() {
-            return self.seen_by_world();
+            return self.seen_by_world().max(self.visited);
         }
         self.grant.each_held().map(|content| content.last_write).fold(self.visited, Lsn::max)
+    }
+
+    /// Notes what the reply has seen beside the data, and waits for as well.
+    pub fn see(&mut self, lsn: Lsn) {
+        self.visited = self.visited.max(lsn);
     }
 
     /// Notes the LSN of this transaction's own record in all its partitions.

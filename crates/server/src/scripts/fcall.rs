@@ -29,7 +29,7 @@ const FCALL: UnitCommand = Command {
         ..COMMON
     },
     subcommands: &[],
-    run: |asked, args| call(&asked, args),
+    run: call,
 };
 
 const FCALL_RO: UnitCommand = Command {
@@ -42,13 +42,17 @@ const FCALL_RO: UnitCommand = Command {
         ..READ_ONLY
     },
     subcommands: &[],
-    run: |asked, args| call(&asked, args),
+    run: call,
 };
 
-fn call(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
+fn call(mut asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let state = asked.server.scripts.libraries.state();
+    if let Some(session) = &mut asked.session {
+        // What the function tells is told once its library is safe.
+        session.see_by(asked.entry, state.changed_at());
+    }
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
-    Ok(Box::new(prepare(asked, keys, code, function.flags)?))
+    Ok(Box::new(prepare(&asked, keys, code, function.flags)?))
 }

@@ -2,12 +2,13 @@
 //!
 //! Invariant: library code runs on heavy-work threads only, because nobody knows how long it takes.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use keyspace::Refusal;
+use keyspace::{Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
 use proto::{Args, Reply};
@@ -73,8 +74,7 @@ const DELETE: ControlCommand = Command {
     subcommands: &[],
     run: |context, args, reply| {
         Change { server: context.server, args, is_new: true }.delete()?;
-        let (entry, seen) = (context.entry, context.server.journal.end());
-        context.session()?.see_by(entry, seen);
+        see_libraries(context)?;
         reply.ok();
         Ok(Next::Done)
     },
@@ -91,7 +91,7 @@ const DUMP: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        let state = context.server.scripts.libraries.state();
+        let state = see_libraries(context)?;
         reply.bulk(&functions::dump(state.libraries().map(|loaded| loaded.library.source())));
         Ok(Next::Done)
     },
@@ -116,8 +116,7 @@ const FLUSH: ControlCommand = Command {
             return Err(FLUSH_MODE);
         }
         Change { server: context.server, args, is_new: true }.flush()?;
-        let (entry, seen) = (context.entry, context.server.journal.end());
-        context.session()?.see_by(entry, seen);
+        see_libraries(context)?;
         reply.ok();
         Ok(Next::Done)
     },
@@ -163,6 +162,13 @@ const LIST: ControlCommand = Command {
     run: list,
 };
 
+/// The libraries, for a reply that leaves once what it tells is safe.
+fn see_libraries(context: &mut Context<'_>) -> Result<Arc<State>, Refusal> {
+    let (entry, state) = (context.entry, context.server.scripts.libraries.state());
+    context.session()?.see_by(entry, state.changed_at());
+    Ok(state)
+}
+
 fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let (mut pattern, mut with_code, mut at) = (None, false, 2);
     while let Some(word) = args.get(at) {
@@ -176,8 +182,8 @@ fn list(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         }
         at += 1;
     }
-    let state = context.server.scripts.libraries.state();
-    let is_chosen = |loaded: &&std::sync::Arc<Loaded>| {
+    let state = see_libraries(context)?;
+    let is_chosen = |loaded: &&Arc<Loaded>| {
         pattern.is_none_or(|pattern| glob::matches(pattern, loaded.library.name(), true))
     };
     let chosen: Vec<_> = state.libraries().filter(is_chosen).collect();
@@ -303,7 +309,7 @@ impl Change<'_> {
 
     fn flush(&self) -> Result<(), Refusal> {
         self.make(|state| {
-            *state = State::default();
+            state.clear();
             Ok(())
         })
     }
@@ -330,7 +336,7 @@ impl Change<'_> {
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         let change = |state: &mut State| {
             if policy.flushes {
-                *state = State::default();
+                state.clear();
             }
             loaded.into_iter().try_for_each(|loaded| {
                 let name = loaded.library.name();
@@ -350,11 +356,14 @@ impl Change<'_> {
         self.server.scripts.libraries.change_once(change, || self.tell())
     }
 
-    fn tell(&self) {
+    /// Where the journal is behind the record.
+    fn tell(&self) -> Lsn {
         let server = self.server;
-        if self.is_new && server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
-            server.journal.append(&journal::record_of_command(self.args));
+        let is_attached = server.keyspace.settings().journal_attached.load(Ordering::Relaxed);
+        if !self.is_new || !is_attached {
+            return 0;
         }
+        server.journal.append(&journal::record_of_command(self.args))
     }
 }
 
@@ -390,7 +399,7 @@ const STATS: ControlCommand = Command {
         reply.bulk(b"running_script");
         let now_us = server.keyspace.clock().monotonic_us();
         server.scripts.underway.write_oldest_function(now_us, reply);
-        let state = server.scripts.libraries.state();
+        let state = see_libraries(context)?;
         reply.bulk(b"engines");
         reply.map(1);
         reply.bulk(b"LUA");

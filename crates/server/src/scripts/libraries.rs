@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use keyspace::Refusal;
+use keyspace::{Lsn, Refusal};
 use script::{Fault, Library, Registration, Stop};
 
 use super::brevity::Brevity;
@@ -34,6 +34,9 @@ pub(crate) struct State {
     libraries: BTreeMap<Box<[u8]>, Arc<Loaded>>,
     /// By their names in lower case.
     functions: BTreeMap<Vec<u8>, (Arc<Loaded>, usize)>,
+    /// Where the journal was behind the change that made this state: a reply that tells of it waits
+    /// until the journal is safe up to there.
+    changed_at: Lsn,
 }
 
 /// A library with what it registered.
@@ -90,6 +93,11 @@ impl State {
         Ok(())
     }
 
+    /// Where the journal was behind the change that made this state.
+    pub(crate) fn changed_at(&self) -> Lsn {
+        self.changed_at
+    }
+
     /// How many functions there are.
     pub(crate) fn functions_count(&self) -> usize {
         self.functions.len()
@@ -122,6 +130,12 @@ impl State {
         }
         self.libraries.insert(loaded.library.name().into(), loaded);
         Ok(())
+    }
+
+    /// Removes all libraries.
+    pub(crate) fn clear(&mut self) {
+        self.libraries.clear();
+        self.functions.clear();
     }
 
     /// Removes a library, if there is one of the name.
@@ -157,7 +171,7 @@ impl Libraries {
         replaces: bool,
     ) -> Result<(), Refusal> {
         let loaded = Loaded::load(server, source, |_| Ok(()))?;
-        self.change_once(|state| state.insert(loaded, replaces), || ())
+        self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 
     /// How often libraries went: what interpreters have of them is of no use then.
@@ -168,7 +182,7 @@ impl Libraries {
     fn change(
         &self,
         change: impl FnOnce(&mut Arc<State>) -> Result<(), Refusal>,
-        tell: impl FnOnce(),
+        tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         let mut state = self.state.write().expect("no critical section here panics");
         let before = state.libraries.len();
@@ -176,7 +190,9 @@ impl Libraries {
         if state.libraries.len() <= before {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
-        tell();
+        let told_at = tell();
+        let state = Arc::make_mut(&mut state);
+        state.changed_at = state.changed_at.max(told_at);
         Ok(())
     }
 
@@ -184,7 +200,7 @@ impl Libraries {
     pub(crate) fn change_once(
         &self,
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
-        tell: impl FnOnce(),
+        tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         // A copy is made only where somebody still reads the state.
         self.change(|state| change(Arc::make_mut(state)), tell)
@@ -194,7 +210,7 @@ impl Libraries {
     pub(crate) fn change_together(
         &self,
         change: impl FnOnce(&mut State) -> Result<(), Refusal>,
-        tell: impl FnOnce(),
+        tell: impl FnOnce() -> Lsn,
     ) -> Result<(), Refusal> {
         let all = |state: &mut Arc<State>| {
             let mut next = State::clone(state);

@@ -386,7 +386,11 @@ impl Exec {
             None => {
                 let session = match place {
                     Place::Worker(_, session) => Some(&mut **session),
-                    Place::Heavy => None,
+                    Place::Heavy => {
+                        // A function's session would see to it that its library is safe first.
+                        unit.tx.see(self.server.scripts.libraries.state().changed_at());
+                        None
+                    }
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();

@@ -136,7 +136,7 @@ fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
         Ok(())
     };
     // The journal has them still, as the file that is loaded next has them.
-    server.scripts.libraries.change_once(forget, || ())
+    server.scripts.libraries.change_once(forget, || 0)
 }
 
 fn load(server: &'static Server, twice: Twice, tx: &mut Tx) -> Result<(), Refusal> {
