@@ -29,6 +29,7 @@ mod compaction;
 mod company;
 mod config;
 mod connection;
+mod control_in_exec;
 mod crash;
 mod databases;
 mod debug;

@@ -50,6 +50,14 @@ impl Session {
         if self.may_do_everything() { None } else { self.look_up_limits(server) }
     }
 
+    /// As `limited`, for where the session is not looked at while its user's rules may change.
+    #[cold]
+    pub(crate) fn limited_from_now(&self, server: &Server) -> Option<Limited> {
+        let user = self.acts_as(server)?;
+        let rules = Mutex::new((user.version(), user.rules()));
+        Some(Arc::new(Member { user, client: Arc::clone(&self.client), rules }))
+    }
+
     fn look_up_limits(&self, server: &Server) -> Option<Limited> {
         if !self.is_known() && gates::needs_password(server) {
             return None;
@@ -61,9 +69,7 @@ impl Session {
 
     #[cold]
     fn begin_membership(&self, server: &Server) -> Option<Limited> {
-        let user = self.acts_as(server).filter(|user| !user.is_unlimited())?;
-        let rules = Mutex::new((user.version(), user.rules()));
-        Some(Arc::new(Member { user, client: Arc::clone(&self.client), rules }))
+        self.limited_from_now(server).filter(|member| !member.user.is_unlimited())
     }
 }
 

@@ -401,9 +401,11 @@ async fn accept_unix(server: &'static Server, listener: UnixListener, tongue: To
     }
 }
 
-/// A client that hung up before we looked is no reason to wait; a lack of descriptors is.
+/// A client that hung up before we looked is no reason to wait, nor is a signal; a lack of
+/// descriptors is.
 async fn pause_after(server: &Server, error: &io::Error) {
-    if error.kind() != io::ErrorKind::ConnectionAborted {
+    let kind = error.kind();
+    if kind != io::ErrorKind::ConnectionAborted && kind != io::ErrorKind::Interrupted {
         log_warning!(server.log, "Accepting client connection: {}", plain(error));
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }

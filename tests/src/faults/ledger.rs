@@ -5,6 +5,7 @@
 //! connection is closed; what was acknowledged is all that a key may hold until the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use proto::value::Value;
@@ -34,6 +35,8 @@ pub struct Ledger {
     allowed: Mutex<Allowed>,
     /// Errors that writers were told.
     errors: Mutex<BTreeSet<String>>,
+    /// Connections that were closed.
+    closed: AtomicU64,
 }
 
 /// One step: what is sent, and what keys hold behind it.
@@ -66,6 +69,7 @@ impl Ledger {
             }
             let Some(open) = &mut client else { return };
             if !self.take(open, &step(writer, number)) {
+                self.closed.fetch_add(1, Ordering::Relaxed);
                 client = None;
             }
         }
@@ -120,6 +124,11 @@ impl Ledger {
     /// What writers were told that went wrong.
     pub fn errors(&self) -> Vec<String> {
         self.errors.lock().expect("no holder panics").iter().cloned().collect()
+    }
+
+    /// How many connections of writers were closed.
+    pub fn closed(&self) -> u64 {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// Whether the server holds what it may; the error says what else it holds.

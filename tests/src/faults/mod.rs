@@ -48,6 +48,8 @@ pub enum Fault {
     Short,
     /// It takes so long.
     Late(Duration),
+    /// It takes until the faults are over.
+    Held,
     /// The process is killed before it.
     Kill,
 }
@@ -60,6 +62,8 @@ struct Plan {
     armed: Option<Armed>,
     /// How often a fault was met since then.
     met: u64,
+    /// Calls that are held.
+    held: Vec<Call>,
 }
 
 struct Armed {
@@ -76,6 +80,7 @@ pub struct Injector {
     rows: Vec<usize>,
     plan: Arc<Mutex<Plan>>,
     own_end: Option<OwnedFd>,
+    listener: Option<Arc<OwnedFd>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -83,7 +88,7 @@ impl Injector {
     /// One for calls of these rows of the table.
     pub fn of(rows: Vec<usize>) -> Self {
         let plan = Plan { counts: vec![0; TABLE.len()], ..Plan::default() };
-        Self { rows, plan: Arc::new(Mutex::new(plan)), own_end: None, thread: None }
+        Self { rows, plan: Arc::new(Mutex::new(plan)), own_end: None, listener: None, thread: None }
     }
 
     /// Has the fault happen to the call of the row behind the next `left` ones, and to as many as
@@ -96,7 +101,17 @@ impl Injector {
     pub fn disarm(&self) -> u64 {
         let mut plan = self.plan();
         plan.armed = None;
+        for call in plan.held.drain(..) {
+            let listener = self.listener.as_ref().expect("it was met under supervision");
+            // Its thread may be gone.
+            let _ = ffi::answer(listener.as_fd(), call, Answer::GoOn);
+        }
         std::mem::take(&mut plan.met)
+    }
+
+    /// How many faults there were since they were last over.
+    pub fn met(&self) -> u64 {
+        self.plan().met
     }
 
     /// How often each row was called since this was last asked.
@@ -120,16 +135,12 @@ impl Injector {
     /// Answers the calls of the process, which has just started, to its end.
     pub(crate) fn supervise(&mut self, id: u32) {
         let own = self.own_end.take().expect("it was attached");
-        let listener = take_descriptor(&own);
+        let listener = Arc::new(take_descriptor(&own));
+        self.listener = Some(Arc::clone(&listener));
         let pid = i32::try_from(id).ok().and_then(Pid::from_raw).expect("a child has an id");
         let handle = pidfd_open(pid, PidfdFlags::empty()).expect("the child is there");
-        let judge = Judge {
-            rows: self.rows.clone(),
-            plan: Arc::clone(&self.plan),
-            listener: Arc::new(listener),
-            pid,
-            handle,
-        };
+        let judge =
+            Judge { rows: self.rows.clone(), plan: Arc::clone(&self.plan), listener, pid, handle };
         self.thread = Some(std::thread::spawn(move || judge.run()));
     }
 
@@ -195,6 +206,7 @@ impl Judge {
                     });
                     continue;
                 }
+                Some(Fault::Held) => continue,
                 Some(Fault::Kill) => {
                     let _ = kill_process(self.pid, Signal::KILL);
                     continue;
@@ -220,6 +232,9 @@ impl Judge {
         armed.times = armed.times.checked_sub(1)?;
         let fault = armed.fault;
         plan.met += 1;
+        if fault == Fault::Held {
+            plan.held.push(call);
+        }
         Some(fault)
     }
 

@@ -38,6 +38,11 @@ const fn row(name: &'static str, numbers: &'static [i64], errors: &'static [Errn
     Row { name, numbers, target: Target::Any, errors, shortens: false, is_told: false }
 }
 
+/// The place of the row of this name.
+pub fn row_of(name: &str) -> usize {
+    TABLE.iter().position(|row| row.name == name).expect("a row of the table")
+}
+
 /// All rows.
 pub const TABLE: &[Row] = &[
     row("start a thread", &[libc::SYS_clone3], &[Errno::AGAIN, Errno::NOMEM]),

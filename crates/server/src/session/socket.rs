@@ -9,6 +9,7 @@
 
 use std::future::Future;
 use std::io;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::pin::Pin;
@@ -91,11 +92,11 @@ impl Stream {
         cx: &mut TaskContext<'_>,
         buffer: &mut Vec<u8>,
     ) -> Poll<io::Result<usize>> {
-        match self {
+        uninterrupted(|| match self {
             Self::Tcp(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
             Self::Unix(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
-        }
+        })
     }
 
     fn poll_write(
@@ -136,7 +137,9 @@ fn poll_write<S: Socket>(
     cx: &mut TaskContext<'_>,
     slices: &[IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
-    let &[one] = slices else { return Pin::new(socket).poll_write_vectored(cx, slices) };
+    let &[one] = slices else {
+        return uninterrupted(|| Pin::new(&mut *socket).poll_write_vectored(cx, slices));
+    };
     poll_io(socket, cx, Interest::WRITABLE, one.len(), || send(&*socket, &one, SendFlags::NOSIGNAL))
 }
 
@@ -160,8 +163,21 @@ fn poll_io<S: Socket>(
             }
         });
         match fewer.map_or(moved, Ok) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // What was interrupted moved nothing, and the reactor thinks of it as before.
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => {}
             done => return Poll::Ready(done),
+        }
+    }
+}
+
+/// Tries again what a signal interrupted.
+fn uninterrupted(
+    mut operation: impl FnMut() -> Poll<io::Result<usize>>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        match operation() {
+            Poll::Ready(Err(error)) if error.kind() == Interrupted => {}
+            done => return done,
         }
     }
 }

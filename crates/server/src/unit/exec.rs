@@ -16,7 +16,7 @@ use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
 use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use crate::control::fieldsets::Fieldsets;
-use crate::control::{Asker, Context, ControlHandler};
+use crate::control::{Asker, Context, ControlHandler, ControlWork, Next};
 use crate::execute;
 use crate::guard::{Limited, Request};
 use crate::loading::LOADING;
@@ -49,6 +49,9 @@ struct Exec {
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
+    /// The work of the present command, if that may wait for a disk or for others and is to be done
+    /// elsewhere.
+    task: Option<ControlWork>,
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
@@ -92,6 +95,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         ran,
         has_begun,
         nested,
+        task: None,
         closes,
         is_mute,
     }))
@@ -189,7 +193,8 @@ impl Program for Exec {
 
     fn may_move(&self, unit: &Unit) -> bool {
         // What may have to begin at its beginning has to find all there.
-        let first = if unit.may_begin_again() { 0 } else { self.ran.len() };
+        let done = self.ran.len() + usize::from(self.task.is_some());
+        let first = if unit.may_begin_again() { 0 } else { done };
         self.queue.iter_from(first).all(|queued| !needs_session(queued.entry))
     }
 
@@ -326,7 +331,22 @@ impl Exec {
                 let mut reply = Reply::new(out, session.resp);
                 let asker = Some(Asker { worker, session });
                 let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
-                let next = handler(&mut context, args, &mut reply);
+                let next = match self.task.take() {
+                    Some(work) => Ok(Next::Elsewhere(work)),
+                    None => handler(&mut context, args, &mut reply),
+                };
+                let next = match next {
+                    Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
+                        self.task = Some(work);
+                        if self.may_move(unit) {
+                            // It may change the rights of its own user.
+                            self.limited = session.limited_from_now(server);
+                            return Err(Refusal::Heavy);
+                        }
+                        self.task.take().map(Next::Elsewhere).ok_or(WITHOUT_MULTI)
+                    }
+                    next => next,
+                };
                 let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
                 if makes_final(entry) {
                     self.look_again(unit, session);
@@ -336,7 +356,10 @@ impl Exec {
             Place::Heavy => {
                 let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
                 let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
-                let next = handler(&mut context, args, &mut reply);
+                let next = match self.task.take() {
+                    Some(work) => Ok(Next::Elsewhere(work)),
+                    None => handler(&mut context, args, &mut reply),
+                };
                 let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
                 unit.renew_views(unit.reader());
                 ended
