@@ -60,6 +60,7 @@ mod import_mode;
 mod in_effect;
 mod info_persistence;
 mod instants;
+mod key_sizes;
 mod large_values;
 mod latency;
 mod linearizable;

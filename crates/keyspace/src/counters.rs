@@ -7,6 +7,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use crate::sizes::{LaneSizes, Sizes};
+
 /// All lanes.
 pub struct Counters {
     lanes: Box<[LaneCounters]>,
@@ -38,6 +40,8 @@ pub(crate) struct DatabaseCounters {
     pub(crate) members_volatile: AtomicI64,
     /// Bytes in entries and tables.
     pub(crate) memory: AtomicI64,
+    /// Keys by type and size.
+    pub(crate) sizes: LaneSizes,
 }
 
 /// Things that are counted one by one.
@@ -137,17 +141,24 @@ impl Counters {
         self.sum_clamped(database, |counters| &counters.memory)
     }
 
+    pub(crate) fn sizes(&self, physical: usize) -> Sizes {
+        Sizes::sum(self.of_database(physical).map(|counters| &counters.sizes))
+    }
+
     fn sum_clamped(&self, physical: usize, pick: fn(&DatabaseCounters) -> &AtomicI64) -> usize {
-        let group = physical / GROUP;
-        if group > 0 && !self.used[group].load(Ordering::Acquire) {
-            return 0;
-        }
-        let counters = self.lanes.iter().filter_map(|lane| match group {
-            0 => Some(&lane.first[physical]),
-            _ => Some(&lane.others.get()?[group].get()?[physical % GROUP]),
-        });
+        let counters = self.of_database(physical);
         let sum: i64 = counters.map(|it| pick(it).load(Ordering::Relaxed)).sum();
         usize::try_from(sum).unwrap_or(0)
+    }
+
+    /// What each lane counted for a database, where there is anything.
+    fn of_database(&self, physical: usize) -> impl Iterator<Item = &DatabaseCounters> {
+        let group = physical / GROUP;
+        let is_used = group == 0 || self.used[group].load(Ordering::Acquire);
+        self.lanes.iter().filter(move |_| is_used).filter_map(move |lane| match group {
+            0 => Some(&lane.first[physical]),
+            _ => Some(&lane.others.get()?[group].get()?[physical % GROUP]),
+        })
     }
 }
 

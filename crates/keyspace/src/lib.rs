@@ -23,6 +23,7 @@ mod patience;
 mod pauses;
 mod refusal;
 mod ruin;
+mod sizes;
 mod sync;
 mod tables;
 mod tx;
@@ -42,6 +43,7 @@ pub use lock::partition::{Lsn, PartitionIndex};
 pub use patience::{Obstacle, Patience};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
+pub use sizes::Sizes;
 pub use structs::{arena, heap};
 pub use tx::{
     Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark, Need, Order,

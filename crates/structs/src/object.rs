@@ -141,6 +141,20 @@ impl Stored<'_> {
             _ => None,
         }
     }
+
+    /// How many elements a list, a set, a sorted set or a hash has, in O(1), members whose time is
+    /// over included; `kind` is the value's type.
+    #[inline]
+    #[must_use]
+    pub fn elements(self, kind: Kind) -> Option<u64> {
+        match kind {
+            Kind::List => Some(List::view(self).len()),
+            Kind::Set => Some(Set::view(self).len()),
+            Kind::SortedSet => Some(SortedSet::view(self).len()),
+            Kind::Hash => Some(Hash::view(self).len()),
+            Kind::String | Kind::Stream | Kind::Array => None,
+        }
+    }
 }
 
 impl Kind {

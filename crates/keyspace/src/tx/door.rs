@@ -1,7 +1,7 @@
 //! The door: every change to a table passes here.
 //!
 //! Invariant: before an entry changes or leaves, walks that have not saved it get it and undo keeps
-//! its image; after a change, counters of keys, deadlines and memory agree with the tables.
+//! its image; after a change, counters of keys, deadlines, sizes and memory agree with the tables.
 
 use std::sync::atomic::Ordering;
 
@@ -19,6 +19,7 @@ use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
+use crate::sizes::SizeClass;
 
 /// One key's table, open for a change.
 pub(super) struct Door<'a> {
@@ -79,6 +80,7 @@ impl Door<'_> {
         entry.borrow().set_marks(self.content.marks);
         self.recall(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
+        self.database().sizes.count(None, SizeClass::of(entry.borrow()));
         let (keyspace, position) = (self.keyspace, self.position);
         let table = self.content.tables.get_or_add(self.physical);
         let before = table.memory();
@@ -153,6 +155,7 @@ impl Door<'_> {
         self.rouse(entry.borrow(), true);
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
+        self.database().sizes.count(SizeClass::of(entry.borrow()), None);
         self.count_deadlines(Deadlines::of(entry.borrow()), Deadlines::default());
         self.keyspace.partition(self.partition).add_population(-1);
         entry
@@ -167,7 +170,9 @@ impl Door<'_> {
         }
         entry.borrow().set_marks(self.content.marks);
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
+        let size = SizeClass::of(entry.borrow());
         let old = self.content.table_mut(self.physical).replace(place, entry);
+        self.database().sizes.count(SizeClass::of(old.borrow()), size);
         bump(&self.database().memory, memory as i64 - old.borrow().memory() as i64);
         self.count_deadlines(Deadlines::of(old.borrow()), deadlines);
         discard(self.keyspace, old);
@@ -182,13 +187,16 @@ impl Door<'_> {
         value: &NewText<'_>,
         deadline: Option<UnixMillis>,
     ) -> Option<EntryRef<'_>> {
-        let old = self.entry(place).deadline();
-        if old.is_some() != deadline.is_some() || !value.is_inline() {
+        let entry = self.entry(place);
+        if entry.deadline().is_some() != deadline.is_some() || !value.is_inline() {
             return None;
         }
+        let size = SizeClass::of(entry);
         self.before_change(place);
         // Same block, same class of size: the memory count stays.
         let entry = self.content.table_mut(self.physical).overwrite_text(place, value)?;
+        let counters = self.keyspace.counters().database(self.lane, self.physical);
+        counters.sizes.count(size, SizeClass::of(entry));
         if let Some(at) = deadline {
             entry.overwrite_deadline(at);
             self.keyspace.note_deadline(self.partition, at);
@@ -204,6 +212,7 @@ impl Door<'_> {
     ) -> Option<R> {
         self.before_change(place);
         let members_expire = self.keyspace.settings().members_expire();
+        let size = SizeClass::of(self.entry(place));
         let object = self.content.table_mut(self.physical).object_mut(place)?;
         let memory = object.memory();
         // Where no member ever had a deadline, none has to be looked for.
@@ -213,6 +222,7 @@ impl Door<'_> {
         if grown != 0 {
             bump(&self.database().memory, grown);
         }
+        self.database().sizes.count(size, SizeClass::of(self.entry(place)));
         if after != before {
             let own = self.entry(place).deadline();
             self.note_deadlines(
@@ -235,9 +245,11 @@ impl Door<'_> {
     pub(super) fn overwrite_packed(&mut self, place: Place, packed: PackedRef<'_>) -> bool {
         self.before_change(place);
         let deadlines = Deadlines::before(self.entry(place), self.keyspace);
+        let size = SizeClass::of(self.entry(place));
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
         let after = Deadlines::of(self.entry(place));
+        self.database().sizes.count(size, SizeClass::of(self.entry(place)));
         if done && after != deadlines {
             self.note_deadlines(place, deadlines, after);
         }

@@ -10,6 +10,7 @@ use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
+use crate::sizes::Sizes;
 
 /// The tables of a database that was flushed, and what they counted for.
 pub(super) struct Flushed {
@@ -19,6 +20,7 @@ pub(super) struct Flushed {
     volatile: i64,
     members_volatile: i64,
     memory: usize,
+    sizes: Sizes,
 }
 
 /// A table of a partition.
@@ -87,6 +89,7 @@ impl Tx {
             volatile: totals.volatile(database) as i64,
             members_volatile: totals.members_volatile(database) as i64,
             memory: totals.memory(database),
+            sizes: totals.sizes(database),
         };
         self.count_flushed(&flushed, -1);
         flushed
@@ -113,6 +116,7 @@ impl Tx {
         bump(&counters.volatile, sign * flushed.volatile);
         bump(&counters.members_volatile, sign * flushed.members_volatile);
         bump(&counters.memory, sign * flushed.memory as i64);
+        counters.sizes.add(&flushed.sizes, sign);
     }
 
     /// A client has everything removed, which others hear of when it is final.

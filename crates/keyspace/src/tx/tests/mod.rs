@@ -25,6 +25,7 @@ use crate::entry::{EntryRef, NewText};
 use crate::keyspace::{Keyspace, Options, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
+use crate::sizes::Sizes;
 use crate::tx::Lifetime;
 
 /// The time at which most tests play.
@@ -106,6 +107,7 @@ fn audit(keyspace: &'static Keyspace) {
     let tx = world(keyspace, OPTIONS);
     let [mut keys, mut volatile, mut with_members] = [const { [0; DATABASES] }; 3];
     let mut memory = keyspace.fixed_memory();
+    let mut sizes = vec![Sizes::sum(std::iter::empty()); DATABASES];
     for partition in 0..PARTITIONS as PartitionIndex {
         let content = tx.grant.content(partition).unwrap();
         let (mut population, mut with_deadline) = (0, 0);
@@ -116,6 +118,7 @@ fn audit(keyspace: &'static Keyspace) {
             assert!(table.len() > 0 || table.memory() == 0, "an empty table has no memory");
             let mut visit = |entry: EntryRef<'_>| {
                 memory += entry.memory();
+                sizes[physical].note(entry);
                 keys[physical] += 1;
                 population += 1;
                 assert_eq!(entry.marks(), content.marks, "no walk is attached");
@@ -140,6 +143,7 @@ fn audit(keyspace: &'static Keyspace) {
         assert_eq!(keyspace.volatile_len(logical), volatile[keyspace.physical(logical)]);
         let expected = with_members[keyspace.physical(logical)];
         assert_eq!(keyspace.members_volatile_len(logical), expected);
+        assert_eq!(keyspace.sizes(logical), sizes[keyspace.physical(logical)]);
     }
     assert_eq!(keyspace.memory(), memory);
 }

@@ -75,7 +75,7 @@ const SECTIONS: &[Section] = &[
     Section { title: "Latencystats", default: false, write: commands::write_latencies },
     Section { title: "Cluster", default: true, write: lone::write_cluster },
     Section { title: KEYSPACE, default: true, write: keyspace::write },
-    Section { title: "Keysizes", default: true, write: |_, _| () },
+    Section { title: "Keysizes", default: true, write: keyspace::write_sizes },
 ];
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
