@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use base::quote::split_arguments;
 use proto::value::Value;
 use tests::client::field;
 use tests::render::{render, text};
 use tests::server::eventually;
+use tests::watching::say;
 use tests::{Oracle, Server, check, play};
 
 /// The key is over, and counted until the pause is.
@@ -70,6 +72,76 @@ fn a_pause_of_writes_holds_writes() {
             "b"
             "#,
         );
+    }
+}
+
+const LIBRARY: &str = "#!lua name=lib
+redis.register_function{function_name='reads', flags={'no-writes'},
+    callback=function(keys) return redis.call('GET', keys[1]) end}
+redis.register_function('writes', function(keys) return redis.call('SET', keys[1], 'v') end)";
+
+/// Requests by whether a pause of writes holds them: scripts and functions go by what they declare.
+const REQUESTS: &[(bool, &[&str])] = &[
+    (true, &["SET k v"]),
+    (true, &["PFCOUNT h"]),
+    (true, &["PUBLISH c m"]),
+    (true, &["BLPOP absent 0"]),
+    (false, &["GET k"]),
+    (false, &["EVAL '#!lua flags=no-writes\n return redis.call(\"GET\", KEYS[1])' 1 k"]),
+    (true, &["EVAL '#!lua\n return redis.call(\"GET\", KEYS[1])' 1 k"]),
+    (true, &["EVAL 'return redis.call(\"GET\", KEYS[1])' 1 k"]),
+    (true, &["EVAL '#!lua flags=unknown\n return 1' 0"]),
+    (false, &["EVAL_RO 'return redis.call(\"GET\", KEYS[1])' 1 k"]),
+    (true, &["EVAL_RO '#!lua\n return 1' 0"]),
+    (false, &["EVALSHA READING 0"]),
+    (true, &["EVALSHA SILENT 0"]),
+    (true, &["EVALSHA ffffffffffffffffffffffffffffffffffffffff 0"]),
+    (false, &["EVALSHA_RO SILENT 0"]),
+    (false, &["FCALL reads 1 k"]),
+    (false, &["FCALL READS 1 k"]),
+    (true, &["FCALL writes 1 k"]),
+    (true, &["FCALL absent 1 k"]),
+    (false, &["FCALL_RO reads 1 k"]),
+    (true, &["FCALL_RO writes 1 k"]),
+    (false, &["MULTI", "GET k", "EXEC"]),
+    (true, &["MULTI", "GET k", "SET k v", "EXEC"]),
+    (false, &["MULTI", "EVAL '#!lua flags=no-writes\n return 1' 0", "FCALL reads 1 k", "EXEC"]),
+    (true, &["MULTI", "EVAL 'return 1' 0", "EXEC"]),
+    (true, &["MULTI", "FCALL writes 1 k", "EXEC"]),
+    (true, &["MULTI", "PUBLISH c m", "EXEC"]),
+];
+
+#[test]
+fn what_declares_that_it_does_not_write_is_not_held_and_who_is_held_counts_as_blocked() {
+    for server in Oracle::Redis82.beside(&[]) {
+        let mut observer = server.client();
+        observer.call(&["FUNCTION", "LOAD", LIBRARY]);
+        let mut load = |script| text(&observer.call(&["SCRIPT", "LOAD", script]));
+        let reading = load("#!lua flags=no-writes\nreturn 5");
+        let silent = load("return 5");
+        for (is_held, lines) in REQUESTS {
+            let mut client = server.client();
+            let id = client.id();
+            say(&mut observer, "CLIENT PAUSE 60000 WRITE");
+            for line in *lines {
+                let line = line.replace("READING", &reading).replace("SILENT", &silent);
+                client.send(&split_arguments(line.as_bytes()).expect("quotes are balanced"));
+            }
+            if *is_held {
+                eventually(&format!("{lines:?} is held, {}", server.is_oracle()), || {
+                    text(&observer.call(&["INFO", "clients"])).contains("blocked_clients:1\r\n")
+                });
+                let told = text(&observer.call(&["CLIENT", "LIST", "ID", &id]));
+                assert!(field(&told, "flags").contains('b'), "{lines:?}: {told}");
+            } else {
+                lines.iter().for_each(|_| _ = client.receive());
+            }
+            say(&mut observer, "CLIENT UNPAUSE");
+            drop(client);
+            eventually("nobody is blocked", || {
+                text(&observer.call(&["INFO", "clients"])).contains("blocked_clients:0\r\n")
+            });
+        }
     }
 }
 

@@ -85,6 +85,12 @@ pub enum Role {
     LoadLibrary,
     /// Many come.
     RestoreLibraries,
+    /// It runs the script that is its first argument.
+    RunScript,
+    /// It runs the script of a digest.
+    RunDigest,
+    /// It runs a function of a library.
+    RunFunction,
 }
 
 /// Families of commands, as COMMAND DOCS names them.

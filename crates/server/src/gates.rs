@@ -13,6 +13,7 @@ use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
 use crate::guard;
 use crate::loading::LOADING;
+use crate::scripts;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
@@ -77,11 +78,30 @@ fn ask(
         return Verdict::Refused(refusal);
     }
     let effective = effective_flags(session, entry);
-    admit_deed(worker, effective, entry.spec.role, || budget::room_for(effective, args))
+    let verdict =
+        admit_deed(worker, effective, entry.spec.role, || budget::room_for(effective, args));
+    match verdict {
+        Verdict::Admitted => {
+            admit_in_pause(worker, || declared_flags(worker, session, entry, args))
+        }
+        other => other,
+    }
 }
 
-/// Asks the gates that are about the data and not about the client: for what has these flags and
-/// this role, and needs so much room.
+/// Asks the last gate: whether CLIENT PAUSE holds what has these flags.
+#[inline]
+pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> Verdict {
+    let pause = &worker.server.pause;
+    if pause.may_hold()
+        && let Some(stage) = pause.hold(flags(), worker.now_ms())
+    {
+        return Verdict::Postponed(stage);
+    }
+    Verdict::Admitted
+}
+
+/// Asks the gates that are about the data and not about the client, but for that of a pause: for
+/// what has these flags and this role, and needs so much room.
 #[inline]
 pub(crate) fn admit_deed(
     worker: &Worker,
@@ -100,12 +120,6 @@ pub(crate) fn admit_deed(
         && let Some(valve) = shut_valve(server)
     {
         return Verdict::Postponed(Stage::Shut(valve));
-    }
-    let pause = &server.pause;
-    if pause.may_hold(effective)
-        && let Some(stage) = pause.hold(worker.now_ms())
-    {
-        return Verdict::Postponed(stage);
     }
     Verdict::Admitted
 }
@@ -156,6 +170,16 @@ fn effective_flags(session: &Session, entry: &Entry) -> Flags {
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
         _ => entry.spec.flags,
+    }
+}
+
+/// As `effective_flags`, with what scripts and functions say that they do.
+#[cold]
+fn declared_flags(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
+    let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(worker.server, entry, args);
+    match &session.pending {
+        Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
+        _ => of(entry, args),
     }
 }
 

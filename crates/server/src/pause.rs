@@ -51,18 +51,21 @@ impl Pause {
         self.until.load(Ordering::Relaxed) > now
     }
 
-    /// Whether a command with these flags has to ask at all: one load while nothing is paused.
+    /// Whether a command has to ask at all: one load while nothing is paused.
     #[inline]
-    pub(crate) fn may_hold(&self, flags: Flags) -> bool {
+    pub(crate) fn may_hold(&self) -> bool {
         self.until.load(Ordering::Relaxed) != 0
-            && (flags.has(Flags::WRITE)
-                || flags.has(Flags::MAY_REPLICATE)
-                || self.all_commands.load(Ordering::Relaxed))
     }
 
-    /// What a held command waits for; `None` if the pause is over.
+    /// What a command with these flags waits for, if it is held; `None` if the pause is over.
     #[cold]
-    pub(crate) fn hold(&self, now: UnixMillis) -> Option<Stage> {
+    pub(crate) fn hold(&self, flags: Flags, now: UnixMillis) -> Option<Stage> {
+        let is_held = flags.has(Flags::WRITE)
+            || flags.has(Flags::MAY_REPLICATE)
+            || self.all_commands.load(Ordering::Relaxed);
+        if !is_held {
+            return None;
+        }
         let until = self.until.load(Ordering::Relaxed);
         let left = u64::try_from(until.saturating_sub(now)).ok().filter(|&left| left > 0);
         let Some(left) = left else {

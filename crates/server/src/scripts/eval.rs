@@ -3,7 +3,7 @@
 //! Invariant: what is wrong with a request is said before anything is locked.
 
 use commands::declare::{Command, Flags, Group, Spec, at_least};
-use commands::{Access, KeySpec, keys};
+use commands::{Access, KeySpec, Role, keys};
 use keyspace::Refusal;
 use proto::Args;
 use script::{ScriptError, Sha1};
@@ -68,6 +68,7 @@ pub(super) const READ_ONLY: Spec = Spec {
 const EVAL: UnitCommand = Command {
     spec: Spec {
         name: "EVAL",
+        role: Role::RunScript,
         summary: "Executes a server-side Lua script.",
         keys: &[NOTED_USE],
         ..COMMON
@@ -79,6 +80,7 @@ const EVAL: UnitCommand = Command {
 const EVALSHA: UnitCommand = Command {
     spec: Spec {
         name: "EVALSHA",
+        role: Role::RunDigest,
         syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Executes a server-side Lua script by SHA1 digest.",
         ..COMMON
@@ -90,6 +92,7 @@ const EVALSHA: UnitCommand = Command {
 const EVAL_RO: UnitCommand = Command {
     spec: Spec {
         name: "EVAL_RO",
+        role: Role::RunScript,
         summary: "Executes a read-only server-side Lua script.",
         keys: &[NOTED_READING],
         ..READ_ONLY
@@ -101,6 +104,7 @@ const EVAL_RO: UnitCommand = Command {
 const EVALSHA_RO: UnitCommand = Command {
     spec: Spec {
         name: "EVALSHA_RO",
+        role: Role::RunDigest,
         syntax: "sha1 numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Executes a read-only server-side Lua script by SHA1 digest.",
         ..READ_ONLY

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use commands::Role;
 use commands::declare::{Command, Spec};
 use keyspace::Refusal;
 use proto::Args;
@@ -21,6 +22,7 @@ const BAD_COUNT: Refusal = Refusal::error("ERR Bad number of keys provided");
 const FCALL: UnitCommand = Command {
     spec: Spec {
         name: "FCALL",
+        role: Role::RunFunction,
         since: "7.0.0",
         syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Invokes a function.",
@@ -35,6 +37,7 @@ const FCALL: UnitCommand = Command {
 const FCALL_RO: UnitCommand = Command {
     spec: Spec {
         name: "FCALL_RO",
+        role: Role::RunFunction,
         syntax: "function numkeys [key [key ...]] [arg [arg ...]]",
         summary: "Invokes a read-only function.",
         complexity: "Depends on the function that is executed.",

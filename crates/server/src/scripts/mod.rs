@@ -22,6 +22,10 @@ mod running;
 
 use std::sync::atomic::AtomicBool;
 
+use commands::{Flags, Role};
+use proto::Args;
+use script::{Program, Sha1};
+
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState};
@@ -29,6 +33,8 @@ pub(crate) use run::Interpreters;
 pub(crate) use running::Underway;
 
 use crate::control::ControlCommand;
+use crate::server::Server;
+use crate::table::Entry;
 use crate::unit::UnitCommand;
 
 /// Those that run as a unit.
@@ -52,4 +58,26 @@ pub(crate) struct Scripts {
     pub(crate) underway: Underway,
     /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
     pub(crate) may_call_denied: AtomicBool,
+}
+
+/// The flags of a command; of one that runs a script or a function which declares what it does,
+/// whether that writes.
+pub(crate) fn declared_flags(server: &Server, entry: &Entry, args: Args<'_>) -> Flags {
+    let Scripts { cache, libraries, .. } = &server.scripts;
+    let declared = match entry.spec.role {
+        Role::RunScript => match cache.get(Sha1::of(&args[1])) {
+            Some(program) => Some(program.flags()),
+            None => Program::parse(&args[1]).ok().map(|program| program.flags()),
+        },
+        Role::RunDigest => cache.get_by_digits(&args[1]).map(|program| program.flags()),
+        Role::RunFunction => {
+            libraries.hold(|state| state.function(&args[1]).map(|(_, function)| function.flags))
+        }
+        _ => None,
+    };
+    match declared {
+        Some(declared) if declared.no_writes => Flags::READONLY,
+        Some(declared) if !declared.is_compatible => Flags::WRITE,
+        _ => entry.spec.flags,
+    }
 }

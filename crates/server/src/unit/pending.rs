@@ -181,6 +181,12 @@ impl Pending {
         self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags)
     }
 
+    /// What EXEC would do, by the flags that `flags_of` finds for each of its commands.
+    pub(crate) fn flags_by(&self, flags_of: impl Fn(&Entry, Args<'_>) -> Flags) -> Flags {
+        let commands = self.queue.iter().flat_map(|queue| queue.iter_from(0));
+        commands.fold(Flags::NONE, |flags, it| flags.and(flags_of(it.entry, it.args)))
+    }
+
     /// Whether EXEC is refused while data are loaded, as one of its commands is.
     pub(crate) fn is_kept_from_loading(&self) -> bool {
         self.queue.as_ref().is_some_and(|queue| queue.is_kept_from_loading)

@@ -15,7 +15,10 @@ use crate::server::Server;
 pub(super) fn write(server: &Server, report: &mut Report) {
     let clients = server.clients.all();
     let most = |figure: fn(&Client) -> u64| clients.iter().map(|client| figure(client)).max();
-    let blocked = clients.iter().filter(|client| client.has_flag(client_flags::BLOCKED)).count();
+    let waits = |client: &&Arc<Client>| {
+        client.has_flag(client_flags::BLOCKED) || client.has_flag(client_flags::PAUSED)
+    };
+    let blocked = clients.iter().filter(waits).count();
     report.field("connected_clients", clients.len());
     report.field("cluster_connections", 0);
     report.field("maxclients", server.config.get(MAXCLIENTS));
