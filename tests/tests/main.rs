@@ -12,6 +12,7 @@ mod atomic;
 mod backup;
 mod begun_again;
 mod blocked;
+mod blocked_books;
 mod blocking;
 mod blocking_disturbed;
 mod both_protocols;

@@ -317,6 +317,26 @@ fn info_tells_the_load() {
     assert!(cpu.contains("used_cpu_user_main_thread:"), "{cpu}");
 }
 
+/// The real server counts a cycle for each turn; here one is counted when a loop goes to sleep, so
+/// that it has to be waited for.
+#[test]
+fn the_event_loops_count_their_cycles_and_their_time() {
+    for server in [Server::start(&[]), Oracle::redis82()] {
+        let mut client = server.client();
+        for name in ["eventloop_cycles", "eventloop_duration_sum"] {
+            let mut figure = || info_field(&mut client, name).parse::<u64>().expect("a number");
+            let before = figure();
+            assert!(before > 0, "{name}");
+            eventually(name, || figure() > before);
+        }
+        eventually("the rates are told", || {
+            ["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"]
+                .iter()
+                .all(|name| info_field(&mut client, name) != "0")
+        });
+    }
+}
+
 #[test]
 fn idle_clients_are_closed_after_the_timeout() {
     let server = Server::start(&["--timeout", "1", "--enable-debug-command", "yes"]);

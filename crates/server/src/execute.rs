@@ -25,7 +25,7 @@ use crate::gates::{self, Verdict};
 use crate::heavy::{Call, Transaction};
 use crate::mailbox::Rounds;
 use crate::server::Server;
-use crate::session::{Blocked, Parked, Session, Stage};
+use crate::session::{Blocked, Parked, Ran, Session, Stage};
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
@@ -139,7 +139,7 @@ pub(crate) fn execute(
         return after(session, None, out, mark, Step::Done);
     }
     let mut request = Request { worker, session, entry, location, args, out };
-    let step = match entry.run {
+    let mut step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
             request.run_import(handler, grant)
         }
@@ -147,10 +147,15 @@ pub(crate) fn execute(
         Run::Control(handler) => request.run_control(handler),
         Run::Unit(prepare) => request.run_unit(prepare, grant),
     };
-    match step {
+    match &mut step {
         Step::Postpone(_) => return step,
         // What runs elsewhere is booked when it comes back.
         Step::Wait(Stage::Elsewhere(_)) => _ = worker.tick(),
+        // What waits is booked when that is over.
+        Step::Wait(Stage::Blocked(blocked)) => {
+            blocked.ran.micros = note_time(worker, entry);
+            tell_watchers(worker, session, session.database, entry, args);
+        }
         _ => book(worker, session, entry, args, out, length),
     }
     // Who says within a transaction that it wants no more replies got those before.
@@ -170,13 +175,21 @@ fn book(
     out: &Output,
     length: usize,
 ) {
+    let micros = note_time(worker, entry);
+    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
+    account(worker, session, entry, args, micros, reply_bytes);
+    tell_watchers(worker, session, session.database, entry, args);
+}
+
+/// Notes how long this worker was busy with a command, in microseconds.
+#[inline]
+fn note_time(worker: &Worker, entry: &Entry) -> u64 {
     let micros = u64::try_from(worker.tick()).unwrap_or(0);
     crate::counters::add(&worker.counters.busy_us, micros);
     if worker.server.keyspace.pauses().is_remarkable(micros) {
         note_hold(worker.server, entry, micros);
     }
-    let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
-    account(worker, session, session.database, entry, args, micros, reply_bytes);
+    micros
 }
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
@@ -187,13 +200,11 @@ fn note_hold(server: &Server, entry: &Entry, micros: u64) {
     }
 }
 
-/// Books a command that ran: its calls, its time, whether it was slow; tells who watches, with the
-/// database that its client was in right after it.
+/// Books a command that ran: its calls, its time, whether it was slow.
 #[inline]
 pub(crate) fn account(
     worker: &Worker,
     session: &Session,
-    database: usize,
     entry: &'static Entry,
     args: Args<'_>,
     micros: u64,
@@ -211,11 +222,24 @@ pub(crate) fn account(
         let execution = Execution { client, time_s, entry, args, micros, reply_bytes };
         server.command_log.note(&server.config, execution);
     }
-    if server.watchers.any() {
-        server.watchers.tell(worker, session, database, entry, args);
-    }
     if micros >= server.latency.threshold_us() {
         server.latency.note_command(server.keyspace.clock(), entry.spec.flags, micros);
+    }
+}
+
+/// Tells those who watch of a command that ran, or began to wait, with the database that its client
+/// was in right after it.
+#[inline]
+pub(crate) fn tell_watchers(
+    worker: &Worker,
+    session: &Session,
+    database: usize,
+    entry: &'static Entry,
+    args: Args<'_>,
+) {
+    let watchers = &worker.server.watchers;
+    if watchers.any() {
+        watchers.tell(worker, session, database, entry, args);
     }
 }
 
@@ -306,7 +330,12 @@ impl Request<'_> {
     #[cold]
     fn block(&self, tx: &mut Tx, work: Work, wait: &Wait) -> Step {
         let waiting = Waiting::begin(tx, &self.session.client, work, wait);
-        Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(waiting, self.entry))))
+        Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
+    }
+
+    /// The request, as what has just begun.
+    fn ran(&self) -> Ran {
+        Ran::begun(self.entry, self.args)
     }
 
     /// Takes the locks of a plan if all are there at once.

@@ -34,7 +34,7 @@ use proto::{Args, Output, OwnedArgs};
 use crate::commit::commit;
 use crate::config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
 use crate::evict;
-use crate::execute::{Grant, Round, Step, account};
+use crate::execute::{Grant, Round, Step, account, tell_watchers};
 use crate::gates::{self, Verdict};
 use crate::guard;
 use crate::loading::LOADING;
@@ -326,12 +326,16 @@ impl Turn<'_> {
             return Some(self.refuse(&LOADING));
         }
         match gates::admit_deed(worker, flags, entry.spec.role, || room) {
-            Verdict::Admitted => None,
+            Verdict::Admitted => {}
             Verdict::Refused(refusal) => {
                 worker.server.stats.rejected(worker.lane, entry.id);
-                Some(self.refuse(&refusal))
+                return Some(self.refuse(&refusal));
             }
+            Verdict::Postponed(stage) => return Some(Step::Postpone(stage)),
+        }
+        match gates::admit_in_pause(worker, || flags) {
             Verdict::Postponed(stage) => Some(Step::Postpone(stage)),
+            Verdict::Admitted | Verdict::Refused(_) => None,
         }
     }
 
@@ -464,6 +468,7 @@ impl Turn<'_> {
             server.watchers.any() || server.command_log.is_remarkable(0, micros, reply_bytes);
         let words = if is_shown { deeds::words(self.request, entry) } else { OwnedArgs::default() };
         let (database, args) = (self.session.database, words.as_args());
-        account(worker, self.session, database, entry, args, micros, reply_bytes);
+        account(worker, self.session, entry, args, micros, reply_bytes);
+        tell_watchers(worker, self.session, database, entry, args);
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use base::time::UnixMillis;
 use keyspace::{Acquisition, Lsn, Refusal};
-use proto::{Output, OwnedArgs, Reply};
+use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
@@ -75,7 +75,7 @@ pub(crate) struct Elsewhere {
     pub(crate) waits: Option<Waiting>,
 }
 
-/// A command that ran on another thread, for the books of its session's worker.
+/// A command that ran on another thread, or waits, for the books of its session's worker.
 pub(crate) struct Ran {
     pub(crate) entry: &'static Entry,
     pub(crate) args: OwnedArgs,
@@ -85,14 +85,23 @@ pub(crate) struct Ran {
     pub(crate) program: Option<Box<dyn Program>>,
 }
 
+impl Ran {
+    /// What has just begun.
+    pub(crate) fn begun(entry: &'static Entry, args: Args<'_>) -> Self {
+        Self { entry, args: args.into(), micros: 0, failed: false, program: None }
+    }
+}
+
 /// A blocking command that waits.
 pub(crate) struct Blocked {
+    /// The command and what it took so far: it is booked when the wait is over.
+    pub(crate) ran: Ran,
     /// When it gives up; never if `None`.
     pub(crate) until: Option<Pin<Box<Sleep>>>,
     /// What it replies when it gives up or is unblocked.
     pub(crate) on_timeout: fn(&mut Reply<'_>),
-    /// Its place in the queues, if it waits for keys, and its command.
-    keys: Option<(Place, &'static Entry)>,
+    /// Its place in the queues, if it waits for keys.
+    place: Option<Place>,
     /// What it waits for to be on disk.
     safety: Option<Safety>,
     /// Rings when its place is to be looked at again.
@@ -155,24 +164,28 @@ impl Safety {
 
 impl Blocked {
     /// A wait for a time, or for CLIENT UNBLOCK.
-    pub(crate) fn on_time(until: Option<Pin<Box<Sleep>>>, on_timeout: fn(&mut Reply<'_>)) -> Self {
-        let (keys, safety, again, rousing) = (None, None, None, Rousing::No);
-        Self { until, on_timeout, keys, safety, again, rousing }
+    pub(crate) fn on_time(
+        ran: Ran,
+        until: Option<Pin<Box<Sleep>>>,
+        on_timeout: fn(&mut Reply<'_>),
+    ) -> Self {
+        let (place, safety, again, rousing) = (None, None, None, Rousing::No);
+        Self { ran, until, on_timeout, place, safety, again, rousing }
     }
 
     /// A wait for the journal to be safe, or for a time.
-    pub(crate) fn on_disk(until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
+    pub(crate) fn on_disk(ran: Ran, until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
         // How many copies there are is looked up when it gives up.
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { safety: Some(safety), ..Self::on_time(until, on_timeout) }
+        Self { safety: Some(safety), ..Self::on_time(ran, until, on_timeout) }
     }
 
     /// A wait for keys.
-    pub(crate) fn on_keys(waiting: Waiting, entry: &'static Entry) -> Self {
+    pub(crate) fn on_keys(ran: Ran, waiting: Waiting) -> Self {
         let Waiting { place, left } = waiting;
         let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
         let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { keys: Some((place, entry)), ..Self::on_time(until, on_timeout) }
+        Self { place: Some(place), ..Self::on_time(ran, until, on_timeout) }
     }
 }
 
@@ -291,8 +304,9 @@ impl Serve {
             // The thread gave up without a word: it panicked, and nobody knows the result.
             Poll::Ready(Err(_)) => Turn::End,
             Poll::Ready(Ok(Elsewhere { waits: Some(waiting), ran, .. })) => {
-                self.book(&ran, 0);
-                self.stage = Stage::Blocked(Box::new(Blocked::on_keys(waiting, ran.entry)));
+                let (session, args) = (&self.session, ran.args.as_args());
+                execute::tell_watchers(&self.worker, session, session.database, ran.entry, args);
+                self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
             Poll::Ready(Ok(done)) => self.take_result(done),
@@ -344,7 +358,8 @@ impl Serve {
         }
         let (session, args) = (&self.session, ran.args.as_args());
         let (database, entry) = (session.database, ran.entry);
-        execute::account(worker, session, database, entry, args, ran.micros, reply_bytes);
+        execute::account(worker, session, entry, args, ran.micros, reply_bytes);
+        execute::tell_watchers(worker, session, database, entry, args);
         if ran.failed {
             worker.server.stats.failed(worker.lane, ran.entry.id);
         }
@@ -379,11 +394,11 @@ impl Serve {
             // Asked too late for the last wait, and not meant for this one.
             self.forget_unblock();
         }
-        if let Some(served) = blocked.keys.as_ref().and_then(|(place, _)| place.outcome()) {
+        if let Some(served) = blocked.place.as_ref().and_then(Place::outcome) {
             return self.take_served(*blocked, served);
         }
         if let Some(safety) = &mut blocked.safety
-            && let Some(output) = self.look_at_disk(cx, safety)
+            && let Some(output) = self.look_at_disk(cx, safety, &mut blocked.ran.failed)
         {
             return self.end_wait(*blocked, output);
         }
@@ -392,11 +407,11 @@ impl Serve {
         let timed_out =
             blocked.until.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_ready());
         // Who is being served this moment learns soon how that went.
-        let ends = unblocked.is_some()
-            || timed_out && blocked.keys.as_ref().is_none_or(|(place, _)| place.give_up());
+        let ends =
+            unblocked.is_some() || timed_out && blocked.place.as_ref().is_none_or(Place::give_up);
         if !ends {
             if !client.has_flag(client_flags::BLOCKED) {
-                client.show_waiter(blocked.keys.as_ref().map(|(place, _)| place.waiter()));
+                client.show_waiter(blocked.place.as_ref().map(Place::waiter));
                 client.set_flag(client_flags::BLOCKED, true);
             }
             let turn = self.look_again(cx, &mut blocked);
@@ -407,6 +422,7 @@ impl Serve {
         let mut reply = Reply::new(&mut output, self.session.resp);
         if unblocked == Some(true) {
             self.worker.server.refuse(&UNBLOCKED, &mut reply);
+            blocked.ran.failed = true;
         } else if let Some(safety) = &blocked.safety {
             wait::reply_copies(self.worker.server, safety.lsn, &mut reply);
         } else {
@@ -418,7 +434,7 @@ impl Serve {
     /// Whether CLIENT UNBLOCK ends the wait, and if so, whether with an error. A wait for keys is
     /// over already then; another is asked to end.
     fn unblocked(&self, blocked: &Blocked) -> Option<bool> {
-        if let Some((place, _)) = &blocked.keys {
+        if let Some(place) = &blocked.place {
             return place.unblocked();
         }
         let client = &self.session.client;
@@ -440,7 +456,7 @@ impl Serve {
             return false;
         }
         let Stage::Blocked(blocked) = &mut self.stage else { return true };
-        let Some((place, entry)) = &blocked.keys else { return true };
+        let (Some(place), entry) = (&blocked.place, blocked.ran.entry) else { return true };
         let mut requests = place.requests();
         let refusal = requests.find_map(|it| guard::refuse(server, &self.session, entry, it));
         drop(requests);
@@ -450,14 +466,20 @@ impl Serve {
         let Some(refusal) = refusal.filter(|_| place.give_up()) else { return true };
         let mut output = Output::new();
         server.refuse(&refusal, &mut Reply::new(&mut output, self.session.resp));
+        server.stats.rejected(self.worker.lane, entry.id);
         if let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests) {
-            self.end_wait(*blocked, output);
+            self.leave_wait(*blocked, output);
         }
         true
     }
 
     /// The reply of a wait for the disk, if it is over.
-    fn look_at_disk(&self, cx: &TaskContext<'_>, safety: &mut Safety) -> Option<Output> {
+    fn look_at_disk(
+        &self,
+        cx: &TaskContext<'_>,
+        safety: &mut Safety,
+        failed: &mut bool,
+    ) -> Option<Output> {
         if safety.awaited == Awaited::Replicas {
             return None;
         }
@@ -466,6 +488,7 @@ impl Serve {
         let mut reply = Reply::new(&mut output, self.session.resp);
         if server.aof.phase() == Phase::Off {
             server.refuse(&wait::NO_FILE, &mut reply);
+            *failed = true;
             return Some(output);
         }
         let journal = &server.journal;
@@ -482,7 +505,7 @@ impl Serve {
 
     /// Has the client looked at again when it is time, as nobody else may come to do it.
     fn look_again(&self, cx: &mut TaskContext<'_>, blocked: &mut Blocked) -> Turn {
-        let Some((place, _)) = &blocked.keys else { return Turn::Wait };
+        let Some(place) = &blocked.place else { return Turn::Wait };
         let keyspace = self.worker.server.keyspace;
         if let Rousing::No = blocked.rousing {
             let Some(again) = place.again() else { return Turn::Wait };
@@ -514,12 +537,10 @@ impl Serve {
     /// Passes on what somebody else's transaction gave.
     fn take_served(&mut self, mut blocked: Blocked, served: Served) -> Turn {
         self.session.see(served.seen);
-        if let Some((place, entry)) = blocked.keys.take() {
-            self.session.see_by(entry, served.seen);
-            if served.failed {
-                self.worker.server.stats.failed(self.worker.lane, entry.id);
-            }
-            blocked.keys = Some((place, entry)).filter(|(place, _)| !place.is_single());
+        if let Some(place) = blocked.place.take() {
+            self.session.see_by(blocked.ran.entry, served.seen);
+            blocked.ran.failed = served.failed;
+            blocked.place = Some(place).filter(|place| !place.is_single());
         }
         self.end_wait(blocked, served.output)
     }
@@ -527,7 +548,7 @@ impl Serve {
     /// Has the reply of a client that was served stand before what comes now.
     pub(super) fn take_outcome(&mut self) {
         let Stage::Blocked(blocked) = &self.stage else { return };
-        let Some((place, _)) = &blocked.keys else { return };
+        let Some(place) = &blocked.place else { return };
         if let Some(served) = place.outcome()
             && let Stage::Blocked(blocked) = std::mem::replace(&mut self.stage, Stage::Requests)
         {
@@ -545,15 +566,27 @@ impl Serve {
 
     /// The client does not wait for keys any more.
     pub(super) fn leave_queues(&self, blocked: Blocked) {
-        if let Some((place, _)) = blocked.keys {
+        if let Some(place) = blocked.place {
             // From here on nobody serves it.
             place.give_up();
             tokio::task::spawn_local(place.leave(Rc::clone(&self.worker)));
         }
     }
 
-    /// The wait is over with this reply.
+    /// The command is over with this reply. Its time is that in which it ran: what others did for
+    /// it, and the wait, are not in it.
     fn end_wait(&mut self, blocked: Blocked, reply: Output) -> Turn {
+        let Ran { entry, args, micros, failed, .. } = &blocked.ran;
+        let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
+        execute::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
+        if *failed {
+            worker.server.stats.failed(worker.lane, entry.id);
+        }
+        self.leave_wait(blocked, reply)
+    }
+
+    /// The wait is over with this reply.
+    fn leave_wait(&mut self, blocked: Blocked, reply: Output) -> Turn {
         let client = &self.session.client;
         client.set_flag(client_flags::BLOCKED, false);
         self.forget_unblock();

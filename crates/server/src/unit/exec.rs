@@ -209,7 +209,8 @@ impl Program for Exec {
                     watchers.tell_unbegun(worker, session, database, entry, args);
                 }
             }
-            execute::account(worker, session, database, entry, args, micros, reply_bytes);
+            execute::account(worker, session, entry, args, micros, reply_bytes);
+            execute::tell_watchers(worker, session, database, entry, args);
             if failed {
                 worker.server.stats.failed(worker.lane, entry.id);
             }

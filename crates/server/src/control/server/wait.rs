@@ -15,7 +15,7 @@ use proto::{Args, Reply};
 use crate::aof::Phase;
 use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
-use crate::session::{Awaited, Blocked, Safety, Stage};
+use crate::session::{Awaited, Blocked, Ran, Safety, Stage};
 
 /// What both share.
 const BASE: Spec = Spec {
@@ -63,7 +63,8 @@ fn wait(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
         return Ok(Next::Done);
     }
     let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let blocked = Blocked::on_time(until, |reply| reply.integer(0));
+    let ran = Ran::begun(context.entry, args);
+    let blocked = Blocked::on_time(ran, until, |reply| reply.integer(0));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 
@@ -98,7 +99,8 @@ fn wait_aof(
         return Ok(Next::Done);
     }
     let until = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let blocked = Blocked::on_disk(until, Safety::new(lsn, awaited));
+    let ran = Ran::begun(context.entry, args);
+    let blocked = Blocked::on_disk(ran, until, Safety::new(lsn, awaited));
     Ok(Next::Wait(Stage::Blocked(Box::new(blocked))))
 }
 

@@ -130,7 +130,7 @@ fn once_gone(
     let (server, entry, resp) = (context.server, context.entry, context.session()?.resp);
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
-    let ran = Ran { entry, args: args.into(), micros: 0, failed: false, program: None };
+    let ran = Ran::begun(entry, args);
     let done = Elsewhere { output, seen: 0, ran, waits: None };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Stage::Departures(Box::new(Departures::new(ids, PATIENCE, began_us, done))))
