@@ -33,7 +33,7 @@ fn errors_that_a_script_returns_are_counted_as_others_are() {
     let server = Server::start(&[]);
     let mut client = server.client();
     check(&mut client, "> SET s abc\nOK\n");
-    let cases: [(&str, &[&str], u64, u64); 10] = [
+    let cases: [(&str, &[&str], u64, u64); 13] = [
         ("return redis.error_reply('MY x')", &["MY:count=1"], 1, 1),
         ("return {err='MY x'}", &["MY:count=1"], 1, 1),
         ("return {err='noprefix'}", &["ERR:count=1"], 1, 1),
@@ -50,6 +50,10 @@ fn errors_that_a_script_returns_are_counted_as_others_are() {
         ("redis.pcall('incr','s') return 1", &["ERR:count=1"], 1, 0),
         ("return redis.call('incr','s')", &["ERR:count=1"], 1, 1),
         ("error({err='MY boo'})", &["MY:count=1"], 1, 1),
+        // Only a boolean says that an error was counted.
+        ("return {err='MY x', ignore_error_stats_update=true}", &[], 0, 1),
+        ("return {err='MY x', ignore_error_stats_update=1}", &["MY:count=1"], 1, 1),
+        ("return {err='MY x', ignore_error_stats_update=false}", &["MY:count=1"], 1, 1),
     ];
     for (script, kinds, total, failed) in cases {
         check(&mut client, "> CONFIG RESETSTAT\nOK\n");

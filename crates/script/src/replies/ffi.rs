@@ -375,7 +375,8 @@ impl Writer<'_> {
                 self.fields.ignore_error_stats_update.id(),
             );
             ffi::lua_rawget_(state, -3);
-            let is_counted = ffi::lua_toboolean(state, -1) != 0;
+            let is_counted =
+                ffi::lua_type(state, -1) == ffi::LUA_TBOOLEAN && ffi::lua_toboolean(state, -1) != 0;
             self.leave();
             (self.on_error)(text, !is_counted);
         }
