@@ -79,7 +79,7 @@ const REQUESTS: &str = r#"
     HDEL hash c d j n
     XADD stream * a 1
     SORT set ALPHA STORE sorted
-    EVAL "for i = 1, 40 do redis.call('RPUSH', KEYS[1], i) end return redis.call('DEL', KEYS[2])" 2 l b
+    EVAL "for i = 1, 40 do redis.call('RPUSH', KEYS[1], i) end redis.call('DEL', KEYS[2])" 2 l b
     EVAL "redis.call('SET', KEYS[1], 'abc') return redis.call('GET', KEYS[2])" 2 fresh absent
     SWAPDB 0 3
     SWAPDB 3 0

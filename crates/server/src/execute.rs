@@ -152,10 +152,7 @@ pub(crate) fn execute(
         // What runs elsewhere is booked when it comes back.
         Step::Wait(Stage::Elsewhere(_)) => _ = worker.tick(),
         // What waits is booked when that is over.
-        Step::Wait(Stage::Blocked(blocked)) => {
-            blocked.ran.micros = note_time(worker, entry);
-            tell_watchers(worker, session, session.database, entry, args);
-        }
+        Step::Wait(Stage::Blocked(blocked)) => note_wait(worker, session, &mut blocked.ran),
         _ => book(worker, session, entry, args, out, length),
     }
     // Who says within a transaction that it wants no more replies got those before.
@@ -179,6 +176,13 @@ fn book(
     let reply_bytes = (out.len() - length) as u64 + out.bytes_to_come();
     account(worker, session, entry, args, micros, reply_bytes);
     tell_watchers(worker, session, session.database, entry, args);
+}
+
+/// Notes what a command took that waits now, and tells those who watch.
+#[cold]
+fn note_wait(worker: &Worker, session: &Session, ran: &mut Ran) {
+    ran.micros = note_time(worker, ran.entry);
+    tell_watchers(worker, session, session.database, ran.entry, ran.args.as_args());
 }
 
 /// Notes how long this worker was busy with a command, in microseconds.

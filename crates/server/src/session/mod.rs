@@ -11,6 +11,7 @@
 
 mod aside;
 mod batch;
+mod blocked;
 mod held;
 mod life;
 mod listen;
@@ -31,11 +32,12 @@ use proto::{Output, RequestParser};
 
 use aside::Kept;
 pub(crate) use aside::REQUEST_MAX;
+pub(crate) use blocked::{Awaited, Blocked, Safety};
 use held::Held;
 use life::{Deed, Incoming, Outgoing, Plan, Sight};
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Awaited, Blocked, Departures, Elsewhere, Parked, Ran, Safety, Stage};
+pub(crate) use wait::{Departures, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;

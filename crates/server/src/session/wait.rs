@@ -10,12 +10,12 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
 
-use base::time::UnixMillis;
 use keyspace::{Acquisition, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
+use super::blocked::{Awaited, Blocked, Rousing, Safety};
 use super::life::Wait;
 use super::{Serve, Turn};
 use crate::aof::Phase;
@@ -92,31 +92,6 @@ impl Ran {
     }
 }
 
-/// A blocking command that waits.
-pub(crate) struct Blocked {
-    /// The command and what it took so far: it is booked when the wait is over.
-    pub(crate) ran: Ran,
-    /// When it gives up; never if `None`.
-    pub(crate) until: Option<Pin<Box<Sleep>>>,
-    /// What it replies when it gives up or is unblocked.
-    pub(crate) on_timeout: fn(&mut Reply<'_>),
-    /// Its place in the queues, if it waits for keys.
-    place: Option<Place>,
-    /// What it waits for to be on disk.
-    safety: Option<Safety>,
-    /// Rings when its place is to be looked at again.
-    again: Option<(UnixMillis, Pin<Box<Sleep>>)>,
-    rousing: Rousing,
-}
-
-/// Whether the keys that a client waits for are to be looked at though nobody changes them.
-enum Rousing {
-    No,
-    Due,
-    /// Once their locks are there; how often these were too few.
-    Underway(Acquisition, u32),
-}
-
 /// A wait for the end of other sessions.
 pub(crate) struct Departures {
     ids: Vec<ClientId>,
@@ -137,55 +112,6 @@ impl Departures {
         done: Elsewhere,
     ) -> Self {
         Self { ids, patience: Box::pin(tokio::time::sleep(patience)), began_us, done }
-    }
-}
-
-/// A wait for the journal to be safe, as WAITAOF has it.
-pub(crate) struct Safety {
-    lsn: Lsn,
-    awaited: Awaited,
-    is_queued: bool,
-}
-
-/// Where WAITAOF wants copies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    File,
-    /// These never come, as there are no replicas.
-    Replicas,
-    Both,
-}
-
-impl Safety {
-    pub(crate) fn new(lsn: Lsn, awaited: Awaited) -> Self {
-        Self { lsn, awaited, is_queued: false }
-    }
-}
-
-impl Blocked {
-    /// A wait for a time, or for CLIENT UNBLOCK.
-    pub(crate) fn on_time(
-        ran: Ran,
-        until: Option<Pin<Box<Sleep>>>,
-        on_timeout: fn(&mut Reply<'_>),
-    ) -> Self {
-        let (place, safety, again, rousing) = (None, None, None, Rousing::No);
-        Self { ran, until, on_timeout, place, safety, again, rousing }
-    }
-
-    /// A wait for the journal to be safe, or for a time.
-    pub(crate) fn on_disk(ran: Ran, until: Option<Pin<Box<Sleep>>>, safety: Safety) -> Self {
-        // How many copies there are is looked up when it gives up.
-        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { safety: Some(safety), ..Self::on_time(ran, until, on_timeout) }
-    }
-
-    /// A wait for keys.
-    pub(crate) fn on_keys(ran: Ran, waiting: Waiting) -> Self {
-        let Waiting { place, left } = waiting;
-        let until = left.map(|left| Box::pin(tokio::time::sleep(left)));
-        let on_timeout = |reply: &mut Reply<'_>| reply.null_array();
-        Self { place: Some(place), ..Self::on_time(ran, until, on_timeout) }
     }
 }
 
