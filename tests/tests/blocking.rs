@@ -146,6 +146,47 @@ fn who_waits_for_two_thousand_keys_is_served_by_each() {
     assert_eq!(world.call(&["DBSIZE"]), "(integer) 0");
 }
 
+/// Four wait for many keys each: half of them are their neighbours', too.
+#[test]
+fn very_many_awaited_keys_come_at_once_and_their_queues_are_left_behind() {
+    const KEYS: usize = 3000;
+    let mut world = World::new();
+    let keys = |first: usize| (first..first + KEYS).map(|n| format!("k{n}")).collect::<Vec<_>>();
+    let waits = |first: usize| [vec!["BLPOP".into()], keys(first), vec!["0".into()]].concat();
+    let mut clients: Vec<_> = (0..4)
+        .map(|n| {
+            let request = waits(n * KEYS / 2);
+            world.waits(&request.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    // Backwards, so that the last key of all comes first: it is of the last client alone.
+    let fill = "for n = 5 * 1500 - 1, 0, -1 do redis.call('RPUSH', 'k' .. n, n) end return 'done'";
+    assert_eq!(world.call(&["SELECT", "1"]), "OK");
+    assert_eq!(world.call(&["EVAL", fill, "0"]), "\"done\"");
+    assert_eq!(world.call(&["SWAPDB", "0", "1"]), "OK");
+    world.all_are_served();
+    for client in &mut clients {
+        let Value::Array(popped) = client.receive() else { panic!("a key and an element") };
+        assert_eq!(format!("k{}", text(&popped[1])), text(&popped[0]));
+    }
+    world.call(&["SELECT", "0"]);
+    assert_eq!(world.call(&["DBSIZE"]), format!("(integer) {}", 5 * 1500 - 4));
+    // A script that sets them serves each client by the first that it sets.
+    world.call(&["FLUSHALL"]);
+    for (n, client) in clients.iter_mut().enumerate() {
+        let request = waits(n * KEYS / 2);
+        world.waits_in(client, &request.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    assert_eq!(world.call(&["EVAL", fill, "0"]), "\"done\"");
+    world.all_are_served();
+    let replies: Vec<_> = clients.iter_mut().map(|client| render(&client.receive())).collect();
+    let first = [2999, 4499, 5999, 7499].map(|n| popped(&format!("k{n}"), &n.to_string()));
+    assert_eq!(replies, first);
+    eventually("the queues are left", || {
+        world.call(&["INFO", "clients"]).contains("total_blocking_keys:0")
+    });
+}
+
 #[test]
 fn unblocked_is_as_timed_out_or_an_error() {
     let mut world = World::new();

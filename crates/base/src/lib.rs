@@ -22,9 +22,11 @@ pub mod shared;
 pub mod substring;
 pub mod time;
 pub mod title;
+pub mod wakers;
 
 pub use hash::KeyHasher;
 pub use long_double::LongDouble;
 pub use random::Random;
 pub use shared::SharedBytes;
 pub use time::{Clock, UnixMillis};
+pub use wakers::Wakers;

@@ -49,7 +49,7 @@ pub use tx::{
     Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark, Need, Order,
     Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
-pub use waiting::{GaveUp, Queue, Waiter};
+pub use waiting::{GaveUp, Queue, Standing, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};
 pub use watch::{Heed, Watch};
 pub use world::{HEAVY_TRANSACTIONS, HeavyPass, LANES};

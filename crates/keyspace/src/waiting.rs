@@ -4,14 +4,16 @@
 //! may end its wait: who makes a key ready, its deadline, and its client's end; the state word lets
 //! exactly one of them win.
 //!
-//! Invariant: queues keep the order of arrival; a waiter whose wait is over is out of all queues
-//! once `unregister` ran, and until then everyone passes over it.
+//! Invariants: queues keep the order of arrival, which is that of the waiters' numbers; a waiter
+//! whose wait is over is out of all queues once `unregister` ran, and until then everyone passes
+//! over it. To join a queue, to leave it and to find whom a change concerns take no more steps than
+//! the logarithm of its length.
 
 use std::any::Any;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 const WAITING: u8 = 0;
 const SERVED_NOW: u8 = 1;
@@ -21,6 +23,8 @@ const OVER: u8 = 3;
 
 /// A client in a blocking command.
 pub struct Waiter {
+    /// Later waiters have higher ones. It is given under the locks of the waiter's keys.
+    number: u64,
     state: AtomicU8,
     /// Whether it wants to know when a key goes away too (`XREADGROUP`).
     heeds_deletion: bool,
@@ -40,16 +44,47 @@ pub enum GaveUp {
 
 /// The queues of a partition: by logical database and key.
 #[derive(Default)]
-pub(crate) struct WaitingKeys(HashMap<(usize, Box<[u8]>), Queue>);
+pub(crate) struct WaitingKeys(HashMap<NamedKey, Queue>);
 
 /// Those who wait for one key, the first to come in front.
-pub type Queue = VecDeque<Arc<Waiter>>;
+#[derive(Default)]
+pub struct Queue {
+    standing: VecDeque<Standing>,
+    /// How many of them want to know when the key goes away.
+    heedful: usize,
+}
+
+/// A waiter's place in the queue of one of its keys.
+#[derive(Clone)]
+pub struct Standing {
+    /// The waiter.
+    pub waiter: Arc<Waiter>,
+    /// Which of its keys this is the queue of, in the waiter's own order.
+    pub nth: u32,
+}
+
+/// A key of a logical database.
+pub(crate) type NamedKey = (usize, Box<[u8]>);
+
+/// Keys that those who wait for them are to be told of, each once, in the order of their changes.
+/// Most transactions have none, which is one word.
+#[derive(Default)]
+pub(crate) struct ReadyKeys(Option<Box<Line<NamedKey>>>);
+
+/// Distinct things in a line. No step takes longer because it is long.
+struct Line<T> {
+    order: VecDeque<T>,
+    known: HashSet<T>,
+}
 
 impl Waiter {
     /// A waiter that nobody knows yet. `owner` is whatever is needed to serve it.
     #[must_use]
     pub fn new(heeds_deletion: bool, owner: Box<dyn Any + Send + Sync>) -> Arc<Self> {
-        Arc::new(Self { state: AtomicU8::new(WAITING), heeds_deletion, owner })
+        /// The number of the next one.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, state: AtomicU8::new(WAITING), heeds_deletion, owner })
     }
 
     /// Whatever is needed to serve it.
@@ -135,24 +170,21 @@ impl WaitingKeys {
         self.0.len()
     }
 
-    /// Puts a waiter at the end of a key's queue, unless it stands there already.
-    pub(crate) fn add(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
-        let queue = self.0.entry((database, key.into())).or_default();
-        if !queue.iter().rev().take(1).any(|last| Arc::ptr_eq(last, waiter)) {
-            queue.push_back(Arc::clone(waiter));
-        }
+    /// Puts a waiter into a key's queue, unless it stands there already; the key is the waiter's
+    /// `nth`.
+    pub(crate) fn add(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>, nth: u32) {
+        let standing = Standing { waiter: Arc::clone(waiter), nth };
+        self.0.entry((database, key.into())).or_default().join(standing);
     }
 
     /// Takes a waiter out of a key's queue.
     pub(crate) fn remove(&mut self, database: usize, key: &[u8], waiter: &Arc<Waiter>) {
         let name = (database, key.into());
         let Some(queue) = self.0.get_mut(&name) else { return };
-        queue.retain(|other| !Arc::ptr_eq(other, waiter) && !other.is_over());
+        queue.leave(waiter);
         if queue.is_empty() {
             self.0.remove(&name);
             fit(&mut self.0);
-        } else if queue.capacity() > 4 * queue.len() + SPARE {
-            queue.shrink_to(2 * queue.len());
         }
     }
 
@@ -172,12 +204,192 @@ impl WaitingKeys {
 
     /// Whether anybody waits for a key to come, or for it to go.
     pub(crate) fn heeds(&self, database: usize, key: &[u8], gone: bool) -> bool {
-        let Some(queue) = self.0.get(&(database, Box::from(key))) else { return false };
-        queue.iter().any(|waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion))
+        self.0.get(&(database, Box::from(key))).is_some_and(|queue| queue.heeds(gone))
     }
 
-    /// All keys that somebody waits for, with their logical databases.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        self.0.keys().map(|(database, key)| (*database, &**key))
+    /// All keys that somebody waits for, with their logical databases and queues.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = (usize, &[u8], &Queue)> {
+        self.0.iter().map(|((database, key), queue)| (*database, &**key, queue))
+    }
+}
+
+impl Queue {
+    /// Whether nobody stands in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.standing.is_empty()
+    }
+
+    /// How many stand in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.standing.len()
+    }
+
+    /// Who stands at a place, from the front.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&Standing> {
+        self.standing.get(place)
+    }
+
+    /// Whether somebody in it wants to know when the key goes away.
+    #[must_use]
+    pub fn heeds_deletion(&self) -> bool {
+        self.heedful > 0
+    }
+
+    /// Whether anybody who waits on heeds a key that came or changed, or one that is `gone`.
+    pub(crate) fn heeds(&self, gone: bool) -> bool {
+        let heeds = |waiter: &Waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion);
+        (!gone || self.heeds_deletion()) && self.standing.iter().any(|it| heeds(&it.waiter))
+    }
+
+    /// Stands a waiter where its number puts it, unless it stands there already.
+    pub fn join(&mut self, standing: Standing) {
+        if let Err(place) = self.place_of(&standing.waiter) {
+            self.heedful += usize::from(standing.waiter.heeds_deletion);
+            self.standing.insert(place, standing);
+        }
+    }
+
+    /// Takes out those at these places, which rise.
+    pub fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
+        let in_front = places.last().is_none_or(|last| last + 1 == places.len());
+        let taken: Vec<_> = if in_front {
+            self.standing.drain(..places.len()).collect()
+        } else {
+            let (mut place, mut left, mut taken) = (0, places.iter().peekable(), Vec::new());
+            self.standing.retain(|standing| {
+                let leaves = left.next_if(|next| **next == place).is_some();
+                taken.extend(leaves.then(|| standing.clone()));
+                place += 1;
+                !leaves
+            });
+            taken
+        };
+        self.heedful -= taken.iter().filter(|it| it.waiter.heeds_deletion).count();
+        self.fit();
+        taken
+    }
+
+    fn leave(&mut self, waiter: &Waiter) {
+        if let Ok(place) = self.place_of(waiter) {
+            self.heedful -= usize::from(waiter.heeds_deletion);
+            self.standing.remove(place);
+            self.fit();
+        }
+    }
+
+    fn fit(&mut self) {
+        if self.standing.capacity() > 4 * self.len() + SPARE {
+            self.standing.shrink_to(2 * self.len());
+        }
+    }
+
+    fn place_of(&self, waiter: &Waiter) -> Result<usize, usize> {
+        self.standing.binary_search_by_key(&waiter.number, |it| it.waiter.number)
+    }
+}
+
+impl ReadyKeys {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |line| line.order.len())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Adds a key unless it is among them.
+    pub(crate) fn add(&mut self, database: usize, key: &[u8]) {
+        self.0.get_or_insert_default().add((database, key.into()));
+    }
+
+    /// Takes the first one out.
+    pub(crate) fn next(&mut self) -> Option<NamedKey> {
+        let line = self.0.as_mut()?;
+        let first = line.next();
+        if line.order.is_empty() {
+            self.0 = None;
+        }
+        first
+    }
+
+    /// Forgets all but so many of the first.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        match &mut self.0 {
+            Some(line) if len > 0 => line.truncate(len),
+            _ => self.0 = None,
+        }
+    }
+}
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { order: VecDeque::new(), known: HashSet::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Line<T> {
+    fn add(&mut self, one: T) {
+        if self.known.insert(one.clone()) {
+            self.order.push_back(one);
+        }
+    }
+
+    fn next(&mut self) -> Option<T> {
+        let first = self.order.pop_front()?;
+        self.known.remove(&first);
+        Some(first)
+    }
+
+    fn truncate(&mut self, len: usize) {
+        for one in self.order.drain(len.min(self.order.len())..) {
+            self.known.remove(&one);
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use std::cell::Cell;
+    use std::hash::{Hash, Hasher};
+
+    use super::Line;
+
+    thread_local! {
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Counts how often one is compared.
+    #[derive(Clone, Eq)]
+    struct Counted(usize);
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Self) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    #[test]
+    fn a_line_compares_each_with_few_others_however_long_it_is() {
+        const MANY: usize = 20_000;
+        let mut line = Line::default();
+        for _ in 0..2 {
+            (0..MANY).for_each(|number| line.add(Counted(number)));
+        }
+        line.truncate(MANY / 2);
+        assert_eq!(std::iter::from_fn(|| line.next()).count(), MANY / 2);
+        assert!(COMPARED.get() < 4 * MANY, "{}", COMPARED.get());
     }
 }

@@ -3,15 +3,16 @@
 //! A watch is one flag per client, entered at each of its keys in their partitions, under their
 //! locks. Whoever changes such a key breaks the watch in its own commit, before the lock is free.
 //!
-//! Invariant: a watch that is whole while its keys' locks are held is of keys that nobody changed
-//! since they were entered.
+//! Invariants: a watch that is whole while its keys' locks are held is of keys that nobody changed
+//! since they were entered; to enter a watch or take it off takes no more steps than the logarithm
+//! of how many watch the key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::keyspace::Keyspace;
-use crate::waiting::fit;
+use crate::waiting::{NamedKey, fit};
 
 /// What a client watches with: whole until one of its keys changes.
 pub struct Watch {
@@ -24,12 +25,9 @@ pub struct Heed {
     heedful: &'static AtomicU32,
 }
 
-/// The watched keys of a partition, by logical database and name.
+/// The watched keys of a partition, by logical database and name; the watches of a key by address.
 #[derive(Default)]
 pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<Arc<Watch>>>);
-
-/// A key of a logical database.
-type NamedKey = (usize, Box<[u8]>);
 
 impl Watch {
     /// A watch that nothing has broken yet.
@@ -72,8 +70,8 @@ impl WatchedKeys {
     pub(crate) fn add(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
         let watches = self.0.entry((database, key.into())).or_default();
         let is_new = watches.is_empty();
-        if !watches.iter().any(|other| Arc::ptr_eq(other, watch)) {
-            watches.push(Arc::clone(watch));
+        if let Err(place) = place_of(watches, watch) {
+            watches.insert(place, Arc::clone(watch));
         }
         is_new
     }
@@ -82,7 +80,9 @@ impl WatchedKeys {
     pub(crate) fn remove(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
         let name = (database, key.into());
         let Some(watches) = self.0.get_mut(&name) else { return false };
-        watches.retain(|other| !Arc::ptr_eq(other, watch));
+        if let Ok(place) = place_of(watches, watch) {
+            watches.remove(place);
+        }
         let is_last = watches.is_empty();
         if is_last {
             self.0.remove(&name);
@@ -101,4 +101,9 @@ impl WatchedKeys {
     pub(crate) fn keys(&self, database: usize) -> impl Iterator<Item = &[u8]> {
         self.0.keys().filter(move |(of, _)| *of == database).map(|(_, key)| &**key)
     }
+}
+
+/// Where a watch is among those of a key, or belongs.
+fn place_of(watches: &[Arc<Watch>], watch: &Arc<Watch>) -> Result<usize, usize> {
+    watches.binary_search_by_key(&Arc::as_ptr(watch), Arc::as_ptr)
 }

@@ -14,14 +14,15 @@
 //! the other. `stop` and `wanted` change under the mutex only, and who stops wants. Heavy work is
 //! counted in under it too, and out anywhere: it is counted first and `wanted` read second.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
+use base::Wakers;
 use base::time::Clock;
 
 use crate::keyspace::Keyspace;
 use crate::pauses::Pauses;
-use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 
 /// Threads that may run transactions: workers, heavy-work threads, background tasks.
@@ -55,19 +56,26 @@ const GOES_ON: i64 = -1;
 struct State {
     /// Whether somebody has the world now.
     granted: bool,
-    requests: VecDeque<(Arc<Request>, Waker)>,
+    /// Who asks for the world, by place.
+    requests: Line<(Arc<Request>, Waker)>,
     /// Sessions that found the world stopped.
-    waiting: Vec<Waker>,
-    /// Heavy work that found the world wanted, or no thread free.
-    heavy: Vec<Applicant>,
+    waiting: Wakers,
+    /// Heavy transactions that found the world wanted, or no thread free, by place.
+    heavy: Line<Applicant>,
+    /// Visits that found the world wanted, by place.
+    visits: Line<Applicant>,
+    /// The next place in a line.
+    next_place: u64,
     /// How many of the heavy transactions there may be are there.
     transactions: usize,
 }
 
+/// Those who came first have the lower places.
+type Line<T> = BTreeMap<u64, T>;
+
 /// Heavy work that waits for leave.
 struct Applicant {
     request: Arc<Request>,
-    kind: HeavyKind,
     waker: Waker,
 }
 
@@ -81,7 +89,14 @@ enum HeavyKind {
 }
 
 /// A request for the world, or for leave to do heavy work.
-struct Request(AtomicU32);
+struct Request {
+    status: AtomicU32,
+    /// Its place in the line where it stands; it changes under the mutex.
+    place: AtomicU64,
+}
+
+/// The place of a request that stands in no line.
+const NOWHERE: u64 = u64::MAX;
 
 const QUEUED: u32 = 0;
 const GRANTED: u32 = 1;
@@ -189,7 +204,7 @@ impl World {
         }
         state.transactions += usize::from(is_transaction);
         self.heavy.fetch_add(1, Ordering::SeqCst);
-        request.0.store(GRANTED, Ordering::Release);
+        request.status.store(GRANTED, Ordering::Release);
         true
     }
 
@@ -204,13 +219,15 @@ impl World {
 
     /// Admits those who wait, as far as may be; they are to be woken.
     fn admit_waiting(&self, state: &mut State) -> Vec<Waker> {
-        let waiting = std::mem::take(&mut state.heavy);
         let mut wakers = Vec::new();
-        for applicant in waiting {
-            if self.admit(state, &applicant.request, applicant.kind) {
+        for kind in [HeavyKind::Transaction, HeavyKind::Visit] {
+            // What keeps the first one of a kind keeps all.
+            while let Some((place, applicant)) = state.line(kind).pop_first() {
+                if !self.admit(state, &applicant.request, kind) {
+                    state.line(kind).insert(place, applicant);
+                    break;
+                }
                 wakers.push(applicant.waker);
-            } else {
-                state.heavy.push(applicant);
             }
         }
         wakers
@@ -223,26 +240,24 @@ impl World {
         if request.is_granted() {
             return Poll::Ready(());
         }
-        let mut waiting = state.heavy.iter_mut();
-        if let Some(applicant) = waiting.find(|one| Arc::ptr_eq(&one.request, request)) {
+        if let Some(applicant) = state.line(kind).get_mut(&request.place()) {
             applicant.waker.clone_from(waker);
             return Poll::Pending;
         }
         if self.admit(&mut state, request, kind) {
             return Poll::Ready(());
         }
-        let (request, waker) = (Arc::clone(request), waker.clone());
-        state.heavy.push(Applicant { request, kind, waker });
+        let place = state.place(request);
+        let applicant = Applicant { request: Arc::clone(request), waker: waker.clone() };
+        state.line(kind).insert(place, applicant);
         Poll::Pending
     }
 
     /// Ends heavy work, or the wait for it.
     fn withdraw_heavy(&self, request: &Arc<Request>, kind: HeavyKind) {
         let mut state = lock(&self.state);
-        let mut waiting = state.heavy.iter();
-        let place = waiting.position(|one| Arc::ptr_eq(&one.request, request));
-        let withdrawn = place.map(|at| state.heavy.remove(at));
-        let status = request.0.load(Ordering::Acquire);
+        let withdrawn = state.line(kind).remove(&request.place());
+        let status = request.status.load(Ordering::Acquire);
         let gives_thread = kind == HeavyKind::Transaction && matches!(status, GRANTED | ASIDE);
         let admitted = if gives_thread {
             state.transactions -= 1;
@@ -280,8 +295,7 @@ impl World {
         if request.is_granted() {
             return true;
         }
-        let place = state.heavy.iter().position(|one| Arc::ptr_eq(&one.request, request));
-        let withdrawn = place.map(|at| state.heavy.remove(at));
+        let withdrawn = state.visits.remove(&request.place());
         self.heavy.fetch_add(1, Ordering::SeqCst);
         drop(state);
         drop(withdrawn);
@@ -295,9 +309,7 @@ impl World {
         if !self.stop.load(Ordering::SeqCst) {
             return false;
         }
-        if !state.waiting.iter().any(|queued| queued.will_wake(waker)) {
-            state.waiting.push(waker.clone());
-        }
+        state.waiting.add(waker);
         true
     }
 
@@ -311,8 +323,9 @@ impl World {
     fn queue(&self, request: &Arc<Request>, waker: &Waker) {
         {
             let mut state = lock(&self.state);
-            request.0.store(QUEUED, Ordering::Relaxed);
-            state.requests.push_back((Arc::clone(request), waker.clone()));
+            request.status.store(QUEUED, Ordering::Relaxed);
+            let place = state.place(request);
+            state.requests.insert(place, (Arc::clone(request), waker.clone()));
             self.wanted.store(true, Ordering::SeqCst);
         }
         self.advance();
@@ -324,8 +337,7 @@ impl World {
             return Poll::Ready(());
         }
         let mut state = lock(&self.state);
-        let mut requests = state.requests.iter_mut();
-        match requests.find(|(queued, _)| Arc::ptr_eq(queued, &ticket.0)) {
+        match state.requests.get_mut(&ticket.0.place()) {
             Some((_, queued)) => {
                 queued.clone_from(waker);
                 return Poll::Pending;
@@ -343,12 +355,11 @@ impl World {
         let withdrawn;
         let waiting = {
             let mut state = lock(&self.state);
-            let is_it = |(queued, _): &(Arc<Request>, Waker)| Arc::ptr_eq(queued, &ticket.0);
-            withdrawn = state.requests.iter().position(is_it).map(|at| state.requests.remove(at));
+            withdrawn = state.requests.remove(&ticket.0.place());
             if ticket.is_granted() {
                 state.granted = false;
             }
-            let others_wait = !state.waiting.is_empty() || !state.heavy.is_empty();
+            let others_wait = !state.waiting.is_empty() || state.has_heavy_waiting();
             if state.granted || !others_wait && !state.requests.is_empty() {
                 Vec::new()
             } else {
@@ -372,10 +383,11 @@ impl World {
         }
         self.stop.store(false, Ordering::SeqCst);
         self.wanted.store(false, Ordering::SeqCst);
-        let mut wakers = std::mem::take(&mut state.waiting);
+        let mut wakers = state.waiting.take();
         wakers.extend(self.admit_waiting(state));
-        wakers.extend(state.requests.drain(..).map(|(request, waker)| {
-            request.0.store(DEFERRED, Ordering::Release);
+        let requests = std::mem::take(&mut state.requests);
+        wakers.extend(requests.into_values().map(|(request, waker)| {
+            request.status.store(DEFERRED, Ordering::Release);
             waker
         }));
         wakers
@@ -399,22 +411,48 @@ impl World {
         if self.lanes.iter().any(|lane| lane.0.load(Ordering::SeqCst)) {
             return;
         }
-        if let Some((request, waker)) = state.requests.pop_front() {
+        if let Some((_, (request, waker))) = state.requests.pop_first() {
             state.granted = true;
-            request.0.store(GRANTED, Ordering::Release);
+            request.status.store(GRANTED, Ordering::Release);
             drop(state);
             waker.wake();
         }
     }
 }
 
+impl State {
+    /// Where heavy work of a kind waits for leave.
+    fn line(&mut self, kind: HeavyKind) -> &mut Line<Applicant> {
+        match kind {
+            HeavyKind::Transaction => &mut self.heavy,
+            HeavyKind::Visit => &mut self.visits,
+        }
+    }
+
+    fn has_heavy_waiting(&self) -> bool {
+        !self.heavy.is_empty() || !self.visits.is_empty()
+    }
+
+    /// Gives a request the last place of all.
+    fn place(&mut self, request: &Request) -> u64 {
+        let place = self.next_place;
+        self.next_place += 1;
+        request.place.store(place, Ordering::Relaxed);
+        place
+    }
+}
+
 impl Request {
     fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicU32::new(QUEUED)))
+        Arc::new(Self { status: AtomicU32::new(QUEUED), place: AtomicU64::new(NOWHERE) })
     }
 
     fn is_granted(&self) -> bool {
-        self.0.load(Ordering::Acquire) == GRANTED
+        self.status.load(Ordering::Acquire) == GRANTED
+    }
+
+    fn place(&self) -> u64 {
+        self.place.load(Ordering::Relaxed)
     }
 }
 
@@ -474,7 +512,7 @@ impl HeavyPass {
     /// world, which waits for all who have leave.
     pub fn step_aside(&mut self) {
         debug_assert!(self.is_admitted(), "who waits is in nobody's way");
-        self.request.0.store(ASIDE, Ordering::Release);
+        self.request.status.store(ASIDE, Ordering::Release);
         self.keyspace.world().leave_heavy();
     }
 

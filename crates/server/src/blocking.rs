@@ -15,8 +15,8 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{
-    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue, Refusal, Tx,
-    TxOptions, Wait, Waiter,
+    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue, Refusal,
+    Standing, Tx, TxOptions, Wait, Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
@@ -84,16 +84,17 @@ pub(crate) struct Services {
     done: Vec<Service>,
     /// Who is being served this moment.
     claimed: Option<Arc<Waiter>>,
-    /// The queues as they were, to be put back if all is undone.
-    before: Vec<(usize, Box<[u8]>, Queue)>,
+    /// The queue that is looked at, and of which key.
+    present: Option<(usize, Box<[u8]>, Queue)>,
+    /// Who was taken out of the queues before, to stand there again if all is undone.
+    taken: Vec<(usize, Box<[u8]>, Vec<Standing>)>,
     /// The mailboxes with letters for their clients.
     rounds: Rounds,
 }
 
 /// What came of the attempt to serve a waiter.
 struct Service {
-    waiter: Arc<Waiter>,
-    key: Box<[u8]>,
+    standing: Standing,
     effects: Effects,
     output: Output,
     /// The code of the error that is the reply, if it is one.
@@ -104,11 +105,9 @@ struct Service {
 }
 
 impl Blocked {
-    /// The request that serves its client once a key is ready.
-    fn request(&self, key: &[u8]) -> Args<'_> {
-        let request = self.requests.iter().find(|(awaited, _)| **awaited == *key);
-        let (_, args) = request.expect("a waiter stands in the queues of its own keys");
-        args.as_args()
+    /// The request that serves its client once its `nth` key is ready.
+    fn request(&self, nth: u32) -> Args<'_> {
+        self.requests[nth as usize].1.as_args()
     }
 
     /// Whether a value of this type may be what its client waits for.
@@ -143,8 +142,8 @@ impl Waiting {
             ends_with_error: AtomicBool::new(false),
         };
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
-        for awaited in &wait.awaited {
-            tx.register(&awaited.key, &waiter).expect("the keys of a command are locked");
+        for (nth, awaited) in (0..).zip(&wait.awaited) {
+            tx.register(&awaited.key, &waiter, nth).expect("the keys of a command are locked");
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
@@ -233,6 +232,10 @@ impl Place {
         self.give_up();
         let mut leaving = Leaving { place: Some(self), server: worker.server };
         let Some(place) = &leaving.place else { return };
+        if blocked(&place.waiter).requests.len() > LEFT_AT_ONCE {
+            // One lock at a time, elsewhere: nobody waits for it.
+            return;
+        }
         let mut acquisition = place.acquisition(worker.server.keyspace);
         poll_fn(|cx| {
             let polled = worker.poll_locks(&mut acquisition, cx.waker());
@@ -252,7 +255,11 @@ impl Place {
     }
 }
 
-/// A place that is being left. If its worker retires meanwhile, a heavy-work thread sees to it.
+/// So many queues are left by a worker, under all their locks.
+const LEFT_AT_ONCE: usize = 16;
+
+/// A place that is being left. If its worker retires meanwhile, or the queues are very many, a
+/// heavy-work thread sees to it, lock by lock.
 struct Leaving {
     place: Option<Place>,
     server: &'static Server,
@@ -262,7 +269,7 @@ impl Drop for Leaving {
     fn drop(&mut self) {
         let Some(Place { waiter }) = self.place.as_ref() else { return };
         let (waiter, keyspace) = (Arc::clone(waiter), self.server.keyspace);
-        self.server.heavy.spawn(move |lane| {
+        self.server.heavy.spawn_visit(move |lane| {
             let mut admission = Admission::wait(keyspace);
             let (database, now) = (blocked(&waiter).database, keyspace.clock().now_ms());
             for (key, _) in &blocked(&waiter).requests {
@@ -300,49 +307,60 @@ pub(crate) fn serve(server: &Server, tx: &mut Tx) -> Result<Services, Refusal> {
 fn serve_ready(server: &Server, tx: &mut Tx, services: &mut Services) -> Result<(), Refusal> {
     while let Some((database, key)) = tx.next_ready() {
         let home = tx.switch_database(database);
-        let mut queue = tx.take_queue(&key);
-        services.before.push((database, key.clone(), queue.clone()));
-        let result = serve_queue(server, tx, &key, &mut queue, services);
-        tx.put_queue(&key, queue);
+        let queue = tx.take_queue(&key);
+        services.present = Some((database, key.clone(), queue));
+        let mut over = Vec::new();
+        let result = serve_queue(server, tx, &key, &mut over, services);
+        if let Some((database, key, mut queue)) = services.present.take() {
+            let taken = queue.take_out(&over);
+            tx.put_queue(&key, queue);
+            services.taken.push((database, key, taken));
+        }
         tx.switch_database(home);
         result?;
     }
     Ok(())
 }
 
-/// Serves those of a queue who can be; the others stay in it, in their order.
+/// Serves those of the present queue who can be. The places of those whose waits are over go to
+/// `over`; the others stay, in their order.
 fn serve_queue(
     server: &Server,
     tx: &mut Tx,
     key: &[u8],
-    queue: &mut Queue,
+    over: &mut Vec<usize>,
     services: &mut Services,
 ) -> Result<(), Refusal> {
     let kind_of = |tx: &Tx| Ok::<_, Refusal>(tx.peek(key)?.map(EntryRef::kind));
-    let (mut at, mut kind) = (0, kind_of(tx)?);
-    while let Some(waiter) = queue.get(at) {
-        // Without a key, or with one of another type, there is nothing for those who wait for one.
+    let mut kind = kind_of(tx)?;
+    for place in 0.. {
+        let queue = services.present.as_ref().map(|(_, _, queue)| queue);
+        let Some(queue) = queue.filter(|queue| kind.is_some() || queue.heeds_deletion()) else {
+            // Without a key there is nothing for those who wait for one.
+            break;
+        };
+        let Some(standing) = queue.get(place) else { break };
+        let waiter = &standing.waiter;
         if !blocked(waiter).heeds(kind) && !waiter.heeds_deletion() {
-            at += 1;
             continue;
         }
         if blocked(waiter).client.is_in_doubt() {
             // Its session has it roused if it may wait on.
-            at += 1;
             continue;
         }
         // Its session may have ended the wait this moment.
         if !waiter.claim() {
-            queue.remove(at);
+            over.push(place);
             continue;
         }
-        services.claimed = Some(Arc::clone(waiter));
-        let result = serve_waiter(tx, waiter, key);
+        let standing = standing.clone();
+        services.claimed = Some(Arc::clone(&standing.waiter));
+        let result = serve_waiter(tx, &standing);
         services.claimed = None;
         match result {
             Ok(service) if service.is_over => {
                 services.done.push(service);
-                queue.remove(at);
+                over.push(place);
                 kind = kind_of(tx)?;
             }
             Ok(service) => {
@@ -350,16 +368,15 @@ fn serve_queue(
                 let has_more = service.effects.changes() > 0 || service.effects.has_followers();
                 services.done.extend(Some(service).filter(|_| has_more));
                 kind = kind_of(tx)?;
-                let_wait_on(server, waiter, &services.rounds);
-                if blocked(waiter).again.load(Ordering::Relaxed) != NEVER {
+                let_wait_on(server, &standing.waiter, &services.rounds);
+                let blocked = blocked(&standing.waiter);
+                if blocked.again.load(Ordering::Relaxed) != NEVER {
                     // Its session sets its timer anew.
-                    let client = &blocked(waiter).client;
-                    server.mailboxes.signal(client, Signal::Served, &services.rounds);
+                    server.mailboxes.signal(&blocked.client, Signal::Served, &services.rounds);
                 }
-                at += 1;
             }
             Err(refusal) => {
-                let_wait_on(server, waiter, &services.rounds);
+                let_wait_on(server, &standing.waiter, &services.rounds);
                 return Err(refusal);
             }
         }
@@ -375,10 +392,10 @@ fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
 }
 
 /// Runs the request of a claimed waiter, whose wait is over unless there is still nothing for it.
-fn serve_waiter(tx: &mut Tx, waiter: &Arc<Waiter>, key: &[u8]) -> Result<Service, Refusal> {
-    let blocked = blocked(waiter);
+fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
+    let blocked = blocked(&standing.waiter);
     let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let args = blocked.request(key);
+    let args = blocked.request(standing.nth);
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     let mark = output.mark();
@@ -402,20 +419,23 @@ fn serve_waiter(tx: &mut Tx, waiter: &Arc<Waiter>, key: &[u8]) -> Result<Service
     tx.settle();
     let effects = tx.take_effects();
     tx.switch_database(home);
-    let (waiter, key) = (Arc::clone(waiter), key.into());
-    Ok(Service { waiter, key, effects, output, error, is_over })
+    Ok(Service { standing: standing.clone(), effects, output, error, is_over })
 }
 
 impl Services {
     /// Puts everyone back where they stood.
     fn undo(self, server: &Server, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
-        let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
+        let claimed = over.map(|service| &service.standing.waiter).chain(&self.claimed);
         claimed.for_each(|waiter| let_wait_on(server, waiter, &self.rounds));
-        for (database, key, queue) in self.before.into_iter().rev() {
+        if let Some((database, key, queue)) = self.present {
             let home = tx.switch_database(database);
-            tx.take_queue(&key);
             tx.put_queue(&key, queue);
+            tx.switch_database(home);
+        }
+        for (database, key, standing) in self.taken {
+            let home = tx.switch_database(database);
+            tx.stand_again(&key, standing);
             tx.switch_database(home);
         }
         server.mailboxes.ring(&self.rounds);
@@ -429,8 +449,8 @@ impl Services {
     /// What was done, for the journal.
     pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_, '_>> {
         self.done.iter().map(|service| {
-            let blocked = blocked(&service.waiter);
-            let args = blocked.request(&service.key);
+            let blocked = blocked(&service.standing.waiter);
+            let args = blocked.request(service.standing.nth);
             Deed { effects: &service.effects, database: blocked.database, args }
         })
     }
@@ -441,11 +461,11 @@ impl Services {
             notify(server, &self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { waiter, key, output, error, .. } = service;
+            let Service { standing: Standing { waiter, nth }, output, error, .. } = service;
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
-                let (spec, args) = (blocked.entry.spec, blocked.request(&key));
+                let (spec, args) = (blocked.entry.spec, blocked.request(nth));
                 server.tracking.remember(server, reader, spec, args);
             }
             *blocked.outcome.lock().expect("no critical section here panics") =

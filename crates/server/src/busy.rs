@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use keyspace::{Acquisition, Keyspace, Obstacle, PartitionSet, Refusal};
+use keyspace::{Acquisition, Keyspace, Obstacle, PartitionIndex, PartitionSet, Refusal};
 
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::heavy;
@@ -28,7 +28,14 @@ pub(crate) struct Underway {
 struct Held {
     /// On the monotonic clock, in microseconds.
     since_us: i64,
+    /// In rising order.
     partitions: PartitionSet,
+}
+
+impl Held {
+    fn holds(&self, partition: PartitionIndex) -> bool {
+        self.partitions.binary_search(&partition).is_ok()
+    }
 }
 
 /// A command under way; it ends when dropped, after its locks.
@@ -40,6 +47,8 @@ pub(crate) struct Hold {
 impl Hold {
     /// A command begins that holds these partitions.
     pub(crate) fn begin(server: &'static Server, since_us: i64, partitions: PartitionSet) -> Self {
+        let mut partitions = partitions;
+        partitions.sort_unstable();
         let held = Arc::new(Held { since_us, partitions });
         server.underway.holds().push(Arc::clone(&held));
         server.underway.count.fetch_add(1, Ordering::Relaxed);
@@ -86,9 +95,8 @@ pub(crate) fn waits_on(server: &Server, obstacle: Obstacle<'_>, began_us: i64) -
         let stop = server.keyspace.stopped_since();
         let held = match obstacle {
             Obstacle::World => server.underway.since(|_| true).into_iter().chain(stop).min(),
-            Obstacle::Partitions(wanted) => stop.or_else(|| {
-                server.underway.since(|held| wanted.iter().any(|it| held.partitions.contains(it)))
-            }),
+            Obstacle::Partitions(wanted) => stop
+                .or_else(|| server.underway.since(|held| wanted.iter().any(|it| held.holds(*it)))),
         };
         held.unwrap_or(began_us)
     };
@@ -115,7 +123,7 @@ fn since(server: &Server, parked: &Parked) -> Option<i64> {
     }
     stop.or_else(|| {
         let partition = acquisition.awaits()?;
-        server.underway.since(|held| held.partitions.contains(&partition))
+        server.underway.since(|held| held.holds(partition))
     })
 }
 

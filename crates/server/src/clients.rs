@@ -13,6 +13,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Weak};
 use std::task::{Poll, Waker};
 
 use acl::DEFAULT_USER;
+use base::Wakers;
 use base::time::UnixMillis;
 use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
@@ -249,7 +250,7 @@ pub(crate) struct Clients {
     count: AtomicU32,
     by_id: Mutex<BTreeMap<ClientId, Arc<Client>>>,
     /// Those who are to be told that somebody has left.
-    departures: Mutex<Vec<Waker>>,
+    departures: Mutex<Wakers>,
 }
 
 impl Clients {
@@ -287,7 +288,7 @@ impl Clients {
     pub(crate) fn remove(&self, id: ClientId) {
         if self.table().remove(&id).is_some() {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            let waiting = std::mem::take(&mut *self.waiting());
+            let waiting = self.waiting().take();
             waiting.into_iter().for_each(Waker::wake);
         }
     }
@@ -295,16 +296,12 @@ impl Clients {
     /// Whether the sessions of all these are over; if not, this waker is woken when one more is.
     pub(crate) fn poll_departures(&self, ids: &[ClientId], waker: &Waker) -> Poll<()> {
         // Queued first: whoever leaves from here on is heard of.
-        let mut waiting = self.waiting();
-        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
-        drop(waiting);
+        self.waiting().add(waker);
         let table = self.table();
         if ids.iter().any(|id| table.contains_key(id)) { Poll::Pending } else { Poll::Ready(()) }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn waiting(&self) -> MutexGuard<'_, Wakers> {
         self.departures.lock().expect("no critical section here panics")
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
+use base::Wakers;
 use base::time::UnixMillis;
 use commands::Flags;
 
@@ -20,7 +21,7 @@ use crate::session::Stage;
 pub(crate) struct Pause {
     until: AtomicI64,
     all_commands: AtomicBool,
-    waiting: Mutex<Vec<Waker>>,
+    waiting: Mutex<Wakers>,
 }
 
 impl Pause {
@@ -81,18 +82,15 @@ impl Pause {
 
     /// Queues a session to be woken by `end`.
     pub(crate) fn wait(&self, waker: &Waker) {
-        let mut waiting = self.lock_waiting();
-        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
+        self.lock_waiting().add(waker);
     }
 
     fn wake_all(&self) {
-        let waiting = std::mem::take(&mut *self.lock_waiting());
+        let waiting = self.lock_waiting().take();
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
+    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Wakers> {
         self.waiting.lock().expect("no critical section here panics")
     }
 }

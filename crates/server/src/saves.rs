@@ -12,6 +12,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::Waker;
 
+use base::Wakers;
 use base::time::Clock;
 use keyspace::{Acquisition, Count};
 
@@ -46,7 +47,7 @@ struct State {
     /// The file holds what was removed since: the next save begins when the present one is over.
     is_outdated: bool,
     /// Sessions whose replies wait for the file to follow a FLUSHALL.
-    waiting: Vec<Waker>,
+    waiting: Wakers,
     figures: Figures,
     /// The changes that the latest save holds.
     saved_changes: u64,
@@ -142,7 +143,7 @@ impl Saves {
             running: None,
             is_scheduled: false,
             is_outdated: false,
-            waiting: Vec::new(),
+            waiting: Wakers::default(),
             figures,
             saved_changes: 0,
             saved_at_us: clock.monotonic_us(),
@@ -237,8 +238,8 @@ impl Saves {
     pub(crate) fn wait_for_file(&self, waker: &Waker) -> bool {
         let mut state = self.state();
         let is_behind = self.is_behind();
-        if is_behind && !state.waiting.iter().any(|other| other.will_wake(waker)) {
-            state.waiting.push(waker.clone());
+        if is_behind {
+            state.waiting.add(waker);
         }
         is_behind
     }
@@ -394,7 +395,7 @@ impl Saves {
         let is_outdated = std::mem::take(&mut state.is_outdated) && manner != Manner::Final;
         self.is_behind.fetch_and(is_outdated, Ordering::Relaxed);
         // Where it failed nobody waits any more, as in Redis: the log and INFO tell of it.
-        let ready = if is_outdated { Vec::new() } else { std::mem::take(&mut state.waiting) };
+        let ready = if is_outdated { Vec::new() } else { state.waiting.take() };
         drop(state);
         ready.into_iter().for_each(Waker::wake);
         if is_outdated {

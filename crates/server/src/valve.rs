@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Waker;
 
+use base::Wakers;
+
 /// Open until it is shut.
 #[derive(Default)]
 pub(crate) struct Valve {
     is_shut: AtomicBool,
-    waiting: Mutex<Vec<Waker>>,
+    waiting: Mutex<Wakers>,
 }
 
 impl Valve {
@@ -32,7 +34,7 @@ impl Valve {
         }
         let mut waiting = self.waiting();
         self.is_shut.store(false, Ordering::Relaxed);
-        let woken = std::mem::take(&mut *waiting);
+        let woken = waiting.take();
         drop(waiting);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -44,13 +46,11 @@ impl Valve {
         if !self.is_shut() {
             return false;
         }
-        if !waiting.iter().any(|queued| queued.will_wake(waker)) {
-            waiting.push(waker.clone());
-        }
+        waiting.add(waker);
         true
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Vec<Waker>> {
+    fn waiting(&self) -> MutexGuard<'_, Wakers> {
         self.waiting.lock().expect("no critical section here panics")
     }
 }

@@ -10,7 +10,6 @@ use structs::object::Object;
 use structs::packing::PackedRef;
 use structs::table::Place;
 
-use super::NamedKey;
 use super::altered::Altered;
 use super::undo::UndoLog;
 use crate::clock::AccessPolicy;
@@ -20,6 +19,7 @@ use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::sizes::SizeClass;
+use crate::waiting::ReadyKeys;
 
 /// One key's table, open for a change.
 pub(super) struct Door<'a> {
@@ -31,7 +31,7 @@ pub(super) struct Door<'a> {
     pub(super) physical: usize,
     pub(super) undo: Option<&'a mut UndoLog>,
     pub(super) logical: usize,
-    pub(super) ready: &'a mut Vec<NamedKey>,
+    pub(super) ready: &'a mut ReadyKeys,
     pub(super) altered: Option<&'a mut Altered>,
     pub(super) touched: &'a mut bool,
 }
@@ -360,15 +360,8 @@ pub(super) fn discard(keyspace: &Keyspace, entry: EntryBox) {
 
 /// Notes a key for whoever waits for it.
 #[cold]
-fn note_ready(
-    content: &Content,
-    database: usize,
-    key: &[u8],
-    gone: bool,
-    ready: &mut Vec<NamedKey>,
-) {
-    let heeded = content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone));
-    if heeded && !ready.iter().any(|(of, name)| *of == database && **name == *key) {
-        ready.push((database, key.into()));
+fn note_ready(content: &Content, database: usize, key: &[u8], gone: bool, ready: &mut ReadyKeys) {
+    if content.waiting().is_some_and(|waiting| waiting.heeds(database, key, gone)) {
+        ready.add(database, key);
     }
 }

@@ -49,6 +49,7 @@ use crate::keyspace::{Keyspace, Location};
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
+use crate::waiting::{NamedKey, ReadyKeys};
 use altered::Altered;
 use door::Door;
 use undo::UndoLog;
@@ -115,7 +116,7 @@ pub struct Tx {
     /// the data.
     visited: Lsn,
     /// Keys that somebody waits for and that came, changed or went.
-    ready: Vec<NamedKey>,
+    ready: ReadyKeys,
     /// Keys that were altered, where somebody heeds that.
     altered: Altered,
     /// A key that was located before: address and length of its bytes, and where it belongs.
@@ -127,9 +128,6 @@ pub struct Tx {
     /// Whether a client has everything removed by it.
     has_flushed_all: bool,
 }
-
-/// A key of a logical database.
-type NamedKey = (usize, Box<[u8]>);
 
 /// A key that a read did not find.
 #[derive(Debug)]
@@ -198,7 +196,7 @@ impl Tx {
             counted: Counted::default(),
             beyond: RefCell::default(),
             visited: 0,
-            ready: Vec::new(),
+            ready: ReadyKeys::default(),
             altered: Altered::begin(keyspace),
             hint: (0, 0, Location::new(0, 0)),
             is_for_script: false,

@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
-use super::{NamedKey, Tx};
+use super::Tx;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::waiting::{Queue, Waiter};
+use crate::waiting::{Queue, Standing, Waiter};
 
 impl Tx {
-    /// Stands a waiter in the queue of a key of the present database.
-    pub fn register(&mut self, key: &[u8], waiter: &Arc<Waiter>) -> Result<(), Refusal> {
+    /// Stands a waiter in the queue of a key of the present database, which is its `nth`.
+    pub fn register(&mut self, key: &[u8], waiter: &Arc<Waiter>, nth: u32) -> Result<(), Refusal> {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
         let before = waiting_keys(content);
-        content.waiting_mut().add(database, key, waiter);
+        content.waiting_mut().add(database, key, waiter, nth);
         self.keyspace.note_waiting(before, waiting_keys(content));
         Ok(())
     }
@@ -45,7 +45,7 @@ impl Tx {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let waiting = self.grant.content(partition).and_then(|content| content.waiting());
         if waiting.is_some_and(|waiting| waiting.heeds(database, key, false)) {
-            self.ready.push((database, key.into()));
+            self.ready.add(database, key);
         }
     }
 
@@ -66,7 +66,7 @@ impl Tx {
     /// A key that came, changed or went under this transaction while somebody waits for it: its
     /// logical database and name. Each is told once per change.
     pub fn next_ready(&mut self) -> Option<(usize, Box<[u8]>)> {
-        (!self.ready.is_empty()).then(|| self.ready.remove(0))
+        self.ready.next()
     }
 
     /// Takes out the queue of a key of the present database, to serve those who stand in it; none
@@ -84,6 +84,13 @@ impl Tx {
         }
     }
 
+    /// Stands those in the queue of a key again who were taken out of it.
+    pub fn stand_again(&mut self, key: &[u8], standing: Vec<Standing>) {
+        let mut queue = self.take_queue(key);
+        standing.into_iter().for_each(|it| queue.join(it));
+        self.put_queue(key, queue);
+    }
+
     /// Puts back the queue of a key.
     pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
@@ -94,19 +101,39 @@ impl Tx {
         content.release_rare();
     }
 
-    /// Notes all keys that somebody waits for, of one database or of all, where that is flushed
-    /// or swapped.
-    pub(super) fn rouse_database(&mut self, database: Option<usize>, gone: bool) {
+    /// Notes the keys whose absence somebody heeds, of one database or of all, where that is
+    /// flushed.
+    pub(super) fn rouse_flushed(&mut self, database: Option<usize>) {
+        self.rouse_those(|_, own, _, queue| {
+            database.is_none_or(|database| database == own) && queue.heeds(true)
+        });
+    }
+
+    /// Notes the keys of a database that somebody waits for, after it was swapped: those that are
+    /// there now, and those whose absence somebody heeds.
+    pub(super) fn rouse_swapped(&mut self, database: usize) {
+        let (keyspace, physical) = (self.keyspace, self.keyspace.physical(database));
+        self.rouse_those(|content, own, key, queue| {
+            let is_gone = || {
+                let position = keyspace.locate(key).position();
+                content.table(physical).is_none_or(|it| it.find(position, key).is_none())
+            };
+            own == database && queue.heeds(!queue.heeds_deletion() && is_gone())
+        });
+    }
+
+    fn rouse_those(&mut self, are_told: impl Fn(&Content, usize, &[u8], &Queue) -> bool) {
         if !self.keyspace.any_waiters() {
             return;
         }
         for index in 0..PARTITIONS as PartitionIndex {
-            let waiting = self.grant.content(index).and_then(|content| content.waiting());
-            let Some(waiting) = waiting else { continue };
-            let heeded = waiting.keys().filter(|&(of, key)| {
-                database.is_none_or(|database| database == of) && waiting.heeds(of, key, gone)
-            });
-            self.ready.extend(heeded.map(|(of, key)| -> NamedKey { (of, key.into()) }));
+            let Some(content) = self.grant.content(index) else { continue };
+            let Some(waiting) = content.waiting() else { continue };
+            for (database, key, queue) in waiting.queues() {
+                if are_told(content, database, key, queue) {
+                    self.ready.add(database, key);
+                }
+            }
         }
     }
 }

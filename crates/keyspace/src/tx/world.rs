@@ -47,7 +47,7 @@ impl Tx {
     /// Empties the present database. Returns how many keys it had.
     pub fn flush_database(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
-        self.rouse_database(Some(self.options.database), true);
+        self.rouse_flushed(Some(self.options.database));
         Ok(self.empty_database())
     }
 
@@ -127,7 +127,7 @@ impl Tx {
     /// Empties all databases. Returns how many keys they had.
     pub fn flush_all(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;
-        self.rouse_database(None, true);
+        self.rouse_flushed(None);
         let home = self.options.database;
         let mut removed = 0;
         for database in 0..self.keyspace.database_count() {
@@ -154,8 +154,8 @@ impl Tx {
             undo.remember_swap(one, other);
         }
         self.physical = self.keyspace.physical(self.options.database);
-        self.rouse_database(Some(one), false);
-        self.rouse_database(Some(other), false);
+        self.rouse_swapped(one);
+        self.rouse_swapped(other);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod post;
 mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Included, Unbounded};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -157,10 +158,9 @@ impl Tracking {
             }
         }
         self.invalidate(server.keyspace, &roster, &altered[from..], &mut post);
-        for (prefix, ids) in &roster.prefixes {
-            let keys = altered.iter().map(|(_, key)| &**key);
-            let matching: BTreeSet<_> = keys.filter(|key| key.starts_with(prefix)).collect();
-            let trackers = ids.iter().filter_map(|id| roster.trackers.get(id));
+        for (prefix, matching) in roster.matching(altered.iter().map(|(_, key)| &**key)) {
+            let ids = roster.prefixes.get(prefix).into_iter().flatten();
+            let trackers = ids.filter_map(|id| roster.trackers.get(id));
             post.add_keys(trackers, &matching);
         }
         post.leave(server);
@@ -246,6 +246,34 @@ impl Roster {
         self.trackers.get(&id).filter(|tracker| tracker.options.mode != Mode::Broadcast)
     }
 
+    /// The prefixes that any of these keys begins with, each with those keys. Of the prefixes only
+    /// those are looked at that begin as a key does.
+    fn matching<'a>(
+        &'a self,
+        keys: impl Iterator<Item = &'a [u8]>,
+    ) -> BTreeMap<&'a [u8], BTreeSet<&'a [u8]>> {
+        let mut matching = BTreeMap::<_, BTreeSet<_>>::new();
+        for key in keys {
+            let mut bound = key;
+            while let Some((prefix, _)) =
+                self.prefixes.range::<[u8], _>((Unbounded, Included(bound))).next_back()
+            {
+                let common = prefix.iter().zip(bound).take_while(|(one, other)| one == other);
+                let common = common.count();
+                let is_prefix = common == prefix.len();
+                if is_prefix {
+                    matching.entry(&**prefix).or_default().insert(key);
+                }
+                // What comes before it and begins as the key does is no longer than that.
+                if is_prefix && common == 0 {
+                    break;
+                }
+                bound = &key[..common - usize::from(is_prefix)];
+            }
+        }
+        matching
+    }
+
     fn strike_off(&mut self, id: ClientId) {
         let Some(tracker) = self.trackers.remove(&id) else { return };
         for prefix in &tracker.options.prefixes {
@@ -270,5 +298,34 @@ fn bytes_of(prefix: &[u8]) -> usize {
 fn visit_keys(spec: &Spec, args: Args<'_>, mut visit: impl FnMut(&[u8])) {
     for keys in spec.keys {
         let _ = keys.visit(args, |index| visit(&args[index]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use base::Random;
+
+    use super::Roster;
+
+    #[test]
+    fn the_prefixes_of_altered_keys_are_found_as_by_looking_at_each() {
+        let mut random = Random::from_seed(1);
+        let mut word = |most: u64| -> Box<[u8]> {
+            (0..random.below(most)).map(|_| b'a' + random.below(2) as u8).collect()
+        };
+        for _ in 0..200 {
+            let mut roster = Roster::default();
+            roster.prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
+            let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
+            let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
+            for prefix in roster.prefixes.keys() {
+                for key in keys.iter().filter(|key| key.starts_with(prefix)) {
+                    expected.entry(prefix).or_default().insert(key);
+                }
+            }
+            assert_eq!(roster.matching(keys.iter().map(|key| &**key)), expected);
+        }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: none of them is ever queued but UNWATCH, which then does nothing.
 
+use std::sync::Arc;
+
 use commands::Access;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::keys::all_from;
@@ -128,7 +130,7 @@ struct Forget {
 
 impl Program for Forget {
     fn needs(&self, _: Args<'_>) -> Needs {
-        let watched = self.watching.iter().flat_map(|watching| &watching.keys);
+        let watched = self.watching.iter().flat_map(|watching| &*watching.keys);
         let keyspace = self.server.keyspace;
         let partitions = watched.map(|(_, key)| keyspace.locate(key).partition()).collect();
         Needs { partitions, ..Needs::default() }
@@ -178,7 +180,9 @@ const WATCH: UnitCommand = Command {
 /// A watch that begins, or gets more keys.
 struct Watch {
     server: &'static Server,
-    watching: Watching,
+    watch: Arc<keyspace::Watch>,
+    /// The keys at which it was entered.
+    entered: Vec<Box<[u8]>>,
     database: usize,
     resp: Resp,
 }
@@ -193,8 +197,8 @@ fn prepare_watch(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>, Refu
     }
     // Others see that somebody heeds what they change before the first key is looked at.
     let watching = pending.watching.get_or_insert_with(|| Watching::begin(server.keyspace));
-    let watching = Watching { watch: watching.watch.clone(), keys: Vec::new(), bytes: 0 };
-    Ok(Box::new(Watch { server, watching, database, resp }))
+    let (watch, entered) = (Arc::clone(&watching.watch), Vec::new());
+    Ok(Box::new(Watch { server, watch, entered, database, resp }))
 }
 
 impl Program for Watch {
@@ -227,19 +231,19 @@ impl Program for Watch {
     fn restart(&mut self) {}
 
     fn committed(&mut self, args: Args<'_>, unit: &mut Unit) {
-        if self.watching.watch.is_broken() {
+        if self.watch.is_broken() {
             return;
         }
         for key in args.skip(1).iter() {
-            unit.tx.watch(key, &self.watching.watch);
-            self.watching.keys.push((self.database, key.into()));
+            unit.tx.watch(key, &self.watch);
+            self.entered.push(key.into());
         }
     }
 
     fn leave(&mut self, session: &mut Session) {
         let pending = session.pending.get_or_insert_default();
         if let Some(watching) = &mut pending.watching {
-            self.watching.keys.drain(..).for_each(|key| watching.add(key));
+            self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
         }
         session.show_pending();
     }

@@ -105,7 +105,7 @@ impl Program for Exec {
     fn needs(&self, _: Args<'_>) -> Needs {
         let mut needs = self.queue.needs(self.server);
         let keyspace = self.server.keyspace;
-        let watched = self.watching.iter().flat_map(|watching| &watching.keys);
+        let watched = self.watching.iter().flat_map(|watching| &*watching.keys);
         needs.partitions.extend(watched.map(|(_, key)| keyspace.locate(key).partition()));
         // What would become final on the way begins so.
         needs.world |= needs.undoable && self.queue.iter_from(0).any(|it| makes_final(it.entry));

@@ -14,6 +14,8 @@ mod exec;
 mod pending;
 mod remark;
 
+use std::collections::BTreeMap;
+
 use base::time::Moment;
 use keyspace::{Effects, Keyspace, Lsn, Mark, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
@@ -192,7 +194,7 @@ pub(crate) struct Unit {
     reader: Option<ClientId>,
     readings: Vec<Reading>,
     /// The codes of the errors that its commands ended in, each with how often.
-    errors: Vec<(String, u64)>,
+    errors: BTreeMap<String, u64>,
     /// What the server's logs are told when all is final.
     remarks: Vec<Remark>,
     /// What the remarks take, about.
@@ -229,7 +231,7 @@ pub(crate) struct Before {
     publications: usize,
     readings: usize,
     remarks: usize,
-    errors: Vec<(String, u64)>,
+    errors: BTreeMap<String, u64>,
     mark: Mark,
 }
 
@@ -253,7 +255,7 @@ impl Unit {
             changes: 0,
             reader,
             readings: Vec::new(),
-            errors: Vec::new(),
+            errors: BTreeMap::new(),
             remarks: Vec::new(),
             remark_bytes: 0,
             hurries,
@@ -369,9 +371,9 @@ impl Unit {
 
     /// An error of this code is among its replies; it counts once all is final.
     pub(crate) fn count_error(&mut self, code: &str) {
-        match self.errors.iter_mut().find(|(other, _)| other == code) {
-            Some((_, times)) => *times += 1,
-            None => self.errors.push((code.to_owned(), 1)),
+        match self.errors.get_mut(code) {
+            Some(times) => *times += 1,
+            None => _ = self.errors.insert(code.to_owned(), 1),
         }
     }
 
@@ -444,7 +446,8 @@ impl Unit {
     /// Counts the errors that its commands ended in.
     fn count_errors(&mut self) {
         let stats = &self.server.stats;
-        self.errors.drain(..).for_each(|(code, times)| stats.errors_of(&code, times));
+        let errors = std::mem::take(&mut self.errors);
+        errors.iter().for_each(|(code, times)| stats.errors_of(code, *times));
     }
 
     /// Whether nobody waits for what it did, heeds it or follows it.

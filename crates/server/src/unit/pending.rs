@@ -3,6 +3,7 @@
 //! Invariant: a watch's registrations are taken off its keys when it ends, however it ends.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -164,7 +165,8 @@ impl Queue {
 #[derive(Clone)]
 pub(crate) struct Watching {
     pub(super) watch: Arc<Watch>,
-    pub(super) keys: Vec<(usize, Box<[u8]>)>,
+    /// Shared with the program that EXEC makes of it.
+    pub(super) keys: Arc<HashSet<(usize, Box<[u8]>)>>,
     /// What the keys take, here and in their partitions.
     pub(super) bytes: usize,
 }
@@ -237,16 +239,16 @@ impl Pending {
 
 impl Watching {
     pub(super) fn begin(keyspace: &'static Keyspace) -> Self {
-        Self { watch: Watch::new(keyspace), keys: Vec::new(), bytes: 0 }
+        Self { watch: Watch::new(keyspace), keys: Arc::default(), bytes: 0 }
     }
 
     /// Adds a key unless it is there.
     pub(super) fn add(&mut self, key: (usize, Box<[u8]>)) {
         /// Its place in the partition's map, and what allocations cost.
         const PLACE: usize = 160;
-        if !self.keys.contains(&key) {
-            self.bytes += PLACE + 2 * key.1.len();
-            self.keys.push(key);
+        let length = key.1.len();
+        if Arc::make_mut(&mut self.keys).insert(key) {
+            self.bytes += PLACE + 2 * length;
         }
     }
 
@@ -263,7 +265,7 @@ impl Watching {
         let keyspace = server.keyspace;
         server.heavy.spawn_visit(move |lane| {
             let mut admission = Admission::wait(keyspace);
-            for (database, key) in &self.keys {
+            for (database, key) in &*self.keys {
                 let acquisition = admission.acquire(keyspace.locate(key).partition());
                 let options = TxOptions::internal(lane, keyspace.clock().now_ms());
                 Tx::begin(acquisition, options).unwatch(*database, key, &self.watch);

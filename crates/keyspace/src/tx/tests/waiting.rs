@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{OPTIONS, keyspace, neighbour, on, scattered, set, world};
-use crate::waiting::{GaveUp, Waiter};
+use crate::waiting::{GaveUp, ReadyKeys, Waiter};
 
 fn waiter() -> Arc<Waiter> {
     Waiter::new(false, Box::new(()))
@@ -14,9 +14,9 @@ fn a_change_of_an_awaited_key_is_told_once_and_the_order_is_that_of_arrival() {
     let keyspace = keyspace();
     let (first, second) = (waiter(), waiter());
     let mut tx = on(keyspace, &[b"k"]);
-    tx.register(b"k", &first).unwrap();
-    tx.register(b"k", &first).unwrap();
-    tx.register(b"k", &second).unwrap();
+    tx.register(b"k", &first, 0).unwrap();
+    tx.register(b"k", &first, 0).unwrap();
+    tx.register(b"k", &second, 0).unwrap();
     drop(tx);
     assert!(keyspace.any_waiters());
     let mut tx = on(keyspace, &[b"k"]);
@@ -26,14 +26,15 @@ fn a_change_of_an_awaited_key_is_told_once_and_the_order_is_that_of_arrival() {
     assert_eq!(tx.next_ready(), None);
     let queue = tx.take_queue(b"k");
     assert_eq!(queue.len(), 2);
-    assert!(Arc::ptr_eq(&queue[0], &first) && Arc::ptr_eq(&queue[1], &second));
+    let stands = |place: usize, who| Arc::ptr_eq(&queue.get(place).unwrap().waiter, who);
+    assert!(stands(0, &first) && stands(1, &second));
     tx.put_queue(b"k", queue);
     tx.switch_database(1);
     assert!(tx.take_queue(b"k").is_empty(), "another database");
     tx.switch_database(0);
     tx.unregister(b"k", &first).unwrap();
     let queue = tx.take_queue(b"k");
-    assert!(queue.len() == 1 && Arc::ptr_eq(&queue[0], &second));
+    assert!(queue.len() == 1 && Arc::ptr_eq(&queue.get(0).unwrap().waiter, &second));
     tx.put_queue(b"k", queue);
     tx.unregister(b"k", &second).unwrap();
     drop(tx);
@@ -46,7 +47,7 @@ fn other_keys_and_departures_tell_nobody() {
     let other = neighbour(keyspace, b"k");
     let mut tx = on(keyspace, &[b"k"]);
     set(&mut tx, b"k", b"1");
-    tx.register(b"k", &waiter()).unwrap();
+    tx.register(b"k", &waiter(), 0).unwrap();
     set(&mut tx, &other, b"1");
     assert_eq!(tx.next_ready(), None);
     tx.delete(b"k").unwrap();
@@ -78,8 +79,8 @@ fn whoever_gave_up_is_passed_over() {
     let keyspace = keyspace();
     let (first, second) = (waiter(), waiter());
     let mut tx = on(keyspace, &[b"k"]);
-    tx.register(b"k", &first).unwrap();
-    tx.register(b"k", &second).unwrap();
+    tx.register(b"k", &first, 0).unwrap();
+    tx.register(b"k", &second, 0).unwrap();
     assert_eq!(first.give_up(), GaveUp::Now);
     assert_eq!(second.give_up(), GaveUp::Now);
     set(&mut tx, b"k", b"1");
@@ -87,17 +88,27 @@ fn whoever_gave_up_is_passed_over() {
 }
 
 #[test]
-fn swapping_databases_tells_all_who_wait_in_them() {
+fn swapping_databases_tells_those_whose_keys_are_there_then_or_who_heed_their_absence() {
     let keyspace = keyspace();
-    let keys = scattered(keyspace, 2);
-    for key in &keys {
-        on(keyspace, &[key]).register(key, &waiter()).unwrap();
+    let keys = scattered(keyspace, 4);
+    let mut tx = world(keyspace, OPTIONS);
+    // Of the second and the fourth, one comes to the first database, the other leaves it.
+    set(&mut tx, &keys[3], b"1");
+    tx.switch_database(1);
+    set(&mut tx, &keys[1], b"1");
+    drop(tx);
+    for key in &keys[..2] {
+        on(keyspace, &[key]).register(key, &waiter(), 0).unwrap();
+    }
+    for key in &keys[2..] {
+        let heedful = Waiter::new(true, Box::new(()));
+        on(keyspace, &[key]).register(key, &heedful, 0).unwrap();
     }
     let mut tx = world(keyspace, OPTIONS);
     tx.swap_databases(0, 1).unwrap();
     let mut told: Vec<_> = std::iter::from_fn(|| tx.next_ready()).collect();
     told.sort();
-    let mut expected: Vec<_> = keys.iter().map(|key| (0, Box::from(&key[..]))).collect();
+    let mut expected: Vec<_> = keys[1..].iter().map(|key| (0, Box::from(&key[..]))).collect();
     expected.sort();
     assert_eq!(told, expected);
 }
@@ -107,8 +118,9 @@ fn flushing_tells_only_those_who_heed_departures() {
     let keyspace = keyspace();
     let heedful = Waiter::new(true, Box::new(()));
     let mut tx = on(keyspace, &[b"k", b"l"]);
-    tx.register(b"k", &heedful).unwrap();
-    tx.register(b"l", &waiter()).unwrap();
+    set(&mut tx, b"k", b"1");
+    tx.register(b"k", &heedful, 0).unwrap();
+    tx.register(b"l", &waiter(), 0).unwrap();
     drop(tx);
     let mut tx = world(keyspace, OPTIONS);
     tx.flush_all().unwrap();
@@ -120,11 +132,51 @@ fn flushing_tells_only_those_who_heed_departures() {
 fn serving_may_reach_further_than_the_grant_and_is_undone() {
     let keyspace = keyspace();
     let keys = scattered(keyspace, 2);
-    on(keyspace, &[&keys[0]]).register(&keys[0], &waiter()).unwrap();
+    on(keyspace, &[&keys[0]]).register(&keys[0], &waiter(), 0).unwrap();
     let mut tx = on(keyspace, &[&keys[0]]);
     set(&mut tx, &keys[0], b"1");
     assert!(tx.exists(&keys[1]).is_err(), "not granted");
     let acquisition = tx.widen(0);
     drop(acquisition);
     assert!(!on(keyspace, &[&keys[0]]).exists(&keys[0]).unwrap(), "undone");
+}
+
+#[test]
+fn a_queue_keeps_its_order_whoever_is_taken_out_and_stands_again() {
+    let keyspace = keyspace();
+    let waiters: Vec<_> = (0..40).map(|n| Waiter::new(n % 3 == 0, Box::new(()))).collect();
+    for places in [vec![], vec![0], (0..7).collect(), vec![1, 2, 30], vec![39], (0..40).collect()] {
+        let mut tx = on(keyspace, &[b"k"]);
+        // However they come: a waiter's number says who was first.
+        waiters.iter().rev().for_each(|waiter| tx.register(b"k", waiter, 7).unwrap());
+        let mut queue = tx.take_queue(b"k");
+        let taken = queue.take_out(&places);
+        let expected = places.iter().map(|place| Arc::as_ptr(&waiters[*place]));
+        assert!(taken.iter().map(|it| Arc::as_ptr(&it.waiter)).eq(expected));
+        assert_eq!(queue.len(), waiters.len() - places.len());
+        assert_eq!(queue.heeds_deletion(), places.len() < waiters.len());
+        tx.put_queue(b"k", queue);
+        tx.stand_again(b"k", taken);
+        let queue = tx.take_queue(b"k");
+        let all = (0..queue.len()).map(|place| &queue.get(place).unwrap().waiter);
+        assert!(all.map(Arc::as_ptr).eq(waiters.iter().map(Arc::as_ptr)));
+    }
+}
+
+#[test]
+fn of_keys_in_a_line_each_is_once_and_the_first_comes_first() {
+    let mut ready = ReadyKeys::default();
+    for key in [b"a", b"b", b"a", b"c", b"b"] {
+        ready.add(0, key);
+    }
+    ready.add(1, b"a");
+    assert_eq!(ready.len(), 4);
+    assert_eq!(ready.next(), Some((0, Box::from(*b"a"))));
+    // Told, and changed again behind the others.
+    ready.add(0, b"a");
+    ready.truncate(2);
+    ready.add(0, b"a");
+    let left: Vec<_> = std::iter::from_fn(|| ready.next()).collect();
+    assert_eq!(left, [b"b", b"c", b"a"].map(|key| (0, Box::from(*key))));
+    assert!(ready.is_empty());
 }

@@ -52,6 +52,7 @@ pub(super) struct Filter<'a> {
 }
 
 enum Condition<'a> {
+    /// In rising order.
     Ids(Vec<i64>),
     Kind(Kind),
     User(&'a [u8]),
@@ -102,6 +103,8 @@ impl<'a> Filter<'a> {
                     excluded_ids(args, next - 1)?
                 };
                 next = end;
+                let mut ids = ids;
+                ids.sort_unstable();
                 Condition::Ids(ids)
             } else {
                 Condition::parse(server, word, name, value)?
@@ -158,7 +161,7 @@ impl<'a> Condition<'a> {
         use std::sync::atomic::Ordering::Relaxed;
         let Viewer { server, now, .. } = viewer;
         match self {
-            Self::Ids(ids) => ids.contains(&(client.id as i64)),
+            Self::Ids(ids) => ids.binary_search(&(client.id as i64)).is_ok(),
             Self::Kind(kind) => *kind == Kind::of(client),
             Self::User(name) => client.names().user() == *name,
             Self::Address(wanted) => address(server, client.peer).as_bytes() == *wanted,

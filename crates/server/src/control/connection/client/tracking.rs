@@ -159,22 +159,32 @@ fn all_prefixes(
     present: Option<&TrackingOptions>,
 ) -> Result<Vec<Box<[u8]>>, Refusal> {
     let present = present.map(|present| &*present.prefixes).unwrap_or_default();
-    let overlap = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
-    for (index, prefix) in named.iter().enumerate() {
-        if let Some(other) = present.iter().find(|other| overlap(prefix, other)) {
-            return Err(overlapping(prefix, "an existing prefix", other));
-        }
-        if let Some(other) = named[index + 1..].iter().find(|other| overlap(prefix, other)) {
-            return Err(overlapping(prefix, "another provided prefix", other));
-        }
-    }
     let mut all: Vec<Box<[u8]>> = present.to_vec();
     all.extend(named.iter().map(|&prefix| Box::from(prefix)));
     if all.is_empty() {
         all.push(Box::default());
     }
     all.sort_unstable();
+    // In order, a prefix that others begin with stands right before one of them.
+    if all.windows(2).any(|pair| pair[1].starts_with(&pair[0])) {
+        return Err(first_overlap(named, present));
+    }
     Ok(all)
+}
+
+/// How prefixes that overlap are refused: by the first that does.
+#[cold]
+fn first_overlap(named: &[&[u8]], present: &[Box<[u8]>]) -> Refusal {
+    let overlap = |one: &[u8], other: &[u8]| one.starts_with(other) || other.starts_with(one);
+    for (index, prefix) in named.iter().enumerate() {
+        if let Some(other) = present.iter().find(|other| overlap(prefix, other)) {
+            return overlapping(prefix, "an existing prefix", other);
+        }
+        if let Some(other) = named[index + 1..].iter().find(|other| overlap(prefix, other)) {
+            return overlapping(prefix, "another provided prefix", other);
+        }
+    }
+    unreachable!("two of them overlap, and what was present before does not")
 }
 
 fn overlapping(prefix: &[u8], with: &str, other: &[u8]) -> Refusal {
