@@ -7,7 +7,7 @@ use std::time::Duration;
 use proto::value::Value;
 use tests::client::field;
 use tests::render::text;
-use tests::server::free_port;
+use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Server, check};
 
 /// A server whose sessions all share one worker.
@@ -77,6 +77,52 @@ fn who_wants_the_same_key_waits_and_nobody_else() {
     assert!(asked > others.len(), "{asked}");
     assert_eq!(rival.receive(), Value::Integer(LENGTH as i64));
     assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
+}
+
+/// Those that beat it go on until they are killed, so that nobody is answered by the end of one.
+#[test]
+fn a_large_request_that_is_beaten_again_and_again_holds_nothing_while_it_waits() {
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "0"]);
+    let (mut large, mut killer) = (server.client(), server.client());
+    // So many that the large one is beaten by some of them.
+    let mut beaters: Vec<Client> = (0..12).map(|_| server.client()).collect();
+    for beater in &mut beaters {
+        beater.send(&["EVAL", "while true do end", "1", "z"]);
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    let keys: Vec<_> = (0..3000).map(|number| format!("k{number}")).collect();
+    let pairs = keys.iter().flat_map(|key| [key.as_str(), "v"]);
+    large.send(&["MSET"].into_iter().chain(pairs).chain(["z", "v"]).collect::<Vec<_>>());
+    for round in 0..6 {
+        let mut others: Vec<Client> = (0..40).map(|_| server.client()).collect();
+        for (other, key) in others.iter_mut().zip(&keys) {
+            other.send(&["GET", key]);
+        }
+        // Some may share a partition with the key that is held.
+        eventually(&format!("others go on in round {round}"), || {
+            others.retain_mut(|other| {
+                other.arrival(Duration::from_millis(1)).unwrap() == Arrival::Silence
+            });
+            others.len() < 10
+        });
+        let left = beaters.len() - 1;
+        kill_until(left, &mut killer, &mut beaters);
+    }
+    kill_until(0, &mut killer, &mut beaters);
+    assert_eq!(large.receive(), Value::Simple(b"OK".to_vec()));
+}
+
+/// Kills scripts until no more than so many of them are left.
+fn kill_until(left: usize, killer: &mut Client, scripts: &mut Vec<Client>) {
+    eventually("scripts are killed", || {
+        killer.call(&["SCRIPT", "KILL"]);
+        scripts.retain_mut(|script| {
+            let arrival = script.arrival(Duration::from_millis(1)).unwrap();
+            assert!(matches!(arrival, Arrival::Silence | Arrival::Reply(Value::Error(_))));
+            arrival == Arrival::Silence
+        });
+        scripts.len() <= left
+    });
 }
 
 #[test]

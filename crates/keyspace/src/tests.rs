@@ -78,16 +78,21 @@ impl Stage {
         }
     }
 
-    /// Takes partitions as a session does, parked outside the turnstile.
+    /// Takes partitions as a session does where nobody holds any for long.
     fn acquire(&self, lane: usize, partitions: &[PartitionIndex]) -> Acquisition {
+        let acquisition = self.await_locks(lane, self.plan(partitions));
+        let limit = usize::from(Acquisition::PATIENCE) + partitions.len();
+        assert!(usize::from(acquisition.rounds()) <= limit, "nobody is beaten for ever");
+        acquisition
+    }
+
+    /// Waits for locks as a session does, parked outside the turnstile.
+    fn await_locks(&self, lane: usize, mut acquisition: Acquisition) -> Acquisition {
         let bell = Arc::new(Bell::default());
         let waker = Waker::from(Arc::clone(&bell));
-        let mut acquisition = self.plan(partitions);
         loop {
             self.come_in(lane, &bell);
             if acquisition.poll(&waker).is_ready() {
-                let limit = usize::from(Acquisition::PATIENCE) + partitions.len();
-                assert!(usize::from(acquisition.rounds()) <= limit, "nobody is beaten for ever");
                 return acquisition;
             }
             self.keyspace.leave(lane);
@@ -289,6 +294,40 @@ fn withdrawn_heavy_work_keeps_nobody_waiting() {
             { stage.take_world(); stage.take_world() },
         );
     });
+}
+
+/// Some hold locks for long, one wants all of them: nobody waits in vain, and whoever waits for one
+/// that is held for long holds no other.
+#[test]
+fn who_is_kept_from_its_locks_for_long_is_next() {
+    explore(|| {
+        let stage = Stage::new();
+        tasks!(stage;
+            for _ in 0..3 { transact_for_long(&stage, 0, &[0, 1]) },
+            for _ in 0..3 { transact_for_long(&stage, 1, &[1]) },
+            { transact_for_long(&stage, 2, &[0, 1, 2]); transact_for_long(&stage, 2, &[1, 2]) },
+            { transact_briefly(&stage, 3, &[0, 1, 2]); transact_briefly(&stage, 3, &[0, 2]) },
+        );
+    });
+}
+
+/// As a session that turns out to be heavy does, and goes on elsewhere: outside its turnstile.
+fn transact_for_long(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
+    let mut acquisition = stage.await_locks(lane, stage.plan(partitions));
+    while !acquisition.prolong() {
+        acquisition.defer();
+        stage.keyspace.leave(lane);
+        acquisition = stage.await_locks(lane, acquisition);
+    }
+    stage.keyspace.leave(lane);
+    stage.use_alone(partitions.iter().copied());
+}
+
+fn transact_briefly(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {
+    let acquisition = stage.await_locks(lane, stage.plan(partitions));
+    stage.use_alone(partitions.iter().copied());
+    drop(acquisition);
+    stage.keyspace.leave(lane);
 }
 
 fn transact_heavily(stage: &Stage, lane: usize, partitions: &[PartitionIndex]) {

@@ -404,10 +404,10 @@ impl Request<'_> {
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
     }
 
-    /// Moves a transaction, locks and all, to a heavy-work thread; or gives its locks back and
-    /// waits, while somebody asks for the world: nothing was changed yet.
+    /// Moves a transaction, locks and all, to a heavy-work thread; or gives its locks back, as
+    /// nothing was changed yet, while somebody asks for the world or was kept from them for long.
     #[cold]
-    fn hand_over(&self, tx: Tx, work: Work, round: Round) -> Step {
+    fn hand_over(&self, mut tx: Tx, work: Work, round: Round) -> Step {
         let server = work.server;
         let mut pass = None;
         // Who has the world needs no leave, and would wait for itself.
@@ -418,6 +418,10 @@ impl Request<'_> {
                 let round = Round { number, now_us, pass, moves: false };
                 drop(tx);
                 return self.park(self.plan(&self.locations()), round);
+            }
+            if !tx.prolong() {
+                let (number, now_us, pass) = (round.number, Some(tx.now_us()), Some(asked));
+                return self.park(tx.defer(), Round { number, now_us, pass, moves: false });
             }
             pass = Some(asked);
         }

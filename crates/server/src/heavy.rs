@@ -196,8 +196,13 @@ fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal
     {
         pass.step_aside();
     }
-    wait_for_client(keyspace, &mut acquisition)?;
-    Ok(Tx::begin(acquisition, options))
+    loop {
+        wait_for_client(keyspace, &mut acquisition)?;
+        if acquisition.prolong() {
+            return Ok(Tx::begin(acquisition, options));
+        }
+        acquisition.defer();
+    }
 }
 
 /// Waits for locks, or for the world, on a thread that may.
@@ -218,7 +223,7 @@ pub(crate) fn wait_for_client(
     while acquisition.poll(&waker).is_pending() {
         let lasts = match acquisition.awaits() {
             Some(partition) => patience.lasts(keyspace, Obstacle::Partitions(&[partition])),
-            None => patience.lasts(keyspace, Obstacle::World),
+            None => patience.lasts(keyspace, acquisition.obstacle()),
         };
         if !lasts {
             return Err(BUSY);

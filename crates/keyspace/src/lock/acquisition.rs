@@ -5,6 +5,10 @@
 //! it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
 //! in rising order only, and who insists waits only for higher ones, so there is no cycle.
 //!
+//! For a lock that is held for long nobody waits with others in hand: who would insist gives back
+//! what it got and claims its partitions, so that those who would hold them for long later wait for
+//! it (`claims`).
+//!
 //! How long locks are held is timed by the worker that runs the command; an acquisition times
 //! itself where no worker does: while it is parked, and on heavy-work threads.
 //!
@@ -15,7 +19,8 @@ use std::task::{Poll, Waker};
 use smallvec::SmallVec;
 use structs::prefetch;
 
-use super::{Ticket, Woken};
+use super::claims::ClaimNumber;
+use super::{Queued, Stance, Ticket, Woken};
 use crate::keyspace::Keyspace;
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::patience::Obstacle;
@@ -23,6 +28,9 @@ use crate::world::WorldTicket;
 
 /// Rounds after which a transaction keeps what it has and queues for the rest.
 const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
+
+/// No time of the monotonic clock.
+const UNTIMED: i64 = i64::MIN;
 
 /// So many partitions are compared together.
 const LANES: usize = 8;
@@ -39,8 +47,12 @@ pub struct Acquisition {
     rounds: u8,
     ticket: Option<Ticket>,
     world: Option<WorldTicket>,
-    /// Since when it times its hold, on the monotonic clock in microseconds.
-    held_since: Option<i64>,
+    /// Its claim on all of its partitions, once it was kept from them for long.
+    pub(super) claim: Option<ClaimNumber>,
+    /// Whether it will hold its locks for long, and waits for older claims first.
+    defers: bool,
+    /// Since when it times its hold, on the monotonic clock in microseconds, or `UNTIMED`.
+    held_since: i64,
 }
 
 /// Which partitions a transaction may touch.
@@ -66,7 +78,17 @@ impl Acquisition {
     }
 
     fn new(keyspace: &'static Keyspace, wanted: Wanted) -> Self {
-        Self { keyspace, wanted, held: 0, rounds: 0, ticket: None, world: None, held_since: None }
+        Self {
+            keyspace,
+            wanted,
+            held: 0,
+            rounds: 0,
+            ticket: None,
+            world: None,
+            claim: None,
+            defers: false,
+            held_since: UNTIMED,
+        }
     }
 
     /// Whether this is a plan for the world, which is awaited outside every turnstile.
@@ -116,7 +138,7 @@ impl Acquisition {
     #[inline]
     pub fn attempt(&mut self) -> bool {
         let Wanted::Partitions(partitions) = &self.wanted else { return self.is_complete() };
-        if self.ticket.is_some() {
+        if self.ticket.is_some() || self.defers {
             // A ticket is out for the lock that comes next: only `poll` may go on.
             return false;
         }
@@ -160,26 +182,105 @@ impl Acquisition {
                 self.held += 1;
             }
         }
-        while self.held < partitions.len() {
-            let index = partitions[self.held];
-            let word = &self.keyspace.partition(index).word;
-            if !word.acquire_spinning() {
-                let insists = self.rounds >= PATIENCE;
-                let lot = self.keyspace.lot();
-                if let Some(ticket) = lot.park(word, index, insists, waker) {
-                    self.rounds = self.rounds.saturating_add(1);
-                    self.ticket = Some(ticket);
-                    if !insists {
-                        self.release_held();
-                    } else if self.held > 0 {
-                        self.time_hold();
-                    }
-                    return Poll::Pending;
-                }
+        if self.defers && self.held == 0 {
+            let claims = self.keyspace.lot().claims();
+            if claims.stand_before(self.claim, partitions, Some(waker)) {
+                return Poll::Pending;
             }
-            self.held += 1;
+        }
+        while let Some(index) = self.next_wanted() {
+            if self.keyspace.partition(index).word.acquire_spinning() {
+                self.held += 1;
+            } else if self.queue(index, waker) {
+                return Poll::Pending;
+            }
         }
         Poll::Ready(())
+    }
+
+    /// The partition whose lock comes next.
+    fn next_wanted(&self) -> Option<PartitionIndex> {
+        match &self.wanted {
+            Wanted::Partitions(partitions) => partitions.get(self.held).copied(),
+            Wanted::World => None,
+        }
+    }
+
+    /// Queues for the lock that comes next, which is busy; `false` if there is no need to wait, and
+    /// `held` says which one comes next.
+    #[cold]
+    fn queue(&mut self, index: PartitionIndex, waker: &Waker) -> bool {
+        let (word, lot) = (&self.keyspace.partition(index).word, self.keyspace.lot());
+        let insists = self.rounds >= PATIENCE;
+        if insists && word.is_held_for_long() {
+            self.claim();
+        }
+        let stance = match (insists, self.held > 0) {
+            (false, _) => Stance::Hopes,
+            (true, false) => Stance::Insists,
+            (true, true) => Stance::InsistsHolding,
+        };
+        let mut queued = lot.park(word, index, stance, waker);
+        if matches!(queued, Queued::Refused) {
+            self.claim();
+            self.release_held();
+            queued = lot.park(word, index, Stance::Hopes, waker);
+            if matches!(queued, Queued::Acquired) {
+                // It is not the first of all: to keep it would be to wait for lower ones with it.
+                word.release(lot, index);
+                return false;
+            }
+        }
+        let Queued::At(ticket) = queued else {
+            self.held += 1;
+            return false;
+        };
+        self.rounds = self.rounds.saturating_add(1);
+        self.ticket = Some(ticket);
+        if !insists {
+            self.release_held();
+        } else if self.held > 0 {
+            self.time_hold();
+        }
+        true
+    }
+
+    /// Claims all its partitions: those who would hold one for long let it go first.
+    pub(super) fn claim(&mut self) {
+        if let Wanted::Partitions(partitions) = &self.wanted
+            && self.claim.is_none()
+            && partitions.len() > 1
+        {
+            self.claim = Some(self.keyspace.lot().claims().make(partitions));
+        }
+    }
+
+    /// Says that its locks, which are all there, will be held for long. `false` if somebody claimed
+    /// any of them before: who has changed nothing yet gives them back.
+    #[must_use]
+    pub fn prolong(&mut self) -> bool {
+        let Wanted::Partitions(partitions) = &self.wanted else { return true };
+        debug_assert!(self.is_complete(), "who waits for locks holds none for long");
+        for &index in partitions {
+            self.keyspace.partition(index).word.prolong(self.keyspace.lot(), index);
+        }
+        let is_first = !self.keyspace.lot().claims().stand_before(self.claim, partitions, None);
+        if is_first {
+            self.end_claim();
+        }
+        is_first
+    }
+
+    /// Gives its locks back, to get them again behind older claims, by `poll`.
+    pub fn defer(&mut self) {
+        self.release_held();
+        self.defers = true;
+    }
+
+    fn end_claim(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            self.keyspace.lot().claims().end(claim);
+        }
     }
 
     /// The partition whose lock it is queued for.
@@ -189,7 +290,8 @@ impl Acquisition {
     }
 
     /// What it would wait for.
-    pub(crate) fn obstacle(&self) -> Obstacle<'_> {
+    #[must_use]
+    pub fn obstacle(&self) -> Obstacle<'_> {
         match &self.wanted {
             Wanted::Partitions(partitions) => Obstacle::Partitions(partitions),
             Wanted::World => Obstacle::World,
@@ -199,7 +301,9 @@ impl Acquisition {
     /// From here until the locks are given back their hold is timed.
     pub fn time_hold(&mut self) {
         let clock = self.keyspace.clock();
-        self.held_since.get_or_insert_with(|| clock.monotonic_us());
+        if self.held_since == UNTIMED {
+            self.held_since = clock.monotonic_us();
+        }
     }
 
     /// What a held partition contains; `None` if it is not held.
@@ -256,7 +360,8 @@ impl Acquisition {
             self.keyspace.partition(index).word.release(self.keyspace.lot(), index);
         }
         self.held = 0;
-        if let Some(since) = self.held_since.take() {
+        let since = std::mem::replace(&mut self.held_since, UNTIMED);
+        if since != UNTIMED {
             let micros = self.keyspace.clock().monotonic_us() - since;
             self.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
         }
@@ -266,6 +371,7 @@ impl Acquisition {
     pub(crate) fn retarget(&mut self, partitions: PartitionSet) {
         debug_assert!(self.ticket.is_none(), "who holds everything waits for nothing");
         self.release_held();
+        self.end_claim();
         self.wanted = Wanted::of_partitions(partitions);
     }
 }
@@ -330,6 +436,7 @@ impl Drop for Acquisition {
             }
         }
         self.release_held();
+        self.end_claim();
         if let Some(ticket) = self.world.take() {
             self.keyspace.world().release(&ticket);
         }

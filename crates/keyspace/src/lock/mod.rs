@@ -1,22 +1,26 @@
 //! Partition locks: who may touch a partition, and who waits for it without a thread.
 //!
-//! A lock is one word: HELD, and QUEUED while tickets wait. Taking a free lock and giving back one
-//! nobody queues for is one compare-and-swap. A busy lock is not waited for: the caller queues a
-//! `Ticket` with a waker in the parking lot and goes away.
+//! A lock is one word: HELD, LONG while its holder will keep it for long, and QUEUED while tickets
+//! wait. Taking a free lock and giving back one nobody queues for is one compare-and-swap. A busy
+//! lock is not waited for: the caller queues a `Ticket` with a waker in the parking lot and goes
+//! away.
 //!
 //! Two kinds of tickets: a *hopeful* one is woken when the lock is given back and tries again with
 //! everybody else; an *insisting* one (its owner was beaten several times) is handed the lock
-//! itself, in turn, so nobody starves. Invariants:
+//! itself, in turn, so nobody starves. One that holds other locks meanwhile is not queued for a
+//! lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
 //!   mutex), so a release cannot miss it, and only while the lock is held;
 //! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases.
 
 pub(crate) mod acquisition;
+pub(crate) mod claims;
 pub(crate) mod partition;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};
 
+use claims::Claims;
 use partition::PartitionIndex;
 
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -24,6 +28,7 @@ use crate::sync::{Arc, Mutex, lock, spin_loop};
 
 const HELD: u32 = 1;
 const QUEUED: u32 = 2;
+const LONG: u32 = 4;
 
 /// How often a busy lock is looked at before the caller goes away: a few microseconds, longer
 /// than almost any command holds one, shorter than a park and a wake.
@@ -35,6 +40,7 @@ pub(crate) struct LockWord(AtomicU32);
 /// The queues of all locks, in a few independently locked lots.
 pub(crate) struct ParkingLot {
     lots: Box<[Mutex<Lot>]>,
+    claims: Claims,
 }
 
 /// The queues of some partitions; only those with a ticket have one.
@@ -56,6 +62,27 @@ pub(crate) struct Ticket {
 struct Parked {
     ticket: Arc<TicketState>,
     waker: Waker,
+    stance: Stance,
+}
+
+/// How somebody waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stance {
+    /// To be told when it is free.
+    Hopes,
+    /// To be handed it, holding nothing.
+    Insists,
+    /// To be handed it, holding others.
+    InsistsHolding,
+}
+
+/// What came of an attempt to queue for a busy lock.
+pub(crate) enum Queued {
+    /// It came free meanwhile and is now held by the caller.
+    Acquired,
+    At(Ticket),
+    /// It is held for long, and the caller holds others.
+    Refused,
 }
 
 /// WAITING, then WOKEN (try again) or GRANTED (the lock is yours).
@@ -96,9 +123,24 @@ impl LockWord {
         self.try_acquire() || self.spin()
     }
 
+    /// Whether its holder will keep it for long.
+    pub(crate) fn is_held_for_long(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & LONG != 0
+    }
+
+    /// The holder will keep it for long: those who hold others while they wait do so no more.
+    pub(crate) fn prolong(&self, lot: &ParkingLot, index: PartitionIndex) {
+        if self.0.fetch_or(LONG, Ordering::Relaxed) & QUEUED != 0 {
+            lot.rouse_holders(self, index);
+        }
+    }
+
     #[cold]
     fn spin(&self) -> bool {
         for _ in 0..SPINS {
+            if self.is_held_for_long() {
+                return false;
+            }
             spin_loop();
             if self.try_acquire() {
                 return true;
@@ -140,37 +182,45 @@ impl Queue {
 
 impl ParkingLot {
     pub(crate) fn new(lots: usize) -> Self {
-        Self { lots: (0..lots).map(|_| Mutex::new(Lot::new())).collect() }
+        let lots = (0..lots).map(|_| Mutex::new(Lot::new())).collect();
+        Self { lots, claims: Claims::default() }
     }
 
-    /// Queues for a busy lock; `None` if it came free meanwhile and is now held by the caller.
+    /// Who was kept from locks for long.
+    pub(crate) fn claims(&self) -> &Claims {
+        &self.claims
+    }
+
+    /// Queues for a busy lock.
     pub(crate) fn park(
         &self,
         word: &LockWord,
         index: PartitionIndex,
-        insists: bool,
+        stance: Stance,
         waker: &Waker,
-    ) -> Option<Ticket> {
+    ) -> Queued {
         let mut lot = lock(self.lot(index));
         loop {
             let seen = word.0.load(Ordering::Relaxed);
+            if seen & LONG != 0 && stance == Stance::InsistsHolding {
+                return Queued::Refused;
+            }
             let next = if seen & HELD == 0 { seen | HELD } else { seen | QUEUED };
             let swapped = word.0.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed);
             match swapped {
-                Ok(_) if seen & HELD == 0 => return None,
+                Ok(_) if seen & HELD == 0 => return Queued::Acquired,
                 Ok(_) => break,
                 Err(_) => {}
             }
         }
         let shared = Arc::new(TicketState(AtomicU32::new(WAITING)));
-        let parked = Parked { ticket: Arc::clone(&shared), waker: waker.clone() };
+        let parked = Parked { ticket: Arc::clone(&shared), waker: waker.clone(), stance };
         let queue = lot.entry(index).or_default();
-        if insists {
-            queue.insisting.push_back(parked);
-        } else {
-            queue.hopeful.push(parked);
+        match stance {
+            Stance::Hopes => queue.hopeful.push(parked),
+            Stance::Insists | Stance::InsistsHolding => queue.insisting.push_back(parked),
         }
-        Some(Ticket { shared, index })
+        Queued::At(Ticket { shared, index })
     }
 
     /// Whether a ticket's wait is over; if not, this waker is woken when it is.
@@ -201,6 +251,29 @@ impl ParkingLot {
         // Dropped without the mutex, as all wakers are: they may run other people's code.
         drop(forgotten);
         ticket.state() == Poll::Ready(Woken::Granted)
+    }
+
+    /// Wakes those who hold other locks while they wait for one: it is held for long.
+    #[cold]
+    fn rouse_holders(&self, word: &LockWord, index: PartitionIndex) {
+        let mut lot = lock(self.lot(index));
+        let mut roused = VecDeque::new();
+        if let Some(queue) = lot.get_mut(&index) {
+            let (holding, others) = std::mem::take(&mut queue.insisting)
+                .into_iter()
+                .partition(|parked| parked.stance == Stance::InsistsHolding);
+            queue.insisting = others;
+            roused = holding;
+            for parked in &roused {
+                parked.ticket.0.store(WOKEN, Ordering::Release);
+            }
+            if queue.is_empty() {
+                lot.remove(&index);
+                word.0.fetch_and(!QUEUED, Ordering::Relaxed);
+            }
+        }
+        drop(lot);
+        roused.into_iter().for_each(|parked| parked.waker.wake());
     }
 
     /// The slow half of a release: hand the lock to the first who insists, and wake all who hope:

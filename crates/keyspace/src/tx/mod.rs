@@ -494,6 +494,24 @@ impl Tx {
         Acquisition::of_partitions(keyspace, union)
     }
 
+    /// It will hold its locks for long. `false` if somebody was kept from some of them for long and
+    /// is to have them first: then it is to `defer`, unless it has changed something.
+    #[must_use]
+    pub fn prolong(&mut self) -> bool {
+        self.grant.prolong()
+    }
+
+    /// Gives its locks back, having changed nothing, and names what to lock for another attempt:
+    /// the same, behind those who were kept from it for long.
+    #[must_use]
+    pub fn defer(mut self) -> Acquisition {
+        debug_assert!(!self.touched, "others would see half of it");
+        let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
+        let mut grant = std::mem::replace(&mut self.grant, nothing);
+        grant.defer();
+        grant
+    }
+
     /// Where a key belongs, if the transaction may touch it.
     #[inline]
     fn locate(&self, key: &[u8]) -> Location {

@@ -126,6 +126,15 @@ impl Request<'_> {
                 unit.take_time();
                 return Err((Box::new(unit), program));
             }
+            // Who has done something goes on, whoever was kept from its locks.
+            if !unit.tx.prolong() && unit.is_fresh() {
+                let (number, now_us) = (round.number, Some(unit.tx.now_us()));
+                self.out.truncate(mark);
+                program.restart();
+                self.session.select(unit.home());
+                let round = Round { number, now_us, pass: Some(asked), moves: round.moves };
+                return Ok(self.park(unit.into_tx().defer(), round));
+            }
             pass = Some(asked);
         }
         let needs = program.needs(self.args);

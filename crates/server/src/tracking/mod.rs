@@ -316,8 +316,8 @@ mod tests {
             (0..random.below(most)).map(|_| b'a' + random.below(2) as u8).collect()
         };
         for _ in 0..200 {
-            let mut roster = Roster::default();
-            roster.prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
+            let prefixes = (0..20).map(|_| (word(6), BTreeSet::new())).collect();
+            let roster = Roster { prefixes, ..Roster::default() };
             let keys: Vec<_> = (0..10).map(|_| word(9)).collect();
             let mut expected = BTreeMap::<&[u8], BTreeSet<&[u8]>>::new();
             for prefix in roster.prefixes.keys() {
