@@ -62,6 +62,7 @@ mod in_effect;
 mod info_persistence;
 mod instants;
 mod key_sizes;
+mod killed_scripts;
 mod large_values;
 mod latency;
 mod linearizable;

@@ -301,7 +301,9 @@ impl Interpreter {
     fn fault(&self, failure: Failure, name: &[u8]) -> Fault {
         match self.shared.stop.get() {
             Some(stop @ (Stop::Widen | Stop::Heavy)) => Fault::Stop(stop),
-            _ => Fault::Error(failure.describe(name)),
+            // Whatever was raised since: perhaps within a command.
+            Some(Stop::Killed) => Fault::Error(Failure::killed(failure.place).describe(name)),
+            None => Fault::Error(failure.describe(name)),
         }
     }
 

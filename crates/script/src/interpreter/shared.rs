@@ -160,15 +160,19 @@ impl Shared {
         self.has_ticked.set(true);
         let answer = self.ask(|host| host.check_time());
         if self.stop.get() == Some(Stop::Killed) && self.failure.borrow().is_none() {
-            let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
-            let place = super::failure::raiser(lua, 0);
-            self.failure.replace(Some(Failure { text, place, is_new: true }));
+            self.failure.replace(Some(Failure::killed(super::failure::raiser(lua, 0))));
         }
         answer.map(drop)
     }
 }
 
 impl Failure {
+    /// SCRIPT KILL ended the run.
+    pub(super) fn killed(place: Option<Place>) -> Self {
+        let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+        Self { text, place, is_new: true }
+    }
+
     /// The error as the client of `script` sees it.
     pub(super) fn describe(self, script: &[u8]) -> ScriptError {
         let mut text = before_nul(&self.text).to_vec();

@@ -66,12 +66,20 @@ fn a_command_that_stops_the_run_ends_it() {
         "pcall(string.gsub, 'a', 'a', function() redis.call('stop') end) return 1",
         "load(function() redis.call('stop') end) return 1",
     ] {
-        let mut bench = Bench::new();
-        bench.shop.stop = Some(Stop::Widen);
-        let outcome = bench.outcome(Resp::Two, script.as_bytes(), &[]);
-        assert_eq!(outcome, Err(Fault::Stop(Stop::Widen)), "{script}");
-        assert!(bench.shop.strings.is_empty(), "nothing ran after it: {script}");
-        assert_eq!(bench.reply(Resp::Two, b"return 7"), b":7\r\n", "the next one runs");
+        for stop in [Stop::Widen, Stop::Heavy, Stop::Killed] {
+            let mut bench = Bench::new();
+            bench.shop.stop = Some(stop);
+            match (stop, bench.outcome(Resp::Two, script.as_bytes(), &[])) {
+                (Stop::Killed, Err(Fault::Error(error))) => {
+                    let text = String::from_utf8(error.text).unwrap();
+                    let killed = "ERR Script killed by user with SCRIPT KILL... script: ";
+                    assert!(text.starts_with(killed), "{script}: {text}");
+                }
+                (_, outcome) => assert_eq!(outcome, Err(Fault::Stop(stop)), "{script}"),
+            }
+            assert!(bench.shop.strings.is_empty(), "nothing ran after it: {script}");
+            assert_eq!(bench.reply(Resp::Two, b"return 7"), b":7\r\n", "the next one runs");
+        }
     }
 }
 

@@ -123,10 +123,10 @@ impl Host for Caller<'_> {
             return Ok(());
         }
         if entry.spec.flags.has(Flags::WRITE) && !self.has_written {
-            self.has_written = true;
-            if let Some(listed) = &*self.listed {
-                listed.note_write();
+            if self.listed.as_ref().is_some_and(|listed| !listed.begin_write()) {
+                return Err(Stop::Killed);
             }
+            self.has_written = true;
         }
         let clock = self.server.keyspace.clock();
         let began = clock.since(self.moment);
@@ -297,6 +297,10 @@ impl Caller<'_> {
             if self.is_tentative {
                 self.unit.refuse(&NOT_FROM_SCRIPT, reply);
                 return Ok(true);
+            }
+            // From there on it goes on where it is: on a worker nobody could end it.
+            if self.unit.hurries() && self.may_restart {
+                return Err(Stop::Heavy);
             }
             self.unit.become_final().map_err(|_| Stop::Widen)?;
             self.may_restart = false;

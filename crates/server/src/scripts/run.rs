@@ -239,6 +239,9 @@ impl Program for Call {
 
     fn restart(&mut self) {
         self.has_failed = false;
+        if let Some(listed) = &self.listed {
+            listed.note_undone();
+        }
     }
 
     fn forget(&mut self) {
@@ -288,6 +291,9 @@ impl Call {
         may_restart: bool,
         out: &mut Output,
     ) -> Option<Result<(), Fault>> {
+        if let Some(listed) = &self.listed {
+            listed.note_undone();
+        }
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
         let mut caller = Caller {
@@ -318,6 +324,8 @@ impl Call {
                 });
                 match result {
                     Ok(()) => Ok(()),
+                    // How it ends is said in Lua, which comes no further than here.
+                    Err(Leave::Stop(Stop::Killed)) => return None,
                     Err(Leave::Stop(stop)) => Err(Fault::Stop(stop)),
                     Err(Leave::GaveUp) => {
                         script.in_lua.begin();

@@ -1,10 +1,11 @@
 //! The scripts and functions under way that SCRIPT KILL and FUNCTION KILL may end.
 //!
 //! Invariants: a script stands here from its second look at the time until it is over, also while
-//! it moves to another thread; who takes a moment only is never here. As many are counted as
-//! shutting the server (`busy-scope server`) as stand here and say so.
+//! it moves to another thread; who takes a moment only is never here. A run that is killed never
+//! writes, and one that has written is never killed. As many are counted as shutting the server
+//! (`busy-scope server`) as stand here and say so.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use keyspace::Refusal;
@@ -36,9 +37,29 @@ pub(crate) struct Underway {
 struct Running {
     /// On the monotonic clock, in microseconds.
     since_us: i64,
-    is_killed: AtomicBool,
-    has_written: AtomicBool,
+    /// One of the states below.
+    state: AtomicU8,
     what: What,
+}
+
+/// The run has written nothing, and nobody has ended it.
+const RUNNING: u8 = 0;
+/// The run has written: it goes on to its end.
+const WRITTEN: u8 = 1;
+/// The run is to end: it writes nothing any more.
+const KILLED: u8 = 2;
+
+impl Running {
+    /// Leaves `RUNNING` for another state; whether it is that state now.
+    fn turn(&self, state: u8) -> bool {
+        let order = Ordering::Relaxed;
+        let changed = self.state.compare_exchange(RUNNING, state, order, order);
+        changed.is_ok() || changed == Err(state)
+    }
+
+    fn has_written(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == WRITTEN
+    }
 }
 
 /// The place of one of them among all.
@@ -61,8 +82,7 @@ impl Underway {
     pub(crate) fn enter(&'static self, since_us: i64, has_written: bool, what: What) -> Listed {
         let running = Arc::new(Running {
             since_us,
-            is_killed: AtomicBool::new(false),
-            has_written: AtomicBool::new(has_written),
+            state: AtomicU8::new(if has_written { WRITTEN } else { RUNNING }),
             what,
         });
         self.lock().push(Arc::clone(&running));
@@ -88,7 +108,7 @@ impl Underway {
         let is_meant = |one: &&Arc<Running>| one.what.function.is_some() == functions;
         let (long, others): (Vec<_>, Vec<_>) = scripts.iter().filter(is_long).partition(is_meant);
         if long.is_empty() {
-            let may_end = others.iter().any(|one| !one.has_written.load(Ordering::Relaxed));
+            let may_end = others.iter().any(|one| !one.has_written());
             return Err(match others.is_empty() {
                 true => NOT_BUSY,
                 false if !may_end => UNKILLABLE,
@@ -96,11 +116,7 @@ impl Underway {
                 false => BUSY_WITH_FUNCTION,
             });
         }
-        let mut killed = 0;
-        for running in long.iter().filter(|one| !one.has_written.load(Ordering::Relaxed)) {
-            running.is_killed.store(true, Ordering::Relaxed);
-            killed += 1;
-        }
+        let killed = long.iter().filter(|one| one.turn(KILLED)).count();
         if killed == 0 { Err(UNKILLABLE) } else { Ok(()) }
     }
 
@@ -146,7 +162,7 @@ impl Underway {
 impl Listed {
     /// Whether it is to end.
     pub(crate) fn is_killed(&self) -> bool {
-        self.running.is_killed.load(Ordering::Relaxed)
+        self.running.state.load(Ordering::Relaxed) == KILLED
     }
 
     /// Shuts the server to others, or opens it.
@@ -163,9 +179,17 @@ impl Listed {
         self.running.since_us
     }
 
-    /// It has written: it runs to its end. One that begins again elsewhere soon writes again.
-    pub(crate) fn note_write(&self) {
-        self.running.has_written.store(true, Ordering::Relaxed);
+    /// To be called before the run writes; whether it may. From here on it goes on to its end.
+    #[must_use]
+    pub(crate) fn begin_write(&self) -> bool {
+        self.running.turn(WRITTEN)
+    }
+
+    /// All that the run wrote was undone.
+    pub(crate) fn note_undone(&self) {
+        let order = Ordering::Relaxed;
+        // One that is killed stays so, and otherwise there was nothing to undo.
+        let _ = self.running.state.compare_exchange(WRITTEN, RUNNING, order, order);
     }
 }
 
@@ -173,5 +197,58 @@ impl Drop for Listed {
     fn drop(&mut self) {
         self.shut_server(false);
         self.underway.lock().retain(|other| !Arc::ptr_eq(other, &self.running));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::OwnedArgs;
+
+    use super::{NOT_BUSY, UNKILLABLE, Underway, What};
+
+    /// What may happen to a run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Event {
+        Kill,
+        Write,
+        Undo,
+    }
+
+    fn what() -> What {
+        What { function: None, request: OwnedArgs::default() }
+    }
+
+    /// All orders of five events: whatever the order, a run that is killed writes nothing behind
+    /// that, and has written nothing that was not undone.
+    #[test]
+    fn a_run_is_killed_or_writes() {
+        let events = [Event::Kill, Event::Write, Event::Undo];
+        for order in 0..events.len().pow(5) {
+            let underway: &'static Underway = Box::leak(Box::default());
+            let listed = underway.enter(0, false, what());
+            let (mut has_written, mut is_killed) = (false, false);
+            let order = (0..5).map(|place| events[order / events.len().pow(place) % events.len()]);
+            let order: Vec<_> = order.collect();
+            for event in &order {
+                match event {
+                    Event::Kill => {
+                        let expected = if has_written { Err(UNKILLABLE) } else { Ok(()) };
+                        assert_eq!(underway.kill(0, false), expected, "{order:?}");
+                        is_killed |= !has_written;
+                    }
+                    Event::Write => {
+                        assert_eq!(listed.begin_write(), !is_killed, "{order:?}");
+                        has_written |= !is_killed;
+                    }
+                    Event::Undo => {
+                        listed.note_undone();
+                        has_written = false;
+                    }
+                }
+                assert_eq!(listed.is_killed(), is_killed, "{order:?}");
+            }
+            drop(listed);
+            assert_eq!(underway.kill(0, false), Err(NOT_BUSY));
+        }
     }
 }

@@ -1,0 +1,115 @@
+//! SCRIPT KILL and FUNCTION KILL at any moment of a script: either it has written nothing and ends,
+//! or it has written and goes on to its end; and with one worker they are always read.
+
+use std::time::Duration;
+
+use proto::value::Value;
+use tests::render::render;
+use tests::server::eventually;
+use tests::{Arrival, Client, Server};
+
+fn ask(client: &mut Client, line: &str) -> String {
+    render(&client.call(&line.split(' ').collect::<Vec<_>>()))
+}
+
+fn is_silent(client: &mut Client) -> bool {
+    client.arrival(Duration::ZERO).is_ok_and(|arrival| arrival == Arrival::Silence)
+}
+
+/// Two strings whose longest common subsequence takes long to find.
+fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
+    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
+    for (key, step) in [(one, 7), (other, 11)] {
+        let value: String = text(step).collect();
+        assert_eq!(render(&client.call(&["SET", key, &value])), "OK");
+    }
+}
+
+/// Long enough to be found by who kills, then a read in which nobody looks for that, then writes.
+const SLOW_THEN_WRITES: &str = "for turn = 1, 20000 do end \
+    redis.call('LCS', 'a', 'b', 'LEN') \
+    for turn = 1, 3000 do redis.call('RPUSH', 'out', turn) end \
+    return 'done'";
+
+#[test]
+fn a_script_that_is_killed_has_written_nothing() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    let (mut client, mut killer) = (server.client(), server.client());
+    slow_pair(&mut client, "a", "b", 3_000);
+    let library = format!(
+        "#!lua name=slow\nredis.register_function('slow', function() {SLOW_THEN_WRITES} end)"
+    );
+    assert_eq!(render(&client.call(&["FUNCTION", "LOAD", &library])), "\"slow\"");
+    let eval = ["EVAL", SLOW_THEN_WRITES, "3", "a", "b", "out"];
+    let fcall = ["FCALL", "slow", "3", "a", "b", "out"];
+    for (request, kill) in [(eval, "SCRIPT KILL"), (fcall, "FUNCTION KILL")] {
+        for delay_ms in [0, 10, 20, 40, 80] {
+            client.call(&["DEL", "out"]);
+            client.send(&request);
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            let mut answers = Vec::new();
+            let reply = loop {
+                answers.push(ask(&mut killer, kill));
+                match client.arrival(Duration::ZERO) {
+                    Ok(Arrival::Silence) => {}
+                    Ok(Arrival::Reply(reply)) => break render(&reply),
+                    other => panic!("{other:?}"),
+                }
+            };
+            let is_killed = reply.contains("Script killed by user");
+            assert!(is_killed || reply == "\"done\"", "{reply}");
+            let left = if is_killed { 0 } else { 3000 };
+            assert_eq!(client.call(&["LLEN", "out"]), Value::Integer(left), "{answers:?}");
+            if !is_killed {
+                assert!(!answers.contains(&"OK".to_owned()), "{answers:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_script_that_was_undone_can_be_killed() {
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "20"]);
+    let (mut client, mut killer) = (server.client(), server.client());
+    let mut holder = server.client();
+    slow_pair(&mut client, "a", "b", 10_000);
+    holder.send(&["LCS", "a", "b", "LEN"]);
+    eventually("its keys are held", || ask(&mut killer, "STRLEN a").contains("BUSY"));
+    assert_eq!(ask(&mut killer, "CONFIG SET busy-reply-threshold 0"), "OK");
+    // It writes, takes long, and turns out to need a key that it has to wait for.
+    let script = "redis.call('SET', KEYS[1], 'v') for turn = 1, 1000000 do end \
+        return redis.call('STRLEN', ARGV[1])";
+    client.send(&["EVAL", script, "1", "k", "a"]);
+    eventually("it is killed", || ask(&mut killer, "SCRIPT KILL") == "OK");
+    assert!(is_silent(&mut holder), "the key was held");
+    let reply = render(&client.receive());
+    assert!(reply.contains("Script killed by user"), "{reply}");
+    assert_eq!(ask(&mut killer, "EXISTS k"), "(integer) 0");
+    assert!(matches!(holder.receive(), Value::Integer(_)));
+}
+
+/// Each of them can neither be undone nor put off, so the script goes on where it runs it.
+#[test]
+fn a_script_that_cannot_begin_again_is_killed_with_one_worker() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let (mut client, mut killer) = (server.client(), server.client());
+    for command in ["'SLOWLOG', 'RESET'", "'COMMANDLOG', 'RESET', 'slow'", "'MEMORY', 'PURGE'"] {
+        let script = format!("redis.call({command}) while true do end");
+        let begun = format!("redis.call('GET', 'k') {script}");
+        for (script, is_in_exec) in [(&script, false), (&begun, false), (&script, true)] {
+            if is_in_exec {
+                assert_eq!(ask(&mut client, "MULTI"), "OK");
+                assert_eq!(ask(&mut client, "SET k v"), "QUEUED");
+            }
+            client.send(&["EVAL", script, "0"]);
+            if is_in_exec {
+                assert_eq!(render(&client.receive()), "QUEUED");
+                client.send(&["EXEC"]);
+            }
+            assert_eq!(ask(&mut killer, "PING"), "PONG");
+            eventually("it is killed", || ask(&mut killer, "SCRIPT KILL") == "OK");
+            let reply = render(&client.receive());
+            assert!(reply.contains("Script killed by user"), "{script}: {reply}");
+        }
+    }
+}
