@@ -339,3 +339,76 @@ fn no_thread_that_holds_locks_has_a_low_priority() {
     assert!(seen > 1, "{seen}");
     kill(holder, &mut other);
 }
+
+/// A run is judged by its own beginning, not by that of an attempt before a wait in which others
+/// ran.
+#[test]
+fn who_waited_runs_with_the_time_of_behind_the_wait() {
+    let server = start(&[]);
+    let library = "#!lua name=spin\nredis.register_function('spin', \
+        function() while true do end end)";
+    assert_eq!(render(&server.client().call(&["FUNCTION", "LOAD", library])), "\"spin\"");
+    let script = "redis.call('GET', ARGV[1]) redis.call('SET', KEYS[1], 'v', 'PX', 100000) \
+        local time = redis.call('TIME') \
+        return {time[1] * 1000 + math.floor(time[2] / 1000), \
+        redis.call('PEXPIRETIME', KEYS[1]) - 100000, redis.call('PTTL', KEYS[1])}";
+    // On its worker, and on another thread.
+    let spins = format!("for turn = 1, 1000000 do end {script}");
+    for (script, is_in_exec) in [(script, false), (&spins, false), (script, true), (&spins, true)] {
+        let (mut holder, mut client, mut other) =
+            (server.client(), server.client(), server.client());
+        assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 20"), "OK");
+        // Not a script, as those who wait are: only the holder is killed.
+        holder.send(&["FCALL", "spin", "1", HELD]);
+        eventually("the key is held", || ask(&mut other, &format!("GET {HELD}")) == BUSY);
+        assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 0"), "OK");
+        let id = client.id();
+        if is_in_exec {
+            assert_eq!(ask(&mut client, "MULTI"), "OK");
+        }
+        client.send(&["EVAL", script, "1", "mine", HELD]);
+        if is_in_exec {
+            assert_eq!(render(&client.receive()), "QUEUED");
+            client.send(&["EXEC"]);
+        }
+        let command = if is_in_exec { "cmd=exec" } else { "cmd=eval" };
+        eventually("it has begun", || {
+            ask(&mut other, &format!("CLIENT LIST ID {id}")).contains(command)
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        let time = ask(&mut other, "TIME");
+        let numbers = time.split('"').filter_map(|word| word.parse::<i64>().ok());
+        let [seconds, micros] = numbers.collect::<Vec<_>>()[..] else { panic!("{time}") };
+        let present = seconds * 1000 + micros / 1000;
+        assert_eq!(ask(&mut other, "FUNCTION KILL"), "OK");
+        assert!(render(&holder.receive()).contains("Script killed by user"));
+        let reply = render(&client.receive());
+        let words = reply.split_whitespace().filter_map(|word| word.parse::<i64>().ok());
+        let [said, set, left] = words.collect::<Vec<_>>()[..] else { panic!("{reply}") };
+        // TIME goes on for a script that takes long; what expires is judged by the beginning.
+        assert!(set >= present && said >= set, "{script}: {set}, {said} behind {present}");
+        assert_eq!(left, 100_000, "{script}");
+    }
+}
+
+#[test]
+fn who_is_told_busy_is_in_the_database_of_before() {
+    let server = start(&[]);
+    let (holder, mut other) = hold(&server);
+    let spin = "for turn = 1, 1000000 do end return redis.call('GET', ARGV[1])";
+    for script in ["return redis.call('GET', ARGV[1])", spin] {
+        for select in ["SELECT 1", "PING", "CLIENT INFO"] {
+            assert_eq!(ask(&mut other, "MULTI"), "OK");
+            for line in [select, "SELECT 2", "PING", "SELECT 0", "PING", "SELECT 1", "PING"] {
+                assert_eq!(ask(&mut other, line), "QUEUED");
+            }
+            assert_eq!(ask(&mut other, "SELECT 0"), "QUEUED");
+            assert_eq!(render(&other.call(&["EVAL", script, "0", HELD])), "QUEUED");
+            let reply = reply_of(&mut other, &["EXEC"]);
+            assert!(reply.starts_with("(error) EXECABORT") && reply.contains("BUSY"), "{reply}");
+            let info = ask(&mut other, "CLIENT INFO");
+            assert!(info.contains(" db=0 "), "{script}: {info}");
+        }
+    }
+    kill(holder, &mut other);
+}

@@ -65,8 +65,6 @@ const PREFETCHED_MAX: usize = 64;
 pub(crate) struct Round {
     /// How often it was widened.
     pub(crate) number: u32,
-    /// The time of the first attempt in microseconds, which the others keep.
-    pub(crate) now_us: Option<i64>,
     /// Leave for heavy work, if that is what it turned out to be.
     pub(crate) pass: Option<HeavyPass>,
     /// Whether it turned out to be that in the middle, and moves before it begins.
@@ -279,7 +277,7 @@ impl Request<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let mut tx = self.begin(acquisition, round.now_us, self.may_widen());
+        let mut tx = self.begin(acquisition, self.may_widen());
         if let Some(location) = self.location {
             tx.hint(&self.args[1], location);
         } else if self.worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
@@ -305,12 +303,8 @@ impl Request<'_> {
             Outcome::Heavy => self.hand_over(tx, work, round),
             Outcome::Wait(wait) => self.block(&mut tx, work, &wait),
             Outcome::Widen => {
-                let now_us = Some(tx.now_us());
                 let acquisition = tx.widen(round.number);
-                self.park(
-                    acquisition,
-                    Round { number: round.number + 1, now_us, ..Round::default() },
-                )
+                self.park(acquisition, Round { number: round.number + 1, ..Round::default() })
             }
         }
     }
@@ -348,12 +342,11 @@ impl Request<'_> {
         !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt()
     }
 
-    /// Begins a transaction with what was acquired, at the time of the request's first attempt.
+    /// Begins a transaction with what was acquired, at the present time: others may have run since
+    /// an earlier attempt.
     #[inline]
-    fn begin(&self, acquisition: Acquisition, now_us: Option<i64>, undoable: bool) -> Tx {
-        let options = options(self.worker, self.session);
-        let now_us = now_us.unwrap_or(options.now_us);
-        Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, undoable, ..options })
+    fn begin(&self, acquisition: Acquisition, undoable: bool) -> Tx {
+        Tx::begin(acquisition, TxOptions { undoable, ..options(self.worker, self.session) })
     }
 
     #[inline]
@@ -414,14 +407,13 @@ impl Request<'_> {
         if !tx.has_world() {
             let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
-                let (number, now_us, pass) = (round.number, Some(tx.now_us()), Some(asked));
-                let round = Round { number, now_us, pass, moves: false };
+                let round = Round { number: round.number, pass: Some(asked), moves: false };
                 drop(tx);
                 return self.park(self.plan(&self.locations()), round);
             }
             if !tx.prolong() {
-                let (number, now_us, pass) = (round.number, Some(tx.now_us()), Some(asked));
-                return self.park(tx.defer(), Round { number, now_us, pass, moves: false });
+                let round = Round { number: round.number, pass: Some(asked), moves: false };
+                return self.park(tx.defer(), round);
             }
             pass = Some(asked);
         }

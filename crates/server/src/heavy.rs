@@ -187,6 +187,7 @@ impl Errand {
 
 /// Begins a transaction again with the locks that it turned out to need; waits for them as long as
 /// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
+/// Others run meanwhile, so it begins at the time when they come.
 #[cold]
 fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -199,7 +200,8 @@ fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
         if acquisition.prolong() {
-            return Ok(Tx::begin(acquisition, options));
+            let now_us = keyspace.clock().now_us();
+            return Ok(Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, ..options }));
         }
         acquisition.defer();
     }

@@ -40,7 +40,7 @@ impl Request<'_> {
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
-        let mut tx = self.begin(acquisition, round.now_us, undoable);
+        let mut tx = self.begin(acquisition, undoable);
         if let (Some(key), Some(location)) = (self.entry.only_key(self.args), self.location) {
             tx.hint(key, location);
         }
@@ -84,13 +84,10 @@ impl Request<'_> {
         debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
         program.restart();
-        self.session.select(unit.home());
         let moves = unit.begins_elsewhere();
-        let tx = unit.into_tx();
-        let now_us = Some(tx.now_us());
-        let acquisition = tx.widen(round.number);
+        let acquisition = unit.into_tx().widen(round.number);
         let number = round.number + u32::from(!moves);
-        self.park(acquisition, Round { number, now_us, pass: None, moves })
+        self.park(acquisition, Round { number, pass: None, moves })
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
@@ -113,12 +110,11 @@ impl Request<'_> {
         if !unit.tx.has_world() {
             let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() && unit.is_fresh() {
-                let (number, now_us) = (round.number, Some(unit.tx.now_us()));
                 self.out.truncate(mark);
                 program.restart();
-                self.session.select(unit.home());
                 drop(unit);
-                let round = Round { number, now_us, pass: Some(asked), moves: round.moves };
+                let Round { number, moves, .. } = *round;
+                let round = Round { number, pass: Some(asked), moves };
                 let needs = program.needs(self.args);
                 return Ok(self.park(self.acquisition(needs), round));
             }
@@ -128,11 +124,10 @@ impl Request<'_> {
             }
             // Who has done something goes on, whoever was kept from its locks.
             if !unit.tx.prolong() && unit.is_fresh() {
-                let (number, now_us) = (round.number, Some(unit.tx.now_us()));
                 self.out.truncate(mark);
                 program.restart();
-                self.session.select(unit.home());
-                let round = Round { number, now_us, pass: Some(asked), moves: round.moves };
+                let Round { number, moves, .. } = *round;
+                let round = Round { number, pass: Some(asked), moves };
                 return Ok(self.park(unit.into_tx().defer(), round));
             }
             pass = Some(asked);

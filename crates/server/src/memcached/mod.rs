@@ -370,9 +370,8 @@ impl Turn<'_> {
         match self.run_on(acquisition, &round, entry) {
             Ok(()) => {}
             Err(wider) => {
-                let now_us = round.now_us.or(wider.1);
-                let round = Round { number: round.number + 1, now_us, ..Round::default() };
-                return self.park(wider.0, round);
+                let round = Round { number: round.number + 1, ..Round::default() };
+                return self.park(wider, round);
             }
         }
         self.book(entry, (self.out.len() - length) as u64);
@@ -388,9 +387,9 @@ impl Turn<'_> {
         acquisition: Acquisition,
         round: &Round,
         entry: &'static Entry,
-    ) -> Result<(), (Acquisition, Option<i64>)> {
+    ) -> Result<(), Acquisition> {
         let (worker, server) = (self.worker, self.worker.server);
-        let now_us = round.now_us.unwrap_or(worker.now_us());
+        let now_us = worker.now_us();
         let mut tx = Tx::begin(
             acquisition,
             TxOptions {
@@ -418,8 +417,7 @@ impl Turn<'_> {
             Ok(seen) => self.session.see_by(entry, seen),
             Err(_) => {
                 self.out.truncate(mark);
-                let now_us = Some(tx.now_us());
-                return Err((tx.widen(round.number), now_us));
+                return Err(tx.widen(round.number));
             }
         }
         drop(tx);

@@ -325,10 +325,9 @@ impl Exec {
         let ended = match place {
             _ if entry.spec.role == Role::Select => self.select(&args[1], unit, out),
             Place::Worker(worker, session) => {
-                // It may ask where it is.
-                if session.database != unit.tx.database() {
-                    session.select(unit.tx.database());
-                }
+                // It may ask where it is. The session itself follows when all is over.
+                let home = session.database;
+                session.select(unit.tx.database());
                 let mut reply = Reply::new(out, session.resp);
                 let asker = Some(Asker { worker, session });
                 let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
@@ -351,6 +350,8 @@ impl Exec {
                 let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
                 if makes_final(entry) {
                     self.look_again(unit, session);
+                } else {
+                    session.select(home);
                 }
                 ended
             }

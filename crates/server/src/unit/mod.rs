@@ -493,11 +493,6 @@ impl Unit {
         !self.tx.is_touched() && !self.is_final() && self.changes == 0 && self.done.is_empty()
     }
 
-    /// The logical database it began in.
-    pub(crate) fn home(&self) -> usize {
-        self.home
-    }
-
     /// Lets go what it has gathered for those who would be told: nobody is.
     pub(crate) fn forget(&mut self) {
         self.done.clear();
