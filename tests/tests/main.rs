@@ -121,6 +121,7 @@ mod tracking_redirection;
 mod tracking_table;
 mod transaction_errors;
 mod transactions;
+mod unregistration;
 mod users;
 mod waiting_members;
 mod watch;

@@ -5,7 +5,7 @@
 //! committed in one record with what made it possible; a waiter that was claimed is served, or
 //! waits on, before the locks are dropped.
 
-use std::future::poll_fn;
+use std::cell::Cell;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -23,7 +23,6 @@ use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use crate::clients::{Client, ClientId, Signal};
 use crate::commit;
 use crate::execute::Work;
-use crate::heavy::Admission;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
@@ -32,6 +31,7 @@ use crate::startup::panics::contain;
 use crate::stats;
 use crate::table::{Entry, Run};
 use crate::unit::drill;
+use crate::unregistration::{Registered, Unregistration};
 use crate::worker::Worker;
 
 /// A blocked client as its server sees it; the owner of a `Waiter`.
@@ -68,7 +68,10 @@ pub(crate) struct Served {
 
 /// A client's place in the queues.
 pub(crate) struct Place {
+    server: &'static Server,
     waiter: Arc<Waiter>,
+    /// Whether it stands there still: whoever serves a client takes it from that one queue.
+    stands: Cell<bool>,
 }
 
 /// A wait that has begun.
@@ -124,7 +127,7 @@ impl Blocked {
 impl Waiting {
     /// Stands a client in the queues of its keys, whose locks the transaction holds.
     pub(crate) fn begin(tx: &mut Tx, client: &Arc<Client>, work: Work, wait: &Wait) -> Self {
-        let Work { entry, resp, reader, .. } = work;
+        let Work { server, entry, resp, reader, .. } = work;
         let requests = wait.awaited.iter().map(|awaited| {
             (awaited.key.clone(), awaited.request.iter().map(AsRef::as_ref).collect())
         });
@@ -147,24 +150,24 @@ impl Waiting {
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
-        Self { place: Place { waiter }, left }
+        Self { place: Place { server, waiter, stands: Cell::new(true) }, left }
     }
 }
 
 impl Place {
     /// What the client got, if somebody served it.
     pub(crate) fn outcome(&self) -> Option<Served> {
-        blocked(&self.waiter).outcome.lock().expect("no critical section here panics").take()
+        let Blocked { outcome, requests, .. } = blocked(&self.waiter);
+        let served = outcome.lock().expect("no critical section here panics").take();
+        if served.is_some() && requests.len() == 1 {
+            self.stands.set(false);
+        }
+        served
     }
 
     /// The requests that would serve the client.
     pub(crate) fn requests(&self) -> impl Iterator<Item = Args<'_>> {
         blocked(&self.waiter).requests.iter().map(|(_, request)| request.as_args())
-    }
-
-    /// Whether it is a place in one queue only, which whoever serves the client takes it from.
-    pub(crate) fn is_single(&self) -> bool {
-        blocked(&self.waiter).requests.len() == 1
     }
 
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
@@ -227,65 +230,31 @@ impl Place {
         Tx::begin(acquisition, options)
     }
 
-    /// Leaves all queues, once their locks are free. Until then the waiter is passed over.
-    pub(crate) async fn leave(self, worker: Rc<Worker>) {
+    /// Leaves all queues, as their locks come free. Until then the waiter is passed over.
+    pub(crate) fn leave(mut self, worker: &Rc<Worker>) {
         self.give_up();
-        let mut leaving = Leaving { place: Some(self), server: worker.server };
-        let Some(place) = &leaving.place else { return };
-        if blocked(&place.waiter).requests.len() > LEFT_AT_ONCE {
-            // One lock at a time, elsewhere: nobody waits for it.
-            return;
+        if let Some(leaving) = self.leaving() {
+            leaving.begin(worker);
         }
-        let mut acquisition = place.acquisition(worker.server.keyspace);
-        poll_fn(|cx| {
-            let polled = worker.poll_locks(&mut acquisition, cx.waker());
-            if polled.is_pending() {
-                worker.go_out();
-            }
-            polled
-        })
-        .await;
-        let mut tx = place.begin(&worker, acquisition);
-        for (key, _) in &blocked(&place.waiter).requests {
-            tx.unregister(key, &place.waiter).expect("the queues are locked");
-        }
-        drop(tx);
-        worker.go_out();
-        leaving.place = None;
     }
-}
 
-/// So many queues are left by a worker, under all their locks.
-const LEFT_AT_ONCE: usize = 16;
-
-/// A place that is being left. If its worker retires meanwhile, or the queues are very many, a
-/// heavy-work thread sees to it, lock by lock.
-struct Leaving {
-    place: Option<Place>,
-    server: &'static Server,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        let Some(Place { waiter }) = self.place.as_ref() else { return };
-        let (waiter, keyspace) = (Arc::clone(waiter), self.server.keyspace);
-        self.server.heavy.spawn_visit(move |lane| {
-            let mut admission = Admission::wait(keyspace);
-            let (database, now) = (blocked(&waiter).database, keyspace.clock().now_ms());
-            for (key, _) in &blocked(&waiter).requests {
-                let acquisition = admission.acquire(keyspace.locate(key).partition());
-                let options = TxOptions { database, ..TxOptions::internal(lane, now) };
-                let left = Tx::begin(acquisition, options).unregister(key, &waiter);
-                left.expect("the queue is locked");
-            }
-        });
+    /// What is to be done for that; nothing where whoever served the client did it.
+    fn leaving(&mut self) -> Option<Unregistration> {
+        if !std::mem::take(self.stands.get_mut()) {
+            return None;
+        }
+        let Blocked { database, requests, .. } = blocked(&self.waiter);
+        let keys = requests.iter().map(|(key, _)| (*database, &**key));
+        let registered = Registered::Waiter(Arc::clone(&self.waiter));
+        Some(Unregistration::new(self.server, registered, keys))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Nobody is to be served whose session is gone.
+        // Nobody is to be served whose session is gone, on whatever way that went.
         self.waiter.give_up();
+        drop(self.leaving());
     }
 }
 

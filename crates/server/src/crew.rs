@@ -10,11 +10,12 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::SendError};
 
 use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 use crate::session::Moving;
+use crate::unregistration::Unregistration;
 use crate::worker::{self, Message};
 
 /// The most workers that can be asked for; higher lanes are for other threads.
@@ -72,6 +73,17 @@ impl Crew {
         server.worker_counters(lane).sessions.fetch_add(1, Ordering::Relaxed);
         let sent = roster.inboxes[lane].send(Message::Adopt(moving));
         debug_assert!(sent.is_ok(), "a worker in the list receives");
+    }
+
+    /// Has a worker take registrations off their keys.
+    pub(crate) fn unregister(&self, mut rest: Box<Unregistration>) {
+        let roster = self.roster();
+        let Some(inbox) = roster.inboxes.first() else { return rest.forget() };
+        let sent = inbox.send(Message::Unregister(rest));
+        drop(roster);
+        if let Err(SendError(Message::Unregister(mut rest))) = sent {
+            rest.forget();
+        }
     }
 
     /// Tells all workers to bind themselves to cores, or not to, as the configuration says.

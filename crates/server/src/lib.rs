@@ -67,6 +67,7 @@ mod syslog;
 mod table;
 mod tracking;
 mod unit;
+mod unregistration;
 mod users;
 mod valve;
 mod version;

@@ -35,6 +35,7 @@ use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
 use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
+use crate::unregistration::Unregistration;
 
 /// How much a session reads at once.
 pub(crate) const READ_SIZE: usize = 64 * 1024;
@@ -91,6 +92,8 @@ pub(crate) enum Message {
     Adopt(Box<Moving>),
     /// Bind the thread to a core, or free it, as the configuration says.
     Bind,
+    /// Take registrations off their keys.
+    Unregister(Box<Unregistration>),
     /// Hand all sessions to others and end.
     Retire,
     /// End, and all sessions with you.
@@ -311,6 +314,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
             Message::Bind => bind(&worker),
+            Message::Unregister(rest) => rest.begin(&worker),
             Message::Retire => break,
             Message::End => return settle(&worker),
         }

@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll, ready};
 use std::time::Duration;
@@ -463,10 +462,9 @@ impl Serve {
     /// Passes on what somebody else's transaction gave.
     fn take_served(&mut self, mut blocked: Blocked, served: Served) -> Turn {
         self.session.see(served.seen);
-        if let Some(place) = blocked.place.take() {
+        if blocked.place.is_some() {
             self.session.see_by(blocked.ran.entry, served.seen);
             blocked.ran.failed = served.failed;
-            blocked.place = Some(place).filter(|place| !place.is_single());
         }
         self.end_wait(blocked, served.output)
     }
@@ -493,9 +491,7 @@ impl Serve {
     /// The client does not wait for keys any more.
     pub(super) fn leave_queues(&self, blocked: Blocked) {
         if let Some(place) = blocked.place {
-            // From here on nobody serves it.
-            place.give_up();
-            tokio::task::spawn_local(place.leave(Rc::clone(&self.worker)));
+            place.leave(&self.worker);
         }
     }
 

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::Flags;
-use keyspace::{Keyspace, Location, Tx, TxOptions, Watch};
+use keyspace::{Keyspace, Location, Tx, Watch};
 use proto::{Args, ArgsBuffer};
 
 use super::Needs;
 use crate::clients::Client;
-use crate::heavy::Admission;
 use crate::server::Server;
 use crate::table::Entry;
+use crate::unregistration::{Registered, Unregistration};
 
 /// So many commands a new queue has room for.
 const COMMANDS: usize = 16;
@@ -257,19 +257,9 @@ impl Watching {
         self.keys.iter().for_each(|(database, key)| tx.unwatch(*database, key, &self.watch));
     }
 
-    /// As `end`, at some time soon: for a session that is over.
+    /// As `end`, at some time soon: nobody waits for it.
     pub(super) fn end_elsewhere(self, server: &'static Server) {
-        if self.keys.is_empty() {
-            return;
-        }
-        let keyspace = server.keyspace;
-        server.heavy.spawn_visit(move |lane| {
-            let mut admission = Admission::wait(keyspace);
-            for (database, key) in &*self.keys {
-                let acquisition = admission.acquire(keyspace.locate(key).partition());
-                let options = TxOptions::internal(lane, keyspace.clock().now_ms());
-                Tx::begin(acquisition, options).unwatch(*database, key, &self.watch);
-            }
-        });
+        let keys = self.keys.iter().map(|(database, key)| (*database, &**key));
+        drop(Unregistration::new(server, Registered::Watch(self.watch), keys));
     }
 }
