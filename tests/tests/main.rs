@@ -82,6 +82,7 @@ mod memory_account;
 mod never_wait;
 mod notifications;
 mod one_writer;
+mod phases;
 mod pipelined_scripts;
 mod pipelines;
 mod preload;

@@ -45,6 +45,8 @@ struct Underway {
     began_us: i64,
     /// Whether its base was given to the writer.
     is_handed_over: bool,
+    /// Whether nobody wants it any more, so that its end is no failure.
+    is_called_off: bool,
     snapshot: Arc<Snapshot>,
 }
 
@@ -81,7 +83,8 @@ impl Rewrite {
 
     /// Gives up the one under way.
     pub(super) fn give_up(&self) {
-        if let Some(underway) = &self.books().underway {
+        if let Some(underway) = &mut self.books().underway {
+            underway.is_called_off = true;
             underway.snapshot.cancel();
         }
     }
@@ -96,6 +99,10 @@ impl Rewrite {
     /// Whether the base of the one under way was given to the writer.
     pub(super) fn is_handed_over(&self) -> bool {
         self.books().underway.as_ref().is_some_and(|underway| underway.is_handed_over)
+    }
+
+    fn is_called_off(&self) -> bool {
+        self.books().underway.as_ref().is_some_and(|underway| underway.is_called_off)
     }
 
     /// Whether one is under way.
@@ -179,7 +186,8 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
         books.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
         let snapshot = Arc::clone(&snapshot);
-        books.underway = Some(Underway { began_us, is_handed_over: false, snapshot });
+        let (is_handed_over, is_called_off) = (false, false);
+        books.underway = Some(Underway { began_us, is_handed_over, is_called_off, snapshot });
     }
     let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
         Ok(path) => path,
@@ -235,7 +243,7 @@ fn hand_over(server: &'static Server, base: Base, log: Option<&Arc<Queue>>) {
         }
     });
     if let Err(why) = &installed {
-        log_warning!(server.log, "Background AOF rewrite failed: {why}");
+        tell_failure(server, why);
     }
     done(server, installed.ok().map(|bytes| (bytes, 0)));
 }
@@ -264,13 +272,25 @@ fn install_alone(server: &'static Server, base: Fresh) -> Result<u64, String> {
     }
 }
 
+/// Tells the operator why the rewrite under way comes to nothing.
+pub(super) fn tell_failure(server: &Server, why: &str) {
+    match server.aof.rewrite.is_called_off() {
+        true => log_notice!(server.log, "Background AOF rewrite called off: {why}"),
+        false => log_warning!(server.log, "Background AOF rewrite failed: {why}"),
+    }
+}
+
 /// A rewrite is over, with the sizes of its base and of what follows it, if it went well.
 pub(super) fn done(server: &Server, sizes: Option<(u64, u64)>) {
     let now_us = server.keyspace.clock().monotonic_us();
     let mut books = server.aof.rewrite.books();
-    let began_us = books.underway.take().map_or(now_us, |underway| underway.began_us);
+    let underway = books.underway.take();
+    let began_us = underway.as_ref().map_or(now_us, |underway| underway.began_us);
     books.ended_us = now_us;
     books.seconds = Some((now_us - began_us) / 1_000_000);
+    if sizes.is_none() && underway.is_some_and(|underway| underway.is_called_off) {
+        return;
+    }
     books.has_failed = sizes.is_none();
     let Some((base, increment)) = sizes else {
         books.failures += 1;

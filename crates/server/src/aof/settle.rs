@@ -49,7 +49,7 @@ impl Writer {
             (Err(why), _) => Err(why),
         };
         if let Err(why) = &result {
-            log_warning!(self.server.log, "Background AOF rewrite failed: {why}");
+            rewrite::tell_failure(self.server, why);
             self.server.backup.fail(self.server, why);
             rewrite::remove(self.server, path.into_iter().collect());
             if self.state == State::Apart {

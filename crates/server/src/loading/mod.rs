@@ -221,10 +221,14 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
     }
     // Nobody turns the log on or off between the end and the look.
     let _turn = server.take_config_turn();
-    server.loading.end();
     // Where something else was loaded than our log, it begins with that; and somebody may have
-    // changed his mind meanwhile.
-    aof::follow_config(server)
+    // changed his mind meanwhile. Who sees that loading is over sees that, too.
+    aof::follow_config(server)?;
+    server.loading.end();
+    if server.aof.phase() == aof::Phase::Starting {
+        aof::begin_rewrite(server);
+    }
+    Ok(())
 }
 
 fn load_snapshot(server: &'static Server, file: &mut dyn File, name: &str) -> Result<(), String> {

@@ -15,6 +15,7 @@ use persist::rdb::file::ChunkWriter;
 use super::Snapshot;
 use super::chunks::Outlet;
 use super::queue::copy;
+use crate::config::settings::RDB_KEY_SAVE_DELAY;
 use crate::heavy::Admission;
 
 /// Bytes from which on a chunk is passed on.
@@ -212,7 +213,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Waits as `rdb-key-save-delay` asks for: so many microseconds; below zero a single one for
-    /// one key in so many.
+    /// one key in so many. To set it to 0 calls off what is left.
     fn delay(&mut self) {
         let mut micros = match i64::from(self.snapshot.key_delay) {
             0 => return,
@@ -220,11 +221,15 @@ impl<'a> Encoder<'a> {
             rarely => u64::from(self.random.below(rarely.unsigned_abs()) == 0),
         };
         self.admission = None;
-        while micros > 0 && !self.walk.is_given_up() {
+        while micros > 0 && !self.walk.is_given_up() && self.still_waits() {
             let step = micros.min(NAP_US);
             std::thread::sleep(Duration::from_micros(step));
             micros -= step;
         }
+    }
+
+    fn still_waits(&self) -> bool {
+        self.snapshot.server.config.get(RDB_KEY_SAVE_DELAY) != 0
     }
 
     fn write(&mut self, database: usize, entry: EntryRef<'_>) {
