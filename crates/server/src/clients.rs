@@ -207,6 +207,24 @@ pub(crate) enum Signal {
     Review = 1 << 7,
 }
 
+/// All that was asked of a session, as it was when it looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked(u32);
+
+impl Asked {
+    /// Whether it is nothing at all.
+    #[inline]
+    pub(crate) fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether this is among it.
+    #[inline]
+    pub(crate) fn is_asked(self, signal: Signal) -> bool {
+        self.0 & signal as u32 != 0
+    }
+}
+
 /// Flags of `LiveFigures::flags`.
 pub(crate) mod client_flags {
     /// It watches all commands.
@@ -373,10 +391,10 @@ impl Client {
         self.live.worker.store(lane, Ordering::Relaxed);
     }
 
-    /// Whether anything was asked; the owner looks at every turn.
+    /// What was asked; the owner looks at every turn.
     #[inline]
-    pub(crate) fn has_signals(&self) -> bool {
-        self.signals.load(Ordering::Relaxed) != 0
+    pub(crate) fn asked(&self) -> Asked {
+        Asked(self.signals.load(Ordering::Acquire))
     }
 
     /// Whether this was asked; it is taken off the list.
@@ -394,7 +412,7 @@ impl Client {
 
     /// Whether this was asked.
     pub(crate) fn is_asked(&self, signal: Signal) -> bool {
-        self.signals.load(Ordering::Acquire) & signal as u32 != 0
+        self.asked().is_asked(signal)
     }
 
     /// Gives the client messages, such as MONITOR lines; whether its session is to be woken for

@@ -12,9 +12,9 @@ use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
-use super::life::BACKLOG_LIMIT;
+use super::life::{BACKLOG_LIMIT, Turn};
 use super::window::{Slot, WINDOW, Window};
-use super::{Place, Serve, Session, Stage, Turn};
+use super::{Place, Serve, Session, Stage};
 use crate::client_memory;
 use crate::clients::Signal;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
@@ -152,7 +152,7 @@ impl Serve {
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
-    pub(super) fn resume(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
+    pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
         self.worker.start_batch();
         let input = std::mem::take(&mut self.input);
         let start = self.executed;

@@ -9,7 +9,7 @@ use keyspace::{Acquisition, Lsn};
 use proto::Reply;
 use tokio::time::Sleep;
 
-use super::wait::Ran;
+use super::stage::Ran;
 use crate::blocking::{Place, Waiting};
 
 /// A blocking command that waits.

@@ -1,17 +1,176 @@
-//! A session's life: what it does next, as one pure function of what it sees.
+//! A session's life: one state machine without sockets, timers, locks or threads.
 //!
-//! Neither sockets nor timers nor locks are known here. The session (`mod.rs`) looks at itself,
-//! asks for a plan, carries it out and looks again.
+//! The session sees what there is ([`Sight`]) and what others ask of it ([`Asked`]), does one
+//! thing, and looks again, until nothing is left to do before it is woken. Whatever decides what
+//! comes next is here, and nowhere else. What it is done with stands behind [`Body`] and [`Waits`]:
+//! the real session has a socket and a worker, the simulation (`life/simulation`) a model of them.
 //!
-//! Invariants, which the tests prove for every sight there is:
+//! Invariants, which the tests prove for every sight there is, and the simulation for sessions that
+//! meet each other:
 //! - what a request waits for is looked at in every step, whatever the output does: a grant is used
 //!   or given back in the step in which it comes;
 //! - what the client sends is taken in every step until it has ended its side or is to be closed;
 //! - a request is executed neither behind one that waits, nor while much waits to leave;
-//! - a session that is to be closed, or whose client is gone, waits for nothing that has not begun.
+//! - a session that is to be closed, or whose client is gone, waits for nothing that has not begun;
+//! - a session that is over stands in no queue and holds nothing.
+
+use std::task::{Context as TaskContext, Poll};
+
+use keyspace::Refusal;
+
+use crate::clients::{Asked, Signal};
 
 /// With more unsent bytes than this nothing more is executed.
 pub(super) const BACKLOG_LIMIT: usize = 1 << 20;
+
+/// After so many reads the others of the worker have their turns.
+const READS_PER_TURN: u32 = 8;
+
+/// What a life is lived with. Whatever answers that it is not there yet wakes the session when that
+/// may be another.
+pub(super) trait Body: Waits {
+    /// What there is to see.
+    fn sight(&self) -> Sight;
+
+    /// What others ask.
+    fn asked(&self) -> Asked;
+
+    /// It has seen to this.
+    fn has_heeded(&mut self, signal: Signal);
+
+    /// Whether its user may not be connected any more.
+    fn must_leave(&self) -> bool;
+
+    /// Passes on what others left for the client.
+    fn deliver(&mut self);
+
+    /// Writes what may leave.
+    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>>;
+
+    /// Whether more waits for the client than its limits allow.
+    fn owes_too_much(&mut self) -> bool;
+
+    /// Takes a piece of what the client has sent.
+    fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard;
+
+    /// Executes the next requests, and reads them where none are there.
+    fn execute(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// From now on nothing is executed; the session ends once its replies have left.
+    fn close(&mut self);
+
+    /// Tells the client that nothing more will come.
+    fn shut_down(&mut self);
+
+    /// The session is over: nothing of it is found any more, and it keeps nothing from anybody.
+    fn leave(&mut self);
+}
+
+/// What the first of its requests waits for, and how such a wait ends.
+pub(super) trait Waits {
+    /// Whether the locks are there.
+    fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Whether it has waited for them long enough.
+    fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Executes the request whose wait for locks is over. The gates are asked with the locks in
+    /// hand: where they refuse, or postpone, the locks go back.
+    fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn;
+
+    /// Replies the result, if it is there.
+    fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// Whether what kept the request from beginning is over.
+    fn has_leave(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Replies what somebody else gave, if so; the wait is over then.
+    fn take_served(&mut self) -> bool;
+
+    /// Replies that what was written is safe, if so; the wait is over then.
+    fn take_safety(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// Whether it was asked to wait no longer, and if so, whether with an error.
+    fn unblocked(&self) -> Option<bool>;
+
+    /// Whether its time is over.
+    fn is_late(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
+    /// What the gates say now of the request that waits for an event.
+    fn refusal(&self) -> Option<Refusal>;
+
+    /// From here on nobody serves it; `false` if somebody does so this moment.
+    fn withdraw(&mut self) -> bool;
+
+    /// Replies how the wait for an event ended.
+    fn end_event(&mut self, end: EventEnd);
+
+    /// What it waits for is to be looked at by the session itself: others passed it over.
+    fn rouse(&mut self);
+
+    /// Looks at what it waits for where that is due, since nobody else may come to do it.
+    fn look_again(&mut self, cx: &mut TaskContext<'_>) -> Turn;
+
+    /// Waits for nothing any more: what was granted is given back, and queues are left.
+    fn give_up_wait(&mut self);
+
+    /// Shows others whether it waits, and for what.
+    fn show_wait(&mut self);
+}
+
+/// The client cannot be reached any more.
+pub(super) struct Gone;
+
+/// What came of listening.
+pub(super) enum Heard {
+    Nothing,
+    Bytes,
+    /// The client sends nothing more.
+    End,
+    /// It cannot be reached any more, or has sent more than may wait.
+    Gone,
+}
+
+/// How a wait for locks ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resumption {
+    Granted,
+    /// The end of its patience.
+    Busy,
+}
+
+/// How a wait for an event ended, other than by the event.
+#[derive(Debug)]
+pub(super) enum EventEnd {
+    Late,
+    Unblocked {
+        with_error: bool,
+    },
+    /// It may not wait for that any more.
+    Refused(Refusal),
+}
+
+/// How a step of the machine ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Go on at once.
+    Again,
+    /// Nothing to do until woken.
+    Wait,
+    /// The session is over.
+    End,
+}
+
+/// How a session rests when it has done what there was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// Until it is woken.
+    Waits,
+    /// It is over, and has left.
+    Over,
+    /// It goes on at another worker.
+    Moves,
+}
 
 /// What a session sees of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +186,10 @@ pub(super) struct Sight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Nothing,
-    /// What was asked for with the request: locks, the world, a result. It comes by itself.
-    Grant,
+    /// Locks, or the world; they come by themselves.
+    Locks,
+    /// What comes of it elsewhere. It comes by itself.
+    Result,
     /// Leave to begin: the end of a pause, room for what the request would leave behind.
     Leave,
     /// An event: a key, a time, a disk.
@@ -40,8 +201,10 @@ pub(super) enum Wait {
 pub(super) enum Outgoing {
     Nothing,
     Little,
-    /// More than [`BACKLOG_LIMIT`], or a long reply whose end is made as it is sent.
+    /// More than [`BACKLOG_LIMIT`].
     Much,
+    /// A long reply whose end is made as it is sent.
+    Unfinished,
 }
 
 /// What the client has sent and is not executed.
@@ -85,15 +248,46 @@ pub(super) enum Deed {
     Nothing,
 }
 
+/// What others ask that can be seen to now, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// The session ends without a word.
+    Kill,
+    /// It looks at what its user may still do.
+    Review,
+    /// The same, behind the reply of the command that changed it.
+    ReviewAfterReply,
+    /// It passes on what others left for the client.
+    Deliver,
+    /// It goes on at another worker.
+    Move,
+}
+
+impl Wait {
+    /// Whether the wait goes along to another worker; a request that waits to begin begins there
+    /// from the start.
+    #[inline]
+    pub(super) fn goes_along(self) -> bool {
+        matches!(self, Self::Result | Self::Event)
+    }
+}
+
 impl Outgoing {
     /// So many bytes, and perhaps some that are still to be made.
     #[inline]
     pub(super) fn of(bytes: usize, is_streaming: bool) -> Self {
         match bytes {
-            _ if is_streaming || bytes > BACKLOG_LIMIT => Self::Much,
+            _ if is_streaming => Self::Unfinished,
+            _ if bytes > BACKLOG_LIMIT => Self::Much,
             0 => Self::Nothing,
             _ => Self::Little,
         }
+    }
+
+    /// Whether nothing is executed before some of it has left.
+    #[inline]
+    pub(super) fn is_much(self) -> bool {
+        matches!(self, Self::Much | Self::Unfinished)
     }
 }
 
@@ -114,6 +308,137 @@ impl Incoming {
     }
 }
 
+/// Lives on until nothing is left to do.
+pub(super) fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
+    loop {
+        let asked = body.asked();
+        let turn = match demand(asked, || body.sight()) {
+            Some(Demand::Move) => {
+                body.has_heeded(Signal::Move);
+                return Rest::Moves;
+            }
+            Some(demand) => heed(body, demand),
+            None => step(body, cx, asked),
+        };
+        match turn {
+            Turn::Again => {}
+            // The reply that messages had to wait for may have come meanwhile.
+            Turn::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
+            Turn::Wait => return Rest::Waits,
+            Turn::End => {
+                body.leave();
+                return Rest::Over;
+            }
+        }
+    }
+}
+
+/// What to see to first of what is asked.
+#[inline]
+pub(super) fn demand(asked: Asked, sight: impl FnOnce() -> Sight) -> Option<Demand> {
+    if asked.is_nothing() {
+        return None;
+    }
+    let Sight { wait, outgoing, .. } = sight();
+    // A result may have been made of what is old by now, so nothing comes before it.
+    let is_settled = wait != Wait::Result;
+    let demands = [
+        (Signal::Kill, true, Demand::Kill),
+        (Signal::Review, true, Demand::Review),
+        (Signal::ReviewAfterReply, is_settled, Demand::ReviewAfterReply),
+        // Not into the middle of a reply, either.
+        (Signal::Deliver, is_settled && outgoing != Outgoing::Unfinished, Demand::Deliver),
+        (Signal::Move, true, Demand::Move),
+    ];
+    let first = demands.into_iter().find(|(signal, may_be, _)| asked.is_asked(*signal) && *may_be);
+    first.map(|(_, _, demand)| demand)
+}
+
+/// Sees to what others ask.
+fn heed(body: &mut impl Body, demand: Demand) -> Turn {
+    match demand {
+        Demand::Kill | Demand::Move => return Turn::End,
+        Demand::Review => {
+            let may_stay = review(body);
+            // While it is asked, nobody gives it anything; what changes from here on it sees now.
+            body.has_heeded(Signal::Review);
+            if !may_stay || !review(body) {
+                return Turn::End;
+            }
+        }
+        Demand::ReviewAfterReply => {
+            body.has_heeded(Signal::ReviewAfterReply);
+            if body.must_leave() {
+                body.close();
+            }
+        }
+        Demand::Deliver => {
+            // Whoever served the client did so before others could tell it that this is old.
+            if body.sight().wait == Wait::Event {
+                body.take_served();
+            }
+            body.deliver();
+        }
+    }
+    Turn::Again
+}
+
+/// Looks at what its user may still do. Who waits for what is not for it any more waits no longer;
+/// `false` if it has to go, with the messages and replies that it did not take yet.
+fn review(body: &mut impl Body) -> bool {
+    if body.must_leave() {
+        return false;
+    }
+    if body.sight().wait == Wait::Event {
+        // Until now it was passed over.
+        body.rouse();
+        // Who is being served this moment was so before.
+        if let Some(refusal) = body.refusal()
+            && body.withdraw()
+        {
+            body.end_event(EventEnd::Refused(refusal));
+        }
+    }
+    true
+}
+
+/// Does the next thing of its own.
+fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: Asked) -> Turn {
+    let is_owing = match body.write(cx) {
+        Poll::Ready(Err(Gone)) => return Turn::End,
+        Poll::Ready(Ok(())) => asked.is_asked(Signal::Deliver),
+        Poll::Pending => true,
+    };
+    if is_owing && body.owes_too_much() {
+        return Turn::End;
+    }
+    let sight = body.sight();
+    match plan(sight) {
+        Plan::End => {
+            body.shut_down();
+            Turn::End
+        }
+        Plan::Close => {
+            body.close();
+            Turn::Again
+        }
+        Plan::GiveUp => {
+            body.give_up_wait();
+            Turn::Again
+        }
+        Plan::GoOn { listens, does } => {
+            if listens && let turn @ (Turn::Again | Turn::End) = listen(body, cx) {
+                return turn;
+            }
+            match does {
+                Deed::Await => look_at_wait(body, cx, sight.wait),
+                Deed::Execute => body.execute(cx),
+                Deed::Nothing => Turn::Wait,
+            }
+        }
+    }
+}
+
 /// What to do in view of this.
 #[inline]
 pub(super) fn plan(sight: Sight) -> Plan {
@@ -130,17 +455,67 @@ pub(super) fn plan(sight: Sight) -> Plan {
         match wait {
             Wait::Leave | Wait::Event => return Plan::End,
             Wait::Nothing if incoming == Incoming::Over => return Plan::Close,
-            Wait::Nothing | Wait::Grant => {}
+            Wait::Nothing | Wait::Locks | Wait::Result => {}
         }
     }
-    let does = match (wait, outgoing) {
-        (Wait::Nothing, Outgoing::Much) => Deed::Nothing,
-        (Wait::Nothing, _) => Deed::Execute,
+    let does = match wait {
+        Wait::Nothing if outgoing.is_much() => Deed::Nothing,
+        Wait::Nothing => Deed::Execute,
         _ => Deed::Await,
     };
     // Who executes reads by itself, into the worker's buffer.
     Plan::GoOn { listens: does != Deed::Execute && !incoming.has_ended(), does }
 }
 
+/// Takes what the client has sent.
+fn listen(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+    for _ in 0..READS_PER_TURN {
+        match body.hear(cx) {
+            Heard::Nothing => return Turn::Wait,
+            Heard::Bytes => {}
+            Heard::End => return Turn::Again,
+            Heard::Gone => return Turn::End,
+        }
+    }
+    cx.waker().wake_by_ref();
+    Turn::Wait
+}
+
+/// Looks whether the wait is over, and ends it if so.
+fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> Turn {
+    let turn = match wait {
+        Wait::Nothing => Turn::Again,
+        Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
+        Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
+        Wait::Result => body.take_result(cx),
+        // The request is executed like one that has just come.
+        Wait::Leave if body.has_leave(cx) => Turn::Again,
+        Wait::Locks | Wait::Leave => Turn::Wait,
+        Wait::Event => look_at_event(body, cx),
+    };
+    body.show_wait();
+    turn
+}
+
+fn look_at_event(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Turn {
+    if body.take_served() || body.take_safety(cx) {
+        return Turn::Again;
+    }
+    let end = match body.unblocked() {
+        Some(with_error) => Some(EventEnd::Unblocked { with_error }),
+        // Who is being served this moment learns soon how that went.
+        None => Some(EventEnd::Late).filter(|_| body.is_late(cx) && body.withdraw()),
+    };
+    match end {
+        Some(end) => {
+            body.end_event(end);
+            Turn::Again
+        }
+        None => body.look_again(cx),
+    }
+}
+
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod tests;

@@ -10,14 +10,12 @@
 
 use std::task::{Context as TaskContext, Poll};
 
-use super::{Serve, Turn};
+use super::Serve;
+use super::life::{Heard, Turn};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;
-
-/// After so many reads the others of the worker have their turns.
-const READS_PER_TURN: u32 = 8;
 
 /// Where memory has a limit, one client may have this part of it wait,
 const BUDGET_SHARE: u64 = 4;
@@ -29,33 +27,33 @@ const BUDGET_LEAST: u64 = 16 << 20;
 const STRANGER_MOST: usize = 1 << 20;
 
 impl Serve {
-    /// Takes what has come.
-    pub(super) fn listen(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        for _ in 0..READS_PER_TURN {
-            // Most who wait send nothing meanwhile, and need no room for it.
-            match self.stream.poll_readable(cx) {
-                Poll::Pending => return Turn::Wait,
-                Poll::Ready(Err(_)) => return Turn::End,
-                Poll::Ready(Ok(())) => {}
-            }
-            if self.executed * 2 >= self.input.len() {
-                self.forget_executed();
-            }
-            if self.input.try_reserve(READ_LEAST).is_err() {
-                return Turn::End;
-            }
-            match self.stream.poll_read_more(cx, &mut self.input) {
-                Poll::Pending => return Turn::Wait,
-                Poll::Ready(Err(_)) => return Turn::End,
-                Poll::Ready(Ok(0)) => return self.hear_end(),
-                Poll::Ready(Ok(count)) => self.note_heard(count),
-            }
-            if self.is_overrun(self.input.len() - self.executed, self.bound()) {
-                return Turn::End;
-            }
+    /// Takes a piece of what has come.
+    pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
+        // Most who wait send nothing meanwhile, and need no room for it.
+        match self.stream.poll_readable(cx) {
+            Poll::Pending => return Heard::Nothing,
+            Poll::Ready(Err(_)) => return Heard::Gone,
+            Poll::Ready(Ok(())) => {}
         }
-        cx.waker().wake_by_ref();
-        Turn::Wait
+        if self.executed * 2 >= self.input.len() {
+            self.forget_executed();
+        }
+        if self.input.try_reserve(READ_LEAST).is_err() {
+            return Heard::Gone;
+        }
+        match self.stream.poll_read_more(cx, &mut self.input) {
+            Poll::Pending => return Heard::Nothing,
+            Poll::Ready(Err(_)) => return Heard::Gone,
+            Poll::Ready(Ok(0)) => {
+                self.has_ended = true;
+                return Heard::End;
+            }
+            Poll::Ready(Ok(count)) => self.note_heard(count),
+        }
+        if self.is_overrun(self.input.len() - self.executed, self.bound()) {
+            return Heard::Gone;
+        }
+        Heard::Bytes
     }
 
     fn note_heard(&mut self, count: usize) {

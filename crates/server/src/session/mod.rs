@@ -17,6 +17,7 @@ mod life;
 mod listen;
 mod memcached;
 mod socket;
+mod stage;
 mod state;
 mod wait;
 mod window;
@@ -34,14 +35,14 @@ use aside::Kept;
 pub(crate) use aside::REQUEST_MAX;
 pub(crate) use blocked::{Awaited, Blocked, Safety};
 use held::Held;
-use life::{Deed, Incoming, Outgoing, Plan, Sight};
+use life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
 pub(crate) use socket::{RawStream, Stream};
+pub(crate) use stage::{Departures, Elsewhere, Parked, Ran, Stage};
 pub(crate) use state::{ReplyMode, Session};
-pub(crate) use wait::{Departures, Elsewhere, Parked, Ran, Stage};
 pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;
-use crate::clients::{Signal, client_flags};
+use crate::clients::{Asked, Signal, client_flags};
 use crate::gathering::Gathering;
 use crate::guard;
 use crate::mailbox::IN_TRANSIT;
@@ -116,16 +117,6 @@ pub(crate) struct Moving {
     has_ended: bool,
 }
 
-/// How a step of the machine ended.
-enum Turn {
-    /// Go on at once.
-    Again,
-    /// Nothing to do until woken.
-    Wait,
-    /// The session is over.
-    End,
-}
-
 impl Serve {
     /// Begins to serve, or goes on where another worker left off.
     pub(crate) fn new(worker: Rc<Worker>, moving: Moving) -> io::Result<Self> {
@@ -156,66 +147,10 @@ impl Serve {
     }
 
     fn drive(&mut self, cx: &mut TaskContext<'_>) -> Poll<Exit> {
-        loop {
-            self.take_back();
-            if self.session.client.has_signals()
-                && let Some(exit) = self.answer_signals()
-            {
-                return Poll::Ready(exit);
-            }
-            match self.step(cx) {
-                Turn::Again => {}
-                // The reply that it had to wait for may have left meanwhile.
-                Turn::Wait if self.may_deliver() => {}
-                Turn::Wait => return Poll::Pending,
-                Turn::End => return Poll::Ready(Exit::Closed),
-            }
-        }
-    }
-
-    fn step(&mut self, cx: &mut TaskContext<'_>) -> Turn {
-        if self.output.is_some() && !self.gathers() {
-            match self.flush(cx) {
-                Poll::Ready(Err(_)) => return Turn::End,
-                Poll::Ready(Ok(())) => {}
-                Poll::Pending if self.owes_too_much() => return Turn::End,
-                Poll::Pending => {}
-            }
-        }
-        match life::plan(self.sight()) {
-            Plan::End => {
-                self.stream.shut_down();
-                Turn::End
-            }
-            Plan::Close => {
-                self.session.close();
-                Turn::Again
-            }
-            Plan::GiveUp => {
-                self.give_up_wait();
-                Turn::Again
-            }
-            Plan::GoOn { listens, does } => {
-                if listens && let turn @ (Turn::Again | Turn::End) = self.listen(cx) {
-                    return turn;
-                }
-                match does {
-                    Deed::Await => self.await_stage(cx),
-                    Deed::Execute => self.serve_requests(cx),
-                    Deed::Nothing => Turn::Wait,
-                }
-            }
-        }
-    }
-
-    /// What it sees of itself.
-    #[inline]
-    fn sight(&self) -> Sight {
-        Sight {
-            wait: self.stage.wait(),
-            outgoing: self.outgoing(),
-            incoming: Incoming::of(self.has_requests(), self.has_ended),
-            closing: self.session.closing,
+        match life::live(self, cx) {
+            Rest::Waits => Poll::Pending,
+            Rest::Over => Poll::Ready(Exit::Closed),
+            Rest::Moves => Poll::Ready(self.depart()),
         }
     }
 
@@ -224,82 +159,9 @@ impl Serve {
         output.map_or(Outgoing::Nothing, |it| Outgoing::of(it.len(), it.is_streaming()))
     }
 
-    /// Whether more waits for the client than its limits allow.
-    #[cold]
-    fn owes_too_much(&self) -> bool {
-        let (server, client) = (self.worker.server, &self.session.client);
-        let owed = (self.unsent() + client.delivery_bytes()) as u64;
-        output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
-    }
-
-    /// Does what others asked for; `Some` ends the session.
-    fn answer_signals(&mut self) -> Option<Exit> {
-        let client = &self.session.client;
-        if client.is_asked(Signal::Kill) {
-            return Some(Exit::Closed);
-        }
-        if client.is_asked(Signal::Review) && !self.review_rights() {
-            return Some(Exit::Closed);
-        }
-        let client = &self.session.client;
-        if !matches!(self.stage, Stage::Elsewhere(_))
-            && client.take(Signal::ReviewAfterReply)
-            && guard::must_leave(self.worker.server, &self.session)
-        {
-            self.session.close();
-        }
-        if self.may_deliver() {
-            self.deliver();
-        } else if self.session.client.is_asked(Signal::Deliver) && self.owes_too_much() {
-            return Some(Exit::Closed);
-        }
-        if self.session.client.take(Signal::Move) {
-            return Some(self.depart());
-        }
-        None
-    }
-
-    /// Looks at what its user may still do; `false` if it has to go.
-    fn review_rights(&mut self) -> bool {
-        // Who is to be closed after its reply has seen to that itself.
-        let may_stay = self.session.closing || self.review();
-        // While it is asked, nobody gives it anything; what changes from here on it sees now.
-        self.session.client.take(Signal::Review);
-        may_stay && (self.session.closing || self.review())
-    }
-
-    /// Whether others left something that may be passed on: not into the middle of a reply, nor
-    /// before one that is made elsewhere, which may have read what is old by now.
-    fn may_deliver(&self) -> bool {
-        self.session.client.is_asked(Signal::Deliver)
-            && !matches!(self.stage, Stage::Elsewhere(_) | Stage::Departures(_))
-            && !self.output.as_ref().is_some_and(|output| output.is_streaming())
-    }
-
-    /// Passes on what other sessions left for the client.
-    fn deliver(&mut self) {
-        let deliveries = self.session.take_deliveries();
-        // Whoever served the client did so before others could tell it that this is old.
-        self.take_outcome();
-        let mut output = self.output();
-        let begun = output.appended();
-        let (server, lane) = (self.worker.server, self.worker.lane);
-        match self.session.memcached.as_mut().and_then(|dialogue| dialogue.watch.as_mut()) {
-            Some(watch) => {
-                watch.write((&server.memcached.figures, lane), &deliveries, &mut output);
-                self.session.see(server.journal.end());
-            }
-            None => {
-                let mut reply = proto::Reply::new(&mut output, self.session.resp);
-                self.session.pass(server, &deliveries, &mut reply);
-            }
-        }
-        self.hold_messages(&output, begun);
-        self.keep_output(output);
-    }
-
     /// Packs up for another worker, whatever it waits for.
     fn depart(&mut self) -> Exit {
+        self.take_back();
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.hand_out_letters();
         let audiences = self.session.audiences(server);
@@ -319,6 +181,89 @@ impl Serve {
             held: self.held.take(),
             has_ended: self.has_ended,
         }))
+    }
+}
+
+impl Body for Serve {
+    #[inline]
+    fn sight(&self) -> Sight {
+        Sight {
+            wait: self.stage.wait(),
+            outgoing: self.outgoing(),
+            incoming: Incoming::of(self.has_requests(), self.has_ended),
+            closing: self.session.closing,
+        }
+    }
+
+    #[inline]
+    fn asked(&self) -> Asked {
+        self.session.client.asked()
+    }
+
+    fn has_heeded(&mut self, signal: Signal) {
+        self.session.client.take(signal);
+    }
+
+    fn must_leave(&self) -> bool {
+        guard::must_leave(self.worker.server, &self.session)
+    }
+
+    fn deliver(&mut self) {
+        let deliveries = self.session.take_deliveries();
+        let mut output = self.output();
+        let begun = output.appended();
+        let (server, lane) = (self.worker.server, self.worker.lane);
+        match self.session.memcached.as_mut().and_then(|dialogue| dialogue.watch.as_mut()) {
+            Some(watch) => {
+                watch.write((&server.memcached.figures, lane), &deliveries, &mut output);
+                self.session.see(server.journal.end());
+            }
+            None => {
+                let mut reply = proto::Reply::new(&mut output, self.session.resp);
+                self.session.pass(server, &deliveries, &mut reply);
+            }
+        }
+        self.hold_messages(&output, begun);
+        self.keep_output(output);
+    }
+
+    fn write(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Gone>> {
+        self.take_back();
+        if self.output.is_none() || self.gathers() {
+            return Poll::Ready(Ok(()));
+        }
+        self.flush(cx).map_err(|_| Gone)
+    }
+
+    #[cold]
+    fn owes_too_much(&mut self) -> bool {
+        let (server, client) = (self.worker.server, &self.session.client);
+        let owed = (self.unsent() + client.delivery_bytes()) as u64;
+        output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
+    }
+
+    fn hear(&mut self, cx: &mut TaskContext<'_>) -> Heard {
+        self.take_bytes(cx)
+    }
+
+    fn execute(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        self.serve_requests(cx)
+    }
+
+    fn close(&mut self) {
+        self.session.close();
+    }
+
+    fn shut_down(&mut self) {
+        self.stream.shut_down();
+    }
+
+    fn leave(&mut self) {
+        self.give_up_wait();
+        self.session.unsubscribe_all();
+        self.session.tracked = None;
+        self.session.end_transaction(self.worker.server);
+        watch::tell_departure(self.worker.server, &self.session);
     }
 }
 
@@ -370,19 +315,11 @@ impl Serve {
         self.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {
             self.worker.server.note_panic(self.session.client.id);
+            self.leave();
             Poll::Ready(Exit::Closed)
         });
         if driven.is_ready() {
             self.aside = None;
-        }
-        if let Poll::Ready(Exit::Closed) = &driven {
-            // Others may hold the session for a while. Whoever hears that it is over finds nothing
-            // of it any more, and it keeps nothing from anybody.
-            self.give_up_wait();
-            self.session.unsubscribe_all();
-            self.session.tracked = None;
-            self.session.end_transaction(self.worker.server);
-            watch::tell_departure(self.worker.server, &self.session);
         }
         driven.map(|exit| self.worker.session_over(&self.session.client, exit))
     }
@@ -412,7 +349,7 @@ impl Serve {
 
     /// Whether requests are read though replies have not left.
     fn reads_on(&self) -> bool {
-        !self.session.closing && self.outgoing() != Outgoing::Much
+        !self.session.closing && !self.outgoing().is_much()
     }
 
     /// Whether it is to go on though its client has nothing new to say.

@@ -1,9 +1,11 @@
 //! The plan, for every sight there is.
 
-use super::{BACKLOG_LIMIT, Deed, Incoming, Outgoing, Plan, Sight, Wait, plan};
+use super::{BACKLOG_LIMIT, Deed, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
+use crate::clients::{Clients, Peer, Signal};
 
-const WAITS: [Wait; 4] = [Wait::Nothing, Wait::Grant, Wait::Leave, Wait::Event];
-const OUTGOING: [Outgoing; 3] = [Outgoing::Nothing, Outgoing::Little, Outgoing::Much];
+const WAITS: [Wait; 5] = [Wait::Nothing, Wait::Locks, Wait::Result, Wait::Leave, Wait::Event];
+const OUTGOING: [Outgoing; 4] =
+    [Outgoing::Nothing, Outgoing::Little, Outgoing::Much, Outgoing::Unfinished];
 const INCOMING: [Incoming; 4] =
     [Incoming::Incomplete, Incoming::Requests, Incoming::Over, Incoming::Last];
 
@@ -26,7 +28,8 @@ fn does(sight: Sight) -> Option<Deed> {
 
 #[test]
 fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
-    for sight in sights().filter(|sight| sight.wait == Wait::Grant) {
+    let is_granted = |sight: &Sight| matches!(sight.wait, Wait::Locks | Wait::Result);
+    for sight in sights().filter(is_granted) {
         let expected = match sight.closing {
             true => Plan::GiveUp,
             false => Plan::GoOn { listens: !sight.incoming.has_ended(), does: Deed::Await },
@@ -50,7 +53,7 @@ fn reading_goes_on_until_the_client_has_ended_or_is_to_be_closed() {
 fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
     for sight in sights().filter(|sight| does(*sight) == Some(Deed::Execute)) {
         assert_eq!(sight.wait, Wait::Nothing, "{sight:?}");
-        assert_ne!(sight.outgoing, Outgoing::Much, "{sight:?}");
+        assert!(!sight.outgoing.is_much(), "{sight:?}");
         assert!(!sight.closing, "{sight:?}");
     }
 }
@@ -58,7 +61,7 @@ fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
 #[test]
 fn who_is_gone_or_to_be_closed_waits_for_nothing_that_has_not_begun() {
     let may_not_wait = |sight: &Sight| {
-        let has_begun = matches!(sight.wait, Wait::Nothing | Wait::Grant);
+        let has_begun = matches!(sight.wait, Wait::Nothing | Wait::Locks | Wait::Result);
         sight.closing && sight.wait != Wait::Nothing || sight.incoming.has_ended() && !has_begun
     };
     for sight in sights().filter(may_not_wait) {
@@ -93,5 +96,45 @@ fn a_long_reply_is_much_however_little_of_it_is_made() {
     assert_eq!(Outgoing::of(1, false), Outgoing::Little);
     assert_eq!(Outgoing::of(BACKLOG_LIMIT, false), Outgoing::Little);
     assert_eq!(Outgoing::of(BACKLOG_LIMIT + 1, false), Outgoing::Much);
-    assert_eq!(Outgoing::of(0, true), Outgoing::Much);
+    for bytes in [0, 1, BACKLOG_LIMIT + 1] {
+        assert_eq!(Outgoing::of(bytes, true), Outgoing::Unfinished);
+    }
+}
+
+const SIGNALS: [Signal; 8] = [
+    Signal::Kill,
+    Signal::Review,
+    Signal::ReviewAfterReply,
+    Signal::Move,
+    Signal::Deliver,
+    Signal::Unblock,
+    Signal::UnblockError,
+    Signal::Served,
+];
+
+/// Whatever is asked together, and in view of whatever.
+#[test]
+fn what_others_ask_is_seen_to_in_one_order() {
+    let clients = Clients::default();
+    for set in 0..1_u32 << SIGNALS.len() {
+        let client = clients.register(Peer::Unix, Peer::Unix, 0, 0);
+        let asked = || SIGNALS.iter().enumerate().filter(|(at, _)| set & 1 << at != 0);
+        asked().for_each(|(_, signal)| _ = client.ask(*signal));
+        let asks = |signal| asked().any(|(_, it)| *it == signal);
+        for sight in sights() {
+            let is_settled = sight.wait != Wait::Result;
+            let may_interrupt = is_settled && sight.outgoing != Outgoing::Unfinished;
+            let expected = match () {
+                () if asks(Signal::Kill) => Some(Demand::Kill),
+                () if asks(Signal::Review) => Some(Demand::Review),
+                () if asks(Signal::ReviewAfterReply) && is_settled => {
+                    Some(Demand::ReviewAfterReply)
+                }
+                () if asks(Signal::Deliver) && may_interrupt => Some(Demand::Deliver),
+                () if asks(Signal::Move) => Some(Demand::Move),
+                () => None,
+            };
+            assert_eq!(demand(client.asked(), || sight), expected, "{sight:?}, {set:b}");
+        }
+    }
 }

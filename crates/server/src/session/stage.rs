@@ -1,0 +1,147 @@
+//! What a session may wait for between two requests or in the middle of one.
+//!
+//! Invariant: a stage is all that stands for the wait in the world: without it there is no ticket
+//! for a lock, no place in a queue and no timer.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use keyspace::{Acquisition, Lsn};
+use proto::{Args, Output, OwnedArgs};
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+
+use super::blocked::{Blocked, Rousing};
+use super::life::Wait;
+use crate::blocking::Waiting;
+use crate::clients::ClientId;
+use crate::execute::Round;
+use crate::table::Entry;
+use crate::unit::Program;
+use crate::valve::Valve;
+
+/// What the session awaits.
+pub(crate) enum Stage {
+    /// Requests.
+    Requests,
+    /// Locks for the request at the head of the input.
+    Parked(Box<Parked>),
+    /// A result from another thread.
+    Elsewhere(oneshot::Receiver<Elsewhere>),
+    /// The end of other sessions.
+    Departures(Box<Departures>),
+    /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
+    Paused(Pin<Box<Sleep>>),
+    /// Room for what the request at the head of the input would leave behind.
+    Shut(&'static Valve),
+    /// Something that a blocking command waits for.
+    Blocked(Box<Blocked>),
+}
+
+/// A request whose locks are not all there.
+pub(crate) struct Parked {
+    pub(crate) acquisition: Acquisition,
+    pub(crate) round: Round,
+    /// When it began to wait, on the monotonic clock in microseconds.
+    pub(crate) began_us: i64,
+    /// Rings when its patience may be over.
+    pub(super) timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Parked {
+    pub(crate) fn new(acquisition: Acquisition, round: Round, began_us: i64) -> Box<Self> {
+        Box::new(Self { acquisition, round, began_us, timer: None })
+    }
+}
+
+/// What came back from another thread.
+pub(crate) struct Elsewhere {
+    pub(crate) output: Output,
+    /// The LSN that the output must wait for.
+    pub(crate) seen: Lsn,
+    pub(crate) ran: Ran,
+    /// It found nothing and stands in queues now.
+    pub(crate) waits: Option<Waiting>,
+}
+
+/// A command that ran on another thread, or waits, for the books of its session's worker.
+pub(crate) struct Ran {
+    pub(crate) entry: &'static Entry,
+    pub(crate) args: OwnedArgs,
+    pub(crate) micros: u64,
+    pub(crate) failed: bool,
+    /// The program that it was, if it was one, with what its own commands have to be booked for.
+    pub(crate) program: Option<Box<dyn Program>>,
+}
+
+impl Ran {
+    /// What has just begun.
+    pub(crate) fn begun(entry: &'static Entry, args: Args<'_>) -> Self {
+        Self { entry, args: args.into(), micros: 0, failed: false, program: None }
+    }
+}
+
+/// A wait for the end of other sessions.
+pub(crate) struct Departures {
+    pub(super) ids: Vec<ClientId>,
+    /// Rings when the wait has lasted long enough.
+    pub(super) patience: Pin<Box<Sleep>>,
+    /// On the monotonic clock, in microseconds.
+    pub(super) began_us: i64,
+    /// What is replied then.
+    pub(super) done: Elsewhere,
+}
+
+impl Departures {
+    /// Waits for the end of these clients' sessions, for so long at most, and replies this.
+    pub(crate) fn new(
+        ids: Vec<ClientId>,
+        patience: Duration,
+        began_us: i64,
+        done: Elsewhere,
+    ) -> Self {
+        Self { ids, patience: Box::pin(tokio::time::sleep(patience)), began_us, done }
+    }
+}
+
+impl Stage {
+    /// What it is a wait for.
+    #[inline]
+    pub(super) fn wait(&self) -> Wait {
+        match self {
+            Self::Requests => Wait::Nothing,
+            Self::Parked(_) => Wait::Locks,
+            Self::Elsewhere(_) | Self::Departures(_) => Wait::Result,
+            Self::Paused(_) | Self::Shut(_) => Wait::Leave,
+            Self::Blocked(_) => Wait::Event,
+        }
+    }
+
+    /// What of it goes along to another worker.
+    pub(super) fn packed(mut self) -> Self {
+        if let Self::Blocked(blocked) = &mut self
+            && let Rousing::Underway(..) = blocked.rousing
+        {
+            blocked.rousing = Rousing::Due;
+        }
+        if self.wait().goes_along() { self } else { Self::Requests }
+    }
+
+    /// The stage at its new worker, whose timer it is to use.
+    pub(super) fn unpacked(mut self) -> Self {
+        let renew = |sleep: &mut Pin<Box<Sleep>>| {
+            *sleep = Box::pin(tokio::time::sleep_until(sleep.deadline()));
+        };
+        if let Self::Departures(departures) = &mut self {
+            renew(&mut departures.patience);
+        }
+        if let Self::Blocked(blocked) = &mut self {
+            blocked.again = None;
+            blocked.until.iter_mut().for_each(renew);
+            if let Some(safety) = &mut blocked.safety {
+                safety.is_queued = false;
+            }
+        }
+        self
+    }
+}
