@@ -49,6 +49,7 @@ mod full_disk;
 mod functions;
 mod generic;
 mod geo;
+mod given_back;
 mod half_done;
 mod hashes;
 mod held_keys;

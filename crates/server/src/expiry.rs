@@ -16,6 +16,7 @@ use crate::compaction;
 use crate::courtesy;
 use crate::evict;
 use crate::release;
+use crate::scripts;
 use crate::worker::Worker;
 
 /// How long one turn may take, in microseconds.
@@ -45,6 +46,7 @@ pub(crate) async fn run(worker: Rc<Worker>) {
         let is_short_of_memory = pay_debt(&worker);
         let is_aging = aging::turn(&worker);
         let to_compact = compaction::turn(&worker);
+        scripts::tend(worker.server);
         release::turn(&worker);
         courtesy::turn(&worker);
         let pause = match turn {

@@ -10,9 +10,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::cores::{Cores, Duty};
-use crate::release;
 use crate::scripts::STACK_BYTES;
 use crate::startup::panics::contain;
+use crate::{release, scripts};
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
 pub(super) type Job = Box<dyn FnOnce(usize) + Send>;
@@ -154,6 +154,7 @@ impl Pool {
             if released != queue.releases {
                 released = queue.releases;
                 drop(queue);
+                scripts::drop_stale();
                 release::give_back();
                 queue = self.lock();
                 continue;

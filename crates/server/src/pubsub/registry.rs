@@ -34,6 +34,9 @@ pub(crate) struct Registry {
     shards: Box<[Shard]>,
 }
 
+/// Places that a shard may keep though nothing needs them.
+const SPARE: usize = 16;
+
 #[repr(align(128))]
 struct Shard(RwLock<HashSet<Named, RandomState>>);
 
@@ -121,6 +124,10 @@ impl Registry {
             shard.get(&*channel.name).is_some_and(|found| Arc::ptr_eq(&found.0, channel));
         if channel.audience.is_empty() && is_listed {
             shard.remove(&*channel.name);
+            if shard.capacity() > 4 * shard.len() + SPARE {
+                let room = 2 * shard.len();
+                shard.shrink_to(room);
+            }
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }

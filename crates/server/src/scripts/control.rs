@@ -130,7 +130,7 @@ fn flush(
         return Err(FLUSH_MODE);
     }
     context.server.scripts.cache.flush();
-    // The interpreters of other threads forget them when they run next.
+    // The interpreters of other threads forget them when they run next, or are dropped before.
     with_interpreter(context.server, |_| ());
     reply.ok();
     Ok(Next::Done)

@@ -29,7 +29,7 @@ use script::{Program, Sha1};
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState};
-pub(crate) use run::Interpreters;
+pub(crate) use run::{Interpreters, drop_stale, tend};
 pub(crate) use running::Underway;
 
 use crate::control::ControlCommand;

@@ -3,7 +3,7 @@
 //! Invariant: a run that does not end the script has undone all that it did.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use keyspace::Refusal;
@@ -49,12 +49,14 @@ struct Memory {
     all: AtomicUsize,
     /// What libraries took of it when they were loaded.
     libraries: AtomicUsize,
+    /// Whether it holds what is there no more.
+    is_stale: AtomicBool,
 }
 
 /// Lends the thread's interpreter, which first forgets what is there no more.
 pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interpreter) -> T) -> T {
     let scripts = &server.scripts;
-    let present = (scripts.cache.flushes(), scripts.libraries.losses());
+    let present = present(server);
     let there = INTERPRETER.with_borrow_mut(Option::take);
     let mut own = there.unwrap_or_else(|| {
         let text = version::of_redis(&server.config);
@@ -71,6 +73,27 @@ pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interp
     result
 }
 
+/// How often scripts and libraries went.
+fn present(server: &Server) -> (u64, u64) {
+    (server.scripts.cache.flushes(), server.scripts.libraries.losses())
+}
+
+/// Where scripts or libraries went, interpreters that have them and do not run are dropped, on all
+/// threads; a worker's turn.
+pub(crate) fn tend(server: &Server) {
+    if server.scripts.interpreters.note_losses(present(server)) {
+        server.heavy.release();
+    }
+    drop_stale();
+}
+
+/// Drops the thread's interpreter if it holds what is there no more.
+pub(crate) fn drop_stale() {
+    let is_stale = |own: &mut Box<Own>| own.memory.is_stale.load(Ordering::Relaxed);
+    let stale = INTERPRETER.with_borrow_mut(|own| own.take_if(is_stale));
+    drop(stale);
+}
+
 impl Own {
     #[cold]
     fn forget(&mut self, server: &Server, present: (u64, u64)) {
@@ -82,6 +105,7 @@ impl Own {
             self.interpreter.keep_libraries(|name| state.has_library(name));
         }
         self.forgot = present;
+        self.memory.is_stale.store(false, Ordering::Relaxed);
     }
 }
 
@@ -94,29 +118,48 @@ impl Memory {
 
 /// What the interpreters of all threads take.
 #[derive(Default)]
-pub(crate) struct Interpreters(Mutex<Vec<Weak<Memory>>>);
+pub(crate) struct Interpreters(Mutex<Roster>);
+
+#[derive(Default)]
+struct Roster {
+    all: Vec<Weak<Memory>>,
+    /// How often scripts and libraries had gone at the last look.
+    seen: (u64, u64),
+}
 
 impl Interpreters {
     fn add(&self) -> Arc<Memory> {
         let memory = Arc::default();
-        let mut all = self.lock();
+        let mut roster = self.lock();
         // Those of threads that are over.
-        all.retain(|one| one.strong_count() > 0);
-        all.push(Arc::downgrade(&memory));
+        roster.all.retain(|one| one.strong_count() > 0);
+        roster.all.push(Arc::downgrade(&memory));
         memory
+    }
+
+    /// Marks all as stale if anything went since the last look; whether it did. One that runs
+    /// before it is dropped forgets what is gone, and stays.
+    fn note_losses(&self, present: (u64, u64)) -> bool {
+        let mut roster = self.lock();
+        let is_new = std::mem::replace(&mut roster.seen, present) != present;
+        if is_new {
+            let all = roster.all.iter().filter_map(Weak::upgrade);
+            all.for_each(|one| one.is_stale.store(true, Ordering::Relaxed));
+        }
+        is_new
     }
 
     /// Their memory in bytes, and what libraries take of it.
     pub(crate) fn memory(&self) -> (usize, usize) {
-        let all = self.lock();
-        let each = all
-            .iter()
-            .filter_map(Weak::upgrade)
-            .map(|one| (one.all.load(Ordering::Relaxed), one.libraries.load(Ordering::Relaxed)));
+        let roster = self.lock();
+        let each =
+            roster.all.iter().filter_map(Weak::upgrade).map(|one| {
+                (one.all.load(Ordering::Relaxed), one.libraries.load(Ordering::Relaxed))
+            });
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Memory>>> {
+    fn lock(&self) -> MutexGuard<'_, Roster> {
         self.0.lock().expect("no critical section here panics")
     }
 }
