@@ -221,6 +221,44 @@ fn fields_vanish_without_being_touched() {
     }
 }
 
+/// Fields of a hash that is small by the thresholds that are there at first come in their order,
+/// however long they are: by insertion, and with deadlines as in the real server.
+#[test]
+fn a_small_hash_keeps_the_order_of_its_fields_up_to_the_thresholds() {
+    for size in [8, 60, 62, 64] {
+        let ask = |server: &Server, words: &[&str]| render(&server.client().call(words));
+        let servers = [Server::start(&["--save", ""]), Oracle::redis82()];
+        let [mut ours, mut theirs] = servers.each_ref().map(Server::client);
+        let order: Vec<String> = (0..512).map(|number| format!("{:0size$}", number * 7)).collect();
+        let value = "v".repeat(size);
+        for client in [&mut ours, &mut theirs] {
+            for (number, field) in order.iter().enumerate() {
+                client.call(&["HSET", "h", field, &value]);
+                client.call(&["HSET", "timed", field, &value]);
+                let at = (4_102_444_800_000_u64 + (number as u64 * 131 % 97) * 1000).to_string();
+                client.call(&["HPEXPIREAT", "timed", &at, "FIELDS", "1", field]);
+            }
+            client.call(&["HDEL", "h", &order[3]]);
+            client.call(&["HSET", "h", &order[3], "again"]);
+            client.call(&["HSET", "h", &order[5], "other"]);
+        }
+        let requests: [&[&str]; 8] = [
+            &["OBJECT", "ENCODING", "h"],
+            &["OBJECT", "ENCODING", "timed"],
+            &["HKEYS", "h"],
+            &["HVALS", "h"],
+            &["HGETALL", "h"],
+            &["HKEYS", "timed"],
+            &["HSCAN", "h", "0"],
+            &["HGETALL", "timed"],
+        ];
+        for request in requests {
+            let [ours, theirs] = servers.each_ref().map(|server| ask(server, request));
+            assert!(ours == theirs, "{request:?} of {size} bytes: {ours} {theirs}");
+        }
+    }
+}
+
 /// docs/decisions/published.md: here no reader removes what is over, and the next writer all of it.
 #[test]
 fn readers_leave_fields_whose_time_is_over_to_writers() {

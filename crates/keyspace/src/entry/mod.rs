@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 
 use base::time::UnixMillis;
 use structs::object::{NewStored, Object, Stored};
-use structs::packing::{Packed, PackedRef};
+use structs::packing::{PACKED_MAX, Packed, PackedRef};
 use structs::table::Address;
 
 pub use header::Encoding;
@@ -408,7 +408,7 @@ impl EntryBox {
         unsafe {
             match value {
                 NewStored::Packed(Packed { packing, bytes }) => {
-                    debug_assert!(bytes.len() <= INLINE_MAX, "larger containers are objects");
+                    debug_assert!(bytes.len() <= PACKED_MAX, "larger containers are objects");
                     let header = Header::new(kind, Encoding::Packed(packing));
                     let block = Block::allocate(header, key, bytes.len(), deadline);
                     block.value_mut().copy_from_slice(&bytes);
