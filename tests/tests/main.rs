@@ -116,6 +116,7 @@ mod streams;
 mod streams_waiting;
 mod strings;
 mod strings_newer;
+mod struct_duel;
 mod tools;
 mod tracking;
 mod tracking_copies;

@@ -117,18 +117,6 @@ impl Call<'_> {
         matches!(self.get(index), Value::Nil)
     }
 
-    /// A string, or the text of a number.
-    pub(crate) fn text(&self, index: usize) -> mlua::Result<mlua::String> {
-        match self.get(index) {
-            Value::String(text) => Ok(text.clone()),
-            number @ (Value::Integer(_) | Value::Number(_)) => {
-                let text = self.lua.coerce_string(number.clone())?;
-                text.ok_or_else(|| self.wrong_type(index, "string"))
-            }
-            _ => Err(self.wrong_type(index, "string")),
-        }
-    }
-
     /// A number, or a string that reads as one.
     pub(crate) fn number(&self, index: usize) -> mlua::Result<f64> {
         match self.get(index) {
@@ -145,11 +133,6 @@ impl Call<'_> {
     /// A number without its fraction.
     pub(crate) fn integer(&self, index: usize) -> mlua::Result<i64> {
         Ok(to_i64(self.number(index)?))
-    }
-
-    /// An integer, or `default` if it was left out.
-    pub(crate) fn integer_or(&self, index: usize, default: i64) -> mlua::Result<i64> {
-        if self.is_absent(index) { Ok(default) } else { self.integer(index) }
     }
 
     /// An error about the argument at an index that counts from zero.
@@ -197,10 +180,11 @@ pub(crate) fn to_i64(number: f64) -> i64 {
     if (-BOUND..BOUND).contains(&number) { number as i64 } else { i64::MIN }
 }
 
-/// The same without a sign: from 2^63 on, what lies beyond it with the highest bit turned.
+/// The same without a sign: from 2^63 on, what lies beyond it with the highest bit turned. What is
+/// no number counts as below.
 pub(crate) fn to_u64(number: f64) -> u64 {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
-    if number < BOUND { to_i64(number) as u64 } else { to_i64(number - BOUND) as u64 ^ 1 << 63 }
+    if number >= BOUND { to_i64(number - BOUND) as u64 ^ 1 << 63 } else { to_i64(number) as u64 }
 }
 
 /// Adds a number to the arguments of a command; whether it fits.

@@ -105,7 +105,7 @@ impl Interpreter {
         native.raw_set("cjson", modules::cjson(&lua, &shared.desk, &shared.json, &json_arrays)?)?;
         native.raw_set("json_arrays", json_arrays)?;
         native.raw_set("cmsgpack", modules::cmsgpack(&lua, &shared.desk)?)?;
-        native.raw_set("struct", modules::structs(&lua)?)?;
+        native.raw_set("struct", modules::structs(&lua, &shared.desk)?)?;
         native.raw_set("math", modules::random(&lua, &shared.seed)?)?;
         native.raw_set("script_api", api::script_api(&lua, version, &shared)?)?;
         native.raw_set("loading_api", api::loading_api(&lua, version, &shared)?)?;

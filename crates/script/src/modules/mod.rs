@@ -1,4 +1,4 @@
-//! The libraries that Redis adds to Lua, in safe Rust.
+//! The libraries that Redis adds to Lua.
 //!
 //! Invariants: what they read is bounded by the bytes at hand, what they write by the limits of
 //! each format; nesting is bounded, because each level takes stack; settings last for one run.

@@ -137,7 +137,7 @@ fn sizes_that_do_not_fit_are_errors() {
             ("return struct.pack('i2147483648', 1)", "integral size overflow"),
             ("return struct.unpack('i4', 'abcd', -2147483648)", "data string too short"),
             ("return struct.unpack('i4', 'abcd', 2^62)", "data string too short"),
-            ("return struct.unpack('Lc0', ('\\255'):rep(8) .. 'a')", "data string too short"),
+            ("return struct.unpack('lc0', ('\\255'):rep(8) .. 'a')", "data string too short"),
             ("return redis.call({})", "arguments must be strings or integers"),
             ("return redis.call(('x'):rep(10), {})", "arguments must be strings or integers"),
             ("return ('x'):rep(40000000)", "not enough memory"),

@@ -294,5 +294,5 @@ fn a_hash_from_elsewhere_is_brought_into_its_form() {
     };
     assert_eq!(long(100, b"value"), (false, "listpack", 100));
     assert_eq!(long(101, b"value"), (true, "hashtable", 101));
-    assert_eq!(long(100, &[b'v'; 700]), (true, "listpack", 100));
+    assert_eq!(long(100, &[b'v'; 800]), (true, "listpack", 100));
 }
