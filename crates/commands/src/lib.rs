@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod arguments;
 pub mod array;
 pub mod bitmap;

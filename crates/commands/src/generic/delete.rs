@@ -8,6 +8,7 @@ use proto::{Args, Reply};
 
 use super::{SHARDED_SUM, charge_keys};
 use crate::DataCommand;
+use crate::ahead::for_each_key;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, all_from};
 
@@ -56,12 +57,13 @@ fn delete(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let keys = args.skip(1);
     charge_keys(tx, keys)?;
     let mut removed = 0;
-    for key in keys.iter() {
+    for_each_key(tx, keys.iter(), |tx, key| {
         if tx.delete(key)? {
             tx.event(EventClass::Generic, "del", key);
             removed += 1;
         }
-    }
+        Ok(())
+    })?;
     reply.integer(removed);
     Ok(())
 }

@@ -7,6 +7,7 @@ use proto::{Args, Reply};
 
 use super::{SHARDED_SUM, charge_keys};
 use crate::DataCommand;
+use crate::ahead::for_each_key;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, all_from, first};
 
@@ -33,9 +34,10 @@ fn exists(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let keys = args.skip(1);
     charge_keys(tx, keys)?;
     let mut found = 0;
-    for key in keys.iter() {
+    for_each_key(tx, keys.iter(), |tx, key| {
         found += i64::from(tx.inspect(key)?.is_some());
-    }
+        Ok(())
+    })?;
     reply.integer(found);
     Ok(())
 }
@@ -86,9 +88,10 @@ fn touch(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let keys = args.skip(1);
     charge_keys(tx, keys)?;
     let mut found = 0;
-    for key in keys.iter() {
+    for_each_key(tx, keys.iter(), |tx, key| {
         found += i64::from(tx.touch(key)?);
-    }
+        Ok(())
+    })?;
     reply.integer(found);
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::condition::Condition;
 use super::effects::{journal_set, store};
 use super::expiry::Expiry;
 use crate::DataCommand;
+use crate::ahead::{for_each, for_each_key};
 use crate::arguments::{Options, integer, is};
 use crate::change::{expire, persist, remove};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -41,10 +42,10 @@ pub(super) const MGET: DataCommand = Command {
 
 fn mget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     reply.array(args.len() - 1);
-    for key in args.skip(1).iter() {
+    for_each_key(tx, args.skip(1).iter(), |tx, key| {
         reply_string_or_null(tx, key, reply)?;
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 pub(super) const MSET: DataCommand = Command {
@@ -214,22 +215,29 @@ fn all_pairs<'a>(args: Args<'a>, command: &str) -> Result<Args<'a>, Refusal> {
     if pairs.len().is_multiple_of(2) { Ok(pairs) } else { Err(wrong_arity(command)) }
 }
 
-fn each_pair(pairs: Args<'_>) -> impl Iterator<Item = (&[u8], &[u8])> {
+fn each_pair(pairs: Args<'_>) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
     pairs.iter().step_by(2).zip(pairs.skip(1).iter().step_by(2))
 }
 
-fn all_hold(tx: &Tx, pairs: Args<'_>, condition: Condition<'_>) -> Result<bool, Refusal> {
-    for (key, _) in each_pair(pairs) {
-        if !condition.holds(tx, key)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+fn all_hold(tx: &mut Tx, pairs: Args<'_>, condition: Condition<'_>) -> Result<bool, Refusal> {
+    let mut all = true;
+    for_each(
+        tx,
+        each_pair(pairs),
+        |(key, _)| key,
+        |tx, (key, _)| {
+            all = all && condition.holds(tx, key)?;
+            Ok(())
+        },
+    )?;
+    Ok(all)
 }
 
 fn store_pairs(tx: &mut Tx, pairs: Args<'_>, lifetime: Lifetime) -> Result<(), Refusal> {
-    for (key, value) in each_pair(pairs) {
-        store(tx, key, value, lifetime)?;
-    }
-    Ok(())
+    for_each(
+        tx,
+        each_pair(pairs),
+        |(key, _)| key,
+        |tx, (key, value)| store(tx, key, value, lifetime),
+    )
 }

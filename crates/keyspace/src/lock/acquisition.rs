@@ -21,7 +21,7 @@ use structs::prefetch;
 
 use super::claims::ClaimNumber;
 use super::{Queued, Stance, Ticket, Woken};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::patience::Obstacle;
 use crate::world::WorldTicket;
@@ -385,7 +385,11 @@ fn is_among(partition: PartitionIndex, sorted: &[PartitionIndex]) -> bool {
         return sorted.contains(&partition);
     };
     if sorted.len() > 2 * LANES {
-        return sorted.binary_search(&partition).is_ok();
+        // So many are smaller at most, and so many of all are not among them: where nearly all are
+        // there, few places are left to look at.
+        let (place, missing) = (usize::from(partition), PARTITIONS - sorted.len());
+        let (from, to) = (place.saturating_sub(missing), sorted.len().min(place + 1));
+        return from < to && sorted[from..to].binary_search(&partition).is_ok();
     }
     let has = |some: &[PartitionIndex; LANES]| {
         some.iter().fold(false, |found, one| found | (*one == partition))
@@ -448,7 +452,7 @@ impl Drop for Acquisition {
 mod tests {
     use base::random::Random;
 
-    use super::{is_among, sort};
+    use super::{PARTITIONS, is_among, sort};
     use crate::lock::partition::PartitionIndex;
 
     #[test]
@@ -469,6 +473,17 @@ mod tests {
     #[test]
     fn those_that_are_among_others_are_told() {
         let mut random = Random::from_seed(2);
+        // Nearly all there are, and all.
+        for missing in [0, 1, 7, 900, PARTITIONS / 2] {
+            let mut some: Vec<_> = (0..PARTITIONS as PartitionIndex).collect();
+            for _ in 0..missing {
+                some.remove(random.below(some.len() as u64) as usize);
+            }
+            for partition in 0..PARTITIONS as PartitionIndex {
+                let expected = some.binary_search(&partition).is_ok();
+                assert_eq!(is_among(partition, &some), expected, "{missing}: {partition}");
+            }
+        }
         for round in 0..5000 {
             let mut some: Vec<_> =
                 (0..round % 40).map(|_| random.below(60) as PartitionIndex).collect();
