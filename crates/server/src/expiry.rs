@@ -102,11 +102,46 @@ pub(crate) struct Sweep {
     partition: PartitionIndex,
     next: (usize, u64),
     earliest: UnixMillis,
+    has_removed: bool,
+}
+
+impl Sweep {
+    fn begin(partition: PartitionIndex) -> Self {
+        Self { partition, next: (0, 0), earliest: UnixMillis::MAX, has_removed: false }
+    }
 }
 
 enum Turn {
     AllDone,
     LeftOver,
+}
+
+/// The partitions that a turn goes over: those that are due, and once all were seen, those that
+/// still are. A container of very many members is swept in as many steps as that takes, with no
+/// pause between them but the turn's own end.
+struct Rounds {
+    due: std::vec::IntoIter<PartitionIndex>,
+    goes_on: bool,
+}
+
+impl Rounds {
+    fn begin(due: Vec<PartitionIndex>) -> Self {
+        Self { due: due.into_iter(), goes_on: false }
+    }
+
+    /// One was seen to its end, and something was left or was not.
+    fn note(&mut self, leaves_some: bool) {
+        self.goes_on |= leaves_some;
+    }
+
+    fn next(&mut self, due: impl FnOnce() -> Vec<PartitionIndex>) -> Option<PartitionIndex> {
+        let next = self.due.next();
+        if next.is_none() && std::mem::take(&mut self.goes_on) {
+            self.due = due().into_iter();
+            return self.due.next();
+        }
+        next
+    }
 }
 
 fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
@@ -118,16 +153,16 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
     let started = worker.ticked_us();
     let keyspace = worker.server.keyspace;
     let crew = worker.server.crew.size();
-    let mut due = keyspace
-        .partitions_due(worker.now_ms())
-        .filter(|&partition| usize::from(partition) % crew == worker.lane)
-        .collect::<Vec<_>>()
-        .into_iter();
+    let due = || -> Vec<_> {
+        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == worker.lane;
+        keyspace.partitions_due(worker.now_ms()).filter(own).collect()
+    };
+    let mut rounds = Rounds::begin(due());
     loop {
         let sweep = match unfinished.take() {
             Some(sweep) => sweep,
-            None => match due.next() {
-                Some(partition) => Sweep { partition, next: (0, 0), earliest: UnixMillis::MAX },
+            None => match rounds.next(due) {
+                Some(partition) => Sweep::begin(partition),
                 None => return Turn::AllDone,
             },
         };
@@ -136,7 +171,7 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
             return Turn::LeftOver;
         }
         match step(worker, sweep) {
-            Step::Done => {}
+            Step::Done { leaves_some } => rounds.note(leaves_some),
             Step::Further(sweep) => *unfinished = Some(sweep),
             Step::Busy(sweep) => {
                 *unfinished = Some(sweep);
@@ -153,7 +188,10 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
 
 /// How a step in one partition ended.
 enum Step {
-    Done,
+    /// It was seen to its end; whether something whose time is over was left, as it was much.
+    Done {
+        leaves_some: bool,
+    },
     Further(Sweep),
     Busy(Sweep),
 }
@@ -169,14 +207,41 @@ fn step(worker: &Worker, mut sweep: Sweep) -> Step {
     }
     let swept = tx.sweep_expired(sweep.partition, sweep.next, STEP);
     sweep.earliest = sweep.earliest.min(swept.earliest.unwrap_or(UnixMillis::MAX));
+    sweep.has_removed |= swept.removed > 0;
     let step = match swept.next {
         Some(next) => Step::Further(Sweep { next, ..sweep }),
         None => {
             tx.end_sweep(sweep.partition, sweep.earliest);
-            Step::Done
+            Step::Done { leaves_some: sweep.has_removed && sweep.earliest <= tx.now() }
         }
     };
     crate::commit::commit(worker.server, &worker.rounds, &mut tx, proto::Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     step
+}
+
+#[cfg(test)]
+mod tests {
+    use keyspace::PartitionIndex;
+
+    use super::Rounds;
+
+    #[test]
+    fn a_turn_comes_back_to_what_is_left_and_ends_when_nothing_is() {
+        const STEP: u64 = 256;
+        let mut left = [0, 1000, 3, 0, 300];
+        let due = |left: &[u64]| -> Vec<PartitionIndex> {
+            (0..).zip(left).filter(|(_, left)| **left > 0).map(|(partition, _)| partition).collect()
+        };
+        let mut rounds = Rounds::begin(due(&left));
+        let mut seen = Vec::new();
+        while let Some(partition) = rounds.next(|| due(&left)) {
+            let left = &mut left[usize::from(partition)];
+            *left = left.saturating_sub(STEP);
+            rounds.note(*left > 0);
+            seen.push(partition);
+        }
+        assert_eq!(seen, [1, 2, 4, 1, 4, 1, 1]);
+        assert_eq!(left, [0; 5]);
+    }
 }
