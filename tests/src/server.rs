@@ -37,7 +37,13 @@ impl Server {
 
     /// Starts Apus with a configuration file of this text.
     pub fn start_with_config(text: &str, arguments: &[&str]) -> Self {
+        Self::start_configured(|_| {}, text, arguments)
+    }
+
+    /// The same in a folder that `prepare` puts files in before.
+    pub fn start_configured(prepare: impl FnOnce(&Path), text: &str, arguments: &[&str]) -> Self {
         let folder = new_folder();
+        prepare(folder.path());
         let file = folder.path().join("apus.conf");
         std::fs::write(&file, text).expect("a new folder can be written to");
         Self::start_in(folder, &[file.display().to_string()], arguments)

@@ -1,16 +1,18 @@
 //! A panic leaves nothing half done, wherever in a unit it comes: its changes are undone, those
 //! whom it served wait on and all locks are free; or the process says why and ends, and what its
-//! log brings back is what was there before.
+//! log brings back is what was there before. So it is beside the data: what steers the server.
 //!
 //! `APUS_PANICS=10000` asks for so many of each kind, of a fresh seed.
 
+use std::path::Path;
+
 use base::random::Random;
 use proto::value::Value;
-use tests::Client;
 use tests::client::Arrival;
-use tests::render::render;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::units::{Draw, Stage};
+use tests::{Client, Server};
 
 /// How many units of each kind a short run has.
 const UNITS: usize = 30;
@@ -115,4 +117,124 @@ fn a_panic_outside_of_units_costs_one_client() {
     client.send(&["EVAL", "return redis.call('GET', 's')", "1", "s"]);
     assert!(matches!(client.arrival(std::time::Duration::from_secs(30)), Ok(Arrival::Closed)));
     assert_eq!(render(&stage.admin.call(&["GET", "s"])), "\"text\"");
+}
+
+/// Commands beside the data that a panic may come in.
+const BESIDE: &[&[&str]] = &[
+    &["CONFIG", "SET", "maxmemory", "1gb", "slowlog-max-len", "99"],
+    &["CONFIG", "SET", "worker-threads", "3", "bind", "127.0.0.1 127.0.0.2"],
+    &["CONFIG", "SET", "worker-threads", "2", "bind", "127.0.0.1"],
+    &["CONFIG", "SET", "appendonly", "no"],
+    &["CONFIG", "SET", "appendonly", "yes"],
+    &["CONFIG", "REWRITE"],
+    &["CONFIG", "RESETSTAT"],
+    &["ACL", "SETUSER", "guest", "on", "nopass", "+@all"],
+    &["ACL", "SAVE"],
+    &["ACL", "LOAD"],
+    &["ACL", "DELUSER", "guest"],
+    &["FUNCTION", "LOAD", "REPLACE", LIBRARY],
+    &["FUNCTION", "DELETE", "beside"],
+    &["FUNCTION", "FLUSH"],
+    &["SCRIPT", "LOAD", "return 1"],
+    &["SCRIPT", "FLUSH"],
+    &["CLIENT", "SETNAME", "somebody"],
+    &["CLIENT", "TRACKING", "ON"],
+    &["CLIENT", "KILL", "TYPE", "pubsub"],
+    &["SUBSCRIBE", "news"],
+    &["SAVE"],
+    &["BGSAVE"],
+    &["BGREWRITEAOF"],
+    &["SLOWLOG", "RESET"],
+];
+
+const LIBRARY: &str = "#!lua name=beside\nredis.register_function('f', function() return 1 end)";
+
+/// More places than one command passes.
+const PLACES: u64 = 30;
+
+/// Whether the process goes on and does all that it did before; else it has said why it ends.
+fn goes_on(server: &mut Server, what: &str) -> bool {
+    let asked = |words: &[&str]| {
+        let mut client = Client::try_connect(server.port()).ok()?;
+        client.try_call(words).ok()
+    };
+    let lines: [&[&str]; 10] = [
+        &["CONFIG", "SET", "maxmemory", "0", "worker-threads", "2", "bind", "127.0.0.1"],
+        &["CONFIG", "REWRITE"],
+        &["ACL", "SETUSER", "other", "on"],
+        &["ACL", "SAVE"],
+        &["FUNCTION", "LOAD", "REPLACE", LIBRARY],
+        &["SCRIPT", "LOAD", "return 2"],
+        &["CLIENT", "LIST"],
+        &["CONFIG", "SET", "appendonly", "yes"],
+        &["SET", "key", "value"],
+        &["EVAL", "for i = 1, 100000 do end return 1", "1", "key"],
+    ];
+    for words in lines {
+        let Some(reply) = asked(words) else {
+            eventually("the process has ended", || server.has_ended());
+            assert!(server.log().contains("The process ends: "), "{what}:\n{}", server.log());
+            return false;
+        };
+        assert!(!matches!(reply, Value::Error(_)), "{what}: {words:?}: {reply:?}");
+    }
+    // Neither a save nor a rewrite lasts for ever.
+    for (words, field) in
+        [("SAVE", "rdb_bgsave_in_progress:0"), ("BGREWRITEAOF", "aof_rewrite_in_progress:0")]
+    {
+        eventually(&format!("{what}: {words}"), || {
+            let reply = asked(&[words]);
+            reply.is_some_and(|reply| !matches!(reply, Value::Error(_)))
+        });
+        eventually(&format!("{what}: {field}"), || {
+            let report = asked(&["INFO", "persistence"]).map(|reply| text(&reply));
+            report.is_some_and(|report| report.contains(field))
+        });
+    }
+    true
+}
+
+#[test]
+fn a_panic_beside_the_data_leaves_nothing_half_done() {
+    let arguments = [
+        "--enable-debug-command",
+        "local",
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--worker-threads",
+        "2",
+        "--stop-writes-on-bgsave-error",
+        "no",
+    ];
+    let prepare = |folder: &Path| std::fs::write(folder.join("users.acl"), "").expect("it is new");
+    let mut server = Server::start_configured(prepare, "aclfile users.acl\n", &arguments);
+    server.may_panic();
+    let (mut went_on, mut ended) = (0, 0);
+    for words in BESIDE {
+        for place in 1..=PLACES {
+            let mut admin = server.client();
+            admin.call(&["DEBUG", "DRILL", "PANIC-BESIDE", &place.to_string()]);
+            let what = format!("{words:?} at place {place}");
+            // It may be closed, or the process end.
+            let _ = server.client().try_call(words);
+            let is_to_come = admin.try_call(&["DEBUG", "DRILL"]);
+            if matches!(is_to_come, Ok(Value::Integer(1))) {
+                assert!(place > 1, "{what}: it passes none");
+                break;
+            }
+            if is_to_come.is_ok() && goes_on(&mut server, &what) {
+                went_on += 1;
+                continue;
+            }
+            ended += 1;
+            eventually("the process has ended", || server.has_ended());
+            assert!(server.log().contains("The process ends: "), "{what}:\n{}", server.log());
+            server.restart();
+            assert!(goes_on(&mut server, &what), "{what}: behind a start");
+        }
+    }
+    eprintln!("{went_on} times it went on, {ended} times it ended");
+    assert!(went_on > 0);
 }

@@ -7,7 +7,7 @@
 //! they ran; a panic before the journal has the record undoes the transaction, and one between
 //! there and the last who is told ends the process.
 
-use keyspace::{Keyspace, Lsn, Refusal, Tx};
+use keyspace::{Lsn, Refusal, Tx};
 use proto::Args;
 
 use crate::blocking;
@@ -15,6 +15,7 @@ use crate::journal::{self, Deed, Journal};
 use crate::mailbox::Rounds;
 use crate::notifications::notify;
 use crate::server::Server;
+use crate::startup::panics::Unbroken;
 use crate::tracking::Reading;
 use crate::unit::drill;
 
@@ -68,7 +69,7 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
     if record.is_empty() {
         return tx.seen();
     }
-    let unbroken = Unbroken(tx.keyspace());
+    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     let lsn = journal.append(record);
     tx.stamp(lsn);
     unbroken.end();
@@ -89,7 +90,7 @@ pub(crate) fn commit_unit(
     tell: impl FnOnce(),
 ) -> Result<Lsn, Refusal> {
     let services = blocking::serve(server, tx)?;
-    let unbroken = Unbroken(tx.keyspace());
+    let unbroken = Unbroken::begin(tx.keyspace(), HALF_TOLD);
     book(server, tx, changes + services.changes());
     let mut seen = 0;
     if tx.effects().is_recorded() {
@@ -106,20 +107,7 @@ pub(crate) fn commit_unit(
     Ok(seen)
 }
 
-/// A stretch that cannot be half done: a panic in it ends the process.
-struct Unbroken(&'static Keyspace);
-
-impl Unbroken {
-    fn end(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Unbroken {
-    fn drop(&mut self) {
-        self.0.ruin("a transaction failed while those who follow the data were told of it");
-    }
-}
+const HALF_TOLD: &str = "a transaction failed while those who follow the data were told of it";
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before.

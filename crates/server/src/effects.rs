@@ -28,7 +28,9 @@ use crate::notifications;
 use crate::output_limit;
 use crate::reception::{self, plain};
 use crate::server::Server;
+use crate::startup::panics::Unbroken;
 use crate::startup::{limits, title};
+use crate::unit::drill;
 use crate::users;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.
@@ -44,20 +46,20 @@ pub(crate) fn change_config(
     let _turn = server.take_config_turn();
     let mut draft = server.config.draft(pairs, is_local)?;
     draft.effects.sort_by_key(|(effect, _)| weight(*effect));
-    let mut prepared = Vec::new();
+    let mut preparations = Preparations { server, ready: Vec::new() };
     for (effect, name) in &draft.effects {
-        match prepare(server, *effect, name, &draft.config) {
-            Ok(ready) => prepared.push(ready),
-            Err(why) => {
-                prepared.into_iter().rev().for_each(|ready| ready.abandon(server));
-                return Err(SetError::refused(name, why));
-            }
-        }
+        let ready = prepare(server, *effect, name, &draft.config);
+        preparations.ready.push(ready.map_err(|why| SetError::refused(name, why))?);
+        drill::point();
     }
+    let unbroken = Unbroken::begin(server.keyspace, "a change of the configuration was half made");
     server.config.publish(&draft);
+    drill::point();
     // Who may come in is decided before anybody comes by a new door.
     draft.effects.iter().for_each(|(effect, _)| follow(server, *effect));
-    prepared.into_iter().for_each(|ready| ready.publish(server));
+    drill::point();
+    preparations.publish();
+    unbroken.end();
     title::follow(&server.config, server.listening_port());
     Ok(())
 }
@@ -85,6 +87,26 @@ enum Prepared {
     Workers(usize),
     /// The new directory was entered; this was the one before.
     Directory(OwnedFd),
+    /// The append-only file was begun.
+    AppendOnly,
+}
+
+/// What was made ready so far. Unless it is published it is abandoned, in a panic too.
+struct Preparations {
+    server: &'static Server,
+    ready: Vec<Prepared>,
+}
+
+impl Preparations {
+    fn publish(mut self) {
+        self.ready.drain(..).for_each(|ready| ready.publish(self.server));
+    }
+}
+
+impl Drop for Preparations {
+    fn drop(&mut self) {
+        self.ready.drain(..).rev().for_each(|ready| ready.abandon(self.server));
+    }
 }
 
 impl Prepared {
@@ -92,7 +114,7 @@ impl Prepared {
         match self {
             Self::Log(sink) => server.log.change(sink),
             Self::Listeners => reception::settle(server, true),
-            Self::Nothing | Self::Workers(_) | Self::Directory(_) => {}
+            Self::Nothing | Self::Workers(_) | Self::Directory(_) | Self::AppendOnly => {}
         }
     }
 
@@ -113,6 +135,8 @@ impl Prepared {
                     log_warning!(server.log, "{why}");
                 }
             }
+            // Nothing can fail behind it but by a bug.
+            Self::AppendOnly => aof::switch_off(server),
             Self::Nothing | Self::Log(_) => {}
         }
     }
@@ -157,6 +181,9 @@ fn prepare(
         Effect::Logging => return server.log.prepare(config).map(Prepared::Log),
         Effect::SaveSchedule => server.snapshot_claim.take_if_due(server, config)?,
         Effect::AppendOnly if server.loading.is_on() => {}
+        Effect::AppendOnly if config.get(APPENDONLY) && !server.config.get(APPENDONLY) => {
+            return aof::follow(server, true).map(|()| Prepared::AppendOnly);
+        }
         Effect::AppendOnly if config.get(APPENDONLY) => aof::follow(server, true)?,
         _ => {}
     }

@@ -27,6 +27,7 @@ use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
 use crate::table::{Entry, Run};
+use crate::unit::drill;
 use crate::worker::Worker;
 
 mod chain;
@@ -431,7 +432,15 @@ impl Request<'_> {
         let mut reply = Reply::new(self.out, self.session.resp);
         let asker = Some(Asker { worker, session: &mut *self.session });
         let mut context = Context { server, asker, entry, unit: None };
+        // The command that asks for a drill is none.
+        let is_drilled = entry.spec.role != Role::Debug;
+        if is_drilled {
+            drill::point();
+        }
         let next = handler(&mut context, args, &mut reply);
+        if is_drilled {
+            drill::point();
+        }
         self.finish_control(next)
     }
 

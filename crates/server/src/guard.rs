@@ -24,7 +24,7 @@ use crate::request_keys;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
-use crate::unit::{Remark, Unit};
+use crate::unit::{Remark, Unit, drill};
 
 /// A client that must say who it is first.
 pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
@@ -341,6 +341,7 @@ pub(crate) fn users_changed(server: &Server, users: &[Arc<User>], own: Option<Cl
     let rounds = Rounds::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.names().user() == user.name();
+        drill::point();
         if users.iter().any(is_of) {
             let is_own = own == Some(client.id);
             let signal = if is_own { Signal::ReviewAfterReply } else { Signal::Review };

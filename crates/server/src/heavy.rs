@@ -32,7 +32,7 @@ use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran};
 use crate::table::Entry;
-use crate::unit::{Place, Program, Unit};
+use crate::unit::{Place, Program, Unit, drill};
 
 mod pool;
 
@@ -344,7 +344,9 @@ impl Heavy {
             let Call { server, entry, args, resp } = call;
             let mut output = Output::new();
             let watch = Watch::start(server.keyspace.clock());
+            drill::point();
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
+            drill::point();
             let failed = result.is_err();
             if let Err(refusal) = result {
                 output = Output::new();

@@ -23,6 +23,7 @@ use crate::log::{log_notice, log_warning};
 use crate::schedule::Schedule;
 use crate::server::Server;
 use crate::snapshot::{Finished, Purpose, Snapshot, Target};
+use crate::unit::drill;
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;
@@ -126,6 +127,17 @@ pub(crate) enum Unbegun {
     NoThread(String),
 }
 
+/// Somebody's turn to save, until the snapshot sees to its end: a panic meanwhile ends it.
+struct Turn(&'static Server, Arc<Snapshot>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.saves.end_broken_turn(self.0, &self.1);
+        }
+    }
+}
+
 impl Saves {
     /// None yet.
     pub(crate) fn new(clock: &Clock) -> Self {
@@ -162,6 +174,8 @@ impl Saves {
         listener: Option<Sender<News>>,
     ) -> Result<(), Unbegun> {
         let snapshot = self.take_turn(server, manner, listener.is_some())?;
+        let turn = Turn(server, Arc::clone(&snapshot));
+        drill::point();
         if manner == Manner::Background {
             log_notice!(server.log, "Background saving started by pid {}", std::process::id());
         }
@@ -175,6 +189,7 @@ impl Saves {
             let is_busy = own.is_given_up_as_busy();
             tell(&listener, if is_busy { News::Busy } else { News::Over(is_well) });
         };
+        drop(turn);
         snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
     }
 
@@ -188,6 +203,7 @@ impl Saves {
     ) -> Result<Acquisition, Unsaved> {
         let snapshot = self.take_turn(server, Manner::Final, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
+        let turn = Turn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
         let target = target(server, Arc::clone(&changes), || ());
         let (result, world) = match snapshot.hold_world(target) {
@@ -195,6 +211,8 @@ impl Saves {
             Err(why) if snapshot.is_given_up_as_busy() => (Err(why), Err(Unsaved::Busy)),
             Err(why) => (Err(why), Err(Unsaved::Failed)),
         };
+        drill::point();
+        drop(turn);
         self.end_turn(server, result, changes.load(Ordering::Relaxed));
         world
     }
@@ -368,6 +386,14 @@ impl Saves {
         state.running = Some(Running { snapshot: Arc::clone(&snapshot), manner, began: now });
         state.figures.begun += u64::from(manner != Manner::Final);
         Ok(snapshot)
+    }
+
+    /// Ends a turn that met a bug, if it is still that one's.
+    fn end_broken_turn(&self, server: &'static Server, of: &Arc<Snapshot>) {
+        let is_its = |running: &Running| Arc::ptr_eq(&running.snapshot, of);
+        if self.state().running.as_ref().is_some_and(is_its) {
+            self.end_turn(server, Err("The save met a bug".to_owned()), 0);
+        }
     }
 
     fn end_turn(&self, server: &'static Server, result: Result<Finished, String>, changes: u64) {

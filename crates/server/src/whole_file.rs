@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::unit::drill;
+
 /// Puts a new file in an old one's place, or where there is none.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     // A link stays a link.
@@ -13,7 +15,11 @@ pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!("-{}.tmp", std::process::id()));
     let temporary = path.with_file_name(name);
-    let written = write_new(&temporary, path, text).and_then(|()| fs::rename(&temporary, path));
+    let written = write_new(&temporary, path, text).and_then(|()| {
+        drill::point();
+        fs::rename(&temporary, path)
+    });
+    drill::point();
     if written.is_err() {
         // What is left of it is of no use, and the first error is the one to tell.
         let _ = fs::remove_file(&temporary);

@@ -17,6 +17,7 @@ use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::server::Server;
 use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
+use crate::unit::drill;
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;
@@ -189,6 +190,8 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
         let (is_handed_over, is_called_off) = (false, false);
         books.underway = Some(Underway { began_us, is_handed_over, is_called_off, snapshot });
     }
+    let begun = Begun(server);
+    drill::point();
     let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
         Ok(path) => path,
         Err(error) => {
@@ -198,6 +201,7 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
         }
     };
     log_notice!(server.log, "Background append only file rewriting started");
+    drill::point();
     let log = server.aof.queue().clone();
     let cut_log = log.clone();
     let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
@@ -205,8 +209,20 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let done = move |result: Result<Finished, String>| {
         hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
     };
+    drop(begun);
     // What goes wrong is told by `done`.
     snapshot.start(target, Box::new(done)).is_ok()
+}
+
+/// A rewrite that is begun, until its snapshot is: a panic meanwhile ends it.
+struct Begun(&'static Server);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            done(self.0, None);
+        }
+    }
 }
 
 /// With the world stopped: what comes now is not in the base.

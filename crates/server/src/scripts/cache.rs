@@ -17,6 +17,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use script::{ByDigest, Program, ScriptError, Sha1};
 
 use super::brevity::{Brevity, Pause};
+use crate::unit::drill;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;
@@ -169,7 +170,9 @@ impl Cache {
     pub(crate) fn load(&self, program: Program) {
         let digest = program.sha1();
         let mut scripts = self.write();
+        drill::point();
         scripts.insert(program, true);
+        drill::point();
         scripts.evaluated.retain(|other| *other != digest);
     }
 
@@ -187,6 +190,7 @@ impl Cache {
     pub(crate) fn flush(&self) {
         let mut present = self.write();
         let scripts = std::mem::take(&mut *present);
+        drill::point();
         self.note_loss();
         self.flushes.fetch_add(1, Ordering::Relaxed);
         drop(present);

@@ -15,6 +15,7 @@ use super::caller::Loader;
 use super::eval::refusal;
 use super::run::{LIMITS, with_interpreter};
 use crate::server::Server;
+use crate::unit::drill;
 
 const TIMEOUT: Refusal =
     Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
@@ -187,10 +188,12 @@ impl Libraries {
         let mut state = self.state.write().expect("no critical section here panics");
         let before = state.libraries.len();
         change(&mut state)?;
+        drill::point();
         if state.libraries.len() <= before {
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
         let told_at = tell();
+        drill::point();
         let state = Arc::make_mut(&mut state);
         state.changed_at = state.changed_at.max(told_at);
         Ok(())

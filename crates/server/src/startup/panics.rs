@@ -9,6 +9,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::atomic::Ordering;
 
+use keyspace::Keyspace;
+
 use crate::log::log_warning;
 use crate::server::Server;
 
@@ -23,6 +25,25 @@ pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Se
     let result = catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(CONTAINED.get() - 1);
     result
+}
+
+/// A stretch that cannot be half done: a panic in it ends the process, which says why.
+pub(crate) struct Unbroken(&'static Keyspace, &'static str);
+
+impl Unbroken {
+    pub(crate) fn begin(keyspace: &'static Keyspace, why: &'static str) -> Self {
+        Self(keyspace, why)
+    }
+
+    pub(crate) fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unbroken {
+    fn drop(&mut self) {
+        self.0.ruin(self.1);
+    }
 }
 
 /// Makes panics of all threads known to the server.

@@ -29,6 +29,8 @@ pub(crate) enum Cause {
     PanicAtService,
     /// The commit panics behind that.
     PanicBehindCommit,
+    /// What changes something beside the data panics.
+    PanicBeside,
 }
 
 #[cfg(debug_assertions)]
@@ -140,6 +142,16 @@ pub(crate) fn strike_behind_commit() {
     let struck = armed::step(&[Cause::PanicBehindCommit]);
     assert!(struck.is_none(), "drill: {struck:?}");
 }
+
+/// Something beside the data is about to change, or has.
+#[cfg(debug_assertions)]
+pub(crate) fn point() {
+    let struck = armed::step(&[Cause::PanicBeside]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn point() {}
 
 /// Whether a script that runs without Lua gives up before its next command.
 #[cfg(debug_assertions)]

@@ -19,6 +19,7 @@ use crate::clients::{Client, ClientId, Signal, client_flags};
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
 use crate::session::{Departures, Elsewhere, Ran, Stage};
+use crate::unit::drill;
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -100,7 +101,9 @@ fn end(
             next = Next::Close;
             continue;
         }
+        drill::point();
         context.server.mailboxes.signal(client, Signal::Kill, &context.worker()?.rounds);
+        drill::point();
         if let Some(waiter) = client.names().waiter() {
             blocking::unblock(&waiter, false);
         }

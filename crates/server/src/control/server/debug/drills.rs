@@ -21,6 +21,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-AT-COMMIT", Cause::PanicAtCommit),
     ("PANIC-AT-SERVICE", Cause::PanicAtService),
     ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
+    ("PANIC-BESIDE", Cause::PanicBeside),
 ];
 
 /// DEBUG DRILL [cause step]
