@@ -1,12 +1,14 @@
 //! What may wait for a disk or for other threads does not wait on a worker, within EXEC either:
 //! while a system call of it is held, others of the only worker are answered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use proto::value::Value;
-use tests::Client;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
 use tests::server::{eventually, free_port};
+use tests::{Client, Server};
 
 /// Which call of what is held.
 const HELD: [(&str, &[&str]); 8] = [
@@ -84,4 +86,37 @@ fn rights_are_looked_at_behind_what_was_done_elsewhere() {
         "{replies:?}"
     );
     subject.kill();
+}
+
+/// EXEC waits for the turn of the configuration with locks, so who has the turn waits for none.
+#[test]
+fn a_change_within_exec_and_a_reload_do_not_wait_for_each_other() {
+    let server = Server::start(&[
+        "--worker-threads",
+        "3",
+        "--enable-debug-command",
+        "local",
+        "--busy-reply-threshold",
+        "0",
+        "--save",
+        "",
+    ]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let mut client = server.client();
+            while !is_over.load(Ordering::Relaxed) {
+                client.call(&["MULTI"]);
+                client.call(&["CONFIG", "SET", "maxmemory", "0"]);
+                client.call(&["GET", "key"]);
+                client.call(&["EXEC"]);
+            }
+        });
+        let mut client = server.client();
+        let replies: Vec<Value> = (0..100).map(|_| client.call(&["DEBUG", "RELOAD"])).collect();
+        is_over.store(true, Ordering::Relaxed);
+        changes.join().expect("it is answered");
+        let ok = Value::Simple("OK".into());
+        assert!(replies.iter().all(|reply| *reply == ok), "{replies:?}");
+    });
 }

@@ -433,14 +433,14 @@ impl Request<'_> {
         let asker = Some(Asker { worker, session: &mut *self.session });
         let mut context = Context { server, asker, entry, unit: None };
         // The command that asks for a drill is none.
-        let is_drilled = entry.spec.role != Role::Debug;
-        if is_drilled {
-            drill::point();
-        }
+        let drilled = || {
+            if entry.spec.role != Role::Debug {
+                drill::point()
+            }
+        };
+        drilled();
         let next = handler(&mut context, args, &mut reply);
-        if is_drilled {
-            drill::point();
-        }
+        drilled();
         self.finish_control(next)
     }
 

@@ -47,7 +47,6 @@ pub(super) fn reload(
     }
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
-        let _turn = take_turn(server);
         let mut world = if saves {
             server.saves.hold_world(server, true).map_err(|why| match why {
                 Unsaved::Busy => BUSY,
@@ -57,6 +56,7 @@ pub(super) fn reload(
             Acquisition::of_world(server.keyspace)
         };
         heavy::wait_for_client(server.keyspace, &mut world)?;
+        let _turn = take_turn(server);
         // Who comes from here on is refused; those who came before wait for the world to go on.
         server.loading.begin(server, 0);
         let mut tx = Tx::begin(world, options(server, lane));
@@ -78,9 +78,9 @@ pub(super) fn load_log(
 ) -> Result<Next, Refusal> {
     let server = context.server;
     Ok(Next::visit(move |lane, _, reply| {
-        let _turn = take_turn(server);
         let mut world = Acquisition::of_world(server.keyspace);
         heavy::wait_for_client(server.keyspace, &mut world)?;
+        let _turn = take_turn(server);
         // No rewrite begins from here on.
         server.loading.begin(server, 0);
         let loaded = load_log_into(server, world, lane);
@@ -117,7 +117,8 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
     Ok(())
 }
 
-/// Nobody turns the log on or off meanwhile, nor begins a backup.
+/// Nobody turns the log on or off meanwhile, nor begins a backup. Taken with the world held: who
+/// has the turn waits for no locks, and EXEC waits for the turn with its own.
 fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
     server.take_config_turn()
 }
