@@ -432,15 +432,7 @@ impl Request<'_> {
         let mut reply = Reply::new(self.out, self.session.resp);
         let asker = Some(Asker { worker, session: &mut *self.session });
         let mut context = Context { server, asker, entry, unit: None };
-        // The command that asks for a drill is none.
-        let drilled = || {
-            if entry.spec.role != Role::Debug {
-                drill::point()
-            }
-        };
-        drilled();
-        let next = handler(&mut context, args, &mut reply);
-        drilled();
+        let next = drill::beside(entry, || handler(&mut context, args, &mut reply));
         self.finish_control(next)
     }
 

@@ -3,9 +3,11 @@
 //! Invariant: without debug assertions none of it is there. What a drill asks for could have come
 //! by itself: it asks for nothing where the unit says that it is never begun again.
 
+use commands::Role;
 use keyspace::Refusal;
 
 use super::Unit;
+use crate::table::Entry;
 
 /// What is to happen.
 #[cfg(debug_assertions)]
@@ -152,6 +154,18 @@ pub(crate) fn point() {
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn point() {}
+
+/// Does what a control command does, between two such places; the one that asks for drills has none.
+#[inline]
+pub(crate) fn beside<T>(entry: &Entry, work: impl FnOnce() -> T) -> T {
+    if entry.spec.role == Role::Debug {
+        return work();
+    }
+    point();
+    let done = work();
+    point();
+    done
+}
 
 /// Whether a script that runs without Lua gives up before its next command.
 #[cfg(debug_assertions)]
