@@ -155,7 +155,7 @@ pub(crate) fn point() {
 #[cfg(not(debug_assertions))]
 pub(crate) const fn point() {}
 
-/// Does what a control command does, between two such places; the one that asks for drills has none.
+/// Does what a control command does, between two such places. Who asks for drills has none.
 #[inline]
 pub(crate) fn beside<T>(entry: &Entry, work: impl FnOnce() -> T) -> T {
     if entry.spec.role == Role::Debug {
