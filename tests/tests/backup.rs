@@ -212,7 +212,7 @@ fn a_backup_that_is_given_up_is_followed_by_another() {
         start(&mut client);
         check(&mut client, "> BACKUP ABORT\nOK\n> BACKUP LIST\n(empty array)\n");
         let told = status(&mut client);
-        assert_eq!((&*told["state"], &*told["error"]), ("failed", "the backup was aborted"));
+        assert_eq!((&*told["state"], &*told["error"]), ("failed", "aborted by user"));
         assert_eq!(info(&mut client, "backup_in_progress"), "0");
         assert!(names(&folder).is_empty(), "{:?}", names(&folder));
         // In the midst of its base.

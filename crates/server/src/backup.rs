@@ -140,7 +140,7 @@ impl Backup {
     /// BACKUP ABORT.
     pub(crate) fn abort(&self, server: &'static Server) -> Outcome {
         let _turn = take_turn(server);
-        match self.abandon(server, "the backup was aborted") {
+        match self.abandon(server, "aborted by user") {
             true => Ok(()),
             false if self.books().told.stage == Stage::Sealed => {
                 Err("The backup is sealed, use BACKUP CLEANUP".into())
