@@ -115,3 +115,25 @@ fn info_says_of_the_files_what_the_real_servers_say() {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
+
+#[test]
+fn what_counts_saves_and_rewrites_begins_again_with_the_statistics() {
+    for server in [Server::start(&["--save", ""]), Oracle::redis82()] {
+        let mut client = server.client();
+        let count = |client: &mut Client, name: &str| {
+            let info = text(&client.call(&["INFO", "persistence"]));
+            let line = info.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
+            line.unwrap_or_else(|| panic!("no {name}")).trim().to_owned()
+        };
+        client.call(&["SAVE"]);
+        client.call(&["BGREWRITEAOF"]);
+        settle(&mut client);
+        for name in ["rdb_saves", "aof_rewrites"] {
+            eventually(name, || count(&mut client, name) == "1");
+        }
+        client.call(&["CONFIG", "RESETSTAT"]);
+        for name in ["rdb_saves", "aof_rewrites"] {
+            assert_eq!(count(&mut client, name), "0", "{name}");
+        }
+    }
+}

@@ -145,6 +145,21 @@ fn a_save_can_be_cancelled() {
     }
 }
 
+/// Who flushes everything wants no snapshot of it: that is nothing to warn of.
+#[test]
+fn a_save_that_a_flush_cancels_is_no_error() {
+    let server = Server::start(&["--save", "", "--rdb-key-save-delay", "10000000"]);
+    let mut client = server.client();
+    check(&mut client, "> SET k v\nOK\n> BGSAVE\nBackground saving started");
+    check(&mut client, "> FLUSHALL\nOK");
+    until_saved(&mut client);
+    eventually("it is told", || server.log().contains("Background saving was cancelled"));
+    let warnings: Vec<_> =
+        server.log().lines().filter(|line| line.contains(" # ")).map(str::to_owned).collect();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+}
+
 fn keys_of(server: &Server) -> i64 {
     match server.client().call(&["DBSIZE"]) {
         Value::Integer(keys) => keys,
