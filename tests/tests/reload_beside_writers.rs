@@ -92,3 +92,35 @@ fn a_load_at_run_time_beside_writers_loses_and_undoes_nothing() {
         assert_eq!(client.call(&["DBSIZE"]), Value::Integer(total as i64));
     }
 }
+
+/// A transaction that changes the configuration waits for its turn with its locks, and a load for
+/// the locks: neither keeps the other waiting for ever, with nobody who would be told BUSY.
+#[test]
+fn a_load_beside_transactions_that_change_the_configuration_ends() {
+    let common = ["--worker-threads", "3", "--enable-debug-command", "yes"];
+    let own = ["--save", "", "--appendonly", "yes", "--busy-reply-threshold", "0"];
+    let server = Server::start(&[&common[..], &own].concat());
+    let (port, is_over) = (server.port(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let change = || {
+            let mut client = Client::connect(port);
+            while !is_over.load(Ordering::Relaxed) {
+                for words in
+                    [&["MULTI"][..], &["CONFIG", "SET", "maxmemory", "0"], &["SET", "k", "v"]]
+                {
+                    client.call(words);
+                }
+                // While data are loaded it is refused.
+                client.call(&["EXEC"]);
+            }
+        };
+        scope.spawn(change);
+        scope.spawn(change);
+        let mut client = server.client();
+        for turn in 0..60 {
+            let how = if turn % 3 == 0 { "LOADAOF" } else { "RELOAD" };
+            assert_eq!(client.call(&["DEBUG", how]), Value::Simple("OK".into()), "{turn}");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
