@@ -42,6 +42,8 @@ impl Held {
 pub(crate) struct Hold {
     server: &'static Server,
     held: Arc<Held>,
+    /// Since when it has its present locks, on the monotonic clock in microseconds.
+    locked_us: i64,
 }
 
 impl Hold {
@@ -52,19 +54,44 @@ impl Hold {
         let held = Arc::new(Held { since_us, partitions });
         server.underway.holds().push(Arc::clone(&held));
         server.underway.count.fetch_add(1, Ordering::Relaxed);
-        Self { server, held }
+        Self { server, held, locked_us: since_us }
+    }
+
+    /// It has given its locks back and waits for others.
+    pub(crate) fn pause(&mut self) {
+        self.change(PartitionSet::new());
+    }
+
+    /// It has other locks now.
+    pub(crate) fn resume(&mut self, partitions: PartitionSet) {
+        self.change(partitions);
+        self.locked_us = self.server.keyspace.clock().monotonic_us();
+    }
+
+    fn change(&mut self, partitions: PartitionSet) {
+        self.note();
+        let held = Arc::new(Held { since_us: self.held.since_us, partitions });
+        let before = std::mem::replace(&mut self.held, Arc::clone(&held));
+        let mut holds = self.server.underway.holds();
+        let place = holds.iter_mut().find(|other| Arc::ptr_eq(other, &before));
+        *place.expect("it stands there until it is dropped") = held;
+    }
+
+    /// Notes how long it had the locks that it has.
+    fn note(&self) {
+        if !self.held.partitions.is_empty() {
+            let micros = self.server.keyspace.clock().monotonic_us() - self.locked_us;
+            self.server.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
+        }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        let Self { server, held } = self;
+        let Self { server, held, .. } = &*self;
         server.underway.holds().retain(|other| !Arc::ptr_eq(other, held));
         server.underway.count.fetch_sub(1, Ordering::Relaxed);
-        if !held.partitions.is_empty() {
-            let micros = server.keyspace.clock().monotonic_us() - held.since_us;
-            server.keyspace.pauses().note_hold(u64::try_from(micros).unwrap_or(0));
-        }
+        self.note();
     }
 }
 
@@ -136,4 +163,32 @@ pub(crate) fn stop_world(
     heavy::wait_for_client(keyspace, &mut world)?;
     std::thread::sleep(time);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use keyspace::{Obstacle, PartitionSet};
+
+    use super::{Hold, waits_on};
+    use crate::start::test_server;
+
+    /// A command that waits for more locks holds none, so nobody is told BUSY for its sake.
+    #[test]
+    fn a_command_that_waits_for_its_locks_keeps_nobody_from_them() {
+        let server = test_server();
+        let set = |partitions: &[_]| partitions.iter().copied().collect::<PartitionSet>();
+        let now = server.keyspace.clock().monotonic_us();
+        // As if it had been under way for an hour.
+        let mut hold = Hold::begin(server, now - 3_600_000_000, set(&[1, 2]));
+        let waits = |partition| waits_on(server, Obstacle::Partitions(&[partition]), now);
+        assert!(!waits(1) && !waits(2) && waits(3));
+        hold.pause();
+        assert!(waits(1) && waits(2) && waits(3));
+        assert!(!waits_on(server, Obstacle::World, now), "it still keeps the world from stopping");
+        hold.resume(set(&[2, 3]));
+        assert!(waits(1) && !waits(2) && !waits(3));
+        drop(hold);
+        assert!(waits(1) && waits(2) && waits(3));
+        assert!(waits_on(server, Obstacle::World, now));
+    }
 }

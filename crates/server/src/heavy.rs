@@ -91,7 +91,7 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, hold, mut tx, client } = self;
+        let Self { mut pass, mut hold, mut tx, client } = self;
         tx.give_up(Counted::default());
         tx.move_to_heavy(lane);
         let mut output = Output::new();
@@ -104,7 +104,7 @@ impl Transaction {
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
                 }
-                Outcome::Widen => match again(tx, round, &mut pass) {
+                Outcome::Widen => match again(tx, round, &mut pass, &mut hold) {
                     Ok(widened) => {
                         tx = widened;
                         continue;
@@ -147,7 +147,7 @@ pub(crate) struct Errand {
 impl Errand {
     /// Runs the program to its end, as often as it needs more locks.
     fn run(self, lane: usize, args: OwnedArgs) -> Elsewhere {
-        let Self { mut pass, hold, mut unit, mut program, mut output, entry, resp } = self;
+        let Self { mut pass, mut hold, mut unit, mut program, mut output, entry, resp } = self;
         let server = unit.server;
         let watch = Watch::start(server.keyspace.clock());
         unit.move_to_heavy(lane);
@@ -163,7 +163,7 @@ impl Errand {
                     output.clear();
                     program.restart();
                     let reader = unit.reader();
-                    match again(unit.into_tx(), round, &mut pass) {
+                    match again(unit.into_tx(), round, &mut pass, &mut hold) {
                         Ok(tx) => unit = Unit::begin(server, tx, reader),
                         Err(busy) => {
                             program.abandon();
@@ -189,9 +189,10 @@ impl Errand {
 /// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
 /// Others run meanwhile, so it begins at the time when they come.
 #[cold]
-fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal> {
+fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>, hold: &mut Hold) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
+    hold.pause();
     if acquisition.wants_world()
         && let Some(pass) = pass
     {
@@ -200,6 +201,9 @@ fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>) -> Result<Tx, Refusal
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
         if acquisition.prolong() {
+            if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
+                hold.resume(partitions.iter().copied().collect());
+            }
             let now_us = keyspace.clock().now_us();
             return Ok(Tx::begin(acquisition, TxOptions { now: now_us / 1000, now_us, ..options }));
         }
