@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use script::{ByDigest, Program, ScriptError, Sha1};
@@ -58,6 +58,22 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// A call of EVAL is about to use it; whether that has to be settled or taken back.
+    pub(super) fn claim(&self) -> bool {
+        let claims = &self.kept.claims;
+        let more = |claims: u32| (claims > 0).then(|| claims.saturating_add(1));
+        // Others read it, so it is written only where somebody may take the script back.
+        claims.load(Ordering::Relaxed) > 0
+            && claims.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// A call that has a claim is final: the script stays.
+    pub(super) fn settle(&self) {
+        self.kept.claims.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Deref for Handle {
     type Target = Program;
 
@@ -88,6 +104,9 @@ struct Kept {
     is_loaded: AtomicBool,
     /// Whether it was called since it was last looked at as the oldest.
     is_called: AtomicBool,
+    /// How many calls of EVAL have it that may still be undone, if nobody else brought it: the last
+    /// of them takes it away. None once one of them is final, or it was loaded.
+    claims: AtomicU32,
 }
 
 impl Default for Cache {
@@ -149,8 +168,9 @@ impl Cache {
         Some(handle)
     }
 
-    /// The script of a source that EVAL was given, which was not here a moment ago.
-    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<Arc<Handle>, ScriptError> {
+    /// The script of a source that EVAL was given, which was not here a moment ago. The call has a
+    /// claim if `claim` says so.
+    pub(crate) fn evaluate(&self, source: &[u8]) -> Result<(Arc<Handle>, bool), ScriptError> {
         let program = Program::parse(source)?;
         let digest = program.sha1();
         let mut scripts = self.write();
@@ -162,8 +182,11 @@ impl Cache {
         let (kept, is_new) = scripts.insert(program, false);
         if is_new {
             scripts.evaluated.push_back(digest);
+            kept.claims.store(1, Ordering::Relaxed);
         }
-        Ok(Arc::new(Handle::of(kept)))
+        let handle = Arc::new(Handle::of(kept));
+        let has_claim = is_new || handle.claim();
+        Ok((handle, has_claim))
     }
 
     /// Keeps a script that SCRIPT LOAD was given.
@@ -176,9 +199,17 @@ impl Cache {
         scripts.evaluated.retain(|other| *other != digest);
     }
 
-    /// Takes back a script that EVAL was given and that is none.
-    pub(crate) fn forget(&self, digest: Sha1) {
+    /// Takes back the claim of a call of EVAL that was undone, or whose script is none; with the
+    /// last claim goes the script.
+    pub(crate) fn withdraw(&self, handle: &Handle) {
         let mut scripts = self.write();
+        let digest = handle.sha1();
+        let is_it = |kept: &Arc<Kept>| Arc::ptr_eq(kept, &handle.kept);
+        let less = |claims: u32| claims.checked_sub(1);
+        let before = handle.kept.claims.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        if before != Ok(1) || !scripts.by_digest.get(&digest).is_some_and(is_it) {
+            return;
+        }
         if let Some(place) = scripts.evaluated.iter().position(|other| *other == digest) {
             scripts.evaluated.remove(place);
             scripts.remove(digest);
@@ -231,12 +262,20 @@ impl Scripts {
     /// Adds a script, unless it is there; whether it was not.
     fn insert(&mut self, program: Program, is_loaded: bool) -> (Arc<Kept>, bool) {
         if let Some(kept) = self.by_digest.get(&program.sha1()) {
-            kept.is_loaded.fetch_or(is_loaded, Ordering::Relaxed);
+            if is_loaded {
+                kept.is_loaded.store(true, Ordering::Relaxed);
+                kept.claims.store(0, Ordering::Relaxed);
+            }
             return (Arc::clone(kept), false);
         }
         self.memory += program.memory();
-        let (digest, is_called) = (program.sha1(), AtomicBool::new(false));
-        let kept = Arc::new(Kept { program, is_loaded: AtomicBool::new(is_loaded), is_called });
+        let digest = program.sha1();
+        let kept = Arc::new(Kept {
+            program,
+            is_loaded: AtomicBool::new(is_loaded),
+            is_called: AtomicBool::new(false),
+            claims: AtomicU32::new(0),
+        });
         self.by_digest.insert(digest, Arc::clone(&kept));
         (kept, true)
     }
@@ -310,12 +349,40 @@ mod tests {
     #[test]
     fn what_is_loaded_later_stays() {
         let cache = Cache::default();
-        let program = cache.evaluate(b"return 1").unwrap();
+        let (program, _) = cache.evaluate(b"return 1").unwrap();
         cache.load(Program::parse(b"return 1").unwrap());
-        cache.forget(program.sha1());
+        cache.withdraw(&program);
         assert!(cache.get(program.sha1()).is_some());
-        let other = cache.evaluate(b"return 2").unwrap();
-        cache.forget(other.sha1());
+        let (other, has_claim) = cache.evaluate(b"return 2").unwrap();
+        assert!(has_claim);
+        cache.withdraw(&other);
         assert!(cache.get(other.sha1()).is_none());
+    }
+
+    #[test]
+    fn a_script_goes_with_the_last_call_that_was_undone_and_stays_with_one_that_was_not() {
+        let cache = Cache::default();
+        // Whoever else has a claim by then, and whether its call is final.
+        for (others, is_final) in [(0, false), (1, false), (3, false), (1, true), (3, true)] {
+            cache.flush();
+            let (first, has_claim) = cache.evaluate(b"return 1").unwrap();
+            assert!(has_claim);
+            let others: Vec<_> = (0..others).map(|_| cache.get(first.sha1()).unwrap()).collect();
+            assert!(others.iter().all(|other| other.claim()));
+            if is_final {
+                others[0].settle();
+                assert!(!first.claim(), "there is nothing to take back any more");
+            }
+            cache.withdraw(&first);
+            assert_eq!(cache.get(first.sha1()).is_some(), !others.is_empty());
+            others.iter().for_each(|other| cache.withdraw(other));
+            assert_eq!(cache.get(first.sha1()).is_some(), is_final);
+        }
+        // One that was forgotten and brought anew by somebody else is another.
+        let (first, _) = cache.evaluate(b"return 1").unwrap();
+        cache.flush();
+        let (second, _) = cache.evaluate(b"return 1").unwrap();
+        cache.withdraw(&first);
+        assert!(cache.get(second.sha1()).is_some());
     }
 }

@@ -118,18 +118,21 @@ fn evaluate(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refus
     let cache = &asked.server.scripts.cache;
     let digest = Sha1::of(&args[1]);
     if let Some(program) = cache.get(digest) {
-        let flags = program.flags();
-        return Ok(Box::new(prepare(asked, keys, Code::Script(program), flags)?));
+        let (flags, has_claim) = (program.flags(), program.claim());
+        let call = prepare(asked, keys, Code::Script(program), flags)?;
+        return Ok(Box::new(Call { has_claim, ..call }));
     }
-    let program = cache.evaluate(&args[1]).map_err(refusal)?;
+    let (program, has_claim) = cache.evaluate(&args[1]).map_err(refusal)?;
     // Only what can be compiled is kept; an interpreter keeps what it compiled, too.
     if let Err(error) = with_interpreter(asked.server, |interpreter| interpreter.check(&program)) {
-        cache.forget(digest);
+        if has_claim {
+            cache.withdraw(&program);
+        }
         return Err(refusal(error));
     }
     let flags = program.flags();
     let call = prepare(asked, keys, Code::Script(program), flags)?;
-    Ok(Box::new(Call { brought_script: true, ..call }))
+    Ok(Box::new(Call { has_claim, ..call }))
 }
 
 fn evaluate_digest(asked: &Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
@@ -177,7 +180,7 @@ pub(super) fn prepare(
         seed: None,
         has_failed: false,
         listed: None,
-        brought_script: false,
+        has_claim: false,
         books: Books::default(),
         began: (0, 0),
     })

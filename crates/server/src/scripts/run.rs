@@ -228,8 +228,8 @@ pub(super) struct Call {
     /// Where the sequence of random numbers stood when it first ran.
     pub(super) seed: Option<u64>,
     pub(super) has_failed: bool,
-    /// Whether the cache has its script from it alone.
-    pub(super) brought_script: bool,
+    /// Whether the cache may have its script from it alone.
+    pub(super) has_claim: bool,
     /// Where it stands for SCRIPT KILL, once it has taken long.
     pub(super) listed: Option<Listed>,
     /// Of the run that was the last.
@@ -288,8 +288,8 @@ impl Program for Call {
     }
 
     fn forget(&mut self) {
-        if let (true, Code::Script(handle)) = (self.brought_script, &self.code) {
-            self.server.scripts.cache.forget(handle.sha1());
+        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+            self.server.scripts.cache.withdraw(handle);
         }
     }
 
@@ -315,6 +315,9 @@ impl Program for Call {
     }
 
     fn book(&self, args: Args<'_>, worker: &Worker, session: &mut Session) {
+        if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
+            handle.settle();
+        }
         let watchers = &self.server.watchers;
         if watchers.any() {
             watchers.tell_all(worker, session, self.began, self.entry, args);
