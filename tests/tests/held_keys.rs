@@ -412,3 +412,78 @@ fn who_is_told_busy_is_in_the_database_of_before() {
     }
     kill(holder, &mut other);
 }
+
+#[test]
+fn who_ends_a_transaction_waits_for_no_lock() {
+    let server = start(&["--save", ""]);
+    let number = |client: &mut Client, name: &str| {
+        let info = ask(client, "INFO all");
+        let (_, after) = info.split_once(name).unwrap();
+        after.split('\\').next().unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    let sessions = [
+        // What is said between MULTI and the end, and the end and its reply.
+        (&[][..], "UNWATCH", "OK"),
+        (&["MULTI"], "DISCARD", "OK"),
+        (&["MULTI", "SET a 1"], "DISCARD", "OK"),
+        (&["MULTI", "SET a"], "DISCARD", "OK"),
+        (&["MULTI", "SET a"], "EXEC", "(error) EXECABORT Transaction discarded because of"),
+        (&["MULTI", "SET b 1"], "EXEC", "(nil)"),
+        (&["MULTI", "SET held:0 1"], "EXEC", "(nil)"),
+        (&["MULTI"], "RESET", "RESET"),
+    ];
+    let mut clients: Vec<Client> = sessions.iter().map(|_| server.client()).collect();
+    for client in &mut clients {
+        assert_eq!(ask(client, &format!("WATCH {HELD} broken")), "OK");
+    }
+    let (holder, mut other) = hold(&server);
+    // From here on who waits for the key waits for ever.
+    assert_eq!(ask(&mut other, "CONFIG SET busy-reply-threshold 0"), "OK");
+    assert_eq!(ask(&mut other, "SET broken 1"), "OK");
+    for (client, (before, end, reply)) in clients.iter_mut().zip(sessions) {
+        before.iter().for_each(|line| _ = ask(client, line));
+        let got = reply_of(client, &[end]);
+        assert!(got.starts_with(reply), "{before:?} {end}: {got}");
+        // Nothing is queued, and nothing is watched.
+        assert_eq!(ask(client, "PING"), "PONG", "{before:?} {end}");
+        let info = ask(client, "CLIENT INFO");
+        assert!(info.contains(" multi=-1 watch=0 "), "{before:?} {end}: {info}");
+        assert_eq!(ask(client, "MULTI"), "OK");
+        assert_eq!(ask(client, "UNWATCH"), "QUEUED");
+        assert_eq!(reply_of(client, &["EXEC"]), "1) OK");
+    }
+    kill(holder, &mut other);
+    eventually("all watches have ended", || number(&mut other, "total_watched_keys:") == "0");
+    let mut last = server.client();
+    assert_eq!(ask(&mut last, "WATCH k"), "OK");
+    assert_eq!(number(&mut other, "total_watched_keys:"), "1");
+    assert_eq!(ask(&mut last, "UNWATCH"), "OK");
+    assert_eq!(number(&mut other, "total_watched_keys:"), "0", "where locks are free, at once");
+}
+
+/// An EXEC that is undone takes back what its EVAL brought, unless another client has it, too.
+#[test]
+fn a_script_that_somebody_else_called_stays_when_an_exec_is_undone() {
+    let server = start(&[]);
+    let (holder, mut other) = hold(&server);
+    let mut client = server.client();
+    for number in 0..5 {
+        let script = format!(
+            "if ARGV[1] == 'brief' then return 1 end for turn = 1, 2000000 do end \
+            return redis.call('GET', ARGV[1]) -- {number}"
+        );
+        let digest = render(&other.call(&["SCRIPT", "LOAD", &script]));
+        let digest = digest.trim_matches('"');
+        assert_eq!(ask(&mut other, "SCRIPT FLUSH"), "OK");
+        assert_eq!(ask(&mut client, "MULTI"), "OK");
+        assert_eq!(render(&client.call(&["EVAL", &script, "0", HELD])), "QUEUED");
+        client.send(&["EXEC"]);
+        let exists = format!("SCRIPT EXISTS {digest}");
+        eventually("it is there", || ask(&mut other, &exists) == "1) (integer) 1");
+        assert_eq!(render(&other.call(&["EVAL", &script, "0", "brief"])), "(integer) 1");
+        let reply = render(&client.receive());
+        assert!(reply.contains("BUSY"), "{reply}");
+        assert_eq!(ask(&mut other, &format!("EVALSHA {digest} 0 brief")), "(integer) 1");
+    }
+    kill(holder, &mut other);
+}

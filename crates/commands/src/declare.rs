@@ -65,6 +65,8 @@ pub enum Role {
     Multi,
     /// It executes one.
     Exec,
+    /// It ends a watch; within a transaction it does nothing.
+    Unwatch,
     /// It turns to another database.
     Select,
     /// It asks for a sign of life.

@@ -2,8 +2,9 @@
 //!
 //! Invariant: a program that cannot go on has either done nothing that shows, or keeps its locks.
 
+use commands::Role;
 use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
-use proto::{Args, Mark};
+use proto::{Args, Mark, Reply};
 
 use super::{Request, Round, Step};
 use crate::busy::Hold;
@@ -20,6 +21,12 @@ impl Request<'_> {
     /// Runs a program, or leaves it until its locks are there.
     pub(super) fn run_unit(&mut self, prepare: Prepare, grant: Granted) -> Step {
         let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
+        if entry.spec.role == Role::Exec && self.session.is_watch_broken() {
+            // Nothing runs, so nothing is waited for.
+            self.session.end_transaction(server);
+            Reply::new(self.out, resp).null_array();
+            return Step::Done;
+        }
         let limited = self.session.limited(server);
         let session = Some(&mut *self.session);
         let asked = Asked { server, entry, resp, limited, session };

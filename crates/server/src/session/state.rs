@@ -186,6 +186,11 @@ impl Session {
         Pending::show(self.pending.as_deref(), &self.client);
     }
 
+    /// Whether EXEC does nothing, as what was watched has changed.
+    pub(crate) fn is_watch_broken(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| pending.is_broken())
+    }
+
     /// Whether commands are queued for EXEC.
     #[inline]
     pub(crate) fn is_queueing(&self) -> bool {

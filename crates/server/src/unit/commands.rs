@@ -1,6 +1,7 @@
 //! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
 //!
-//! Invariant: none of them is ever queued but UNWATCH, which then does nothing.
+//! Invariants: none of them is ever queued but UNWATCH, which then does nothing. Who ends a
+//! transaction waits for nobody.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::server::Server;
 use crate::session::Session;
 
 /// Those that run as a unit.
-pub(crate) const COMMANDS: &[&UnitCommand] = &[&DISCARD, &EXEC, &UNWATCH, &WATCH];
+pub(crate) const COMMANDS: &[&UnitCommand] = &[&EXEC, &WATCH];
 
 /// Those that only change their session.
-pub(crate) const CONTROL_COMMANDS: &[&ControlCommand] = &[&MULTI];
+pub(crate) const CONTROL_COMMANDS: &[&ControlCommand] = &[&DISCARD, &MULTI, &UNWATCH];
 
 /// What all have in common.
 const COMMON: Spec = Spec {
@@ -83,7 +84,7 @@ const EXEC: UnitCommand = Command {
     run: exec::prepare,
 };
 
-const DISCARD: UnitCommand = Command {
+const DISCARD: ControlCommand = Command {
     spec: Spec {
         name: "DISCARD",
         since: "2.0.0",
@@ -94,71 +95,47 @@ const DISCARD: UnitCommand = Command {
         ..COMMON
     },
     subcommands: &[],
-    run: |asked, _| {
-        let session = asked.session.ok_or(DISCARD_WITHOUT_MULTI)?;
-        let pending = session.pending.as_ref().filter(|pending| pending.is_queueing());
-        let watching = pending.ok_or(DISCARD_WITHOUT_MULTI)?.watching.clone();
-        Ok(Box::new(Forget { server: asked.server, watching, resp: asked.resp }))
+    run: |context, _, reply| {
+        if !context.session()?.is_queueing() {
+            return Err(DISCARD_WITHOUT_MULTI);
+        }
+        end_transaction(context)?;
+        reply.ok();
+        Ok(Next::Done)
     },
 };
 
-const UNWATCH: UnitCommand = Command {
+const UNWATCH: ControlCommand = Command {
     spec: Spec {
         name: "UNWATCH",
+        role: Role::Unwatch,
         since: "2.2.0",
         summary: "Forgets about watched keys of a transaction.",
         complexity: "O(1)",
         arity: exactly(1),
+        flags: COMMON.flags.and(Flags::REPEATABLE),
         ..COMMON
     },
     subcommands: &[],
-    run: |asked, _| {
-        let pending = asked.session.and_then(|session| session.pending.as_ref());
+    run: |context, _, reply| {
         // Within EXEC all that was watched is forgotten anyway, once it is over.
-        let pending = pending.filter(|pending| !pending.is_queueing());
-        let watching = pending.and_then(|pending| pending.watching.clone());
-        Ok(Box::new(Forget { server: asked.server, watching, resp: asked.resp }))
+        if context.session().is_ok_and(|session| !session.is_queueing()) {
+            end_transaction(context)?;
+        }
+        reply.ok();
+        Ok(Next::Done)
     },
 };
 
-/// The end of a watch and of what was queued.
-struct Forget {
-    server: &'static Server,
-    watching: Option<Watching>,
-    resp: Resp,
-}
-
-impl Program for Forget {
-    fn needs(&self, _: Args<'_>) -> Needs {
-        let watched = self.watching.iter().flat_map(|watching| &*watching.keys);
-        let keyspace = self.server.keyspace;
-        let partitions = watched.map(|(_, key)| keyspace.locate(key).partition()).collect();
-        Needs { partitions, ..Needs::default() }
-    }
-
-    fn run(
-        &mut self,
-        _: Args<'_>,
-        _: &mut Unit,
-        _: &mut Place<'_>,
-        out: &mut Output,
-    ) -> Result<(), Refusal> {
-        Reply::new(out, self.resp).ok();
-        Ok(())
-    }
-
-    fn restart(&mut self) {}
-
-    fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {
-        if let Some(watching) = self.watching.take() {
-            watching.end(&mut unit.tx);
-        }
-    }
-
-    fn leave(&mut self, session: &mut Session) {
-        session.pending = None;
+/// Ends what was queued and watched; nobody waits for the locks of the watched keys.
+fn end_transaction(context: &mut Context<'_>) -> Result<(), Refusal> {
+    let worker = context.worker()?;
+    let session = context.session()?;
+    if let Some(pending) = session.pending.take() {
+        pending.end_at(worker);
         session.show_pending();
     }
+    Ok(())
 }
 
 const WATCH: UnitCommand = Command {

@@ -239,7 +239,8 @@ impl Drop for Exec {
 fn needs_session(entry: &Entry) -> bool {
     let flags = entry.spec.flags;
     let is_of_session = flags.has(Flags::NOSCRIPT) || makes_final(entry);
-    matches!(entry.run, Run::Control(_)) && is_of_session && entry.spec.role != Role::Debug
+    let needs_none = matches!(entry.spec.role, Role::Debug | Role::Unwatch);
+    matches!(entry.run, Run::Control(_)) && is_of_session && !needs_none
 }
 
 /// Whether a command may do what can be neither undone nor put off.

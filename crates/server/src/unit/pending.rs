@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::Flags;
-use keyspace::{Keyspace, Location, Tx, Watch};
+use keyspace::{Acquisition, Keyspace, Location, Tx, TxOptions, Watch};
 use proto::{Args, ArgsBuffer};
 
 use super::Needs;
@@ -16,6 +16,7 @@ use crate::clients::Client;
 use crate::server::Server;
 use crate::table::Entry;
 use crate::unregistration::{Registered, Unregistration};
+use crate::worker::Worker;
 
 /// So many commands a new queue has room for.
 const COMMANDS: usize = 16;
@@ -199,6 +200,26 @@ impl Pending {
         if let Some(watching) = self.watching {
             watching.end_elsewhere(server);
         }
+    }
+
+    /// As `end`, and at once where the locks of all watched keys are free.
+    pub(super) fn end_at(self, worker: &Worker) {
+        let Some(watching) = self.watching else { return };
+        let keyspace = worker.server.keyspace;
+        let partitions = watching.keys.iter().map(|(_, key)| keyspace.locate(key).partition());
+        let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
+        if !worker.come_in() || !acquisition.attempt() {
+            return watching.end_elsewhere(worker.server);
+        }
+        let options = TxOptions::internal(worker.lane, worker.now_ms());
+        watching.end(&mut Tx::begin(acquisition, options));
+    }
+
+    /// Whether EXEC does nothing, as what was watched has changed.
+    pub(crate) fn is_broken(&self) -> bool {
+        // A queue that is spoilt is refused in other words.
+        self.queue.as_ref().is_some_and(|queue| !queue.is_spoilt)
+            && self.watching.as_ref().is_some_and(|watching| watching.watch.is_broken())
     }
 
     pub(super) fn begin(&mut self) {
