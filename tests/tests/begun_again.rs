@@ -4,13 +4,15 @@
 //!
 //! `APUS_BEGUN_AGAIN=100000` asks for so many random units, of a fresh seed.
 
+use std::time::Duration;
+
 use base::random::Random;
 use proto::value::Value;
 use tests::render::{render, text};
 use tests::script::play;
 use tests::server::eventually;
 use tests::units::{Draw, Stage};
-use tests::{Oracle, Server};
+use tests::{Arrival, Oracle, Server};
 
 /// How many random units a short run has.
 const UNITS: usize = 600;
@@ -237,6 +239,66 @@ fn a_transaction_sees_what_it_has_switched_on() {
         4) \"set\"
         ",
     );
+}
+
+/// What was queued before a load is judged when EXEC comes.
+#[test]
+fn exec_that_was_queued_before_a_reload_does_not_run_into_its_load() {
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let (mut client, mut reloader, mut admin) = (server.client(), server.client(), server.client());
+    for words in [
+        &["DEBUG", "POPULATE", "2000"][..],
+        &["SAVE"],
+        &["CONFIG", "SET", "key-load-delay", "1000000"],
+    ] {
+        assert_eq!(render(&admin.call(words)), "OK");
+    }
+    for words in [&["MULTI"][..], &["FLUSHALL"], &["SET", "k", "v"]] {
+        client.call(words);
+    }
+    reloader.send(&["DEBUG", "RELOAD", "NOSAVE"]);
+    eventually("data are loaded", || {
+        text(&admin.call(&["INFO", "persistence"])).contains("loading:1")
+    });
+    let refused = "(error) EXECABORT Transaction discarded because of: LOADING Redis is loading \
+                   the dataset in memory";
+    assert_eq!(render(&client.call(&["EXEC"])), refused);
+    admin.call(&["CONFIG", "SET", "key-load-delay", "0"]);
+    assert_eq!(render(&reloader.receive()), "OK");
+    assert_eq!(render(&admin.call(&["DBSIZE"])), "(integer) 2000");
+}
+
+/// Who is served makes the transaction widen, behind what ended another wait, or its session.
+#[test]
+fn who_is_unblocked_or_killed_is_so_once() {
+    for server in [Oracle::Redis82.start(&[]), Server::start(&["--worker-threads", "2"])] {
+        for end in ["UNBLOCK", "KILL"] {
+            let (mut client, mut waiter, mut other) =
+                (server.client(), server.client(), server.client());
+            let (id, waiters) = (other.id(), [waiter.id(), other.id()]);
+            waiter.send(&["BLMOVE", "q", "dst", "LEFT", "LEFT", "0"]);
+            other.send(&["BLPOP", "never", "0"]);
+            eventually("both wait", || {
+                waiters
+                    .iter()
+                    .all(|id| text(&client.call(&["CLIENT", "LIST", "ID", id])).contains("flags=b"))
+            });
+            client.call(&["MULTI"]);
+            match end {
+                "KILL" => client.call(&["CLIENT", "KILL", "ID", &id]),
+                _ => client.call(&["CLIENT", "UNBLOCK", &id, "ERROR"]),
+            };
+            client.call(&["RPUSH", "q", "v"]);
+            let expected = "1) (integer) 1\n2) (integer) 1";
+            assert_eq!(render(&client.call(&["EXEC"])), expected, "{end}");
+            assert_eq!(render(&waiter.receive()), "\"v\"", "{end}");
+            let told = other.arrival(Duration::from_secs(30));
+            match end {
+                "KILL" => assert!(matches!(told, Ok(Arrival::Closed) | Err(_)), "{told:?}"),
+                _ => assert!(matches!(told, Ok(Arrival::Reply(Value::Error(_)))), "{told:?}"),
+            }
+        }
+    }
 }
 
 /// H38: the watch is broken by another while EXEC waits for more locks.
