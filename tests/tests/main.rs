@@ -103,6 +103,7 @@ mod serializable;
 mod server;
 mod session_lives;
 mod sets;
+mod slow_disk;
 mod smoke;
 mod snapshot_files;
 mod snapshots;

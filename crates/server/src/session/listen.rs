@@ -5,14 +5,19 @@
 //! execute on, as Redis does, would answer some bytes of request with any number of bytes of reply;
 //! what the client sends takes no more memory than it had to send.
 //!
+//! Where the server has no room for what it was sent, as a disk is slow, little more is read: the
+//! client's machine keeps the rest, and no key is evicted for it.
+//!
 //! Invariants: what waits to be executed has a bound, with what waits for EXEC, and who sends more
-//! is closed; the end of what the client sends is heard behind any number of requests.
+//! is closed; the end of what the client sends is heard behind any number of requests, if not while
+//! there is no room for them.
 
 use std::task::{Context as TaskContext, Poll};
 
-use super::Serve;
 use super::life::{Heard, Turn};
+use super::{Serve, Stage};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
+use crate::worker::READ_SIZE;
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;
@@ -29,6 +34,10 @@ const STRANGER_MOST: usize = 1 << 20;
 impl Serve {
     /// Takes a piece of what has come.
     pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
+        let has_room = !matches!(self.stage, Stage::Shut(_));
+        if !has_room && self.input.len() - self.executed >= READ_SIZE {
+            return Heard::Nothing;
+        }
         // Most who wait send nothing meanwhile, and need no room for it.
         match self.stream.poll_readable(cx) {
             Poll::Pending => return Heard::Nothing,
