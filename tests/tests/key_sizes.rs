@@ -52,8 +52,8 @@ const REQUESTS: &str = r#"
     BLPOP l 0
     SADD set 1 2 3
     SADD set @
-    SPOP set 5
     SMOVE set other m1
+    SPOP set 5
     SDIFFSTORE third set other
     SINTERSTORE third set other
     SUNIONSTORE third set other

@@ -221,10 +221,10 @@ fn attach(server: &'static Server, queue: &Arc<Queue>) {
     server.aof.follow_policy(server, Some(&**queue), server.aof.is_relied_on());
 }
 
-/// Bytes that the log's records take until the disk has them. They are in use, and no key that goes
-/// makes them less.
+/// Bytes that the log's records take until the disk has them, beyond what is always kept for them.
+/// They are in use, and no key that goes makes them less.
 pub(crate) fn buffered() -> usize {
-    aligned::memory()
+    aligned::memory().saturating_sub(queue::KEPT)
 }
 
 /// Turns the log on or off, as `appendonly` says. For who has the turn of the configuration.

@@ -39,6 +39,9 @@ const LARGE: usize = 1 << 20;
 /// So many pieces are kept when there is nothing to do.
 const PIECES_KEPT: usize = 4;
 
+/// What these take, with those of the writer.
+pub(super) const KEPT: usize = (PIECES_KEPT + 2) * (256 << 10);
+
 /// The queue.
 pub(super) struct Queue {
     inner: Mutex<Inner>,

@@ -307,5 +307,5 @@ fn a_set_from_elsewhere_is_brought_into_its_form() {
     };
     assert_eq!(integers(512, &LIMITS), (false, "intset", 512));
     assert_eq!(integers(513, &LIMITS), (true, "hashtable", 513));
-    assert_eq!(integers(9_000, &NO_LIMITS), (true, "intset", 9_000));
+    assert_eq!(integers(10_000, &NO_LIMITS), (true, "intset", 10_000));
 }
