@@ -595,3 +595,25 @@ fn nothing_is_told_in_the_middle_of_a_reply() {
     let big = told.iter().find(|(message, _)| message.contains("\"big\""));
     assert_eq!(big.map(|(_, replies)| *replies), Some(1), "a read is told of before its reply");
 }
+
+/// Another thread commits while this client's session has not looked up yet.
+#[test]
+fn own_changes_that_another_thread_makes_are_told_behind_the_reply() {
+    const LIBRARY: &str = "#!lua name=l\nredis.register_function('f', function() return 1 end)";
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client3();
+    client.call(&["CLIENT", "TRACKING", "ON"]);
+    for _ in 0..2000 {
+        for words in [
+            &["GET", "k"][..],
+            &["MULTI"],
+            &["SET", "k", "v"],
+            &["FUNCTION", "LOAD", "REPLACE", LIBRARY],
+        ] {
+            client.call(words);
+        }
+        client.send(&["EXEC"]);
+        assert_eq!(render(&client.receive()), "1) OK\n2) \"l\"");
+        assert_eq!(render(&client.receive()), "1> \"invalidate\"\n2> 1) \"k\"");
+    }
+}

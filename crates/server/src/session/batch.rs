@@ -328,10 +328,11 @@ impl Batch<'_> {
         self.commands += 1;
         let (grant, begun) = (self.grant.take(), output.appended());
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
-        // Messages that the command itself brought about come right behind its reply.
-        let session = &serve.session;
+        // Messages that the command itself brought about come right behind its reply, which another
+        // thread may still have to make.
+        let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
         let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.lane);
-        let receives = has_own || session.tracked.is_some();
+        let receives = replied && (has_own || session.tracked.is_some());
         serve.hold(output, begun);
         if receives {
             serve.receive_messages(output);
