@@ -16,7 +16,7 @@ mod tests;
 use base::{Random, UnixMillis};
 
 use crate::listpack;
-use crate::members::{self, Builder, Lifetime, MemberRef, Members, Text, Valued};
+use crate::members::{self, Builder, Lifetime, MemberRef, Members, TAKEN_OUT, Text, Valued};
 use crate::packing::{PACKED_MAX, Packed, PackedRef, Packing};
 
 /// Beyond what a hash is called a hash table.
@@ -244,6 +244,14 @@ impl<'a> HashRef<'a> {
         match self {
             HashRef::Packed(packed) => packed::earliest_deadline(packed),
             HashRef::Large(large) => large.members.earliest_deadline(),
+        }
+    }
+
+    /// What [`Hash::take_expired`] has to do, as [`Members::expiry_work`] counts.
+    pub fn expiry_work(self, now: UnixMillis, limit: u64) -> u64 {
+        match self {
+            HashRef::Packed(packed) => packed::len(packed) * TAKEN_OUT,
+            HashRef::Large(large) => large.members.expiry_work(now, limit),
         }
     }
 

@@ -58,6 +58,9 @@ impl Payload for Valued {
     const VALUED: bool = true;
 }
 
+/// How many times as long it takes to take a member out as to pass it.
+pub const TAKEN_OUT: u64 = 50;
+
 /// A member with what belongs to it, as it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberRef<'a> {
@@ -198,6 +201,20 @@ impl<P: Payload> Members<P> {
             self.tree.edit_at(rank, |page, _| page.take_expired(now, limit, &mut taken));
         }
         taken
+    }
+
+    /// What [`Members::take_expired`] has to do, counted up to a limit: it looks into no page
+    /// without such members.
+    pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
+        let passed =
+            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+        let (mut work, mut rank) = (0, 0);
+        while work < limit {
+            let Some((page, first)) = self.tree.find_summary_from(rank, passed) else { break };
+            work += page.len() as u64 + page.count_expired(now) * TAKEN_OUT;
+            rank = first + page.len() as u64;
+        }
+        work
     }
 
     /// The member of a number below the count. Which that is, any change may change.

@@ -101,6 +101,10 @@ pub trait Expiring: Container {
 
     /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
     fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>>;
+
+    /// What it takes to take all of them out, counted up to a limit: one for each member that is
+    /// passed, and [`TAKEN_OUT`](crate::members::TAKEN_OUT) for each that goes.
+    fn expiry_work(container: Self::Ref<'_>, now: UnixMillis, limit: u64) -> u64;
 }
 
 impl Expiring for Hash {
@@ -109,6 +113,10 @@ impl Expiring for Hash {
 
     fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         self.take_expired(now, limit)
+    }
+
+    fn expiry_work(container: HashRef<'_>, now: UnixMillis, limit: u64) -> u64 {
+        container.expiry_work(now, limit)
     }
 }
 
@@ -119,6 +127,10 @@ impl Expiring for Set {
     fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         self.take_expired(now, limit)
     }
+
+    fn expiry_work(container: SetRef<'_>, now: UnixMillis, limit: u64) -> u64 {
+        container.expiry_work(now, limit)
+    }
 }
 
 impl Expiring for SortedSet {
@@ -127,6 +139,10 @@ impl Expiring for SortedSet {
 
     fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         self.take_expired(now, limit)
+    }
+
+    fn expiry_work(container: SortedSetRef<'_>, now: UnixMillis, limit: u64) -> u64 {
+        container.expiry_work(now, limit)
     }
 }
 

@@ -307,6 +307,14 @@ impl<'a> SetRef<'a> {
         }
     }
 
+    /// What [`Set::take_expired`] has to do, as [`Members::expiry_work`] counts.
+    pub fn expiry_work(self, now: UnixMillis, limit: u64) -> u64 {
+        match self {
+            SetRef::Packed(_) => 0,
+            SetRef::Large(large) => large.members.expiry_work(now, limit),
+        }
+    }
+
     /// Whether there is such a member whose deadline, if it has one, lies after `now`.
     pub fn holds(self, member: Text<'_>, now: UnixMillis) -> bool {
         if self.has_expired(now) {

@@ -370,6 +370,16 @@ impl<'a> SortedSetRef<'a> {
         }
     }
 
+    /// What [`SortedSet::take_expired`] has to do, as [`Members::expiry_work`] counts.
+    ///
+    /// [`Members::expiry_work`]: crate::members::Members::expiry_work
+    pub fn expiry_work(self, now: UnixMillis, limit: u64) -> u64 {
+        match self {
+            SortedSetRef::Packed(_) => 0,
+            SortedSetRef::Large(large) => large.ordered.expiry_work(now, limit),
+        }
+    }
+
     /// The form by the name that Redis gives it: the one that the limits ask for.
     pub fn encoding(self) -> &'static str {
         match self {

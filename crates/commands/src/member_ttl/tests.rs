@@ -133,3 +133,81 @@ fn arguments_are_checked_before_anything_changes() {
          :-1",
     );
 }
+
+/// Fills a container of each type with `count` members, of which every `nth` is over after a
+/// second: a hash `h`, a set `s` and a sorted set `z`.
+fn filled(count: usize, nth: usize) -> Session {
+    let mut session = Session::new();
+    let members: Vec<String> = (0..count).map(|number| format!("member:{number}")).collect();
+    let over: Vec<&str> = members.iter().step_by(nth).map(String::as_str).collect();
+    session.call(&format!("HSET h {} v", members.join(" v ")));
+    session.call(&format!("SADD s {}", members.join(" ")));
+    session.call(&format!("ZADD z 1 {}", members.join(" 1 ")));
+    for key in ["h", "s", "z"] {
+        session.call(&format!("FIELDEXPIRE {key} 1 {}", over.join(" ")));
+    }
+    session.advance(1000);
+    session
+}
+
+#[test]
+fn who_counts_or_draws_members_removes_those_that_are_over_once() {
+    for request in [
+        "SCARD s",
+        "SRANDMEMBER s",
+        "SRANDMEMBER s 5",
+        "SRANDMEMBER s -5",
+        "SPOP s",
+        "SPOP s 5",
+        "HRANDFIELD h",
+        "HRANDFIELD h 5",
+        "HRANDFIELD h -5",
+        "ZCARD z",
+        "ZRANDMEMBER z",
+        "ZRANK z member:1",
+        "ZPOPMIN z",
+    ] {
+        let mut session = filled(2000, 2);
+        session.call(request);
+        let is_removal = |line: &&String| {
+            line.starts_with("SREM") || line.starts_with("HDEL") || line.starts_with("ZREM")
+        };
+        let removed = session.journal().iter().filter(is_removal);
+        let removed: usize = removed.map(|line| line.matches("member:").count()).sum();
+        assert!(removed >= 1000, "{request} left what is over to the next: {removed}");
+        session.call(request);
+        let over = session.journal().iter().flat_map(|line| line.split(' ')).filter(|word| {
+            let number = word.strip_prefix("member:").map(str::parse::<usize>);
+            number.is_some_and(|number| number.expect("members are numbered") % 2 == 0)
+        });
+        assert_eq!(over.count(), 0, "{request} found something over again");
+    }
+}
+
+#[test]
+fn a_few_members_that_are_over_are_no_work_of_the_whole_container() {
+    for request in [
+        "SCARD s",
+        "SPOP s",
+        "SADD s member:1",
+        "SREM s member:1",
+        "HRANDFIELD h",
+        "HSET h member:1 w",
+        "HDEL h member:1",
+        "ZCARD z",
+        "ZADD z 2 member:1",
+    ] {
+        let mut session = filled(10_000, 5000);
+        session.call(request);
+        assert!(!session.ran_heavy(), "{request} goes by what is over, not by what is there");
+    }
+}
+
+#[test]
+fn very_many_members_that_are_over_are_removed_where_no_one_waits() {
+    for request in ["SCARD s", "HRANDFIELD h", "ZCARD z", "SADD s member:1", "HSET h member:1 w"] {
+        let mut session = filled(10_000, 1);
+        session.call(request);
+        assert!(session.ran_heavy(), "{request}");
+    }
+}

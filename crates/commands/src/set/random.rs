@@ -93,9 +93,8 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
         SetRef::Packed(packed) => count * (packed.bytes.len() as u64 / 4),
         SetRef::Large(_) => count * (FOUND_NS + CHANGED_NS),
     };
-    let expired = if set.has_expired(tx.vantage()) { set.len() * CHANGED_NS } else { 0 };
-    tx.charge(work + expired)?;
-    tx.expire_members(key, usize::MAX)?;
+    tx.charge(work)?;
+    tx.refresh_members(key)?;
     let len = tx.peek_view::<Set>(key)?.map_or(0, SetRef::len);
     if count >= len {
         return pop_all(tx, key, len, reply);
@@ -162,7 +161,8 @@ pub(super) const SRANDMEMBER: DataCommand = Command {
     },
 };
 
-fn choose(tx: &Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    tx.shed_members(key)?;
     let Some(set) = tx.view::<Set>(key)? else {
         reply.null();
         return Ok(());
@@ -175,7 +175,8 @@ fn choose(tx: &Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn choose_many(tx: &Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
+    tx.shed_members(key)?;
     let set = tx.view::<Set>(key)?.filter(|_| count != 0);
     let Some(set) = set else {
         reply.array(0);

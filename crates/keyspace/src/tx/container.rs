@@ -4,6 +4,7 @@
 //! key, and one that makes the first adds it; and members whose time is over are removed before
 //! an edit sees them, as an effect of its own. Reading leaves them: who reads passes over them.
 
+use base::time::UnixMillis;
 use structs::hash::Hash;
 use structs::object::{Container, Expiring, Kind, NewStored, Object, Stored};
 use structs::set::Set;
@@ -28,8 +29,12 @@ pub enum Outcome {
     Absent,
 }
 
-/// What it takes at most to remove expired members, by the size of their container.
-const EXPIRY_NS_PER_BYTE: u64 = 4;
+/// What it takes to pass a member in search of those that expired; to remove one takes
+/// [`TAKEN_OUT`](structs::members::TAKEN_OUT) times as much.
+const EXPIRY_NS_PER_MEMBER: u64 = 4;
+
+/// The most members that a reading command walks to pass over those whose time is over.
+const WALKED_MAX: u64 = 256;
 
 impl Tx {
     /// The container at a key, as a reading command sees it.
@@ -60,12 +65,31 @@ impl Tx {
         self.edit_with(key, edit, true)
     }
 
-    /// Removes all members of the container at a key whose time is over, for who would count them
-    /// otherwise. To be called before the first change.
+    /// Removes all members of the container at a key whose time is over. To be called before the
+    /// first change. Where expiry is suspended they stay.
+    #[inline]
     pub fn refresh_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        self.refresh_beyond(key, 0)
+    }
+
+    /// The same for a command that reads and would walk all members to pass over those: where they
+    /// are many, each then costs once, however many commands come. Few are walked: they stay.
+    #[inline]
+    pub fn shed_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        self.refresh_beyond(key, WALKED_MAX)
+    }
+
+    /// Removes what is over from a container of more members than so many.
+    #[inline]
+    fn refresh_beyond(&mut self, key: &[u8], len: u64) -> Result<(), Refusal> {
+        let settings = self.keyspace.settings();
+        if !settings.members_expire() || settings.suspends_expiry() || self.options.sees_expired {
+            return Ok(());
+        }
         let Some(entry) = self.peek(key)? else { return Ok(()) };
-        if entry.member_deadline().is_some_and(|deadline| deadline <= self.now()) {
-            self.charge(entry.memory() as u64 * EXPIRY_NS_PER_BYTE)?;
+        let is_due = entry.member_deadline().is_some_and(|deadline| deadline <= self.now());
+        if is_due && len_of(entry) > len {
+            self.charge(expiry_cost_ns(entry, self.now()))?;
             self.expire_members(key, usize::MAX)?;
         }
         Ok(())
@@ -134,7 +158,7 @@ impl Tx {
         let is_due = |deadline| deadline <= options.now;
         let members_due = may_be_due && entry.member_deadline().is_some_and(is_due);
         if members_due && !settings.suspends_expiry() && entry.kind() == C::KIND {
-            let cost = entry.memory() as u64 * EXPIRY_NS_PER_BYTE;
+            let cost = expiry_cost_ns(entry, options.now);
             if self.effects.changes() == 0 {
                 self.charge(cost)?;
             }
@@ -191,6 +215,30 @@ impl Tx {
         self.place(entry)?;
         Ok(existed)
     }
+}
+
+/// What it takes to remove the members of a container whose time is over, as far as that matters:
+/// beyond what a worker may do it is not counted to the end.
+#[cold]
+fn expiry_cost_ns(entry: EntryRef<'_>, now: UnixMillis) -> u64 {
+    let limit = crate::WORKER_BUDGET_NS / EXPIRY_NS_PER_MEMBER + 1;
+    let work = match entry.kind() {
+        Kind::Hash => work_of::<Hash>(entry, now, limit),
+        Kind::Set => work_of::<Set>(entry, now, limit),
+        Kind::SortedSet => work_of::<SortedSet>(entry, now, limit),
+        _ => 0,
+    };
+    work * EXPIRY_NS_PER_MEMBER
+}
+
+/// The elements of a container, those whose time is over included.
+fn len_of(entry: EntryRef<'_>) -> u64 {
+    let elements = entry.stored().and_then(|stored| stored.elements(entry.kind()));
+    elements.unwrap_or(0)
+}
+
+fn work_of<C: Expiring>(entry: EntryRef<'_>, now: UnixMillis, limit: u64) -> u64 {
+    view_of::<C>(entry).map_or(0, |container| C::expiry_work(container, now, limit))
 }
 
 fn view_of<C: Container>(entry: EntryRef<'_>) -> Result<C::Ref<'_>, Refusal> {

@@ -119,6 +119,13 @@ impl<P: Payload> Page<P> {
         Item::read_deadline(self.item_bytes(index))
     }
 
+    /// How many members have a deadline at or before `now`.
+    pub(super) fn count_expired(&self, now: UnixMillis) -> u64 {
+        let is_passed =
+            |index: &usize| self.deadline(*index).is_some_and(|deadline| deadline <= now);
+        (0..self.len()).filter(is_passed).count() as u64
+    }
+
     /// The hashes and numbers of the members from a place on, in the order of their hashes.
     pub(super) fn by_place(&self, least: u64) -> Vec<(u64, usize)> {
         let mut order: Vec<(u64, usize)> = (0..self.len())

@@ -8,7 +8,8 @@ use base::{Random, UnixMillis};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
 use super::{
-    Builder, Lifetime, Long, MemberRef, Members, Page, Payload, Text, Valued, place, sample,
+    Builder, Lifetime, Long, MemberRef, Members, Page, Payload, TAKEN_OUT, Text, Valued, place,
+    sample,
 };
 use crate::prefetch::{Seek, Sought, seek_together};
 use crate::secret;
@@ -135,6 +136,9 @@ fn apply<P: Payload>(members: &mut Members<P>, model: &mut Model, step: &Step) {
         Step::TakeExpired { now, limit } => {
             let passed = |deadline: Option<UnixMillis>| deadline.is_some_and(|at| at <= now);
             let all = model.values().filter(|(_, deadline)| passed(*deadline)).count();
+            let work = members.expiry_work(now, u64::MAX);
+            assert_eq!(work == 0, all == 0, "no page is looked into for nothing");
+            assert!(work >= all as u64 * (TAKEN_OUT + 1), "each is counted");
             let taken = members.take_expired(now, limit);
             assert_eq!(taken.len(), all.min(limit));
             for member in taken {

@@ -13,7 +13,7 @@ use base::UnixMillis;
 use super::ItemRef;
 use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
 use super::page::{Cut, NewItem, Page, PageSummary, Taken, compare_scores};
-use crate::members::{Builder, MemberRef, Text, told};
+use crate::members::{Builder, MemberRef, TAKEN_OUT, Text, told};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
 /// Up to so many elements are removed one by one rather than by cutting the tree.
@@ -166,6 +166,23 @@ impl Ordered {
     /// The earliest deadline, in O(1).
     pub fn earliest_deadline(&self) -> Option<UnixMillis> {
         self.tree.summary().earliest()
+    }
+
+    /// What [`Ordered::take_expired`] has to do, counted up to a limit: it looks into no page
+    /// without such members.
+    pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
+        let passed =
+            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+        let (mut work, mut rank) = (0, 0);
+        while work < limit {
+            let Some((page, first)) = self.tree.find_summary_from(rank, passed) else { break };
+            let is_passed =
+                |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
+            let expired = (0..page.len()).filter(is_passed).count();
+            work += page.len() as u64 + expired as u64 * TAKEN_OUT;
+            rank = first + page.len() as u64;
+        }
+        work
     }
 
     /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
