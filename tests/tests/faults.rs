@@ -140,7 +140,8 @@ impl Case {
                 2 if TABLE[row].shortens => Fault::Short,
                 _ => Fault::Error(errors[random.below(errors.len() as u64) as usize]),
             };
-            let lasts = !matches!(fault, Fault::Late(_) | Fault::Error(Errno::INTR));
+            let is_short = matches!(fault, Fault::Late(_) | Fault::Error(Errno::INTR));
+            let lasts = TABLE[row].may_last && !is_short;
             let times = if lasts && random.below(3) == 0 { u64::MAX } else { 1 };
             return Self { phase: PHASES[phase], row, fault, left: random.below(count), times };
         }
@@ -243,7 +244,9 @@ fn steer(subject: &mut Subject) {
     }
     let port = free_port();
     let moved = subject.ask(&["CONFIG", "SET", "port", &port.to_string()]);
-    if moved.is_some_and(|reply| reply == Value::Simple("OK".into())) {
+    // Where the reply is lost somebody may listen there, too.
+    let is_ok = moved.as_ref().is_some_and(|reply| *reply == Value::Simple("OK".into()));
+    if is_ok || moved.is_none() && Client::try_connect(port).is_ok() {
         subject.moved_to(port);
     }
     await_idle(subject, "aof_rewrite_in_progress");
@@ -273,54 +276,72 @@ fn work_hard(subject: &Subject) {
 
 /// Whatever has happened: it serves as before, or has said why not.
 fn check(case: &Case, subject: &mut Subject, ledger: &Ledger, started: bool, met: u64) {
-    let is_killed = case.fault == Fault::Kill && met > 0;
+    let (is_killed, why) = (case.fault == Fault::Kill && met > 0, words_for(case.fault));
     if is_killed {
         subject.wait();
     }
-    if subject.has_ended() {
+    if subject.has_ended() || !recover(subject, ledger) {
+        assert!(subject.ends_within(BOUND), "nobody listens:\n{}", subject.log());
         let log = subject.log();
         let was_to_end = case.phase == Phase::End && started;
-        let says_why =
-            ["The process ends: ", "memory allocation of", "annot ", "Can't", "rror", "xiting"];
-        let is_told = says_why.iter().any(|words| log.contains(words));
+        let says_why = [
+            "The process ends: ",
+            "memory allocation of",
+            "annot ",
+            "Can't",
+            "RROR",
+            "rror",
+            "xiting",
+        ];
+        let is_told = says_why.iter().any(|words| log.contains(words))
+            || why.as_ref().is_some_and(|why| log.contains(why));
         assert!(is_killed || was_to_end || is_told, "it does not say why it ended:\n{log}");
-    } else {
-        recover(subject, ledger);
     }
     let log = subject.log();
     assert!(!log.contains("panicked at"), "it panicked:\n{log}");
     let is_interrupted = case.fault == Fault::Error(Errno::INTR);
     assert!(!is_interrupted || ledger.closed() == 0, "a signal closes nobody's connection");
-    let row = &TABLE[case.row];
-    if let Fault::Error(error) = case.fault
-        && row.is_told
+    // What is done again and well, or was only to save time, need not be told.
+    if let Some(why) = why
+        && TABLE[case.row].is_told
         && met > 0
-        && error != Errno::INTR
+        && case.times > 1
     {
-        let why = std::io::Error::from(error).to_string();
-        let why = why.split(" (os error").next().expect("a text").to_owned();
         let is_told = log.contains(&why) || ledger.errors().iter().any(|it| it.contains(&why));
         assert!(is_told, "{why:?} is not told:\n{log}");
     }
 }
 
+/// How the system calls the failure, if it is one.
+fn words_for(fault: Fault) -> Option<String> {
+    let Fault::Error(error) = fault else { return None };
+    let text = std::io::Error::from(error).to_string();
+    text.split(" (os error").next().map(str::to_owned)
+}
+
 /// It is as good as new: all kinds of work are done, and it ends when it is told to.
-fn recover(subject: &mut Subject, ledger: &Ledger) {
+/// What fails may still end it; then it is not.
+fn recover(subject: &mut Subject, ledger: &Ledger) -> bool {
     let is_ok = |reply: &Value| *reply == Value::Simple("OK".into());
-    let mut client = Client::try_connect(subject.port()).ok();
-    let mut client = client.take().expect("somebody listens");
-    ledger.check(&mut client).unwrap_or_else(|why| panic!("in memory: {why}"));
-    subject.ask_until(&["CONFIG", "SET", "appendonly", "yes"], is_ok);
+    if !subject.ask_until(&["CONFIG", "SET", "appendonly", "yes"], is_ok) {
+        return false;
+    }
     let deadline = std::time::Instant::now() + BOUND;
     while subject.info("aof_enabled").as_deref() != Some("1")
         || subject.info("aof_rewrite_in_progress").as_deref() != Some("0")
         || subject.info("aof_rewrite_scheduled").as_deref() != Some("0")
     {
+        if subject.has_ended() {
+            return false;
+        }
         assert!(std::time::Instant::now() < deadline, "no log:\n{}", subject.log());
         std::thread::sleep(Duration::from_millis(10));
     }
     subject.ask_until(&["SAVE"], is_ok);
     subject.ask_until(&["SET", "new", "1"], is_ok);
+    // Readers, too, are told once of a log that failed.
+    let mut client = Client::connect(subject.port());
+    ledger.check(&mut client).unwrap_or_else(|why| panic!("in memory: {why}"));
     subject.ask_until(&["CONFIG", "SET", "maxmemory", "0"], is_ok);
     let asked = &*subject;
     std::thread::scope(|scope| {
@@ -335,6 +356,7 @@ fn recover(subject: &mut Subject, ledger: &Ledger) {
     write_while(subject, ledger, 6, |_| ());
     subject.signal(Signal::TERM);
     assert!(subject.ends_within(BOUND), "SIGTERM does not end it:\n{}", subject.log());
+    true
 }
 
 /// Has the fault happen and looks at what is left; how often it was met.

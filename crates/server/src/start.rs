@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -135,7 +136,10 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
     })?;
     let log = Log::open(&startup.config, is_daemon)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // For signals the library makes such a pair, and panics where it gets none.
+    let pair = UnixStream::pair();
+    let runtime =
+        pair.and_then(|_| tokio::runtime::Builder::new_current_thread().enable_all().build());
     let runtime =
         runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
@@ -216,7 +220,8 @@ fn prepare(
     server.memcached.users.load(server).map_err(fail)?;
     // Threads without which the server could not go on, or come to its end.
     let begun = server.heavy.begin().and_then(|()| signals::listen(server));
-    begun.map_err(|error| fail(plain(&error)))?;
+    begun
+        .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
     let workforce = server.cores.workforce(server.config.get(WORKER_THREADS));
     let hired = server.crew.resize(server, workforce.workers);

@@ -243,6 +243,7 @@ impl Judge {
         match row.target {
             Target::Any => true,
             Target::Memory => call.arguments[4].cast_signed() as i32 == -1,
+            Target::Limit => call.arguments[2] != 0,
             Target::Word => WAITS.contains(&(call.arguments[1] & 0x7f)),
             Target::File => self.descriptor(call).is_some_and(|descriptor| {
                 let kind = fstat(&descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode));

@@ -16,8 +16,10 @@ pub struct Row {
     /// Whether less than what is asked for may be done. On a connection that happens only where
     /// nothing more can be done, which its poll tells of later.
     pub shortens: bool,
-    /// Whether a failure must be told, by a reply or a line of the log.
+    /// Whether a failure that lasts must be told, by a reply or a line of the log.
     pub is_told: bool,
+    /// Whether a failure may last: who is never accepted is never answered, by no fault of ours.
+    pub may_last: bool,
 }
 
 /// On what a call must act to be meant.
@@ -32,10 +34,13 @@ pub(super) enum Target {
     Memory,
     /// A word that is waited on.
     Word,
+    /// A limit that is changed.
+    Limit,
 }
 
 const fn row(name: &'static str, numbers: &'static [i64], errors: &'static [Errno]) -> Row {
-    Row { name, numbers, target: Target::Any, errors, shortens: false, is_told: false }
+    let (shortens, is_told, may_last) = (false, false, true);
+    Row { name, numbers, target: Target::Any, errors, shortens, is_told, may_last }
 }
 
 /// The place of the row of this name.
@@ -104,11 +109,14 @@ pub const TABLE: &[Row] = &[
             &[Errno::INTR, Errno::PIPE, Errno::NOBUFS],
         )
     },
-    row(
-        "accept",
-        &[libc::SYS_accept4],
-        &[Errno::INTR, Errno::MFILE, Errno::CONNABORTED, Errno::NOMEM],
-    ),
+    Row {
+        may_last: false,
+        ..row(
+            "accept",
+            &[libc::SYS_accept4],
+            &[Errno::INTR, Errno::MFILE, Errno::CONNABORTED, Errno::NOMEM],
+        )
+    },
     row("make a socket", &[libc::SYS_socket, libc::SYS_socketpair], &[Errno::MFILE]),
     row("listen", &[libc::SYS_bind, libc::SYS_listen], &[Errno::ADDRINUSE]),
     row("set up a socket", &[libc::SYS_setsockopt], &[Errno::NOBUFS]),
@@ -117,5 +125,5 @@ pub const TABLE: &[Row] = &[
     row("wait for events", &[libc::SYS_epoll_wait], &[Errno::INTR]),
     Row { target: Target::Word, ..row("wait for a thread", &[libc::SYS_futex], &[Errno::INTR]) },
     row("bind to a core", &[libc::SYS_sched_setaffinity, libc::SYS_prctl], &[Errno::PERM]),
-    row("raise a limit", &[libc::SYS_prlimit64], &[Errno::PERM]),
+    Row { target: Target::Limit, ..row("raise a limit", &[libc::SYS_prlimit64], &[Errno::PERM]) },
 ];

@@ -409,6 +409,7 @@ impl Writer {
         }
         let cut_off = self.file.as_mut().map_or(Ok(()), Increment::cut_off);
         if let Err(error) = cut_off.and_then(|()| self.write_piece(iter::empty())) {
+            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
             self.wait_for_disk(iter::empty(), &error);
             return false;
         }
