@@ -158,6 +158,45 @@ fn the_real_servers_refuse_control_commands_too() {
     }
 }
 
+/// As in Redis: without a threshold nobody is busy, whatever the scope, and TIME stands still.
+#[test]
+fn without_a_threshold_no_script_is_ever_long() {
+    const TIMES: &str = "local before = redis.call('TIME')
+        for turn = 1, 3000000 do end
+        local now = redis.call('TIME')
+        return before[1] == now[1] and before[2] == now[2]";
+    let arguments = ["--busy-reply-threshold", "0"];
+    for server in [
+        start(&[&arguments[..], &["--busy-scope", "server"]].concat()),
+        Oracle::Redis82.start(&arguments),
+    ] {
+        let mut client = server.client();
+        check(
+            &mut client,
+            "> CONFIG SET busy-reply-threshold -1\n~ (error) ERR CONFIG SET failed*\n",
+        );
+        assert_eq!(render(&client.call(&["EVAL", TIMES, "0"])), "(integer) 1");
+        assert_eq!(ask(&mut client, "CONFIG SET busy-reply-threshold 1"), "OK");
+        assert_eq!(render(&client.call(&["EVAL", TIMES, "0"])), "(nil)");
+    }
+    let server = start(&[&arguments[..], &["--busy-scope", "server"]].concat());
+    let (mut looper, mut other) = (server.client(), server.client());
+    looper.send(&["EVAL", "while true do end", "1", "k"]);
+    let mut turns = 0;
+    while ask(&mut other, "SCRIPT KILL") != "OK" {
+        assert_eq!(ask(&mut other, "SET other v"), "OK");
+        turns += 1;
+    }
+    let reply = render(&looper.receive());
+    assert!(reply.contains("Script killed by user"), "{reply} after {turns} turns");
+    looper.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", "k"]);
+    eventually("it is known", || ask(&mut other, "SCRIPT KILL").contains("UNKILLABLE"));
+    for _ in 0..100 {
+        assert_eq!(ask(&mut other, "SET other v"), "OK");
+    }
+    assert!(is_silent(&mut looper));
+}
+
 #[test]
 fn only_who_may_debug_stops_the_world() {
     let server = Server::start(&[]);

@@ -194,6 +194,13 @@ fn goes_on(server: &mut Server, what: &str) -> bool {
     true
 }
 
+/// Files that were to take the place of others.
+fn temporaries(server: &Server) -> Vec<String> {
+    let names = std::fs::read_dir(server.folder()).expect("it is there").flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.ends_with(".tmp")).collect()
+}
+
 #[test]
 fn a_panic_beside_the_data_leaves_nothing_half_done() {
     let arguments = [
@@ -220,6 +227,7 @@ fn a_panic_beside_the_data_leaves_nothing_half_done() {
             // It may be closed, or the process end.
             let _ = server.client().try_call(words);
             let is_to_come = admin.try_call(&["DEBUG", "DRILL"]);
+            assert!(is_to_come.is_err() || temporaries(&server).is_empty(), "{what}");
             if matches!(is_to_come, Ok(Value::Integer(1))) {
                 assert!(place > 1, "{what}: it passes none");
                 break;
@@ -232,6 +240,7 @@ fn a_panic_beside_the_data_leaves_nothing_half_done() {
             eventually("the process has ended", || server.has_ended());
             assert!(server.log().contains("The process ends: "), "{what}:\n{}", server.log());
             server.restart();
+            assert!(temporaries(&server).is_empty(), "{what}: behind a start");
             assert!(goes_on(&mut server, &what), "{what}: behind a start");
         }
     }

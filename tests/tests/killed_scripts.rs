@@ -88,6 +88,44 @@ fn a_script_that_was_undone_can_be_killed() {
     assert!(matches!(holder.receive(), Value::Integer(_)));
 }
 
+/// Holds a key for good: it has written, so nobody can end it.
+fn hold(server: &Server, killer: &mut Client, key: &str) -> Client {
+    let mut holder = server.client();
+    holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", key]);
+    eventually("it is known", || ask(killer, "SCRIPT KILL").contains("UNKILLABLE"));
+    holder
+}
+
+/// The keys that it waits for never come.
+#[test]
+fn a_script_that_waits_for_locks_is_killed_at_once() {
+    for workers in ["1", "3"] {
+        let arguments = ["--worker-threads", workers, "--busy-reply-threshold", "0"];
+        let server = Server::start(&arguments);
+        let (mut client, mut killer) = (server.client(), server.client());
+        let _holder = hold(&server, &mut killer, "held");
+        let script = "for turn = 1, 1000000 do end local all = {} \
+            for turn, key in ipairs(ARGV) do all[turn] = redis.call('GET', key) end return all";
+        let library =
+            "#!lua name=slow\nredis.register_function('slow', function(KEYS, ARGV) BODY end)";
+        let library = library.replace("BODY", script);
+        assert_eq!(render(&client.call(&["FUNCTION", "LOAD", &library])), "\"slow\"");
+        for delay_ms in [0, 5, 20, 60] {
+            for (request, kill) in [
+                (["EVAL", script, "1", "mine", "other", "held"], "SCRIPT KILL"),
+                (["FCALL", "slow", "1", "mine", "other", "held"], "FUNCTION KILL"),
+            ] {
+                client.send(&request);
+                std::thread::sleep(Duration::from_millis(delay_ms));
+                eventually("it is killed", || ask(&mut killer, kill) == "OK");
+                let reply = render(&client.receive());
+                assert!(reply.contains("Script killed by user"), "{reply}");
+                assert_eq!(ask(&mut client, "SET mine v"), "OK", "it holds nothing");
+            }
+        }
+    }
+}
+
 /// Each of them can neither be undone nor put off, so the script goes on where it runs it.
 #[test]
 fn a_script_that_cannot_begin_again_is_killed_with_one_worker() {

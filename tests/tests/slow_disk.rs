@@ -1,15 +1,16 @@
 //! A disk that takes its time: what waits for it evicts no key, and clients that send on keep it.
 
 use std::thread;
+use std::time::Duration;
 
 use proto::value::Value;
-use tests::Client;
 use tests::client::encode;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
 use tests::render::text;
 use tests::server::eventually;
+use tests::{Arrival, Client};
 
 const CLIENTS: usize = 4;
 const KEYS: usize = 8000;
@@ -71,4 +72,50 @@ fn what_waits_for_a_slow_disk_evicts_nothing() {
     writers.into_iter().for_each(|writer| writer.join().expect("all is answered"));
     assert_eq!(figure(&mut observer, "evicted_keys"), 0);
     assert_eq!(observer.call(&["DBSIZE"]), Value::Integer(KEYS as i64));
+}
+
+/// What is read of a write that is not safe, by whatever command, is told when it is; what has
+/// nothing to do with it is told at once.
+#[test]
+fn nobody_is_told_of_what_is_not_on_disk_yet() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
+    let row = row_of("sync a file");
+    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &own);
+    assert!(subject.serves(), "{}", subject.log());
+    let connect = || Client::connect(subject.port());
+    let mut writer = connect();
+    writer.call(&["SET", "before", "v"]);
+    subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+    writer.send(&["SET", "key", "v"]);
+    eventually("the disk is waited for", || subject.injector.met() > 0);
+    let reads: [&[&str]; 8] = [
+        &["GET", "key"],
+        &["DBSIZE"],
+        &["KEYS", "*"],
+        &["SCAN", "0", "COUNT", "1000"],
+        &["RANDOMKEY"],
+        &["EVAL", "return redis.call('DBSIZE')", "0"],
+        &["EVAL", "return redis.call('EXISTS', 'key')", "0"],
+        &["EVAL", "return #redis.call('KEYS', '*')", "0"],
+    ];
+    let mut readers: Vec<_> = reads.iter().map(|_| connect()).collect();
+    readers.iter_mut().zip(reads).for_each(|(reader, words)| reader.send(words));
+    let mut transaction = connect();
+    transaction.call(&["MULTI"]);
+    transaction.call(&["DBSIZE"]);
+    transaction.send(&["EXEC"]);
+    readers.push(transaction);
+    let mut other = connect();
+    for _ in 0..100 {
+        assert_eq!(text(&other.call(&["GET", "before"])), "v");
+    }
+    for (reader, words) in readers.iter_mut().zip(reads.iter().chain([&&["EXEC"][..]])) {
+        let arrival = reader.arrival(Duration::from_millis(10));
+        assert_eq!(arrival.ok(), Some(Arrival::Silence), "{words:?}");
+    }
+    subject.injector.disarm();
+    writer.receive();
+    readers.into_iter().for_each(|mut reader| drop(reader.receive()));
 }

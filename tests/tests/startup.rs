@@ -357,6 +357,38 @@ fn signals_end_it_in_order() {
     }
 }
 
+/// What another life of the process was to put in the place of a file goes; what somebody may be
+/// writing now stays, and so does what looks like it only.
+#[test]
+fn what_was_to_replace_a_file_and_never_did_is_removed() {
+    let mut over = std::process::Command::new("true").spawn().unwrap();
+    over.wait().unwrap();
+    let (over, alive) = (over.id(), std::process::id());
+    let gone = [format!("users.acl-{over}.tmp"), format!("apus.conf-{over}.tmp")];
+    let kept = [
+        format!("users.acl-{alive}.tmp"),
+        format!("apus.conf-{alive}.tmp"),
+        format!("mine-{over}.tmp"),
+        format!("users.acl-{over}"),
+        "users.acl-mine.tmp".to_owned(),
+        "users.acl-.tmp".to_owned(),
+    ];
+    let prepare = |folder: &Path| {
+        std::fs::create_dir(folder.join("elsewhere")).unwrap();
+        std::fs::write(folder.join("elsewhere/users.acl"), "").unwrap();
+        std::os::unix::fs::symlink("elsewhere/users.acl", folder.join("users.acl")).unwrap();
+        for name in gone.iter().chain(&kept) {
+            std::fs::write(folder.join(name), "").unwrap();
+            std::fs::write(folder.join("elsewhere").join(name), "").unwrap();
+        }
+    };
+    let server = Server::start_configured(prepare, "aclfile users.acl\n", &[]);
+    let (own, elsewhere) = (server.folder().to_owned(), server.folder().join("elsewhere"));
+    // A link is replaced where it leads to.
+    assert!(!own.join(&gone[1]).exists() && !elsewhere.join(&gone[0]).exists());
+    assert!(kept.iter().all(|name| own.join(name).exists() && elsewhere.join(name).exists()));
+}
+
 #[test]
 fn a_hang_up_is_ignored() {
     let server = Server::start(&[]);

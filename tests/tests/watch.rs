@@ -3,7 +3,7 @@
 //! `APUS_RACES=1000000` asks for so many races of each kind; short runs have fewer.
 
 use proto::value::Value;
-use tests::render::text;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::watching::{is_aborted, say, servers};
 use tests::{Client, Oracle, Server, play};
@@ -213,6 +213,41 @@ fn wrong<'a>(server: &Server, routes: impl Iterator<Item = (&'a Route, bool)>) -
         assert!(!is_aborted(&say(&mut watcher, "MULTI; PING; EXEC")), "{change:?}");
     }
     wrong
+}
+
+/// The keys that it waits for never come; it waits at its worker, or on another thread.
+#[test]
+fn an_exec_that_waits_is_over_when_its_watch_breaks() {
+    let arguments = ["--worker-threads", "2", "--busy-reply-threshold", "0"];
+    let server = Server::start(&arguments);
+    let (mut holder, mut other) = (server.client(), server.client());
+    holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", "held"]);
+    let ask = |client: &mut Client, words: &[&str]| render(&client.call(words));
+    eventually("the key is held", || ask(&mut other, &["SCRIPT", "KILL"]).contains("UNKILLABLE"));
+    let script = "for turn = 1, 1000000 do end return redis.call('GET', ARGV[1])";
+    let waits: [&[&str]; 3] =
+        [&["GET", "held"], &["EVAL", script, "0", "held"], &["MSET", "a", "1", "held", "2"]];
+    for words in waits {
+        for delay_ms in [0, 5, 30] {
+            let mut client = server.client();
+            assert_eq!(ask(&mut client, &["WATCH", "w1", "w2"]), "OK");
+            assert_eq!(ask(&mut client, &["MULTI"]), "OK");
+            assert_eq!(ask(&mut client, &["SET", "mine", "v"]), "QUEUED");
+            assert_eq!(ask(&mut client, words), "QUEUED");
+            client.send(&["EXEC"]);
+            client.send(&["PING"]);
+            std::thread::sleep(std::time::Duration::from_millis(delay_ms));
+            assert_eq!(ask(&mut other, &["INCR", "w2"]).split(' ').next(), Some("(integer)"));
+            assert_eq!(render(&client.receive()), "(nil)", "{words:?}");
+            assert_eq!(render(&client.receive()), "PONG");
+            assert_eq!(ask(&mut other, &["EXISTS", "mine", "a"]), "(integer) 0");
+            // Nothing is watched any more.
+            assert_eq!(ask(&mut client, &["MULTI"]), "OK");
+            assert_eq!(ask(&mut client, &["INCR", "w1"]), "QUEUED");
+            assert_eq!(ask(&mut other, &["SET", "w2", "1"]), "OK");
+            assert!(ask(&mut client, &["EXEC"]).starts_with("1) (integer)"));
+        }
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::garbage::{Garbage, Reclaimer};
 use crate::history::History;
 use crate::lock::ParkingLot;
 use crate::lock::partition::{Partition, PartitionIndex};
-use crate::patience::{Obstacle, WaitsOn};
+use crate::outside::Outside;
 use crate::pauses::Pauses;
 use crate::ruin::LastWords;
 use crate::walk::Walks;
@@ -101,8 +101,7 @@ pub struct Keyspace {
     counters: Counters,
     databases: Databases,
     reclaimer: Reclaimer,
-    heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
-    waits_on: OnceLock<Box<WaitsOn>>,
+    outside: Outside,
     pub(crate) last_words: OnceLock<LastWords>,
     walks: Walks,
     history: History,
@@ -244,8 +243,7 @@ impl Keyspace {
             counters: Counters::new(LANES, options.databases),
             databases: Databases::new(databases),
             reclaimer: Reclaimer::default(),
-            heed_flush: OnceLock::new(),
-            waits_on: OnceLock::new(),
+            outside: Outside::default(),
             last_words: OnceLock::new(),
             walks: Walks::default(),
             history: History::default(),
@@ -431,36 +429,14 @@ impl Keyspace {
         &self.reclaimer
     }
 
-    /// Names who heeds that a client had everything removed; called once.
-    pub fn set_flush_heeder(&self, heed: impl Fn() + Send + Sync + 'static) {
-        let first = self.heed_flush.set(Box::new(heed)).is_ok();
-        assert!(first, "one process has one heeder");
-    }
-
-    /// Says how long threads wait for what others hold while a client waits for them; called once.
-    pub fn set_patience(
-        &self,
-        waits_on: impl Fn(Obstacle<'_>, i64) -> bool + Send + Sync + 'static,
-    ) {
-        let first = self.waits_on.set(Box::new(waits_on)).is_ok();
-        assert!(first, "one process has one kind of patience");
-    }
-
     /// Says for how many heavy transactions there are threads, where the system refuses some of
     /// [`HEAVY_TRANSACTIONS`](crate::HEAVY_TRANSACTIONS).
     pub fn limit_heavy_transactions(&self, most: usize) {
         self.world.limit_transactions(most);
     }
 
-    pub(crate) fn waits_on(&self) -> Option<&WaitsOn> {
-        self.waits_on.get().map(|waits_on| &**waits_on)
-    }
-
-    /// A client has everything removed; the world stands still.
-    pub(crate) fn note_flush(&self) {
-        if let Some(heed) = self.heed_flush.get() {
-            heed();
-        }
+    pub(crate) fn outside(&self) -> &Outside {
+        &self.outside
     }
 
     /// Has something freed off the workers: a clone of a big value, whose pages may be nobody

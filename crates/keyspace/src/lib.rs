@@ -19,6 +19,7 @@ mod history;
 mod keyspace;
 #[allow(unsafe_code, reason = "a lock is what makes shared memory exclusive")]
 mod lock;
+mod outside;
 mod patience;
 mod pauses;
 mod refusal;

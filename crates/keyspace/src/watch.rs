@@ -8,8 +8,9 @@
 //! of how many watch the key.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 
 use crate::keyspace::Keyspace;
 use crate::waiting::{NamedKey, fit};
@@ -17,6 +18,8 @@ use crate::waiting::{NamedKey, fit};
 /// What a client watches with: whole until one of its keys changes.
 pub struct Watch {
     broken: AtomicBool,
+    /// Of whoever waits for something that it would not wait for if the watch broke.
+    waiter: Mutex<Option<Waker>>,
     _heed: Heed,
 }
 
@@ -33,7 +36,8 @@ impl Watch {
     /// A watch that nothing has broken yet.
     #[must_use]
     pub fn new(keyspace: &'static Keyspace) -> Arc<Self> {
-        Arc::new(Self { broken: AtomicBool::new(false), _heed: keyspace.heed_changes() })
+        let (broken, waiter) = (AtomicBool::new(false), Mutex::default());
+        Arc::new(Self { broken, waiter, _heed: keyspace.heed_changes() })
     }
 
     /// Whether a watched key changed.
@@ -42,8 +46,27 @@ impl Watch {
         self.broken.load(Ordering::Acquire)
     }
 
+    /// The same; if none did, the waker is called when one does.
+    pub fn poll_broken(&self, waker: &Waker) -> bool {
+        if !self.is_broken() {
+            *self.waiter() = Some(waker.clone());
+        }
+        // One that broke in between may have found nobody.
+        self.is_broken()
+    }
+
     fn break_up(&self) {
-        self.broken.store(true, Ordering::Release);
+        if self.broken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let waiter = self.waiter().take();
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    fn waiter(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.waiter.lock().expect("no critical section here panics")
     }
 }
 

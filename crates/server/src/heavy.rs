@@ -104,7 +104,7 @@ impl Transaction {
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
                 }
-                Outcome::Widen => match again(tx, round, &mut pass, &mut hold) {
+                Outcome::Widen => match again(tx, round, &mut pass, &mut hold, || true) {
                     Ok(widened) => {
                         tx = widened;
                         continue;
@@ -163,7 +163,8 @@ impl Errand {
                     output.clear();
                     program.restart();
                     let reader = unit.reader();
-                    match again(unit.into_tx(), round, &mut pass, &mut hold) {
+                    let is_wanted = || !program.needs_no_locks();
+                    match again(unit.into_tx(), round, &mut pass, &mut hold, is_wanted) {
                         Ok(tx) => unit = Unit::begin(server, tx, reader),
                         Err(busy) => {
                             program.abandon();
@@ -187,9 +188,16 @@ impl Errand {
 
 /// Begins a transaction again with the locks that it turned out to need; waits for them as long as
 /// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
-/// Others run meanwhile, so it begins at the time when they come.
+/// Others run meanwhile, so it begins at the time when they come. Where they are wanted no more
+/// it begins without any.
 #[cold]
-fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>, hold: &mut Hold) -> Result<Tx, Refusal> {
+fn again(
+    tx: Tx,
+    round: u32,
+    pass: &mut Option<HeavyPass>,
+    hold: &mut Hold,
+    mut are_wanted: impl FnMut() -> bool,
+) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     hold.pause();
@@ -199,7 +207,12 @@ fn again(tx: Tx, round: u32, pass: &mut Option<HeavyPass>, hold: &mut Hold) -> R
         pass.step_aside();
     }
     loop {
-        wait_for_client(keyspace, &mut acquisition)?;
+        if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
+            drop(acquisition);
+            acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
+            let is_there = acquisition.attempt();
+            assert!(is_there, "nothing is asked for");
+        }
         if acquisition.prolong() {
             if let Obstacle::Partitions(partitions) = acquisition.obstacle() {
                 hold.resume(partitions.iter().copied().collect());
@@ -224,9 +237,21 @@ pub(crate) fn wait_for_client(
     keyspace: &'static Keyspace,
     acquisition: &mut Acquisition,
 ) -> Result<(), Refusal> {
+    wait_for_client_while(keyspace, acquisition, || true).map(drop)
+}
+
+/// The same for as long as they are wanted; whether they are there.
+fn wait_for_client_while(
+    keyspace: &'static Keyspace,
+    acquisition: &mut Acquisition,
+    mut are_wanted: impl FnMut() -> bool,
+) -> Result<bool, Refusal> {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut patience = Patience::default();
     while acquisition.poll(&waker).is_pending() {
+        if !are_wanted() {
+            return Ok(false);
+        }
         let lasts = match acquisition.awaits() {
             Some(partition) => patience.lasts(keyspace, Obstacle::Partitions(&[partition])),
             None => patience.lasts(keyspace, acquisition.obstacle()),
@@ -236,7 +261,7 @@ pub(crate) fn wait_for_client(
         }
         std::thread::park_timeout(BETWEEN_LOOKS);
     }
-    Ok(())
+    Ok(true)
 }
 
 /// As [`wait_for`], for as long as they are wanted; whether they are there.

@@ -6,7 +6,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -136,12 +135,8 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         format!("Can't chdir to '{}': {why}", String::from_utf8_lossy(&path))
     })?;
     let log = Log::open(&startup.config, is_daemon)?;
-    // For signals the library makes such a pair, and panics where it gets none.
-    let pair = UnixStream::pair();
-    let runtime =
-        pair.and_then(|_| tokio::runtime::Builder::new_current_thread().enable_all().build());
-    let runtime =
-        runtime.map_err(|error| format!("Cannot start the reception: {}", plain(&error)))?;
+    let runtime = make_runtime().map_err(|why| format!("Cannot start the reception: {why}"));
+    let runtime = runtime.inspect_err(|line| log.write_last(line))?;
     let (server, listeners, workforce) = prepare(startup, log, &runtime)?;
     title::follow(&server.config, listeners.port().unwrap_or(0));
     let claimed = server.snapshot_claim.take_if_due(server, &server.config);
@@ -156,7 +151,8 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
         tokio::spawn(cron::run(server));
     }
     if is_daemon {
-        daemon::report_ready().map_err(|error| plain(&error))?;
+        let told = daemon::report_ready();
+        told.map_err(|error| format!("Cannot go to the background: {}", plain(&error)))?;
     }
     if let Some(found) = found {
         runtime.block_on(loading::run(server, found))?;
@@ -168,6 +164,20 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     // What the orderly end did not wait for is not waited for here either.
     runtime.shutdown_background();
     Ok(())
+}
+
+/// The reception's runtime. Its library panics where the system refuses it the sockets that it
+/// hears signals by.
+fn make_runtime() -> Result<Runtime, String> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let build = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let built = std::panic::catch_unwind(build);
+    std::panic::set_hook(hook);
+    match built {
+        Ok(built) => built.map_err(|error| plain(&error)),
+        Err(panic) => Err(panics::text_of(&*panic).to_owned()),
+    }
 }
 
 const HELP: &str = "Usage: apus [/path/to/redis.conf] [--directive value ...] [-]
@@ -267,6 +277,7 @@ fn make_server(
     keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
     keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
+    keyspace.set_journal_end(move || server.journal.end());
     keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));
     server
 }

@@ -1,32 +1,66 @@
 //! Files that are replaced as a whole.
 //!
-//! Invariant: a crash leaves the old file or the new one.
+//! Invariant: a crash leaves the old file or the new one, and beside it at most a file whose name
+//! tells a process that has ended.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::unit::drill;
 
 /// Puts a new file in an old one's place, or where there is none.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    // A link stays a link.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!("-{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = write_new(&temporary, path, text).and_then(|()| {
-        drill::point();
-        fs::rename(&temporary, path)
-    });
+    let path = &place_of(path);
+    let mut temporary = Temporary::beside(path);
+    write_new(&temporary.path, path, text)?;
     drill::point();
-    if written.is_err() {
-        // What is left of it is of no use, and the first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-        return written;
-    }
+    fs::rename(&temporary.path, path)?;
+    temporary.is_placed = true;
+    drill::point();
+    File::open(directory_of(path))?.sync_all()
+}
+
+/// Where a file lies: a link stays a link.
+pub(crate) fn place_of(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The directory that a file lies in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+    directory.unwrap_or(Path::new("."))
+}
+
+/// What is to take the place of a file; removed again where that comes to nothing.
+struct Temporary {
+    path: PathBuf,
+    is_placed: bool,
+}
+
+impl Temporary {
+    fn beside(path: &Path) -> Self {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!("-{}.tmp", std::process::id()));
+        Self { path: path.with_file_name(name), is_placed: false }
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // What is left of it is of no use, and the first error is the one to tell.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The number of the process that was to put a file of this name in another one's place.
+pub(crate) fn writer_of(name: &OsStr, replaced: &OsStr) -> Option<i32> {
+    let prefix: OsString = [replaced, OsStr::new("-")].into_iter().collect();
+    let number = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
+    std::str::from_utf8(number.strip_suffix(b".tmp")?).ok()?.parse().ok()
 }
 
 fn write_new(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {

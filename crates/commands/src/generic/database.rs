@@ -29,7 +29,9 @@ pub(super) const DBSIZE: DataCommand = Command {
 };
 
 fn dbsize(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    reply.integer(tx.keyspace().len(tx.database()) as i64);
+    let count = tx.keyspace().len(tx.database());
+    tx.see_all();
+    reply.integer(count as i64);
     Ok(())
 }
 

@@ -468,6 +468,11 @@ impl Tx {
         self.visited = self.visited.max(lsn);
     }
 
+    /// Notes that the reply tells of what no lock was held for: it waits for all that was written.
+    pub fn see_all(&mut self) {
+        self.see(self.keyspace.journal_end());
+    }
+
     /// Notes the LSN of this transaction's own record in all its partitions.
     pub fn stamp(&mut self, lsn: Lsn) {
         if self.has_world() {

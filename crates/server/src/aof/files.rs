@@ -40,15 +40,20 @@ pub(super) enum Beginning {
     Absent,
 }
 
+/// What is said of a directory that cannot be found or opened.
+fn unopened(error: &io::Error) -> String {
+    format!("cannot open its directory: {}", plain(error))
+}
+
 impl Files {
     /// What the manifest names that is there, or nothing; no other process may write it.
     pub(super) fn find(server: &'static Server) -> Result<Self, String> {
-        Self::within(server, directory(server).map_err(|error| plain(&error))?)
+        Self::within(server, directory(server).map_err(|error| unopened(&error))?)
     }
 
     /// The same, only to be read.
     pub(super) fn peek(server: &'static Server) -> Result<Self, String> {
-        let directory = directory(server).map_err(|error| plain(&error))?;
+        let directory = directory(server).map_err(|error| unopened(&error))?;
         Self::named(server, directory, server.config.get(APPENDFILENAME).to_vec(), Claim::none())
     }
 

@@ -251,7 +251,8 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
         "Unable to turn on AOF. Check server logs.".to_owned()
     };
     server.backup.abandon(server, "the append-only file was turned on");
-    files::make_directory(server, None).map_err(|error| fail(plain(&error)))?;
+    files::make_directory(server, None)
+        .map_err(|error| fail(format!("cannot make its directory: {}", plain(&error))))?;
     let files = Files::find(server).map_err(fail)?;
     let queue = Queue::new(&server.aof.valve, server.journal.end());
     spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
@@ -339,5 +340,6 @@ fn spawn(server: &'static Server, writer: Writer) -> Result<(), String> {
         server.cores.take_up(Duty::Background);
         succession::run(server, writer);
     };
-    thread.spawn(run).map(drop).map_err(|error| plain(&error))
+    let spawned = thread.spawn(run).map(drop);
+    spawned.map_err(|error| format!("cannot start the thread of the log: {}", plain(&error)))
 }

@@ -197,7 +197,8 @@ pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), Str
         // Who waited may have given up.
         let _ = sender.send(load(server, found));
     });
-    thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)))?;
+    let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
+    begun.inspect_err(|line| server.log.write_last(line))?;
     let mut asked = pin!(server.shutdown.asked());
     let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
         Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
@@ -223,7 +224,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
     let _turn = server.take_config_turn();
     // Where something else was loaded than our log, it begins with that; and somebody may have
     // changed his mind meanwhile. Who sees that loading is over sees that, too.
-    aof::follow_config(server)?;
+    aof::follow_config(server).inspect_err(|line| server.log.write_last(line))?;
     server.loading.end();
     if server.aof.phase() == aof::Phase::Starting {
         aof::begin_rewrite(server);

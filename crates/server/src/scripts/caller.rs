@@ -111,6 +111,10 @@ impl Host for Loader {
 
 impl Host for Caller<'_> {
     fn call(&mut self, args: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
+        // One that was killed while it waited for locks comes this far and has none.
+        if self.listed.as_ref().is_some_and(Listed::is_killed) {
+            return Err(Stop::Killed);
+        }
         let entry = match self.admit(args) {
             Ok(entry) => entry,
             Err(refusal) => {

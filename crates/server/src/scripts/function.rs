@@ -140,9 +140,13 @@ const KILL: ControlCommand = Command {
     },
 };
 
-/// Who has been running since then or longer is busy, on the monotonic clock, in microseconds.
+/// A script that has been running since then or longer is busy, on the monotonic clock, in
+/// microseconds. Without a threshold none ever is.
 pub(crate) fn busy_since_us(server: &Server) -> i64 {
     let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
+    if threshold == 0 {
+        return i64::MIN;
+    }
     let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
     server.keyspace.clock().monotonic_us().saturating_sub(micros)
 }

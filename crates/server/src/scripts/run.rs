@@ -298,6 +298,10 @@ impl Program for Call {
         self.books = Books::default();
     }
 
+    fn needs_no_locks(&self) -> bool {
+        self.listed.as_ref().is_some_and(Listed::is_killed)
+    }
+
     fn has_failed(&self) -> bool {
         self.has_failed
     }

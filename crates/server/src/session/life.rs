@@ -71,6 +71,9 @@ pub(super) trait Waits {
     /// Whether the locks are there.
     fn has_locks(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
+    /// Whether the request ends in the same way with and without them.
+    fn has_lost_purpose(&mut self, cx: &mut TaskContext<'_>) -> bool;
+
     /// Whether it has waited for them long enough.
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool;
 
@@ -486,6 +489,10 @@ fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> T
     let turn = match wait {
         Wait::Nothing => Turn::Again,
         Wait::Locks if body.has_locks(cx) => body.resume(cx, Resumption::Granted),
+        Wait::Locks if body.has_lost_purpose(cx) => {
+            body.give_up_wait();
+            Turn::Again
+        }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result => body.take_result(cx),
         // The request is executed like one that has just come.

@@ -36,6 +36,12 @@ impl Waits for Serve {
             && self.worker.poll_locks(acquisition, cx.waker()).is_ready()
     }
 
+    fn has_lost_purpose(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        // What waits for locks while commands are queued is EXEC.
+        let pending = self.session.pending.as_ref();
+        pending.is_some_and(|pending| pending.poll_broken(cx.waker()))
+    }
+
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Stage::Parked(parked) = &mut self.stage else { return false };
         loop {

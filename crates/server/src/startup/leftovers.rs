@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, test_kill_process};
 
-use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME, APPENDONLY};
+use crate::config::settings::{
+    ACLFILE, APPENDDIRNAME, APPENDFILENAME, APPENDONLY, MEMCACHED_PORT_FILENAME,
+};
 use crate::log::log_notice;
 use crate::server::Server;
+use crate::whole_file;
 
 /// Removes them, when what is written from here on is claimed and nothing is written yet.
 pub(crate) fn remove(server: &Server) {
+    remove_replacements(server);
     remove_from(server, Path::new("."), is_abandoned);
     let log = server.config.get(APPENDFILENAME);
     let ours = [[b"temp-", &*log, b".incr"].concat(), [b"temp-", &*log, b".manifest"].concat()];
@@ -27,6 +31,20 @@ pub(crate) fn remove(server: &Server) {
     let claim = asks.then(|| server.storage.claim(&directory));
     let is_claimed = !matches!(claim, Some(Err(_)));
     remove_from(server, &directory, |name| is_abandoned(name) || is_claimed && is_ours(name));
+}
+
+/// Removes what was to take the place of files that are replaced as a whole.
+fn remove_replacements(server: &Server) {
+    let named = [ACLFILE, MEMCACHED_PORT_FILENAME].map(|name| server.config.get(name));
+    let named = named.iter().filter(|path| !path.is_empty());
+    let named = named.map(|path| Path::new(OsStr::from_bytes(path)));
+    for path in server.config.path().into_iter().chain(named) {
+        let path = whole_file::place_of(path);
+        let Some(replaced) = path.file_name() else { continue };
+        remove_from(server, whole_file::directory_of(&path), |name| {
+            whole_file::writer_of(name, replaced).and_then(Pid::from_raw).is_some_and(has_ended)
+        });
+    }
 }
 
 fn remove_from(server: &Server, directory: &Path, is_left: impl Fn(&OsStr) -> bool) {

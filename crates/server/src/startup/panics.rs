@@ -51,12 +51,16 @@ pub(crate) fn watch(server: &'static Server) {
     std::panic::set_hook(Box::new(move |panic| note(server, panic)));
 }
 
-fn note(server: &Server, panic: &PanicHookInfo<'_>) {
-    server.stats.panics.fetch_add(1, Ordering::Relaxed);
-    let payload = panic.payload();
+/// What a panic says.
+pub(crate) fn text_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("no message");
+    text.unwrap_or("no message")
+}
+
+fn note(server: &Server, panic: &PanicHookInfo<'_>) {
+    server.stats.panics.fetch_add(1, Ordering::Relaxed);
+    let text = text_of(panic.payload());
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or("?");
     match panic.location() {

@@ -122,7 +122,7 @@ impl Program for Exec {
         if !self.has_begun {
             if !self.is_watch_whole(unit) {
                 // Nothing runs, and nothing is booked.
-                self.queue = Arc::default();
+                self.abandon();
                 Reply::new(out, self.resp).null_array();
                 return Ok(());
             }
@@ -177,6 +177,10 @@ impl Program for Exec {
         if let Some(watching) = self.watching.take() {
             watching.end_elsewhere(self.server);
         }
+    }
+
+    fn needs_no_locks(&self) -> bool {
+        self.watching.as_ref().is_some_and(|watching| watching.watch.is_broken())
     }
 
     fn committed(&mut self, _: Args<'_>, unit: &mut Unit) {

@@ -85,6 +85,12 @@ pub(crate) trait Program: Send {
     /// All it did was undone, it holds nothing and is not begun again.
     fn abandon(&mut self) {}
 
+    /// Whether it ends without touching the data, whatever locks it has: then it waits for none.
+    /// Asked where it is to begin again.
+    fn needs_no_locks(&self) -> bool {
+        false
+    }
+
     /// What it did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Waker;
 
 use commands::Flags;
 use keyspace::{Acquisition, Keyspace, Location, Tx, TxOptions, Watch};
@@ -220,6 +221,13 @@ impl Pending {
         // A queue that is spoilt is refused in other words.
         self.queue.as_ref().is_some_and(|queue| !queue.is_spoilt)
             && self.watching.as_ref().is_some_and(|watching| watching.watch.is_broken())
+    }
+
+    /// The same; if something is watched and has not changed, the waker is called when it does.
+    pub(crate) fn poll_broken(&self, waker: &Waker) -> bool {
+        self.is_queueing()
+            && self.watching.as_ref().is_some_and(|watching| watching.watch.poll_broken(waker))
+            && self.is_broken()
     }
 
     pub(super) fn begin(&mut self) {

@@ -392,6 +392,10 @@ impl Waits for Model {
         self.world.borrow_mut().is_granted(key, self.id, cx)
     }
 
+    fn has_lost_purpose(&mut self, _: &mut Context<'_>) -> bool {
+        false
+    }
+
     fn has_lost_patience(&mut self, cx: &mut Context<'_>) -> bool {
         let Stage::Locks { began, .. } = self.stage else { return false };
         let mut world = self.world.borrow_mut();

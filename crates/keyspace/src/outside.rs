@@ -1,0 +1,60 @@
+//! What the keyspace asks of those who run it: who heeds a flush, how far the journal is, how long
+//! a thread waits.
+//!
+//! Invariant: each is named once, before anybody runs a transaction; one that nobody names asks for
+//! nothing.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use crate::keyspace::Keyspace;
+use crate::lock::partition::Lsn;
+use crate::patience::{Obstacle, WaitsOn};
+
+/// Whom it asks.
+#[derive(Default)]
+pub(crate) struct Outside {
+    heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    journal_end: OnceLock<Box<dyn Fn() -> Lsn + Send + Sync>>,
+    waits_on: OnceLock<Box<WaitsOn>>,
+}
+
+impl Keyspace {
+    /// Names who heeds that a client had everything removed; called once.
+    pub fn set_flush_heeder(&self, heed: impl Fn() + Send + Sync + 'static) {
+        let first = self.outside().heed_flush.set(Box::new(heed)).is_ok();
+        assert!(first, "one process has one heeder");
+    }
+
+    /// A client has everything removed; the world stands still.
+    pub(crate) fn note_flush(&self) {
+        if let Some(heed) = self.outside().heed_flush.get() {
+            heed();
+        }
+    }
+
+    /// Names who knows how far the journal has been written; called once.
+    pub fn set_journal_end(&self, end: impl Fn() -> Lsn + Send + Sync + 'static) {
+        let first = self.outside().journal_end.set(Box::new(end)).is_ok();
+        assert!(first, "one process has one journal");
+    }
+
+    /// The LSN behind all that is in the journal now; 0 where nobody reads it.
+    pub(crate) fn journal_end(&self) -> Lsn {
+        let is_attached = self.settings().journal_attached.load(Ordering::Relaxed);
+        self.outside().journal_end.get().filter(|_| is_attached).map_or(0, |end| end())
+    }
+
+    /// Says how long threads wait for what others hold while a client waits for them; called once.
+    pub fn set_patience(
+        &self,
+        waits_on: impl Fn(Obstacle<'_>, i64) -> bool + Send + Sync + 'static,
+    ) {
+        let first = self.outside().waits_on.set(Box::new(waits_on)).is_ok();
+        assert!(first, "one process has one kind of patience");
+    }
+
+    pub(crate) fn waits_on(&self) -> Option<&WaitsOn> {
+        self.outside().waits_on.get().map(|waits_on| &**waits_on)
+    }
+}
