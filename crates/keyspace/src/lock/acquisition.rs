@@ -2,7 +2,7 @@
 //!
 //! An `Acquisition` is owned by a session. It tries all its partitions; at a busy one it gives
 //! back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten rounds
-//! it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
+//! and `PATIENCE_US` it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
 //! in rising order only, and who insists waits only for higher ones, so there is no cycle.
 //!
 //! For a lock that is held for long nobody waits with others in hand: who would insist gives back
@@ -29,6 +29,11 @@ use crate::world::WorldTicket;
 /// Rounds after which a transaction keeps what it has and queues for the rest.
 const PATIENCE: u8 = if cfg!(feature = "shuttle") { 1 } else { 3 };
 
+/// Microseconds after its first round before which it does not. A lock that is handed over stands
+/// still until its new owner's thread has come for it: to do that at each command would cost a key
+/// that all want most of its time (`docs/decisions/lock-holds.md`).
+const PATIENCE_US: i64 = if cfg!(feature = "shuttle") { 0 } else { 1000 };
+
 /// No time of the monotonic clock.
 const UNTIMED: i64 = i64::MIN;
 
@@ -45,6 +50,8 @@ pub struct Acquisition {
     wanted: Wanted,
     held: usize,
     rounds: u8,
+    /// When it was beaten first, on the monotonic clock in microseconds, if `rounds` is not 0.
+    beaten_since: i64,
     ticket: Option<Ticket>,
     world: Option<WorldTicket>,
     /// Its claim on all of its partitions, once it was kept from them for long.
@@ -83,6 +90,7 @@ impl Acquisition {
             wanted,
             held: 0,
             rounds: 0,
+            beaten_since: UNTIMED,
             ticket: None,
             world: None,
             claim: None,
@@ -179,6 +187,7 @@ impl Acquisition {
             };
             self.ticket = None;
             if woken == Woken::Granted {
+                self.keyspace.partition(partitions[self.held]).word.take_up();
                 self.held += 1;
             }
         }
@@ -211,7 +220,7 @@ impl Acquisition {
     #[cold]
     fn queue(&mut self, index: PartitionIndex, waker: &Waker) -> bool {
         let (word, lot) = (&self.keyspace.partition(index).word, self.keyspace.lot());
-        let insists = self.rounds >= PATIENCE;
+        let insists = self.is_out_of_patience();
         if insists && word.is_held_for_long() {
             self.claim();
         }
@@ -235,6 +244,9 @@ impl Acquisition {
             self.held += 1;
             return false;
         };
+        if self.rounds == 0 {
+            self.beaten_since = self.keyspace.clock().monotonic_us();
+        }
         self.rounds = self.rounds.saturating_add(1);
         self.ticket = Some(ticket);
         if !insists {
@@ -243,6 +255,12 @@ impl Acquisition {
             self.time_hold();
         }
         true
+    }
+
+    /// Whether it was beaten often and long enough to insist.
+    fn is_out_of_patience(&self) -> bool {
+        self.rounds >= PATIENCE
+            && self.keyspace.clock().monotonic_us() - self.beaten_since >= PATIENCE_US
     }
 
     /// Claims all its partitions: those who would hold one for long let it go first.

@@ -91,6 +91,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Poll, Wake, Waker};
 
+    use base::time::Clock;
+
     use crate::keyspace::{Keyspace, Options};
     use crate::lock::acquisition::Acquisition;
     use crate::lock::partition::PartitionIndex;
@@ -112,7 +114,8 @@ mod tests {
 
     impl Stage {
         fn new() -> Self {
-            let keyspace = Keyspace::leak(Options { databases: 1, ..Options::new() });
+            let clock = Clock::manual(0);
+            let keyspace = Keyspace::leak(Options { databases: 1, clock, ..Options::new() });
             assert!(keyspace.enter(0));
             Self { keyspace, bell: Arc::default() }
         }
@@ -136,13 +139,14 @@ mod tests {
         }
     }
 
-    /// The large one is beaten often enough to insist, by `beaters` of its partitions in turn.
+    /// The large one is beaten often and long enough to insist, by `beaters` of its partitions in turn.
     fn beat(stage: &Stage, large: &mut Acquisition, beaters: &[PartitionIndex]) {
         for beater in beaters {
             let mut held = stage.take(&[*beater]);
             assert!(held.prolong());
             assert!(stage.poll(large).is_pending());
             drop(held);
+            stage.keyspace.clock().advance(1);
         }
     }
 
@@ -155,6 +159,7 @@ mod tests {
             let mut held = stage.take(&[50 + round, 90]);
             // From some round on it is claimed, and goes on as if it had changed something.
             let _ = held.prolong();
+            stage.keyspace.clock().advance(1);
             assert!(stage.poll(&mut large).is_pending());
             let others = (0..100).filter(|&index| index != 50 + round && index != 90);
             assert!(stage.are_free(others), "{round}");

@@ -1,12 +1,12 @@
 //! Partition locks: who may touch a partition, and who waits for it without a thread.
 //!
-//! A lock is one word: HELD, LONG while its holder will keep it for long, and QUEUED while tickets
-//! wait. Taking a free lock and giving back one nobody queues for is one compare-and-swap. A busy
+//! A lock is one word: HELD, LONG while its holder will keep it for long, HANDED until one to whom
+//! it was handed has come for it, and QUEUED while tickets wait. Taking a free lock and giving back one nobody queues for is one compare-and-swap. A busy
 //! lock is not waited for: the caller queues a `Ticket` with a waker in the parking lot and goes
 //! away.
 //!
 //! Two kinds of tickets: a *hopeful* one is woken when the lock is given back and tries again with
-//! everybody else; an *insisting* one (its owner was beaten several times) is handed the lock
+//! everybody else; an *insisting* one (its owner was beaten several times, for long) is handed the lock
 //! itself, in turn, so nobody starves. One that holds other locks meanwhile is not queued for a
 //! lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
@@ -29,9 +29,11 @@ use crate::sync::{Arc, Mutex, lock, spin_loop};
 const HELD: u32 = 1;
 const QUEUED: u32 = 2;
 const LONG: u32 = 4;
+const HANDED: u32 = 8;
 
 /// How often a busy lock is looked at before the caller goes away: a few microseconds, longer
-/// than almost any command holds one, shorter than a park and a wake.
+/// than almost any command holds one, shorter than a park and a wake. Only while its holder is at
+/// work and nobody queues.
 const SPINS: u32 = if cfg!(feature = "shuttle") { 1 } else { 200 };
 
 /// One partition's lock word.
@@ -135,10 +137,15 @@ impl LockWord {
         }
     }
 
+    /// The caller has come for the lock that it was handed.
+    pub(crate) fn take_up(&self) {
+        self.0.fetch_and(!HANDED, Ordering::Relaxed);
+    }
+
     #[cold]
     fn spin(&self) -> bool {
         for _ in 0..SPINS {
-            if self.is_held_for_long() {
+            if self.0.load(Ordering::Relaxed) & (QUEUED | LONG | HANDED) != 0 {
                 return false;
             }
             spin_loop();
@@ -293,7 +300,7 @@ impl ParkingLot {
             parked.ticket.0.store(WOKEN, Ordering::Release);
         }
         // While the lock is held nobody else changes the word without the mutex.
-        let next = if heir.is_some() { HELD } else { 0 } | if left { QUEUED } else { 0 };
+        let next = if heir.is_some() { HELD | HANDED } else { 0 } | if left { QUEUED } else { 0 };
         word.0.store(next, Ordering::Release);
         if let Some(heir) = &heir {
             heir.ticket.0.store(GRANTED, Ordering::Release);

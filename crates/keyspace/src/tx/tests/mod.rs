@@ -18,7 +18,7 @@ mod worlds;
 
 use std::task::Waker;
 
-use base::time::UnixMillis;
+use base::time::{Clock, UnixMillis};
 
 use super::{Tx, TxOptions};
 use crate::entry::{EntryRef, NewText};
@@ -37,7 +37,12 @@ const OPTIONS: TxOptions = TxOptions { touches: true, ..TxOptions::internal(0, N
 const DATABASES: usize = 41;
 
 fn keyspace() -> &'static Keyspace {
-    let options = Options { databases: DATABASES, hash_key: (7, 9), ..Options::new() };
+    keyspace_by(Clock::system())
+}
+
+/// A keyspace whose time is that of a clock.
+fn keyspace_by(clock: Clock) -> &'static Keyspace {
+    let options = Options { databases: DATABASES, hash_key: (7, 9), clock };
     let keyspace = Keyspace::leak(options);
     keyspace.databases().swap(2, 17);
     keyspace.databases().swap(3, 40);

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Poll, Wake, Waker};
 
 use base::random::Random;
+use base::time::Clock;
 
 use super::walks::{Sink, begin_walk, finish, take};
-use super::{NOW, OPTIONS, audit, get, keyspace, on, set, set_until, undoable, world};
+use super::{NOW, OPTIONS, audit, get, keyspace, keyspace_by, on, set, set_until, undoable, world};
 use crate::lock::acquisition::Acquisition;
 use crate::refusal::{BUSY, Refusal};
 use crate::tx::{Mark, Tx, TxOptions};
@@ -321,7 +322,7 @@ fn who_visits_loses_patience_and_keeps_nobody_waiting() {
 
 #[test]
 fn parked_locks_are_timed() {
-    let keyspace = keyspace();
+    let keyspace = keyspace_by(Clock::manual(NOW));
     let keys = super::scattered(keyspace, 2);
     let mut sorted: Vec<_> = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
     sorted.sort_unstable();
@@ -332,13 +333,14 @@ fn parked_locks_are_timed() {
         drop(holder);
         holder = keyspace.try_acquire(sorted[1]).unwrap();
     }
+    keyspace.clock().advance(1);
     assert!(waiting.poll(Waker::noop()).is_pending(), "it insists");
     assert!(keyspace.try_acquire(sorted[0]).is_none(), "and keeps what it has");
-    std::thread::sleep(std::time::Duration::from_millis(2));
+    keyspace.clock().advance(2);
     assert_eq!(keyspace.pauses().figures().longest_hold_us, 0);
     drop((holder, waiting));
     let figures = keyspace.pauses().figures();
-    assert!(figures.longest_hold_us >= 2000 && figures.long_holds[0] == 1, "{figures:?}");
+    assert!(figures.longest_hold_us == 2000 && figures.long_holds[0] == 1, "{figures:?}");
 }
 
 #[test]
@@ -365,19 +367,25 @@ fn a_ticket_wakes_the_waker_of_its_last_poll() {
 }
 
 #[test]
-fn who_is_beaten_often_is_handed_the_lock() {
-    let keyspace = keyspace();
+fn who_is_beaten_often_and_for_a_millisecond_is_handed_the_lock() {
+    let keyspace = keyspace_by(Clock::manual(NOW));
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     let partitions = [keyspace.locate(b"k").partition()].into_iter().collect();
     let mut waiting = Acquisition::of_partitions(keyspace, partitions);
-    for round in 0..4 {
+    let partition = keyspace.locate(b"k").partition();
+    let mut beat = |round| {
         let holder = on(keyspace, &[b"k"]);
         assert!(waiting.poll(&waker).is_pending());
         drop(holder);
-        assert_eq!(bell.0.load(Ordering::SeqCst), round + 1);
+        assert_eq!(bell.0.load(Ordering::SeqCst), round);
+    };
+    for round in 1..10 {
+        beat(round);
+        assert!(keyspace.try_acquire(partition).is_some(), "free for whoever comes first");
     }
-    let partition = keyspace.locate(b"k").partition();
+    keyspace.clock().advance(1);
+    beat(10);
     assert!(keyspace.try_acquire(partition).is_none(), "handed over, not free");
     assert!(waiting.poll(&waker).is_ready());
     drop(waiting);
@@ -387,7 +395,7 @@ fn who_is_beaten_often_is_handed_the_lock() {
 /// Else a stream of insisting ones would starve the hopeful, who insist only after being beaten.
 #[test]
 fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
-    let keyspace = keyspace();
+    let keyspace = keyspace_by(Clock::manual(NOW));
     let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
     let [first, second] = bells.clone().map(Waker::from);
     let plan = || {
@@ -399,6 +407,7 @@ fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
         let _holder = on(keyspace, &[b"k"]);
         assert!(beaten.poll(&first).is_pending());
     }
+    keyspace.clock().advance(1);
     let holder = on(keyspace, &[b"k"]);
     assert!(fresh.poll(&second).is_pending() && beaten.poll(&first).is_pending());
     drop(holder);
