@@ -2,8 +2,9 @@
 //!
 //! An `Acquisition` is owned by a session. It tries all its partitions; at a busy one it gives
 //! back what it got, queues a ticket and is polled again when woken. After `PATIENCE` beaten rounds
-//! and `PATIENCE_US` it insists: it keeps what it holds and queues for the lock itself, still parked. Locks are taken
-//! in rising order only, and who insists waits only for higher ones, so there is no cycle.
+//! and `PATIENCE_US` it insists: it keeps what it holds and queues for the lock itself, still
+//! parked. Locks are taken in rising order only, and who insists waits only for higher ones, so
+//! there is no cycle.
 //!
 //! For a lock that is held for long nobody waits with others in hand: who would insist gives back
 //! what it got and claims its partitions, so that those who would hold them for long later wait for

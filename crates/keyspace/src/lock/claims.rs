@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// The large one is beaten often and long enough to insist, by `beaters` of its partitions in turn.
+    /// The large one is beaten often and long enough to insist, by some partitions of its in turn.
     fn beat(stage: &Stage, large: &mut Acquisition, beaters: &[PartitionIndex]) {
         for beater in beaters {
             let mut held = stage.take(&[*beater]);

@@ -1,14 +1,14 @@
 //! Partition locks: who may touch a partition, and who waits for it without a thread.
 //!
-//! A lock is one word: HELD, LONG while its holder will keep it for long, HANDED until one to whom
-//! it was handed has come for it, and QUEUED while tickets wait. Taking a free lock and giving back one nobody queues for is one compare-and-swap. A busy
-//! lock is not waited for: the caller queues a `Ticket` with a waker in the parking lot and goes
-//! away.
+//! A lock is one word: HELD, LONG while its holder will keep it for long, HANDED until the one that
+//! was handed it has come for it, and QUEUED while tickets wait. Taking a free lock and giving back
+//! one nobody queues for is one compare-and-swap. A busy lock is not waited for: the caller queues
+//! a `Ticket` with a waker in the parking lot and goes away.
 //!
 //! Two kinds of tickets: a *hopeful* one is woken when the lock is given back and tries again with
-//! everybody else; an *insisting* one (its owner was beaten several times, for long) is handed the lock
-//! itself, in turn, so nobody starves. One that holds other locks meanwhile is not queued for a
-//! lock that is held for long, and is woken when its holder says so. Invariants:
+//! everybody else; an *insisting* one (its owner was beaten several times, for long) is handed the
+//! lock itself, in turn, so nobody starves. One that holds other locks meanwhile is not queued for
+//! a lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
 //!   mutex), so a release cannot miss it, and only while the lock is held;
 //! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases.
