@@ -46,6 +46,12 @@ impl Host for Shop {
                 Some(value) => reply.bulk(value),
                 None => reply.null(),
             },
+            (b"pieces" | b"torn", 2) => {
+                if args[0].eq_ignore_ascii_case(b"torn") {
+                    reply.raw(b"*2\r\n");
+                }
+                reply.bulk_shared(Box::new(self.strings[&args[1]].clone()));
+            }
             (b"zadd" | b"sadd", _) => reply.integer(1),
             (b"incr", 2) => reply.error("ERR value is not an integer or out of range"),
             (b"reply", 2) => reply.raw(&args[1]),

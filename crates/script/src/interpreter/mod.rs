@@ -289,6 +289,7 @@ impl Interpreter {
             Err(ending) => ending,
         };
         reply.rollback(mark);
+        self.shared.forget_reply();
         Err(match ending {
             Ending::NoRoom => failure::without_handler(Some(b"not enough memory")),
             Ending::Raised(text) => {

@@ -115,6 +115,10 @@ impl Shared {
 
     /// Has the host execute the command in `args`.
     pub(super) fn call_command(&self) -> Outcome {
+        // Whoever was to read the answer before may have been ended by an error in the middle.
+        if !self.whole.borrow().is_empty() {
+            self.whole.take();
+        }
         let (args, mut output) = (self.args.borrow(), self.output.borrow_mut());
         output.clear();
         let resp = self.resp.get();

@@ -305,6 +305,33 @@ fn large_arguments_are_not_kept_for_scripts_that_cannot_see_them() {
     assert!(bench.lua.memory() < before - (large.len() >> 1), "{before}");
 }
 
+/// What ends a script while it reads an answer leaves nothing of that answer to whoever comes next,
+/// in the same script or in another user's.
+#[test]
+fn an_answer_that_is_not_read_to_its_end_is_nobody_else_s() {
+    const GET: &str = "return redis.call('get', 'small')";
+    let mut bench = Bench::new();
+    bench.shop.strings.insert(b"small".to_vec(), b"right".to_vec());
+    bench.shop.strings.insert(b"large".to_vec(), vec![b'x'; 40 << 20]);
+    bench.shop.strings.insert(b"middling".to_vec(), vec![b'x'; 1 << 20]);
+    for script in [
+        "redis.call('pieces', 'large')",
+        "redis.pcall('pieces', 'large')",
+        "redis.call('torn', 'middling')",
+        "return {pcall(redis.call, 'torn', 'middling')}",
+        "coroutine.wrap(function() redis.call('pieces', 'large') end)()",
+    ] {
+        for _ in 0..2 {
+            let _ = bench.outcome(Resp::Two, script.as_bytes(), &[]);
+            assert_eq!(bench.reply(Resp::Two, GET.as_bytes()), b"$5\r\nright\r\n", "{script}");
+        }
+        let both = format!("pcall(function() {script} end) {GET}");
+        let reply = bench.reply(Resp::Two, both.as_bytes());
+        let is_over = reply.starts_with(b"-ERR not enough memory");
+        assert!(is_over || reply == b"$5\r\nright\r\n", "{script}: {}", reply.escape_ascii());
+    }
+}
+
 /// H63: errors that are tables of every kind.
 #[test]
 fn any_value_may_be_an_error() {
