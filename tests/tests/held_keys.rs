@@ -231,8 +231,8 @@ fn a_script_leaves_its_worker_and_is_killed_within_a_long_function() {
 fn long_patterns_against_long_names_leave_the_worker() {
     let server = start(&["--worker-threads", "1", "--busy-reply-threshold", "0"]);
     let (mut client, mut other) = (server.client(), server.client());
-    let (long, pattern) = ("a".repeat(40_000), format!("*{}b*", "a?".repeat(19_990)));
-    for number in 0..100 {
+    let (long, pattern) = ("a".repeat(20_000), format!("*{}b*", "a?".repeat(9_990)));
+    for number in 0..5 {
         let key = format!("{long}{number}");
         assert_eq!(render(&client.call(&["SET", &key, "x"])), "OK");
         client.call(&["SADD", "set", &key]);

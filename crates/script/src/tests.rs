@@ -13,6 +13,7 @@ mod direct;
 mod hostile;
 mod libraries;
 mod protocols;
+mod ravage;
 mod recorded;
 mod walls;
 
