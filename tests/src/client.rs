@@ -82,6 +82,27 @@ impl Client {
         id.to_string()
     }
 
+    /// A field of INFO.
+    #[track_caller]
+    pub fn info(&mut self, field: &str) -> String {
+        let reply = self.call(&["INFO", "everything"]);
+        let info = String::from_utf8_lossy(reply.as_bytes().expect("INFO is a text")).into_owned();
+        let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("INFO has no {field}")).to_owned()
+    }
+
+    /// A field of INFO that is a whole number.
+    #[track_caller]
+    pub fn figure(&mut self, field: &str) -> i64 {
+        let value = self.info(field);
+        value.parse().unwrap_or_else(|_| panic!("{field}:{value} is no number"))
+    }
+
+    /// Whether nothing has come by now.
+    pub fn is_silent(&mut self) -> bool {
+        self.arrival(Duration::ZERO).is_ok_and(|arrival| arrival == Arrival::Silence)
+    }
+
     /// Whether the server closes it before anything else comes.
     pub fn is_closed(&mut self) -> bool {
         match self.arrival(PATIENCE) {

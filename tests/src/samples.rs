@@ -73,6 +73,21 @@ pub fn digest(client: &mut Client) -> String {
     render(&run(client, &["DEBUG", "DIGEST"]))
 }
 
+/// Sets two strings whose longest common subsequence takes long to find.
+pub fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
+    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
+    for (key, step) in [(one, 7), (other, 11)] {
+        run(client, &["SET", key, &text(step).collect::<String>()]);
+    }
+}
+
+/// Sets `maxmemory` to so many bytes more than are in use, and returns it.
+pub fn limit_memory(client: &mut Client, room: i64) -> i64 {
+    let limit = client.figure("used_memory") + room;
+    run(client, &["CONFIG", "SET", "maxmemory", &limit.to_string()]);
+    limit
+}
+
 /// All policies that evict.
 pub const EVICTING_POLICIES: [&str; 10] = [
     "allkeys-lru",

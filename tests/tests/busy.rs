@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
+use tests::samples::slow_pair;
 use tests::server::eventually;
 use tests::{Arrival, Client, Oracle, Server, check};
 
@@ -25,19 +26,6 @@ fn number(client: &mut Client, name: &str) -> u64 {
     let (_, after) = info.split_once(name).unwrap_or_else(|| panic!("{name} in {info}"));
     let end = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
     after[..end].parse().unwrap_or_else(|_| panic!("{name} in {info}"))
-}
-
-fn is_silent(client: &mut Client) -> bool {
-    client.arrival(Duration::ZERO).is_ok_and(|arrival| arrival == Arrival::Silence)
-}
-
-/// Two strings whose longest common subsequence takes long to find.
-fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
-    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
-    for (key, step) in [(one, 7), (other, 11)] {
-        let value: String = text(step).collect();
-        assert_eq!(render(&client.call(&["SET", key, &value])), "OK");
-    }
 }
 
 /// Begins a stop of the world that outlasts the test's questions.
@@ -64,7 +52,7 @@ fn who_waits_too_long_for_the_world_is_told_so() {
         number(&mut client, "cmdstat_flushall:calls=0,usec=0,usec_per_call=0.00,rejected_calls="),
         1
     );
-    assert!(is_silent(&mut stopper), "the world stands still");
+    assert!(stopper.is_silent(), "the world stands still");
     assert_eq!(render(&stopper.receive()), "OK");
     check(&mut client, "> GET k\n(nil)\n> SET k v\nOK\n> FLUSHALL\nOK");
 }
@@ -89,7 +77,7 @@ fn control_commands_go_on_while_the_world_stands() {
     check(&mut client, script);
     let mut newcomer = server.client();
     assert_eq!(ask(&mut newcomer, "PING"), "PONG");
-    assert!(is_silent(&mut stopper));
+    assert!(stopper.is_silent());
     // Without a threshold one waits as long as it takes.
     newcomer.send(&["GET", "k"]);
     assert_eq!(render(&stopper.receive()), "OK");
@@ -107,7 +95,7 @@ fn who_waits_too_long_for_a_key_is_told_so_and_nobody_else() {
     assert_eq!(ask(&mut rival, "MGET counter b"), BUSY);
     assert_eq!(ask(&mut rival, "FLUSHALL"), BUSY, "it would have to wait for that command");
     assert_eq!(ask(&mut rival, "LCS counter none LEN"), "(integer) 0");
-    assert!(is_silent(&mut slow));
+    assert!(slow.is_silent());
     assert!(matches!(slow.receive(), Value::Integer(_)));
     assert_eq!(ask(&mut rival, "STRLEN a"), "(integer) 10000");
 }
@@ -194,7 +182,7 @@ fn without_a_threshold_no_script_is_ever_long() {
     for _ in 0..100 {
         assert_eq!(ask(&mut other, "SET other v"), "OK");
     }
-    assert!(is_silent(&mut looper));
+    assert!(looper.is_silent());
 }
 
 #[test]

@@ -5,24 +5,12 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
+use tests::samples::slow_pair;
 use tests::server::eventually;
 use tests::{Arrival, Client, Server};
 
 fn ask(client: &mut Client, line: &str) -> String {
     render(&client.call(&line.split(' ').collect::<Vec<_>>()))
-}
-
-fn is_silent(client: &mut Client) -> bool {
-    client.arrival(Duration::ZERO).is_ok_and(|arrival| arrival == Arrival::Silence)
-}
-
-/// Two strings whose longest common subsequence takes long to find.
-fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
-    let text = |step: usize| (0..length).map(move |at| (b'a' + (at * step % 23) as u8) as char);
-    for (key, step) in [(one, 7), (other, 11)] {
-        let value: String = text(step).collect();
-        assert_eq!(render(&client.call(&["SET", key, &value])), "OK");
-    }
 }
 
 /// Long enough to be found by who kills, then a read in which nobody looks for that, then writes.
@@ -81,7 +69,7 @@ fn a_script_that_was_undone_can_be_killed() {
         return redis.call('STRLEN', ARGV[1])";
     client.send(&["EVAL", script, "1", "k", "a"]);
     eventually("it is killed", || ask(&mut killer, "SCRIPT KILL") == "OK");
-    assert!(is_silent(&mut holder), "the key was held");
+    assert!(holder.is_silent(), "the key was held");
     let reply = render(&client.receive());
     assert!(reply.contains("Script killed by user"), "{reply}");
     assert_eq!(ask(&mut killer, "EXISTS k"), "(integer) 0");
