@@ -34,6 +34,7 @@ use self::estimate::estimate;
 pub use self::registers::Registers;
 use self::registers::{dense_register, set_dense_register};
 pub use self::self_test::self_test;
+pub use self::sparse::Adder;
 use self::sparse::{Run, Runs};
 
 /// How many registers there are.
@@ -177,18 +178,9 @@ pub fn register(bytes: &[u8], index: usize) -> Result<u8, Damage> {
     }
 }
 
-/// Whether adding at a place would change anything: who must copy before a change asks first.
-pub fn would_change(bytes: &[u8], place: Place) -> Result<bool, Damage> {
-    Ok(register(bytes, place.index)? < place.value)
-}
-
-/// Adds an element; tells whether a register rose. A sparse form that would be longer than
-/// `sparse_len_max` bytes, header included, becomes dense.
+/// Adds one element, as an [`Adder`] does.
 pub fn add(bytes: &mut Vec<u8>, place: Place, sparse_len_max: usize) -> Result<bool, Damage> {
-    match encoding(bytes)? {
-        Encoding::Dense => add_dense(bytes, place),
-        Encoding::Sparse => sparse::add(bytes, place, sparse_len_max),
-    }
+    Adder::new(bytes, sparse_len_max).add(place)
 }
 
 /// Adds an element where the registers are dense, which needs no other length.

@@ -5,7 +5,7 @@
 
 use keyspace::{EventClass, Lifetime, NewText, Refusal, Text, Tx};
 use proto::{Args, Reply};
-use structs::hyperloglog::{self, Place, Registers};
+use structs::hyperloglog::{self, Adder, Place, Registers};
 
 use super::{FOREIGN, load, refusal};
 use crate::DataCommand;
@@ -13,7 +13,7 @@ use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::keys::{Access, all_from, first};
 
 /// About what it takes to merge the registers of one key, in nanoseconds.
-const MERGE_NS: u64 = 15_000;
+const MERGE_NS: u64 = 4_000;
 
 pub(super) const PFADD: DataCommand = Command {
     spec: Spec {
@@ -39,12 +39,9 @@ fn pfadd(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
     let created = bytes.is_none();
     let bytes = bytes.get_or_insert_with(hyperloglog::new);
     let mut updated = u64::from(created);
+    let mut adder = Adder::new(bytes, sparse_max);
     for element in elements.iter() {
-        let place = Place::of(element);
-        if hyperloglog::would_change(bytes, place).map_err(refusal)? {
-            hyperloglog::add(bytes, place, sparse_max).map_err(refusal)?;
-            updated += 1;
-        }
+        updated += u64::from(adder.add(Place::of(element)).map_err(refusal)?);
     }
     if updated > 0 {
         hyperloglog::forget_count(bytes).map_err(refusal)?;

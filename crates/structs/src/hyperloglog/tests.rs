@@ -4,9 +4,9 @@
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::{
-    DENSE_LEN, Damage, Encoding, HEADER, Place, REGISTERS, Registers, add, add_dense, cache_count,
-    cached_count, count, decode, encoding, forget_count, new, register, self_test, to_dense,
-    validate, would_change,
+    Adder, DENSE_LEN, Damage, Encoding, HEADER, Place, REGISTERS, Registers, add, add_dense,
+    cache_count, cached_count, count, decode, encoding, forget_count, new, register, self_test,
+    to_dense, validate,
 };
 
 const SPARSE_LEN_MAX: usize = 3000;
@@ -15,9 +15,9 @@ fn added<T: AsRef<[u8]>>(elements: impl IntoIterator<Item = T>, sparse_len_max: 
     let mut bytes = new();
     for element in elements {
         let place = Place::of(element.as_ref());
-        let would = would_change(&bytes, place).unwrap();
-        assert_eq!(add(&mut bytes, place, sparse_len_max), Ok(would));
-        assert_eq!(would_change(&bytes, place), Ok(false));
+        let rises = register(&bytes, place.index).unwrap() < place.value;
+        assert_eq!(add(&mut bytes, place, sparse_len_max), Ok(rises));
+        assert!(register(&bytes, place.index).unwrap() >= place.value);
     }
     bytes
 }
@@ -200,6 +200,30 @@ proptest! {
         prop_assert_eq!(&all_registers(&sparse), &model);
         prop_assert_eq!(&all_registers(&dense), &model);
         prop_assert_eq!(count(&sparse), count(&dense));
+    }
+
+    /// The order decides how runs are joined, and an adder's anchors move with each change.
+    #[test]
+    fn many_elements_at_once_leave_what_they_leave_one_by_one(
+        mut indexes in prop::collection::vec(0..REGISTERS, 0..400),
+        order in 0..4_usize, spread in prop::sample::select(vec![1_usize, 30, 40, REGISTERS]),
+        values in 1..=4_u8, len_max in prop::sample::select(vec![300_usize, 3000]),
+    ) {
+        indexes.iter_mut().for_each(|index| *index = *index % spread * (REGISTERS / spread));
+        match order {
+            0 => indexes.sort_unstable(),
+            1 => indexes.sort_unstable_by(|one, other| other.cmp(one)),
+            _ => {}
+        }
+        let (mut one_by_one, mut at_once) = (new(), new());
+        let places = indexes.iter().zip((0..=u8::MAX).cycle()).map(|(index, number)| {
+            Place { index: *index, value: number % values + 1 }
+        });
+        let mut adder = Adder::new(&mut at_once, len_max);
+        for place in places {
+            prop_assert_eq!(adder.add(place), add(&mut one_by_one, place, len_max));
+        }
+        prop_assert_eq!(at_once, one_by_one);
     }
 
     #[test]
