@@ -161,6 +161,17 @@ impl Set {
         self.take_at(random.below(self.borrow().len()))
     }
 
+    /// Takes so many members out, as far as there are, all in one walk where the set is small.
+    pub fn pop_many(&mut self, count: u64, random: &mut Random) -> Vec<Vec<u8>> {
+        match self {
+            Set::Packed(packed) => {
+                let drawn = members::sample(packed::len(packed.borrow()), count, random);
+                packed::take_all_at(packed, drawn)
+            }
+            Set::Large(_) => (0..count).map_while(|_| self.pop(random)).collect(),
+        }
+    }
+
     /// Gives a member a deadline, which makes the set large, or takes it away; tells whether there
     /// is such a member.
     pub fn set_deadline(&mut self, member: &[u8], deadline: Option<UnixMillis>) -> bool {

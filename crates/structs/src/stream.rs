@@ -294,6 +294,14 @@ impl Stream {
         !names.is_empty()
     }
 
+    /// Makes one group forget that it has an entry pending, if it has.
+    fn forget_in(&mut self, name: &Name, id: EntryId) {
+        let group = self.groups.by_name.get(name);
+        if group.is_some_and(|group| group.pending(id).is_some()) {
+            self.edit_group(name, |group| group.acknowledge(id));
+        }
+    }
+
     /// What producers sent lately, if they say so.
     #[must_use]
     pub fn idempotence(&self) -> Option<&Idempotence> {

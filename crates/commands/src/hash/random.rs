@@ -43,7 +43,7 @@ fn hrandfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
         return hrandfield_with_count(tx, args, reply);
     }
     tx.shed_members(&args[1])?;
-    let urn = Urn::of(tx, &args[1])?;
+    let urn = Urn::of(tx, &args[1], 1)?;
     match urn.filter(|urn| urn.len() > 0) {
         Some(urn) => {
             let number = Random::from_entropy().below(urn.len());
@@ -78,7 +78,7 @@ fn hrandfield_with_count(
         return Err(OUT_OF_RANGE);
     }
     tx.shed_members(&args[1])?;
-    let Some(urn) = Urn::of(tx, &args[1])? else {
+    let Some(urn) = Urn::of(tx, &args[1], wanted)? else {
         reply.array(0);
         return Ok(());
     };
@@ -107,32 +107,33 @@ fn hrandfield_with_count(
 enum Urn<'t> {
     /// All fields.
     Whole(HashRef<'t>),
-    /// Those whose time is not over.
-    Live(Vec<MemberRef<'t>>),
+    /// Those whose time is not over; or all of a small hash, where finding one passes over others.
+    Listed(Vec<MemberRef<'t>>),
 }
 
 impl<'t> Urn<'t> {
-    fn of(tx: &'t Tx, key: &[u8]) -> Result<Option<Self>, Refusal> {
+    fn of(tx: &'t Tx, key: &[u8], draws: u64) -> Result<Option<Self>, Refusal> {
         let now = tx.vantage();
         let Some(hash) = tx.view::<Hash>(key)? else { return Ok(None) };
-        if !has_expired(hash, now) {
+        let is_packed = matches!(hash, HashRef::Packed(_));
+        if !has_expired(hash, now) && (!is_packed || draws <= 1) {
             return Ok(Some(Self::Whole(hash)));
         }
         charge(tx, hash.len() as usize)?;
-        Ok(Some(Self::Live(hash.iter().filter(|field| is_live(field, now)).collect())))
+        Ok(Some(Self::Listed(hash.iter().filter(|field| is_live(field, now)).collect())))
     }
 
     fn len(&self) -> u64 {
         match self {
             Self::Whole(hash) => hash.len(),
-            Self::Live(fields) => fields.len() as u64,
+            Self::Listed(fields) => fields.len() as u64,
         }
     }
 
     fn field(&self, number: u64) -> MemberRef<'t> {
         match self {
             Self::Whole(hash) => hash.at(number).expect("only numbers of fields are drawn"),
-            Self::Live(fields) => fields[number as usize],
+            Self::Listed(fields) => fields[number as usize],
         }
     }
 }

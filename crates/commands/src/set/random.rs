@@ -89,8 +89,8 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
     }
     let work = match set {
         _ if count >= set.len() => set.len() * PASSED_NS,
-        // Whatever is taken out of the middle, the rest moves up.
-        SetRef::Packed(packed) => count * (packed.bytes.len() as u64 / 4),
+        // What stays is written anew.
+        SetRef::Packed(_) => set.len() * PASSED_NS,
         SetRef::Large(_) => count * (FOUND_NS + CHANGED_NS),
     };
     tx.charge(work)?;
@@ -100,10 +100,7 @@ fn pop_many(tx: &mut Tx, key: &[u8], count: u64, reply: &mut Reply<'_>) -> Resul
         return pop_all(tx, key, len, reply);
     }
     let mut random = Random::from_entropy();
-    let (popped, outcome) = tx.edit(key, |set: &mut Set| {
-        let drawn = (0..count).map_while(|_| set.pop(&mut random));
-        drawn.collect::<Vec<_>>()
-    })?;
+    let (popped, outcome) = tx.edit(key, |set: &mut Set| set.pop_many(count, &mut random))?;
     told(tx, key, "spop", popped.len() as u64, outcome);
     for members in popped.chunks(JOURNALLED_MAX) {
         let words: [&[u8]; 2] = [b"SREM", key];

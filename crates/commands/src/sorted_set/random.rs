@@ -2,12 +2,11 @@
 //!
 //! Invariant: without repetition every set of members of one size is equally likely.
 
-use std::collections::HashSet;
-
 use base::random::Random;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::sorted_set::{SortedSet, SortedSetRef};
+use structs::members::sample;
+use structs::sorted_set::{ItemRef, SortedSet, SortedSetRef};
 
 use super::{SEARCH_COST_NS, reply_header, reply_item};
 use crate::DataCommand;
@@ -70,26 +69,24 @@ fn zrandmember(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
     let told = if count < 0 { magnitude } else { magnitude.min(set.len()) };
     tx.charge(told * SEARCH_COST_NS)?;
     reply_header(told, with_scores, reply);
-    draw(set, told, count < 0, |rank| {
-        let item = set.at(rank).expect("only ranks of members are drawn");
-        reply_item(item, with_scores, reply);
+    // In a small set, finding one passes over others.
+    let listed: Vec<ItemRef<'_>> = match set {
+        SortedSetRef::Packed(_) if told > 1 => set.items(0..set.len()).collect(),
+        _ => Vec::new(),
+    };
+    draw(set.len(), told, count < 0, |rank| {
+        let found = listed.get(rank as usize).copied().or_else(|| set.at(rank));
+        reply_item(found.expect("only ranks of members are drawn"), with_scores, reply);
     });
     Ok(())
 }
 
 /// Draws so many ranks, at most as many as there are if none is to come twice.
-fn draw(set: SortedSetRef<'_>, count: u64, repeats: bool, mut tell: impl FnMut(u64)) {
-    let (mut random, len) = (Random::from_entropy(), set.len());
+fn draw(len: u64, count: u64, repeats: bool, mut tell: impl FnMut(u64)) {
+    let mut random = Random::from_entropy();
     if repeats {
         (0..count).for_each(|_| tell(random.below(len)));
-        return;
-    }
-    // Robert Floyd's sampling: each step adds one rank, from a range that is one greater.
-    let mut drawn = HashSet::new();
-    for last in len - count..len {
-        let rank = random.below(last + 1);
-        let rank = if drawn.contains(&rank) { last } else { rank };
-        drawn.insert(rank);
-        tell(rank);
+    } else {
+        sample(len, count, &mut random).into_iter().for_each(tell);
     }
 }

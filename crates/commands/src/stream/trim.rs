@@ -34,6 +34,9 @@ const DEFAULT_LIMIT_NODES: u64 = 100;
 /// About what it takes to drop an entry together with its node, in nanoseconds.
 const DROPPED_NS: u64 = 3;
 
+/// What it takes to see whether a group may have old entries pending, in nanoseconds.
+const GROUP_NS: u64 = 60;
+
 /// Words about trimming, as they are read one by one.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TrimWords {
@@ -113,11 +116,13 @@ pub(super) fn charge(tx: &Tx, stream: &Stream, trim: &Trim) -> Result<(), Refusa
         Threshold::Id(least) => stream.about_below(least),
     };
     let going = if trim.limit == 0 { going } else { going.min(trim.limit) };
-    let each = match trim.references {
-        References::Keep => DROPPED_NS,
-        _ => DROPPED_NS + ENTRY_NS + PENDING_NS * stream.groups().len() as u64,
+    // The groups are looked through once, and for each entry those whose pending ones are as old.
+    let (each, once) = match trim.references {
+        References::Keep => (DROPPED_NS, 0),
+        _ => (DROPPED_NS + ENTRY_NS + PENDING_NS, GROUP_NS * stream.groups().len() as u64),
     };
-    tx.charge(going.saturating_mul(each))
+    let once = if going == 0 { 0 } else { once };
+    tx.charge(going.saturating_mul(each).saturating_add(once))
 }
 
 /// A trim in the words that give the same again: the strategy, `=`, the threshold, and what becomes

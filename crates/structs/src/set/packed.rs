@@ -99,6 +99,35 @@ pub(super) fn remove(packed: &mut Packed, member: Text<'_>) -> bool {
     }
 }
 
+/// Takes the members of these numbers out, whatever their order.
+pub(super) fn take_all_at(packed: &mut Packed, mut numbers: Vec<u64>) -> Vec<Vec<u8>> {
+    numbers.sort_unstable();
+    let (mut numbers, mut taken) = (numbers.into_iter().peekable(), Vec::new());
+    let empty = if packed.packing == Packing::Intset { intset::new() } else { listpack::new() };
+    let mut rest = Packed { packing: packed.packing, bytes: empty };
+    for (number, member) in (0..).zip(members(packed.borrow())) {
+        if numbers.next_if_eq(&number).is_some() {
+            taken.push(member.to_vec());
+            continue;
+        }
+        match (member, packed.packing) {
+            (Text::Integer(integer), Packing::Intset) => {
+                intset::insert(&mut rest.bytes, integer);
+            }
+            (Text::Integer(integer), _) => {
+                listpack::push_back(&mut rest.bytes, Element::Integer(integer));
+            }
+            _ => {
+                let mut buffer = Vec::new();
+                let element = Element::Bytes(member.as_bytes(&mut buffer));
+                listpack::push_back(&mut rest.bytes, element);
+            }
+        }
+    }
+    *packed = rest;
+    taken
+}
+
 /// Makes an intset a listpack.
 pub(super) fn leave_intset(packed: &mut Packed) {
     if packed.packing == Packing::Intset {

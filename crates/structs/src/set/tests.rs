@@ -309,3 +309,31 @@ fn a_set_from_elsewhere_is_brought_into_its_form() {
     assert_eq!(integers(513, &LIMITS), (true, "hashtable", 513));
     assert_eq!(integers(10_000, &NO_LIMITS), (true, "intset", 10_000));
 }
+
+#[test]
+fn many_are_taken_out_of_any_form_at_once() {
+    let limits = SetLimits { intset_entries: 64, listpack_entries: 64, listpack_value_bytes: 64 };
+    let mut random = Random::from_seed(7);
+    let names =
+        |prefix: &str, count| (0..count).map(|number| format!("{prefix}{number}")).collect();
+    let all: [Vec<String>; 4] = [names("", 50), names("m", 50), names("m", 200), names("-", 64)];
+    for members in &all {
+        for count in [0, 1, 5, 49, 50, 1000] {
+            let mut set = Set::default();
+            for member in members {
+                set.insert(Text::Bytes(member.as_bytes()), &limits);
+            }
+            let encoding = set.borrow().encoding();
+            let taken = set.pop_many(count, &mut random);
+            assert_eq!(taken.len() as u64, count.min(members.len() as u64));
+            let rest = set.borrow().iter().map(|member| member.member.to_vec()).collect::<Vec<_>>();
+            let mut together: Vec<Vec<u8>> = taken.into_iter().chain(rest).collect();
+            together.sort();
+            let mut expected: Vec<Vec<u8>> =
+                members.iter().map(|member| member.clone().into_bytes()).collect();
+            expected.sort();
+            assert_eq!(together, expected, "each is taken or left, and none twice");
+            assert_eq!(set.borrow().encoding(), encoding);
+        }
+    }
+}

@@ -335,3 +335,51 @@ fn the_lag_of_a_group_is_known_or_not() {
     trim(&mut stream, 0);
     assert_eq!(lags(&stream), [0; 6]);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64, failure_persistence: None, ..Default::default()
+    })]
+
+    /// A trim looks through the groups once; each entry by itself asks all of them.
+    #[test]
+    fn a_trim_by_reference_takes_what_no_group_refers_to(
+        groups in prop::collection::vec(
+            (0..40_u64, prop::collection::btree_set(1..40_u64, 0..8)), 1..6,
+        ),
+        most in 0..40_u64,
+    ) {
+        let mut stream = Stream::default();
+        (1..=40).for_each(|ms| stream.append(id(ms, 0), &[(b"f", b"v")], LIMITS));
+        for (number, (last, pending)) in groups.iter().enumerate() {
+            let mut group = Group::new(id(*last, 0), None);
+            group.create_consumer(b"c", 0);
+            pending.iter().for_each(|ms| group.deliver(id(*ms, 0), b"c", 1, 1));
+            stream.create_group(number.to_string().as_bytes(), group);
+        }
+        let trim = |references| {
+            let mut trimmed = stream.clone();
+            let threshold = Threshold::Length(most);
+            trimmed.trim(&Trim { threshold, approximate: false, limit: 0, references });
+            trimmed
+        };
+        let ids = |stream: &Stream| {
+            stream.range(EntryId::MIN, EntryId::MAX).map(|item| item.id.ms).collect::<Vec<_>>()
+        };
+        let mut left = 40;
+        let expected: Vec<u64> = (1..=40)
+            .filter(|ms| {
+                let goes = left > most && !stream.is_referred_to(id(*ms, 0));
+                left -= u64::from(goes);
+                !goes
+            })
+            .collect();
+        assert_eq!(ids(&trim(References::Acknowledged)), expected);
+        let deleted = trim(References::Delete);
+        for (number, (_, pending)) in groups.iter().enumerate() {
+            let group = deleted.group(number.to_string().as_bytes()).expect("it was made");
+            let stays = pending.iter().filter(|ms| **ms > 40 - most).count() as u64;
+            assert_eq!(group.pending_count(), stays);
+        }
+    }
+}

@@ -2,10 +2,13 @@
 //!
 //! Invariant: what is taken out is what Redis would, node by node: its nodes hold the same entries.
 
-use super::Stream;
+use std::sync::Arc;
+
+use super::group::{Group, Name};
 use super::id::EntryId;
 use super::log::Removed;
 use super::node::Verdict;
+use super::{Groups, Stream};
 
 /// Up to where a stream is trimmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,7 @@ impl Stream {
     /// many went, and before which ID it has looked.
     fn trim_entries(&mut self, trim: &Trim, by_reference: bool, before: u64) -> (u64, EntryId) {
         let (mut deleted, mut rank) = (0, 0);
+        let mut referrers = None;
         while let Some(node) = self.log.node_at(rank) {
             let (live, len) = (node.live() as u64, self.log.len());
             let (goes, done) = match trim.threshold {
@@ -98,7 +102,10 @@ impl Stream {
             if done || trim.is_beyond(before + deleted + live) || (trim.approximate && !goes) {
                 return (deleted, node.master());
             }
-            let here = self.trim_node(trim, rank, len);
+            if by_reference && referrers.is_none() {
+                referrers = Some(self.groups.referrers());
+            }
+            let here = self.trim_node(trim, rank, len, referrers.as_mut());
             deleted += here;
             rank += live - here;
             if !by_reference {
@@ -109,7 +116,13 @@ impl Stream {
     }
 
     /// Deletes entries of the node at a rank, as far as the threshold and the references allow.
-    fn trim_node(&mut self, trim: &Trim, rank: u64, len: u64) -> u64 {
+    fn trim_node(
+        &mut self,
+        trim: &Trim,
+        rank: u64,
+        len: u64,
+        mut referrers: Option<&mut Referrers>,
+    ) -> u64 {
         let mut left = len;
         let mut gone = Vec::new();
         let (groups, references) = (&self.groups, trim.references);
@@ -121,15 +134,21 @@ impl Stream {
             if is_past {
                 return Verdict::Stop;
             }
-            if references == References::Acknowledged && groups.refer_to(id) {
+            if references == References::Acknowledged
+                && referrers.as_mut().is_some_and(|referrers| referrers.refer_to(id, groups))
+            {
                 return Verdict::Keep;
             }
             left -= 1;
             gone.push(id);
             Verdict::Delete
         });
-        if references == References::Delete {
-            gone.iter().for_each(|id| _ = self.forget(*id));
+        if let (References::Delete, Some(referrers)) = (references, referrers) {
+            for id in gone {
+                for name in referrers.up_to(id) {
+                    self.forget_in(name, id);
+                }
+            }
         }
         here as u64
     }
@@ -138,5 +157,54 @@ impl Stream {
 impl Trim {
     fn is_beyond(&self, entries: u64) -> bool {
         self.limit != 0 && entries > self.limit
+    }
+}
+
+/// The groups that may refer to entries of a stream, seen once for all entries of a trim.
+///
+/// Invariant: whatever is acknowledged meanwhile, a group is among those up to its first pending
+/// entry's ID and above.
+pub(super) struct Referrers {
+    /// What one of the groups has not read yet lies above this.
+    least_read: EntryId,
+    /// The first pending entry of each group that has any, rising.
+    pending: Vec<(EntryId, Name)>,
+    /// Which of them referred to an entry last: the next one is likely pending there, too.
+    last: usize,
+}
+
+impl Groups {
+    fn referrers(&self) -> Referrers {
+        let read = self.by_name.values().map(|group| group.last_id);
+        let first = |(name, group): (&Name, &Arc<Group>)| {
+            group.pending_bounds().map(|(first, _)| (first, Arc::clone(name)))
+        };
+        let mut pending: Vec<(EntryId, Name)> = self.by_name.iter().filter_map(first).collect();
+        pending.sort_unstable();
+        Referrers { least_read: read.min().unwrap_or(EntryId::MAX), pending, last: 0 }
+    }
+}
+
+impl Referrers {
+    /// Whether a group has not read an entry, or has it pending.
+    fn refer_to(&mut self, id: EntryId, groups: &Groups) -> bool {
+        if id > self.least_read {
+            return true;
+        }
+        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
+        let has = |place: &usize| {
+            let group = groups.by_name.get(&self.pending[*place].1);
+            group.is_some_and(|group| group.pending(id).is_some())
+        };
+        let likely = Some(self.last).filter(|last| *last < candidates && has(last));
+        let found = likely.or_else(|| (0..candidates).find(has));
+        self.last = found.unwrap_or(self.last);
+        found.is_some()
+    }
+
+    /// The groups that may have an entry pending.
+    fn up_to(&self, id: EntryId) -> impl Iterator<Item = &Name> {
+        let candidates = self.pending.partition_point(|(first, _)| *first <= id);
+        self.pending[..candidates].iter().map(|(_, name)| name)
     }
 }
