@@ -116,6 +116,11 @@ fn what_the_real_servers_journal_in_other_words_is_understood() {
                 "PFMERGE q p",
                 "BITFIELD bits SET u8 0 255 OVERFLOW SAT INCRBY u2 1 5",
                 "SWAPDB 3 5",
+                "ZADD scores 1 a 2 b 16 c 17 d",
+                "ZRANGESTORE some scores 0x10 +inf BYSCORE",
+                "ZRANGESTORE blank scores \"( 1\" \"\\t2\" BYSCORE",
+                "ZREMRANGEBYSCORE scores -inf 0x1p1",
+                "ZREMRANGEBYSCORE scores \"\" (0X11",
             ]
             .map(str::to_owned),
         )

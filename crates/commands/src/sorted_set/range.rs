@@ -9,7 +9,7 @@ use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetRef};
 
-use super::span::{By, Limit, Span};
+use super::span::{By, Limit, Span, Spelling};
 use super::{SEARCH_COST_NS, STEP_COST_NS, limits, reply_header, reply_item, store};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
@@ -146,7 +146,7 @@ fn range(
     by: Option<By>,
     falling: Option<bool>,
 ) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 2, by, falling, false)?;
+    let wanted = Wanted::parse(args, 2, by, falling, None)?;
     let Some(set) = tx.view::<SortedSet>(&args[1])? else {
         reply.array(0);
         return Ok(());
@@ -204,7 +204,7 @@ pub(super) const ZRANGESTORE: DataCommand = Command {
 };
 
 fn zrangestore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    let wanted = Wanted::parse(args, 3, None, None, true)?;
+    let wanted = Wanted::parse(args, 3, None, None, Some(Spelling::of(tx)))?;
     let limits = limits(tx);
     let part = match tx.view::<SortedSet>(&args[2])? {
         None => SortedSet::default(),
@@ -231,19 +231,20 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     /// Reads a range at an index and the options behind it. `by` and `falling` are what the
-    /// command's name says; one that stores has no use for scores.
+    /// command's name says; one that stores has no use for scores, and says how they may be spelt
+    /// in what it journals.
     fn parse(
         args: Args<'a>,
         index: usize,
         by: Option<By>,
         falling: Option<bool>,
-        stores: bool,
+        stores: Option<Spelling>,
     ) -> Result<Self, Refusal> {
         let (mut chosen, mut falls) = (by, falling);
         let (mut limit, mut with_scores) = (Limit::NONE, false);
         let mut options = Options::from(args, index + 2);
         while let Some(word) = options.word() {
-            if !stores && is(word, "WITHSCORES") {
+            if stores.is_none() && is(word, "WITHSCORES") {
                 with_scores = true;
             } else if is(word, "LIMIT") && options.position() + 1 < args.len() {
                 limit = Limit { offset: options.integer()?, count: options.integer()? };
@@ -276,6 +277,7 @@ impl<'a> Wanted<'a> {
             _ => (first, second),
         };
         let limit = if by == By::Rank { Limit::NONE } else { limit };
-        Ok(Self { span: Span::parse(by, least, most)?, limit, falling, with_scores })
+        let span = Span::parse(by, least, most, stores.unwrap_or(Spelling::Present))?;
+        Ok(Self { span, limit, falling, with_scores })
     }
 }

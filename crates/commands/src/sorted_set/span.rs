@@ -4,8 +4,8 @@
 
 use std::ops::{Bound, Range};
 
-use base::number::parse_i64;
-use keyspace::Refusal;
+use base::number::{parse_f64, parse_i64};
+use keyspace::{Refusal, Tx};
 use structs::sorted_set::SortedSetRef;
 
 use crate::errors::NOT_AN_INTEGER;
@@ -24,6 +24,22 @@ pub(super) enum By {
     Member,
 }
 
+/// How scores may be spelt at the ends of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// As Redis 8.2 and Valkey take them.
+    Present,
+    /// As Redis 7.0 took and journalled them, too: blanks lead, and digits may be hexadecimal.
+    Former,
+}
+
+impl Spelling {
+    /// What is run again was accepted by whoever wrote the journal.
+    pub(super) fn of(tx: &Tx) -> Self {
+        if tx.keyspace().settings().replays() { Self::Former } else { Self::Present }
+    }
+}
+
 /// A range of a sorted set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Span<'a> {
@@ -39,14 +55,19 @@ pub(super) enum Span<'a> {
 
 impl<'a> Span<'a> {
     /// The range between two words of a request, the lesser one first.
-    pub(super) fn parse(by: By, least: &'a [u8], most: &'a [u8]) -> Result<Self, Refusal> {
+    pub(super) fn parse(
+        by: By,
+        least: &'a [u8],
+        most: &'a [u8],
+        spelling: Spelling,
+    ) -> Result<Self, Refusal> {
         match by {
             By::Rank => {
                 let rank = |word| parse_i64(word).ok_or(NOT_AN_INTEGER);
                 Ok(Self::Rank(rank(least)?, rank(most)?))
             }
             By::Score => {
-                let bound = |word| score_bound(word).ok_or(NOT_SCORES);
+                let bound = |word| score_bound(word, spelling).ok_or(NOT_SCORES);
                 Ok(Self::Score(bound(least)?, bound(most)?))
             }
             By::Member => {
@@ -87,19 +108,30 @@ fn clamp(start: i64, stop: i64, len: u64) -> Range<u64> {
 
 /// A score, after a parenthesis if it does not belong to the range. As in Redis, no digits are 0,
 /// what is beyond all numbers is infinite, there are no hexadecimal digits, and a NUL ends it.
-fn score_bound(word: &[u8]) -> Option<Bound<f64>> {
+fn score_bound(word: &[u8], spelling: Spelling) -> Option<Bound<f64>> {
     match word {
-        [b'(', score @ ..] => score_of(score).map(Bound::Excluded),
-        score => score_of(score).map(Bound::Included),
+        [b'(', score @ ..] => score_of(score, spelling).map(Bound::Excluded),
+        score => score_of(score, spelling).map(Bound::Included),
     }
 }
 
-fn score_of(word: &[u8]) -> Option<f64> {
+fn score_of(word: &[u8], spelling: Spelling) -> Option<f64> {
     let end = word.iter().position(|byte| *byte == 0).unwrap_or(word.len());
-    match &word[..end] {
-        [] => Some(0.0),
-        word => std::str::from_utf8(word).ok()?.parse().ok().filter(|score: &f64| !score.is_nan()),
+    let mut word = &word[..end];
+    if spelling == Spelling::Former {
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'\x0b';
+        let blanks = word.iter().take_while(|byte| is_blank(byte)).count();
+        word = &word[blanks..];
+        if blanks > 0 && word.is_empty() {
+            return None;
+        }
     }
+    if word.is_empty() {
+        return Some(0.0);
+    }
+    let score = std::str::from_utf8(word).ok()?.parse().ok();
+    let hexadecimal = || parse_f64(word).filter(|_| spelling == Spelling::Former);
+    score.or_else(hexadecimal).filter(|score| !score.is_nan())
 }
 
 /// Where a range of members begins or ends.
