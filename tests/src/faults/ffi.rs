@@ -32,6 +32,8 @@ pub(super) struct Call {
     pub(super) id: u64,
     pub(super) number: i64,
     pub(super) arguments: [u64; 6],
+    /// Where the code is that made it.
+    pub(super) place: u64,
 }
 
 /// What a call that waits gets.
@@ -120,8 +122,8 @@ pub(super) fn next(listener: BorrowedFd<'_>) -> io::Result<Call> {
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
-    let libc::seccomp_data { nr, args, .. } = notice.data;
-    Ok(Call { id: notice.id, number: nr.into(), arguments: args })
+    let libc::seccomp_data { nr, args, instruction_pointer, .. } = notice.data;
+    Ok(Call { id: notice.id, number: nr.into(), arguments: args, place: instruction_pointer })
 }
 
 /// Answers a call; an error says that its thread is gone.

@@ -5,16 +5,19 @@
 //! the chosen kinds here, where a thread answers each. So it makes no difference whether a call
 //! goes by way of the C library, and the server needs no build of its own.
 //!
-//! Invariant: what is not to fail is carried out by the kernel, as if nobody had asked.
+//! Invariants: what is not to fail is carried out by the kernel, as if nobody had asked; what the
+//! system's loader does before the program is there does not fail, since nobody could tell.
 
 mod ffi;
 pub mod ledger;
 pub mod subject;
 pub mod table;
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -139,8 +142,8 @@ impl Injector {
         self.listener = Some(Arc::clone(&listener));
         let pid = i32::try_from(id).ok().and_then(Pid::from_raw).expect("a child has an id");
         let handle = pidfd_open(pid, PidfdFlags::empty()).expect("the child is there");
-        let judge =
-            Judge { rows: self.rows.clone(), plan: Arc::clone(&self.plan), listener, pid, handle };
+        let (rows, plan, loader) = (self.rows.clone(), Arc::clone(&self.plan), OnceCell::new());
+        let judge = Judge { rows, plan, listener, pid, handle, loader };
         self.thread = Some(std::thread::spawn(move || judge.run()));
     }
 
@@ -179,6 +182,8 @@ struct Judge {
     listener: Arc<OwnedFd>,
     pid: Pid,
     handle: OwnedFd,
+    /// Where the code of the system's loader lies.
+    loader: OnceCell<Range<u64>>,
 }
 
 impl Judge {
@@ -222,6 +227,9 @@ impl Judge {
             TABLE[**row].numbers.contains(&call.number) && self.acts_on(call, &TABLE[**row])
         };
         let row = *self.rows.iter().find(is_meant)?;
+        if self.loader.get_or_init(|| loader_of(self.pid)).contains(&call.place) {
+            return None;
+        }
         let mut plan = self.plan.lock().expect("no holder panics");
         plan.counts[row] += 1;
         let armed = plan.armed.as_mut().filter(|armed| armed.row == row)?;
@@ -305,6 +313,22 @@ impl Judge {
             _ => rustix::io::write(&descriptor, bytes.bytes()).ok(),
         }
     }
+}
+
+/// Where the code of the loader lies that makes a program of a process; empty if there is none.
+fn loader_of(pid: Pid) -> Range<u64> {
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero()));
+    let maps = maps.unwrap_or_default();
+    let code_of = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (range, rights) = (words.next()?, words.next()?);
+        let name = words.next_back()?.rsplit('/').next()?;
+        let (from, to) = range.split_once('-')?;
+        let is_code = name.starts_with("ld-") && rights.contains('x');
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        is_code.then_some(number(from)?..number(to)?)
+    };
+    maps.lines().find_map(code_of).unwrap_or(0..0)
 }
 
 /// The first piece that a call names which is not empty.
