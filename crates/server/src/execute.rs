@@ -101,7 +101,6 @@ pub(crate) fn execute(
 ) -> Step {
     let server = worker.server;
     let (mark, length) = (out.mark(), out.len());
-    let wants_reply = session.replies();
     let known = known.map_or_else(|| Known::of(server, args), Ok);
     let Known { entry, location } = match known {
         Ok(known) => known,
@@ -137,6 +136,8 @@ pub(crate) fn execute(
         queue::queue(worker, session, entry, location, args, out);
         return after(session, None, out, mark, Step::Done);
     }
+    // EXEC leaves out itself what its client does not want: that may be another in its middle.
+    let is_exec = entry.spec.role == Role::Exec;
     let mut request = Request { worker, session, entry, location, args, out };
     let mut step = match entry.run {
         Run::Data(handler) if entry.spec.flags.has(Flags::USES_FIELDSET) => {
@@ -149,14 +150,12 @@ pub(crate) fn execute(
     match &mut step {
         Step::Postpone(_) => return step,
         // What runs elsewhere is booked when it comes back.
-        Step::Wait(Stage::Elsewhere(_)) => _ = worker.tick(),
+        Step::Wait(Stage::Elsewhere(_) | Stage::Away(_)) => _ = worker.tick(),
         // What waits is booked when that is over.
         Step::Wait(Stage::Blocked(blocked)) => note_wait(worker, session, &mut blocked.ran),
         _ => book(worker, session, entry, args, out, length),
     }
-    // Who says within a transaction that it wants no more replies got those before.
-    let is_told = wants_reply && !session.replies() && entry.spec.role == Role::Exec;
-    let mark = if is_told { out.mark() } else { mark };
+    let mark = if is_exec { out.mark() } else { mark };
     after(session, Some(entry), out, mark, step)
 }
 

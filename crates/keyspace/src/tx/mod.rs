@@ -347,7 +347,16 @@ impl Tx {
 
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
-        self.options.heavy = true;
+        self.move_to(lane, true);
+    }
+
+    /// Marks the transaction as running on a worker, which its heavy work is to leave again.
+    pub fn move_to_worker(&mut self, lane: usize) {
+        self.move_to(lane, false);
+    }
+
+    fn move_to(&mut self, lane: usize, is_heavy: bool) {
+        self.options.heavy = is_heavy;
         // The arguments moved too: other bytes may lie where the key lay.
         self.forget_hint();
         self.options.lane = lane;

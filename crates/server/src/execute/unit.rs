@@ -9,7 +9,7 @@ use proto::{Args, Mark, Reply};
 use super::{Request, Round, Step};
 use crate::busy::Hold;
 use crate::heavy::Errand;
-use crate::session::{Session, Stage};
+use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
 use crate::worker::Worker;
@@ -24,7 +24,9 @@ impl Request<'_> {
         if entry.spec.role == Role::Exec && self.session.is_watch_broken() {
             // Nothing runs, so nothing is waited for.
             self.session.end_transaction(server);
-            Reply::new(self.out, resp).null_array();
+            if self.session.replies() {
+                Reply::new(self.out, resp).null_array();
+            }
             return Step::Done;
         }
         let limited = self.session.limited(server);
@@ -33,7 +35,11 @@ impl Request<'_> {
         let mut program = match prepare(asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {
+                let mark = self.out.mark();
                 self.refuse(&refusal);
+                if !self.session.replies() {
+                    self.out.truncate(mark);
+                }
                 let (session, database) = (&*self.session, self.session.database);
                 server.watchers.tell_unbegun(self.worker, session, database, entry, self.args);
                 return Step::Done;
@@ -109,23 +115,24 @@ impl Request<'_> {
     ) -> Result<Step, (Box<Unit>, Box<dyn Program>)> {
         let server = unit.server;
         let mut pass = None;
-        if !program.may_move(&unit) {
-            unit.take_time();
-            return Err((Box::new(unit), program));
-        }
         // Who has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
             let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
-            if !asked.is_admitted() && unit.is_fresh() {
+            let may_be_undone = unit.tx.is_undoable() && !unit.is_final();
+            if !asked.is_admitted() && (unit.is_fresh() || may_be_undone) {
                 self.out.truncate(mark);
                 program.restart();
-                drop(unit);
+                let acquisition = if unit.is_fresh() {
+                    drop(unit);
+                    self.acquisition(program.needs(self.args))
+                } else {
+                    unit.into_tx().widen(round.number)
+                };
                 let Round { number, moves, .. } = *round;
-                let round = Round { number, pass: Some(asked), moves };
-                let needs = program.needs(self.args);
-                return Ok(self.park(self.acquisition(needs), round));
+                return Ok(self.park(acquisition, Round { number, pass: Some(asked), moves }));
             }
             if !asked.is_admitted() {
+                // There is no script in it, so it comes to its end.
                 unit.take_time();
                 return Err((Box::new(unit), program));
             }
@@ -140,12 +147,13 @@ impl Request<'_> {
             pass = Some(asked);
         }
         let needs = program.needs(self.args);
-        program.leave(self.session);
+        program.set_out(self.session);
         let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions);
-        let output = self.out.split_off(mark);
-        let (entry, resp) = (self.entry, self.session.resp);
-        let errand = Errand { pass, hold, unit, program, output, entry, resp };
-        Ok(Step::Wait(Stage::Elsewhere(server.heavy.run_errand(errand, self.args.into()))))
+        let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
+        let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
+        let errand =
+            Errand { unit, hold, pass, program, output, entry, resp, wants_reply, widens, micros };
+        Ok(Step::Wait(server.heavy.run_errand(errand, self.args.into())))
     }
 }
 

@@ -12,6 +12,8 @@
 //! - what the client sends is taken in every step until it has ended its side or is to be closed;
 //! - a request is executed neither behind one that waits, nor while much waits to leave;
 //! - a session that is to be closed, or whose client is gone, waits for nothing that has not begun;
+//! - a unit that is half done, and needs the session for the rest, finds it, whatever became of the
+//!   client: the session is cut off and stays until the unit is over;
 //! - a session that is over stands in no queue and holds nothing.
 
 use std::task::{Context as TaskContext, Poll};
@@ -61,6 +63,9 @@ pub(super) trait Body: Waits {
 
     /// Tells the client that nothing more will come.
     fn shut_down(&mut self);
+
+    /// The client is gone, or to go at once, and the session goes on without it.
+    fn cut_off(&mut self);
 
     /// The session is over: nothing of it is found any more, and it keeps nothing from anybody.
     fn leave(&mut self);
@@ -183,6 +188,8 @@ pub(super) struct Sight {
     pub(super) incoming: Incoming,
     /// Whether it is to be closed once the replies due have left.
     pub(super) closing: bool,
+    /// Whether its client is gone, and it goes on for what it has begun.
+    pub(super) is_cut_off: bool,
 }
 
 /// What the first of its requests waits for.
@@ -193,6 +200,8 @@ pub(super) enum Wait {
     Locks,
     /// What comes of it elsewhere. It comes by itself.
     Result,
+    /// The same, of a unit that may come back to go on with the session.
+    Return,
     /// Leave to begin: the end of a pause, room for what the request would leave behind.
     Leave,
     /// An event: a key, a time, a disk.
@@ -271,7 +280,13 @@ impl Wait {
     /// from the start.
     #[inline]
     pub(super) fn goes_along(self) -> bool {
-        matches!(self, Self::Result | Self::Event)
+        matches!(self, Self::Result | Self::Return | Self::Event)
+    }
+
+    /// Whether the request has begun and is on another thread.
+    #[inline]
+    pub(super) fn is_elsewhere(self) -> bool {
+        matches!(self, Self::Result | Self::Return)
     }
 }
 
@@ -328,6 +343,10 @@ pub(super) fn live(body: &mut impl Body, cx: &mut TaskContext<'_>) -> Rest {
             // The reply that messages had to wait for may have come meanwhile.
             Turn::Wait if demand(body.asked(), || body.sight()) == Some(Demand::Deliver) => {}
             Turn::Wait => return Rest::Waits,
+            Turn::End if body.sight().wait == Wait::Return => {
+                body.has_heeded(Signal::Kill);
+                body.cut_off();
+            }
             Turn::End => {
                 body.leave();
                 return Rest::Over;
@@ -344,7 +363,7 @@ pub(super) fn demand(asked: Asked, sight: impl FnOnce() -> Sight) -> Option<Dema
     }
     let Sight { wait, outgoing, .. } = sight();
     // A result may have been made of what is old by now, so nothing comes before it.
-    let is_settled = wait != Wait::Result;
+    let is_settled = !wait.is_elsewhere();
     let demands = [
         (Signal::Kill, true, Demand::Kill),
         (Signal::Review, true, Demand::Review),
@@ -445,7 +464,13 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: Asked) -> Turn {
 /// What to do in view of this.
 #[inline]
 pub(super) fn plan(sight: Sight) -> Plan {
-    let Sight { wait, outgoing, incoming, closing } = sight;
+    let Sight { wait, outgoing, incoming, closing, is_cut_off } = sight;
+    if (closing || is_cut_off) && wait == Wait::Return {
+        return Plan::GoOn { listens: false, does: Deed::Await };
+    }
+    if is_cut_off {
+        return Plan::End;
+    }
     if closing {
         return match (wait, outgoing) {
             (Wait::Nothing, Outgoing::Nothing) => Plan::End,
@@ -458,7 +483,7 @@ pub(super) fn plan(sight: Sight) -> Plan {
         match wait {
             Wait::Leave | Wait::Event => return Plan::End,
             Wait::Nothing if incoming == Incoming::Over => return Plan::Close,
-            Wait::Nothing | Wait::Locks | Wait::Result => {}
+            Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return => {}
         }
     }
     let does = match wait {
@@ -494,7 +519,7 @@ fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> T
             Turn::Again
         }
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
-        Wait::Result => body.take_result(cx),
+        Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
         Wait::Leave if body.has_leave(cx) => Turn::Again,
         Wait::Locks | Wait::Leave => Turn::Wait,

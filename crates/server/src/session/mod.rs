@@ -37,7 +37,7 @@ pub(crate) use blocked::{Awaited, Blocked, Safety};
 use held::Held;
 use life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
 pub(crate) use socket::{RawStream, Stream};
-pub(crate) use stage::{Departures, Elsewhere, Parked, Ran, Stage};
+pub(crate) use stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 pub(crate) use state::{ReplyMode, Session};
 pub(crate) use window::{Slot, Window};
 
@@ -75,6 +75,8 @@ pub(crate) struct Serve {
     comes_alone: bool,
     /// Whether the client has said that it sends nothing more.
     has_ended: bool,
+    /// Whether its client is gone, and it goes on for what it has begun.
+    is_cut_off: bool,
     /// Where its next request is kept in the worker's buffer, if that was set aside.
     aside: Option<Kept>,
 }
@@ -115,6 +117,7 @@ pub(crate) struct Moving {
     output: Option<Box<Output>>,
     held: Option<Box<Held>>,
     has_ended: bool,
+    is_cut_off: bool,
 }
 
 impl Serve {
@@ -142,6 +145,7 @@ impl Serve {
             place: Place::Nowhere,
             comes_alone: true,
             has_ended: moving.has_ended,
+            is_cut_off: moving.is_cut_off,
             aside: None,
         })
     }
@@ -180,6 +184,7 @@ impl Serve {
             output: self.output.take(),
             held: self.held.take(),
             has_ended: self.has_ended,
+            is_cut_off: self.is_cut_off,
         }))
     }
 }
@@ -192,6 +197,7 @@ impl Body for Serve {
             outgoing: self.outgoing(),
             incoming: Incoming::of(self.has_requests(), self.has_ended),
             closing: self.session.closing,
+            is_cut_off: self.is_cut_off,
         }
     }
 
@@ -258,6 +264,17 @@ impl Body for Serve {
         self.stream.shut_down();
     }
 
+    #[cold]
+    fn cut_off(&mut self) {
+        self.take_back();
+        self.stream.cut();
+        self.session.take_deliveries();
+        (self.output, self.held, self.parser) = (None, None, None);
+        self.input = Vec::new();
+        self.executed = 0;
+        self.is_cut_off = true;
+    }
+
     fn leave(&mut self) {
         self.give_up_wait();
         self.session.unsubscribe_all();
@@ -280,6 +297,7 @@ impl Moving {
             output: None,
             held: None,
             has_ended: false,
+            is_cut_off: false,
         }
     }
 }

@@ -113,7 +113,15 @@ impl Stream {
 
     /// Tells the peer that nothing more will come. Errors do not matter any more.
     pub(super) fn shut_down(&self) {
-        let how = std::net::Shutdown::Write;
+        self.shut(std::net::Shutdown::Write);
+    }
+
+    /// Neither reads nor writes any more; the client sees that at once.
+    pub(super) fn cut(&self) {
+        self.shut(std::net::Shutdown::Both);
+    }
+
+    fn shut(&self, how: std::net::Shutdown) {
         let _ = match self {
             Self::Tcp(stream) => socket2::SockRef::from(stream).shutdown(how),
             Self::Unix(stream) => socket2::SockRef::from(stream).shutdown(how),

@@ -16,6 +16,7 @@ use super::life::Wait;
 use crate::blocking::Waiting;
 use crate::clients::ClientId;
 use crate::execute::Round;
+use crate::heavy::Errand;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
@@ -28,6 +29,8 @@ pub(crate) enum Stage {
     Parked(Box<Parked>),
     /// A result from another thread.
     Elsewhere(oneshot::Receiver<Elsewhere>),
+    /// The same from a unit that may come back, and then goes on with the session.
+    Away(oneshot::Receiver<Elsewhere>),
     /// The end of other sessions.
     Departures(Box<Departures>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
@@ -60,8 +63,16 @@ pub(crate) struct Elsewhere {
     /// The LSN that the output must wait for.
     pub(crate) seen: Lsn,
     pub(crate) ran: Ran,
+    pub(crate) then: Then,
+}
+
+/// What comes behind that.
+pub(crate) enum Then {
+    Nothing,
     /// It found nothing and stands in queues now.
-    pub(crate) waits: Option<Waiting>,
+    Waits(Waiting),
+    /// It needs its session, with which it goes on.
+    GoesOn(Box<Errand>),
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
@@ -112,6 +123,7 @@ impl Stage {
             Self::Requests => Wait::Nothing,
             Self::Parked(_) => Wait::Locks,
             Self::Elsewhere(_) | Self::Departures(_) => Wait::Result,
+            Self::Away(_) => Wait::Return,
             Self::Paused(_) | Self::Shut(_) => Wait::Leave,
             Self::Blocked(_) => Wait::Event,
         }

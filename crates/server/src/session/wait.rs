@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use commands::Role;
 use keyspace::Refusal;
 use proto::{Output, Reply};
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ use tokio::sync::oneshot;
 use super::Serve;
 use super::blocked::{Awaited, Blocked, Rousing, Safety};
 use super::life::{EventEnd, Resumption, Turn, Waits};
-use super::stage::{Departures, Elsewhere, Parked, Ran, Stage};
+use super::stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::aof::Phase;
 use crate::blocking::{Place, Served};
 use crate::busy;
@@ -71,7 +72,8 @@ impl Waits for Serve {
 
     fn take_result(&mut self, cx: &mut TaskContext<'_>) -> Turn {
         match self.take_stage() {
-            Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver),
+            Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver, Stage::Elsewhere),
+            Stage::Away(receiver) => self.await_elsewhere(cx, receiver, Stage::Away),
             Stage::Departures(departures) => self.await_departures(cx, departures),
             stage => unreachable!("{:?} is no wait for a result", stage.wait()),
         }
@@ -222,9 +224,11 @@ impl Waits for Serve {
         let (works, is_paused) = match &self.stage {
             Stage::Requests | Stage::Blocked(_) => (false, false),
             Stage::Paused(_) => (false, true),
-            Stage::Parked(_) | Stage::Shut(_) | Stage::Elsewhere(_) | Stage::Departures(_) => {
-                (true, false)
-            }
+            Stage::Parked(_)
+            | Stage::Shut(_)
+            | Stage::Elsewhere(_)
+            | Stage::Away(_)
+            | Stage::Departures(_) => (true, false),
         };
         client.set_flag(client_flags::WORKING, works);
         client.set_flag(client_flags::PAUSED, is_paused);
@@ -268,18 +272,30 @@ impl Serve {
         &mut self,
         cx: &mut TaskContext<'_>,
         mut receiver: oneshot::Receiver<Elsewhere>,
+        stage: fn(oneshot::Receiver<Elsewhere>) -> Stage,
     ) -> Turn {
         match Pin::new(&mut receiver).poll(cx) {
             Poll::Pending => {
-                self.stage = Stage::Elsewhere(receiver);
+                self.stage = stage(receiver);
                 Turn::Wait
             }
             // The thread gave up without a word: it panicked, and nobody knows the result.
             Poll::Ready(Err(_)) => Turn::End,
-            Poll::Ready(Ok(Elsewhere { waits: Some(waiting), ran, .. })) => {
+            Poll::Ready(Ok(Elsewhere { then: Then::Waits(waiting), ran, .. })) => {
                 let (session, args) = (&self.session, ran.args.as_args());
                 execute::tell_watchers(&self.worker, session, session.database, ran.entry, args);
                 self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
+                Turn::Again
+            }
+            Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
+                self.worker.start_batch();
+                match errand.go_on(&self.worker, &mut self.session, ran.args) {
+                    Ok(done) => self.pass_on_result(done),
+                    Err(leaves) => {
+                        let (errand, args) = *leaves;
+                        self.stage = self.worker.server.heavy.run_errand(errand, args);
+                    }
+                }
                 Turn::Again
             }
             Poll::Ready(Ok(done)) => {
@@ -310,15 +326,16 @@ impl Serve {
     }
 
     /// Passes on what came of a command that did not run here.
-    fn pass_on_result(&mut self, done: Elsewhere) {
+    fn pass_on_result(&mut self, mut done: Elsewhere) {
         let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
-        self.book(&done.ran, reply_bytes);
+        self.book(&mut done.ran, reply_bytes);
         // Its command took long; from here on it may be idle.
         let now = self.worker.server.keyspace.clock().now_ms();
         self.session.client.live.last_active.store(now, Ordering::Relaxed);
         let mut output = self.output();
         let begun = output.appended();
-        if self.session.replies() {
+        // EXEC has left out itself what its client does not want.
+        if self.session.replies() || done.ran.entry.spec.role == Role::Exec {
             output.append(done.output);
         }
         self.session.command_done(Some(done.ran.entry));
@@ -327,9 +344,10 @@ impl Serve {
         self.keep_output(output);
     }
 
-    fn book(&mut self, ran: &Ran, reply_bytes: u64) {
+    fn book(&mut self, ran: &mut Ran, reply_bytes: u64) {
         let worker = &*self.worker;
-        if let Some(program) = &ran.program {
+        if let Some(program) = &mut ran.program {
+            program.leave(&mut self.session);
             program.book(ran.args.as_args(), worker, &mut self.session);
         }
         let (session, args) = (&self.session, ran.args.as_args());

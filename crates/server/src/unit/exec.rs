@@ -123,19 +123,23 @@ impl Program for Exec {
             if !self.is_watch_whole(unit) {
                 // Nothing runs, and nothing is booked.
                 self.abandon();
-                Reply::new(out, self.resp).null_array();
+                if !self.is_mute {
+                    Reply::new(out, self.resp).null_array();
+                }
                 return Ok(());
             }
             // Whoever loads has had the world since the commands were queued.
             if self.server.loading.is_on() && self.queue.is_kept_from_loading() {
                 self.queue = Arc::default();
-                let refusal = execute::aborted(&LOADING);
+                let (refusal, mark) = (execute::aborted(&LOADING), out.mark());
                 unit.refuse(&refusal, &mut Reply::new(out, self.resp));
+                if self.is_mute {
+                    out.truncate(mark);
+                }
                 return Ok(());
             }
-            // DEBUG may take any time.
-            let lasts = self.queue.len() > WORKER_QUEUE || self.queue.flags().has(Flags::PROTECTED);
-            if lasts && unit.hurries() && self.may_move(unit) {
+            let is_long = self.queue.len() > WORKER_QUEUE;
+            if is_long && unit.hurries() && !self.returns(unit) {
                 return Err(Refusal::Heavy);
             }
             self.has_begun = true;
@@ -148,6 +152,9 @@ impl Program for Exec {
         let moment = place.moment(self.server);
         let mut started = clock.since(moment);
         while let Some(queued) = queue.get(self.ran.len()) {
+            if !self.is_place_for(queued.entry, unit, place) {
+                return Err(Refusal::Heavy);
+            }
             if self.ran.len().is_multiple_of(FETCHED) {
                 self.fetch_ahead(&unit.tx);
             }
@@ -189,17 +196,23 @@ impl Program for Exec {
         }
     }
 
-    fn leave(&mut self, session: &mut Session) {
+    fn set_out(&mut self, session: &mut Session) {
         // The watch ends under the locks of its keys, when all is done.
+        if let Some(pending) = &mut session.pending {
+            pending.watching = None;
+        }
+    }
+
+    fn leave(&mut self, session: &mut Session) {
         session.pending = None;
         session.show_pending();
     }
 
-    fn may_move(&self, unit: &Unit) -> bool {
+    fn returns(&self, unit: &Unit) -> bool {
         // What may have to begin at its beginning has to find all there.
         let done = self.ran.len() + usize::from(self.task.is_some());
         let first = if unit.may_begin_again() { 0 } else { done };
-        self.queue.iter_from(first).all(|queued| !needs_session(queued.entry))
+        self.queue.iter_from(first).any(|queued| needs_session(queued.entry))
     }
 
     fn book(&self, _: Args<'_>, worker: &Worker, session: &mut Session) {
@@ -259,6 +272,19 @@ impl Exec {
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
     }
 
+    /// Whether the next command may begin here, as far as one can tell.
+    fn is_place_for(&self, entry: &Entry, unit: &Unit, place: &Place<'_>) -> bool {
+        match place {
+            Place::Heavy => self.task.is_some() || !needs_session(entry),
+            Place::Worker(..) if needs_session(entry) || !unit.hurries() => true,
+            // DEBUG may take any time, and so may a script.
+            Place::Worker(..) => {
+                let is_script = matches!(entry.run, Run::Unit(_));
+                !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
+            }
+        }
+    }
+
     /// Has the keys of the next commands on their way from memory.
     fn fetch_ahead(&self, tx: &Tx) {
         if self.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
@@ -283,32 +309,22 @@ impl Exec {
                 return Ok(self.refuse(unit, &refusal, out));
             }
         }
-        loop {
-            let args = queued.args;
-            let result = match queued.entry.run {
-                Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
-                    match self.fieldsets.expand(args) {
-                        Ok(args) => {
-                            unit.call(queued.entry, handler, args.as_args(), self.resp, out)
-                        }
-                        Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
-                    }
+        let args = queued.args;
+        match queued.entry.run {
+            Run::Data(handler) if queued.entry.spec.flags.has(Flags::USES_FIELDSET) => {
+                match self.fieldsets.expand(args) {
+                    Ok(args) => unit.call(queued.entry, handler, args.as_args(), self.resp, out),
+                    Err(refusal) => Ok(self.refuse(unit, &refusal, out)),
                 }
-                Run::Data(handler) => {
-                    if let Some(location) = queued.location {
-                        unit.tx.hint(&args[1], location);
-                    }
-                    unit.call(queued.entry, handler, args, self.resp, out)
-                }
-                Run::Control(handler) => {
-                    return self.control(handler, queued, unit, place, out);
-                }
-                Run::Unit(_) => self.run_nested(queued, unit, place, out),
-            };
-            match result {
-                Err(Refusal::Heavy) if unit.hurries() && !self.may_move(unit) => unit.take_time(),
-                result => return result,
             }
+            Run::Data(handler) => {
+                if let Some(location) = queued.location {
+                    unit.tx.hint(&args[1], location);
+                }
+                unit.call(queued.entry, handler, args, self.resp, out)
+            }
+            Run::Control(handler) => self.control(handler, queued, unit, place, out),
+            Run::Unit(_) => self.run_nested(queued, unit, place, out),
         }
     }
 
@@ -343,12 +359,9 @@ impl Exec {
                 let next = match next {
                     Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
                         self.task = Some(work);
-                        if self.may_move(unit) {
-                            // It may change the rights of its own user.
-                            self.limited = session.limited_from_now(server);
-                            return Err(Refusal::Heavy);
-                        }
-                        self.task.take().map(Next::Elsewhere).ok_or(WITHOUT_MULTI)
+                        // It may change the rights of its own user.
+                        self.limited = session.limited_from_now(server);
+                        return Err(Refusal::Heavy);
                     }
                     next => next,
                 };
@@ -430,7 +443,7 @@ impl Exec {
                 }
             }
         };
-        unit.let_begin_elsewhere(unit.hurries() && self.may_move(unit));
+        unit.let_begin_elsewhere(unit.hurries());
         let result = program.run(queued.args, unit, place, out);
         let failed = program.has_failed();
         self.nested = Some(program);

@@ -65,8 +65,9 @@ pub(crate) trait Program: Send {
     /// What it locks. Here and below `args` are those of its request.
     fn needs(&self, args: Args<'_>) -> Needs;
 
-    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is; after `Heavy` it is run
-    /// again and goes on.
+    /// Runs it. `Widen` and `Heavy` say that it cannot go on where it is: a worker is no place for
+    /// what is long, nor a heavy-work thread for what needs the session. After `Heavy` it is run
+    /// again at the other place, and goes on.
     fn run(
         &mut self,
         args: Args<'_>,
@@ -94,12 +95,15 @@ pub(crate) trait Program: Send {
     /// What it did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
-    /// It runs for good now and needs nothing of its session any more.
+    /// It leaves its session's worker, with what it has to end itself.
+    fn set_out(&mut self, _: &mut Session) {}
+
+    /// It is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
-    /// Whether it can go on without its session and its worker.
-    fn may_move(&self, _: &Unit) -> bool {
-        true
+    /// Whether it may have to come back to its session's worker.
+    fn returns(&self, _: &Unit) -> bool {
+        false
     }
 
     /// Whether it failed, for the statistics of its command.
@@ -207,6 +211,8 @@ pub(crate) struct Unit {
     remark_bytes: usize,
     /// Whether long work is refused, for the sake of a worker's other clients.
     hurries: bool,
+    /// Whether it was on a heavy-work thread and has come back.
+    has_come_back: bool,
     /// Whether all of it may be undone, to begin again where nobody else waits for the thread.
     may_begin_elsewhere: bool,
     /// Whether it has to.
@@ -265,6 +271,7 @@ impl Unit {
             remarks: Vec::new(),
             remark_bytes: 0,
             hurries,
+            has_come_back: false,
             may_begin_elsewhere: false,
             begins_elsewhere: false,
             finality: None,
@@ -556,6 +563,20 @@ impl Unit {
         self.readings.truncate(before.readings);
         self.errors = before.errors;
         self.changes = 0;
+    }
+
+    /// Whether a script that is next could not leave a worker by being undone: neither alone, nor
+    /// with all there is.
+    pub(crate) fn must_set_out(&self) -> bool {
+        let has_changed = self.changes > 0 || !self.done.is_empty();
+        self.hurries && has_changed && (self.is_final() || self.has_come_back)
+    }
+
+    /// Goes on at the worker of its session.
+    pub(crate) fn come_back(&mut self, lane: usize) {
+        self.tx.move_to_worker(lane);
+        self.hurries = true;
+        self.has_come_back = true;
     }
 
     /// Goes on with the lane of a heavy-work thread.

@@ -96,11 +96,6 @@ impl Queue {
         }
     }
 
-    /// The flags of all its commands together.
-    pub(super) fn flags(&self) -> Flags {
-        self.flags
-    }
-
     pub(super) fn len(&self) -> usize {
         self.commands.len()
     }

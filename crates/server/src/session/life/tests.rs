@@ -3,7 +3,8 @@
 use super::{BACKLOG_LIMIT, Deed, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
 use crate::clients::{Clients, Peer, Signal};
 
-const WAITS: [Wait; 5] = [Wait::Nothing, Wait::Locks, Wait::Result, Wait::Leave, Wait::Event];
+const WAITS: [Wait; 6] =
+    [Wait::Nothing, Wait::Locks, Wait::Result, Wait::Return, Wait::Leave, Wait::Event];
 const OUTGOING: [Outgoing; 4] =
     [Outgoing::Nothing, Outgoing::Little, Outgoing::Much, Outgoing::Unfinished];
 const INCOMING: [Incoming; 4] =
@@ -13,7 +14,13 @@ fn sights() -> impl Iterator<Item = Sight> {
     WAITS.into_iter().flat_map(|wait| {
         OUTGOING.into_iter().flat_map(move |outgoing| {
             INCOMING.into_iter().flat_map(move |incoming| {
-                [false, true].map(|closing| Sight { wait, outgoing, incoming, closing })
+                [(false, false), (true, false), (false, true)].map(|(closing, is_cut_off)| Sight {
+                    wait,
+                    outgoing,
+                    incoming,
+                    closing,
+                    is_cut_off,
+                })
             })
         })
     })
@@ -29,7 +36,7 @@ fn does(sight: Sight) -> Option<Deed> {
 #[test]
 fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
     let is_granted = |sight: &Sight| matches!(sight.wait, Wait::Locks | Wait::Result);
-    for sight in sights().filter(is_granted) {
+    for sight in sights().filter(is_granted).filter(|sight| !sight.is_cut_off) {
         let expected = match sight.closing {
             true => Plan::GiveUp,
             false => Plan::GoOn { listens: !sight.incoming.has_ended(), does: Deed::Await },
@@ -38,9 +45,22 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
     }
 }
 
+/// It holds locks, has done one half, and needs its session for the other.
+#[test]
+fn a_unit_that_may_come_back_is_awaited_whatever_else_there_is() {
+    for sight in sights().filter(|sight| sight.wait == Wait::Return) {
+        let listens = !sight.closing && !sight.is_cut_off && !sight.incoming.has_ended();
+        assert_eq!(plan(sight), Plan::GoOn { listens, does: Deed::Await }, "{sight:?}");
+    }
+    for sight in sights().filter(|sight| sight.wait != Wait::Return && sight.is_cut_off) {
+        assert_eq!(plan(sight), Plan::End, "{sight:?}");
+    }
+}
+
 #[test]
 fn reading_goes_on_until_the_client_has_ended_or_is_to_be_closed() {
-    for sight in sights().filter(|sight| !sight.closing && !sight.incoming.has_ended()) {
+    let may_send = |sight: &Sight| !sight.closing && !sight.is_cut_off;
+    for sight in sights().filter(|it| may_send(it) && !it.incoming.has_ended()) {
         let reads = matches!(
             plan(sight),
             Plan::GoOn { listens: true, .. } | Plan::GoOn { does: Deed::Execute, .. }
@@ -54,15 +74,17 @@ fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
     for sight in sights().filter(|sight| does(*sight) == Some(Deed::Execute)) {
         assert_eq!(sight.wait, Wait::Nothing, "{sight:?}");
         assert!(!sight.outgoing.is_much(), "{sight:?}");
-        assert!(!sight.closing, "{sight:?}");
+        assert!(!sight.closing && !sight.is_cut_off, "{sight:?}");
     }
 }
 
 #[test]
 fn who_is_gone_or_to_be_closed_waits_for_nothing_that_has_not_begun() {
     let may_not_wait = |sight: &Sight| {
-        let has_begun = matches!(sight.wait, Wait::Nothing | Wait::Locks | Wait::Result);
-        sight.closing && sight.wait != Wait::Nothing || sight.incoming.has_ended() && !has_begun
+        let has_begun =
+            matches!(sight.wait, Wait::Nothing | Wait::Locks) || sight.wait.is_elsewhere();
+        sight.closing && sight.wait != Wait::Return && sight.wait != Wait::Nothing
+            || sight.incoming.has_ended() && !has_begun
     };
     for sight in sights().filter(may_not_wait) {
         assert!(matches!(plan(sight), Plan::End | Plan::GiveUp), "{sight:?}");
@@ -122,7 +144,7 @@ fn what_others_ask_is_seen_to_in_one_order() {
         asked().for_each(|(_, signal)| _ = client.ask(*signal));
         let asks = |signal| asked().any(|(_, it)| *it == signal);
         for sight in sights() {
-            let is_settled = sight.wait != Wait::Result;
+            let is_settled = !sight.wait.is_elsewhere();
             let may_interrupt = is_settled && sight.outgoing != Outgoing::Unfinished;
             let expected = match () {
                 () if asks(Signal::Kill) => Some(Demand::Kill),

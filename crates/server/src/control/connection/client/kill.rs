@@ -18,7 +18,7 @@ use crate::blocking;
 use crate::clients::{Client, ClientId, Signal, client_flags};
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::{Departures, Elsewhere, Ran, Stage};
+use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
 use crate::unit::drill;
 
 /// How long who kills others waits for their workers, which may be busy with something long.
@@ -134,7 +134,7 @@ fn once_gone(
     let mut output = Output::new();
     answer(args, ids.len(), &mut Reply::new(&mut output, resp));
     let ran = Ran::begun(entry, args);
-    let done = Elsewhere { output, seen: 0, ran, waits: None };
+    let done = Elsewhere { output, seen: 0, ran, then: Then::Nothing };
     let began_us = server.keyspace.clock().monotonic_us();
     Ok(Stage::Departures(Box::new(Departures::new(ids, PATIENCE, began_us, done))))
 }

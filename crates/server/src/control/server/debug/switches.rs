@@ -18,7 +18,7 @@ use crate::config::parse_bytes;
 use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::{Context, Next};
 use crate::log::{log_notice, log_warning};
-use crate::session::{Elsewhere, Ran, Session, Stage};
+use crate::session::{Elsewhere, Ran, Session, Stage, Then};
 use crate::users;
 
 /// Accepts and does nothing.
@@ -61,7 +61,7 @@ pub(super) fn sleep(
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let ran = Ran { entry, args, micros, failed: false, program: None };
         // The session may have gone in this moment.
-        let _ = sender.send(Elsewhere { output, seen: 0, ran, waits: None });
+        let _ = sender.send(Elsewhere { output, seen: 0, ran, then: Then::Nothing });
     });
     Ok(Next::Wait(Stage::Elsewhere(receiver)))
 }

@@ -82,8 +82,13 @@ struct Piece {
 /// What it waits for.
 pub(super) enum Stage {
     Requests,
-    Locks { key: usize, began: u64 },
+    Locks {
+        key: usize,
+        began: u64,
+    },
     Result(Kind, Rc<RefCell<Slot>>),
+    /// The same, and so often it comes back before.
+    Return(Kind, Rc<RefCell<Slot>>, u32),
     Leave(Kind),
     Event(Event),
 }
@@ -118,6 +123,7 @@ pub(super) struct Model {
     pub(super) stage: Stage,
     pub(super) is_closing: bool,
     has_ended: bool,
+    pub(super) is_cut_off: bool,
     /// Why it may be over.
     pub(super) is_overrun: bool,
     pub(super) owes_too_much: bool,
@@ -136,6 +142,7 @@ impl Model {
             stage: Stage::Requests,
             is_closing: false,
             has_ended: false,
+            is_cut_off: false,
             is_overrun: false,
             owes_too_much: false,
         }
@@ -146,6 +153,7 @@ impl Model {
             Stage::Requests => Wait::Nothing,
             Stage::Locks { .. } => Wait::Locks,
             Stage::Result(..) => Wait::Result,
+            Stage::Return(..) => Wait::Return,
             Stage::Leave(_) => Wait::Leave,
             Stage::Event(_) => Wait::Event,
         }
@@ -198,9 +206,10 @@ impl Model {
             Verdict::Postponed => return Step::Postpone(Stage::Leave(kind)),
             Verdict::Admitted => {}
         }
-        let (Kind::Get(key) | Kind::Push(key) | Kind::Pop(key, _) | Kind::Slow(key, _)) = kind
-        else {
-            return self.run_keyless(kind, &world);
+        let key = match kind {
+            Kind::Get(key) | Kind::Push(key) | Kind::Pop(key, _) | Kind::Slow(key, _) => key,
+            Kind::Unit(key, ..) => key,
+            _ => return self.run_keyless(kind, &world),
         };
         if granted.is_none() && !world.try_lock(key, self.id) {
             world.line_up(key, self.id);
@@ -245,7 +254,12 @@ impl Model {
                 self.append(What::Element(kind, element), 30, 0);
             }
             Kind::Slow(_, steps) => {
-                return Step::Wait(Stage::Result(kind, world.begin_job(key, steps)));
+                return Step::Wait(Stage::Result(kind, world.begin_job(key, steps, false)));
+            }
+            Kind::Unit(_, steps, returns) => {
+                world.underway += 1;
+                let slot = world.begin_job(key, steps, true);
+                return Step::Wait(Stage::Return(kind, slot, returns));
             }
             _ => self.append(What::Reply(kind), 30, 0),
         }
@@ -285,6 +299,7 @@ impl Body for Model {
             outgoing: self.outgoing(),
             incoming: Incoming::of(!self.input.is_empty(), self.has_ended),
             closing: self.is_closing,
+            is_cut_off: self.is_cut_off,
         }
     }
 
@@ -380,6 +395,15 @@ impl Body for Model {
 
     fn shut_down(&mut self) {}
 
+    fn cut_off(&mut self) {
+        assert_eq!(self.wait(), Wait::Return, "nothing else is half done");
+        self.is_cut_off = true;
+        self.input.clear();
+        self.output.clear();
+        self.client.take(Signal::Deliver);
+        self.client.take_deliveries();
+    }
+
     fn leave(&mut self) {
         self.give_up_wait();
         self.world.borrow_mut().gone.insert(self.id);
@@ -416,13 +440,25 @@ impl Waits for Model {
     }
 
     fn take_result(&mut self, cx: &mut Context<'_>) -> Turn {
-        let Stage::Result(kind, slot) = &self.stage else { return Turn::Again };
+        let (Stage::Result(kind, slot) | Stage::Return(kind, slot, _)) = &self.stage else {
+            return Turn::Again;
+        };
         if !slot.borrow().is_done {
             slot.borrow_mut().waker = Some(cx.waker().clone());
             return Turn::Wait;
         }
         let kind = *kind;
-        self.stage = Stage::Requests;
+        let stage = std::mem::replace(&mut self.stage, Stage::Requests);
+        if let (Kind::Unit(key, steps, _), Stage::Return(_, _, returns)) = (kind, stage) {
+            let mut world = self.world.borrow_mut();
+            if returns > 0 {
+                let slot = world.begin_job(key, steps, true);
+                self.stage = Stage::Return(kind, slot, returns - 1);
+                return Turn::Again;
+            }
+            world.underway -= 1;
+            world.unlock(key);
+        }
         self.append(What::Reply(kind), 2000, 0);
         Turn::Again
     }

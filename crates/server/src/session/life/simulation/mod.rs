@@ -60,6 +60,7 @@ struct Life {
     seen: usize,
     answered: usize,
     is_killed: bool,
+    is_cut_off: bool,
 }
 
 struct Simulation {
@@ -114,7 +115,8 @@ impl Simulation {
         self.next += 1;
         let waker = self.bell(model.id, 0);
         let (sent, seen, answered) = (Vec::new(), 0, 0);
-        let mut life = Life { model, waker, moves: 0, sent, seen, answered, is_killed: false };
+        let (is_killed, is_cut_off) = (false, false);
+        let mut life = Life { model, waker, moves: 0, sent, seen, answered, is_killed, is_cut_off };
         life.attach();
         self.lives.push(life);
     }
@@ -133,7 +135,8 @@ impl Simulation {
             9..12 => Kind::Push(key),
             12 | 13 => Kind::Pop(key, None),
             14 | 15 => Kind::Pop(key, Some(1 + self.below(300))),
-            16 | 17 => Kind::Slow(key, 1 + self.below(200) as u32),
+            16 => Kind::Unit(key, 1 + self.below(100) as u32, self.below(3) as u32),
+            17 => Kind::Slow(key, 1 + self.below(200) as u32),
             18 => Kind::Sync(1 + self.below(300)),
             _ if self.one_in(8) => Kind::Quit,
             _ => Kind::Get(key),
@@ -333,6 +336,7 @@ impl Simulation {
         self.lives.iter().for_each(|life| life.check_answered(&world));
         let left = world.lists.iter().map(|list| list.len() as u64).sum::<u64>();
         let lost = self.lost + world.swallowed;
+        assert_eq!(world.underway, 0, "units are left in the middle");
         assert_eq!(world.pushed, left + self.taken + lost, "elements are lost, or there twice");
     }
 }
@@ -371,7 +375,7 @@ impl Life {
     }
 
     /// What must be true of a session whenever it has looked.
-    fn check(&self, rest: Rest, looks_again: bool) {
+    fn check(&mut self, rest: Rest, looks_again: bool) {
         let model = &self.model;
         let (id, world) = (model.id, model.world.borrow());
         let holds = world.granted().any(|it| it == id);
@@ -380,18 +384,26 @@ impl Life {
         let owed = model.unsent() + model.client.delivery_bytes();
         let most = OWED_MOST + REPLY_MOST + MESSAGE_MOST;
         assert!(owed <= most, "{id} owes {owed} bytes");
-        if rest == Rest::Over {
-            assert!(!world.has_locks(id), "{id} is over and waits for a lock");
+        // The reason may be gone until it comes to its end.
+        let is_cut_off = model.is_cut_off && !std::mem::replace(&mut self.is_cut_off, true);
+        if rest == Rest::Over || is_cut_off {
             let may_end = self.is_killed
+                || self.is_cut_off && !is_cut_off
                 || model.pipe.is_ended
                 || model.is_closing
                 || model.is_overrun
                 || model.owes_too_much
                 || world.rights(model.user) == Rights::None;
             assert!(may_end, "{id} is over for no reason");
+        }
+        if rest == Rest::Over {
+            assert!(!world.has_locks(id), "{id} is over and waits for a lock");
         } else {
-            assert!(!self.is_killed, "{id} was killed and lives on");
-            assert_ne!(world.rights(model.user), Rights::None, "{id} has no user and lives on");
+            // Who is half done comes to the end, without a client.
+            let may_live = model.is_cut_off && model.wait() == Wait::Return;
+            assert!(may_live || !self.is_killed, "{id} was killed and lives on");
+            let has_user = world.rights(model.user) != Rights::None;
+            assert!(may_live || has_user, "{id} has no user and lives on");
             let waits = matches!(model.wait(), Wait::Event | Wait::Leave);
             // The end comes behind all that it has sent, which takes some turns to read.
             let is_gone = model.pipe.is_ended && !looks_again;

@@ -37,6 +37,9 @@ pub(super) enum Kind {
     Pop(usize, Option<u64>),
     /// Changes a key for so many steps of another thread.
     Slow(usize, u32),
+    /// Changes a key for so many steps of another thread, comes back to go on with its session, and
+    /// so often again.
+    Unit(usize, u32, u32),
     /// Waits until what was pushed so far is on disk, for so long at most.
     Sync(u64),
     Quit,
@@ -85,6 +88,8 @@ struct Job {
 enum Deed {
     /// A request of a session, which awaits the result.
     Result(Rc<RefCell<Slot>>),
+    /// The same, and it comes back with its lock.
+    Return(Rc<RefCell<Slot>>),
     /// A waiter that is claimed is given this, or waits on.
     Service(Arc<Waiter>, Option<u64>),
 }
@@ -94,6 +99,13 @@ enum Deed {
 pub(super) struct Slot {
     pub(super) is_done: bool,
     pub(super) waker: Option<Waker>,
+}
+
+impl Slot {
+    fn fill(slot: &RefCell<Self>) {
+        slot.borrow_mut().is_done = true;
+        slot.borrow_mut().waker.take().into_iter().for_each(Waker::wake);
+    }
 }
 
 /// The owner of a waiter.
@@ -124,11 +136,13 @@ pub(super) struct World {
     pub(super) gone: BTreeSet<Id>,
     /// Elements given to sessions that ended while they were served.
     pub(super) swallowed: u64,
+    /// How many units are half done.
+    pub(super) underway: u64,
 }
 
 impl Kind {
     fn writes(self) -> bool {
-        matches!(self, Self::Push(_) | Self::Pop(..) | Self::Slow(..))
+        matches!(self, Self::Push(_) | Self::Pop(..) | Self::Slow(..) | Self::Unit(..))
     }
 }
 
@@ -152,6 +166,7 @@ impl World {
             syncing: Vec::new(),
             gone: BTreeSet::new(),
             swallowed: 0,
+            underway: 0,
         }
     }
 
@@ -350,9 +365,11 @@ impl World {
         self.jobs.push(Job { key, left, deed });
     }
 
-    pub(super) fn begin_job(&mut self, key: usize, left: u32) -> Rc<RefCell<Slot>> {
+    /// `returns` says whether it comes back, with its lock.
+    pub(super) fn begin_job(&mut self, key: usize, left: u32, returns: bool) -> Rc<RefCell<Slot>> {
         let slot = Rc::<RefCell<Slot>>::default();
-        self.work(key, Deed::Result(Rc::clone(&slot)));
+        let deed = if returns { Deed::Return } else { Deed::Result };
+        self.work(key, deed(Rc::clone(&slot)));
         self.jobs.last_mut().unwrap().left = left;
         slot
     }
@@ -365,9 +382,10 @@ impl World {
         self.jobs = rest;
         for Job { key, deed, .. } in Vec::from_iter::<Vec<Job>>(done) {
             match deed {
-                Deed::Result(slot) => {
-                    slot.borrow_mut().is_done = true;
-                    slot.borrow_mut().waker.take().into_iter().for_each(Waker::wake);
+                Deed::Result(slot) => Slot::fill(&slot),
+                Deed::Return(slot) => {
+                    Slot::fill(&slot);
+                    continue;
                 }
                 Deed::Service(waiter, element) => {
                     if element.is_some() {
