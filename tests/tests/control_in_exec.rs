@@ -50,6 +50,8 @@ fn what_waits_within_exec_keeps_nobody_waiting() {
         asker.call(&["MULTI"]);
         asker.call(&["SET", "before", "1"]);
         asker.call(&words);
+        // This one is for the worker again.
+        asker.call(&["CLIENT", "SETNAME", "late"]);
         asker.call(&["SET", "behind", "1"]);
         subject.injector.arm(row, Fault::Held, 0, 1);
         asker.send(&["EXEC"]);
@@ -58,7 +60,7 @@ fn what_waits_within_exec_keeps_nobody_waiting() {
         assert_eq!(other.call(&["SET", "else", "1"]), Value::Simple("OK".into()), "{words:?}");
         subject.injector.disarm();
         let ok = || Value::Simple("OK".into());
-        assert_eq!(asker.receive(), Value::Array(vec![ok(), ok(), ok()]), "{words:?}");
+        assert_eq!(asker.receive(), Value::Array(vec![ok(), ok(), ok(), ok()]), "{words:?}");
         assert_eq!(other.call(&["GET", "behind"]), Value::Bulk("1".into()));
         subject.kill();
     }

@@ -25,6 +25,7 @@ mod client_list;
 mod client_pause;
 mod clients;
 mod clock;
+mod come_back;
 mod command;
 mod compaction;
 mod company;

@@ -186,7 +186,10 @@ fn set_reply_mode(
 ) -> Result<Next, Refusal> {
     let mode = &mut context.session()?.reply_mode;
     if is(&args[2], "ON") {
-        *mode = ReplyMode::On;
+        // Within EXEC, behind SKIP: that is still to come.
+        if *mode != ReplyMode::SkipNext {
+            *mode = ReplyMode::On;
+        }
         reply.ok();
     } else if is(&args[2], "OFF") {
         *mode = ReplyMode::Off;
