@@ -218,7 +218,7 @@ fn whatever_becomes_of_the_client_all_is_done() {
             match fate {
                 Stays => {}
                 Killed => {
-                    assert_eq!(ask(&mut other, &format!("CLIENT KILL ID {id}")), "(integer) 1")
+                    assert_eq!(ask(&mut other, &format!("CLIENT KILL ID {id}")), "(integer) 1");
                 }
                 HangsUp => client = server.client(),
                 Unblocked => {
