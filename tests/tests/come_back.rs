@@ -169,6 +169,21 @@ fn replies_that_are_not_wanted_within_a_transaction_are_left_out_as_in_redis() {
     }
 }
 
+/// A transaction that goes to and fro.
+const HALVES: [&str; 11] = [
+    "WATCH w",
+    "MULTI",
+    "SET a 1",
+    "CLIENT SETNAME half",
+    LOOP,
+    "CONFIG SET maxmemory 1gb",
+    "SUBSCRIBE ch",
+    "SET b 1",
+    LOOP,
+    "RPUSH q v",
+    "CLIENT SETNAME done",
+];
+
 /// What becomes of the client in the middle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -198,21 +213,7 @@ fn whatever_becomes_of_the_client_all_is_done() {
             eventually("it waits", || {
                 ask(&mut other, "INFO clients").contains("blocked_clients:1")
             });
-            for line in [
-                "WATCH w",
-                "MULTI",
-                "SET a 1",
-                "CLIENT SETNAME half",
-                LOOP,
-                "CONFIG SET maxmemory 1gb",
-                "SUBSCRIBE ch",
-                "SET b 1",
-                LOOP,
-                "RPUSH q v",
-                "CLIENT SETNAME done",
-            ] {
-                ask(&mut client, line);
-            }
+            HALVES.iter().for_each(|line| _ = ask(&mut client, line));
             client.send(&["EXEC"]);
             eventually("it loops", || ask(&mut other, "CLIENT LIST").contains("name=half"));
             match fate {

@@ -12,11 +12,11 @@ mod commands;
 pub(crate) mod drill;
 mod exec;
 mod pending;
+mod place;
 mod remark;
 
 use std::collections::BTreeMap;
 
-use base::time::Moment;
 use keyspace::{Effects, Keyspace, Lsn, Mark, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
@@ -25,6 +25,7 @@ use ::commands::{Flags, Handler, Plan, Role};
 
 pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::{Pending, Queue};
+pub(crate) use place::Place;
 pub(crate) use remark::Remark;
 
 use crate::blocking;
@@ -125,33 +126,6 @@ pub(crate) trait Program: Send {
 
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
     fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
-}
-
-/// Where a program runs.
-pub(crate) enum Place<'a> {
-    /// At its session's worker.
-    Worker(&'a Worker, &'a mut Session),
-    /// On a heavy-work thread.
-    Heavy,
-}
-
-impl Place<'_> {
-    /// A moment of the present, for telling times from.
-    #[inline]
-    pub(crate) fn moment(&self, server: &Server) -> Moment {
-        match self {
-            Self::Worker(worker, _) => worker.batch_began(),
-            Self::Heavy => server.keyspace.clock().moment(),
-        }
-    }
-
-    /// Where letters are noted that somebody announces later.
-    fn rounds(&self) -> Option<&Rounds> {
-        match self {
-            Self::Worker(worker, _) => Some(&worker.rounds),
-            Self::Heavy => None,
-        }
-    }
 }
 
 /// What a program locks.
