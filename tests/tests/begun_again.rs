@@ -11,7 +11,7 @@ use proto::value::Value;
 use tests::render::{render, text};
 use tests::script::play;
 use tests::server::eventually;
-use tests::units::{Draw, Stage};
+use tests::units::{Draw, Stage, is_for_redis, is_told_by_redis, sorted};
 use tests::{Arrival, Oracle, Server};
 
 /// How many random units a short run has.
@@ -342,13 +342,18 @@ fn exec_that_is_refused_has_done_nothing() {
     }
 }
 
+/// How many units are asked for, if that is said, and the seed.
+fn asked() -> (Option<usize>, u64) {
+    let asked = std::env::var("APUS_BEGUN_AGAIN").ok();
+    let asked = asked.map(|number| number.parse().expect("APUS_BEGUN_AGAIN is a number"));
+    (asked, if asked.is_some() { Random::from_entropy().next_u64() } else { SEED })
+}
+
 const CAUSES: [&str; 4] = ["WIDEN", "HEAVY", "GIVE-UP", "SERVICE"];
 
 #[test]
 fn nobody_can_tell_that_a_unit_was_begun_again() {
-    let asked = std::env::var("APUS_BEGUN_AGAIN").ok();
-    let asked = asked.map(|number| number.parse().expect("APUS_BEGUN_AGAIN is a number"));
-    let seed = if asked.is_some() { Random::from_entropy().next_u64() } else { SEED };
+    let (asked, seed) = asked();
     let (mut plain, mut drilled) = (Stage::new("no"), Stage::new("no"));
     let mut draw = Draw(Random::from_seed(seed));
     let mut struck = [0; CAUSES.len()];
@@ -386,4 +391,40 @@ fn nobody_can_tell_that_a_unit_was_begun_again() {
         stage.server.restart();
         assert_eq!(render(&stage.server.client().call(&["DEBUG", "DIGEST"])), before);
     }
+}
+
+/// The run that is not begun again, beside Redis.
+#[test]
+fn what_a_unit_shows_is_what_redis_shows() {
+    let (count, seed) = asked();
+    let (mut ours, mut theirs) = (Stage::new("no"), Stage::of_redis());
+    let mut draw = Draw(Random::from_seed(seed));
+    let mut compared = 0;
+    for number in 0..count.unwrap_or(UNITS) {
+        if number % EPISODE == 0 {
+            ours.set_up();
+            theirs.set_up();
+        }
+        let unit = draw.unit();
+        if !is_for_redis(&unit) {
+            continue;
+        }
+        compared += 1;
+        let [expected, found] = [&mut theirs, &mut ours].map(|stage| {
+            let seen = stage.perform(&unit).into_iter().filter(|(what, _)| is_told_by_redis(what));
+            // Tables of functions and users have no order.
+            let seen: Vec<(String, String)> = seen
+                .map(|(what, told)| match what.starts_with("listener") {
+                    true => (what, told),
+                    false => (what, sorted(&told)),
+                })
+                .collect();
+            (seen, stage.data())
+        });
+        assert_eq!(expected, found, "unit {number} of seed {seed}:\n{unit:#?}");
+        ours.wait_anew();
+        theirs.wait_anew();
+    }
+    eprintln!("beside Redis: {compared} units");
+    assert!(count.is_some() || compared > UNITS / 4, "{compared}");
 }

@@ -14,7 +14,7 @@ pub use draw::{Draw, Words};
 
 use crate::client::{Arrival, Client, line};
 use crate::render::{render, text};
-use crate::server::{Server, eventually};
+use crate::server::{Oracle, Server, eventually};
 
 /// How long a reply may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,9 +45,17 @@ const WAITS: [&[&str]; 4] = [
 impl Stage {
     /// A stage where all is ready.
     pub fn new(appendfsync: &str) -> Self {
-        let arguments = [
-            "--worker-threads",
-            "2",
+        let workers = ["--worker-threads", "2"];
+        Self::of(Server::start(&[&workers[..], &Self::arguments(appendfsync)[..]].concat()))
+    }
+
+    /// The same on Redis.
+    pub fn of_redis() -> Self {
+        Self::of(Oracle::Redis82.start(&Self::arguments("no")))
+    }
+
+    fn arguments(appendfsync: &str) -> [&str; 8] {
+        [
             "--appendonly",
             "yes",
             "--appendfsync",
@@ -56,8 +64,10 @@ impl Stage {
             "yes",
             "--auto-aof-rewrite-percentage",
             "0",
-        ];
-        let server = Server::start(&arguments);
+        ]
+    }
+
+    fn of(server: Server) -> Self {
         let (actor, admin) = (server.client3(), server.client());
         let (watcher, listeners, waiters) = (server.client(), Vec::new(), Vec::new());
         let mut stage = Self { server, actor, admin, waiters, watcher, listeners, markers: 0 };
@@ -156,6 +166,11 @@ impl Stage {
         seen
     }
 
+    /// All data, in the same words on all servers.
+    pub fn data(&mut self) -> String {
+        text(&self.admin.call(&["EVAL", TELL_DATA, "0"]))
+    }
+
     /// The reply of the actor; messages that come before it are seen, too.
     fn reply(&mut self, words: &[String], seen: &mut Vec<(String, String)>) -> String {
         loop {
@@ -248,6 +263,46 @@ impl Stage {
     }
 }
 
+/// Whether what is seen is told by Redis in the same words: its digest, its counters and its tables
+/// of clients are its own.
+pub fn is_told_by_redis(what: &str) -> bool {
+    const OWN: [&str; 5] = ["DEBUG DIGEST", "ACL LOG", "markers", "listener 1", "listener 2"];
+    !OWN.contains(&what) && !is_counted(what) && what != "rdb_changes_since_last_save"
+}
+
+/// Whether Redis knows all of a unit, and what it answers can be told apart from messages.
+pub fn is_for_redis(unit: &[Words]) -> bool {
+    const OTHERS: [&str; 8] =
+        ["HIMPORT", "SUBSCRIBE", "PUBLISH", "AUTH", "HELLO", "UNBLOCK", "TRACKING", "CACHING"];
+    // Ids are each server's own, too, and so is the order of libraries.
+    const OWN: [&str; 4] = ["ID", "LIST", "'ID'", "'LIST'"];
+    let is_other = |word: &String| {
+        OTHERS.iter().any(|other| word.contains(other))
+            || OWN.iter().any(|own| word == own || own.contains('\'') && word.contains(own))
+    };
+    !unit.iter().flatten().any(is_other)
+}
+
+/// All keys of both databases with what is in them, in the same words on all servers.
+const TELL_DATA: &str = "local told = {} \
+    local read = {string = {'GET'}, list = {'LRANGE', 0, -1}, hash = {'HGETALL'}, \
+        set = {'SMEMBERS'}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, stream = {'XRANGE', '-', '+'}} \
+    for database = 0, 1 do redis.call('SELECT', database) \
+    for _, key in ipairs(redis.call('KEYS', '*')) do \
+        local kind = redis.call('TYPE', key).ok \
+        local words = read[kind] \
+        local value = redis.call(words[1], key, unpack(words, 2)) \
+        local function flat(it) if type(it) ~= 'table' then return tostring(it) end \
+            local all = {} for at, one in ipairs(it) do all[at] = flat(one) end \
+            if kind == 'set' then table.sort(all) end \
+            return '[' .. table.concat(all, ' ') .. ']' end \
+        if kind == 'hash' then local pairs = {} for at = 1, #value, 2 do \
+            pairs[#pairs + 1] = value[at] .. '=' .. value[at + 1] end \
+            table.sort(pairs) value = pairs end \
+        told[#told + 1] = database .. ' ' .. key .. ' ' .. flat(value) .. ' ' .. \
+            redis.call('EXPIRETIME', key) \
+    end end table.sort(told) return table.concat(told, '\\n')";
+
 /// Whether a unit swaps databases: who waits in them is then served key by key in the order of
 /// their hashes, which are each server's own.
 fn swaps(unit: &[Words]) -> bool {
@@ -261,8 +316,8 @@ fn mask(reply: &str) -> String {
     masked.fold(reply.to_owned(), |text, word| text.replace(word, "(a time)"))
 }
 
-/// What is told in no order.
-fn sorted(told: &str) -> String {
+/// What is told in no order, with its lines in one.
+pub fn sorted(told: &str) -> String {
     let text_of = |line| str::trim_start(line).split_once(") ").map_or(line, |(_, text)| text);
     let mut lines: Vec<&str> = told.lines().map(text_of).collect();
     lines.sort_unstable();
