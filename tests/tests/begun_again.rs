@@ -1,6 +1,7 @@
 //! A unit (EXEC, a script, whom they serve) that is begun again cannot be told from one that is
 //! not: for each way of it one example beside Redis, and random units of all kinds of commands on
-//! two servers, of which one has them begin again at some step, by each of the causes.
+//! two servers, of which one has them begin again at some step, by each of the causes; those that
+//! Redis has run there, too.
 //!
 //! `APUS_BEGUN_AGAIN=100000` asks for so many random units, of a fresh seed.
 
@@ -397,10 +398,10 @@ fn nobody_can_tell_that_a_unit_was_begun_again() {
 #[test]
 fn what_a_unit_shows_is_what_redis_shows() {
     let (count, seed) = asked();
-    let (mut ours, mut theirs) = (Stage::new("no"), Stage::of_redis());
+    let [mut ours, mut theirs] = Stage::beside_redis();
     let mut draw = Draw(Random::from_seed(seed));
     let mut compared = 0;
-    for number in 0..count.unwrap_or(UNITS) {
+    for number in 0..count.unwrap_or(UNITS / 2) {
         if number % EPISODE == 0 {
             ours.set_up();
             theirs.set_up();
@@ -426,5 +427,5 @@ fn what_a_unit_shows_is_what_redis_shows() {
         theirs.wait_anew();
     }
     eprintln!("beside Redis: {compared} units");
-    assert!(count.is_some() || compared > UNITS / 4, "{compared}");
+    assert!(count.is_some() || compared > UNITS / 8, "{compared}");
 }

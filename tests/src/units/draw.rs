@@ -157,6 +157,8 @@ impl Draw {
     fn words(&mut self, form: &str) -> Words {
         let mut word = |word: &str| match word {
             "#" => self.one(&KEYS).to_owned(),
+            // A category of commands.
+            _ if word.starts_with("+@") => word.to_owned(),
             _ => word.replace('@', &self.0.below(7).to_string()),
         };
         form.split(' ').map(&mut word).collect()

@@ -26,6 +26,8 @@ pub struct Stage {
     actor: Client,
     /// Who looks.
     pub admin: Client,
+    /// What they ask for.
+    waits: [&'static [&'static str]; 4],
     /// With their ids.
     pub waiters: Vec<(Client, String)>,
     watcher: Client,
@@ -49,9 +51,17 @@ impl Stage {
         Self::of(Server::start(&[&workers[..], &Self::arguments(appendfsync)[..]].concat()))
     }
 
-    /// The same on Redis.
-    pub fn of_redis() -> Self {
-        Self::of(Oracle::Redis82.start(&Self::arguments("no")))
+    /// One on Apus, and the same on Redis.
+    pub fn beside_redis() -> [Self; 2] {
+        let stages = [Self::new("no"), Self::of(Oracle::Redis82.start(&Self::arguments("no")))];
+        stages.map(|stage| {
+            // Where two keys of a waiter are ready at once it has here the first that was written,
+            // as documented, and in Redis the first that it named.
+            let mut stage =
+                Self { waits: [WAITS[0], &["BLPOP", "new", "0"], WAITS[2], WAITS[3]], ..stage };
+            stage.set_up();
+            stage
+        })
     }
 
     fn arguments(appendfsync: &str) -> [&str; 8] {
@@ -70,7 +80,9 @@ impl Stage {
     fn of(server: Server) -> Self {
         let (actor, admin) = (server.client3(), server.client());
         let (watcher, listeners, waiters) = (server.client(), Vec::new(), Vec::new());
-        let mut stage = Self { server, actor, admin, waiters, watcher, listeners, markers: 0 };
+        let waits = WAITS;
+        let mut stage =
+            Self { server, actor, admin, waits, waiters, watcher, listeners, markers: 0 };
         stage.set_up();
         stage
     }
@@ -116,7 +128,7 @@ impl Stage {
     /// Has as many wait as ever.
     pub fn wait_anew(&mut self) {
         self.admin.call(&["DEL", "q", "new", "z", "x"]);
-        for words in WAITS {
+        for words in self.waits {
             let mut client = onlooker(self.server.client());
             let id = client.id();
             client.send(words);
@@ -274,8 +286,9 @@ pub fn is_told_by_redis(what: &str) -> bool {
 pub fn is_for_redis(unit: &[Words]) -> bool {
     const OTHERS: [&str; 8] =
         ["HIMPORT", "SUBSCRIBE", "PUBLISH", "AUTH", "HELLO", "UNBLOCK", "TRACKING", "CACHING"];
-    // Ids are each server's own, too, and so is the order of libraries.
-    const OWN: [&str; 4] = ["ID", "LIST", "'ID'", "'LIST'"];
+    // Ids are each server's own, too, and so is the order of libraries. Whoever waits for a list is
+    // not served in Redis where SORT puts it in place of another value.
+    const OWN: [&str; 6] = ["ID", "LIST", "STORE", "'ID'", "'LIST'", "'STORE'"];
     let is_other = |word: &String| {
         OTHERS.iter().any(|other| word.contains(other))
             || OWN.iter().any(|own| word == own || own.contains('\'') && word.contains(own))
