@@ -19,6 +19,7 @@ pub mod random;
 pub mod regex;
 pub mod scheduler;
 pub mod shared;
+pub mod steps;
 pub mod substring;
 pub mod time;
 pub mod title;

@@ -16,6 +16,8 @@ pub mod declare;
 pub mod errors;
 pub mod generic;
 pub mod geo;
+#[cfg(test)]
+mod growth;
 pub mod hash;
 pub mod hyperloglog;
 pub mod keys;

@@ -21,6 +21,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
+use base::steps;
+
 mod iter;
 mod node;
 mod shape;
@@ -232,6 +234,7 @@ impl<L: Leaf> Tree<L> {
     }
 
     fn edit<D: Descent<L>, R>(&mut self, mut by: D, edit: impl FnOnce(&mut L, &D) -> R) -> R {
+        steps::step();
         let is_new = self.root.is_none();
         let root = self.root.get_or_insert_with(|| Node::Leaf(Arc::default()));
         let (result, change) = root.edit(&mut by, Edges::BOTH, edit);
@@ -245,6 +248,7 @@ impl<L: Leaf> Tree<L> {
     /// what a node keeps, and so costs more than the search.
     #[inline]
     fn leaf(&self, by: &mut impl Descent<L>) -> Option<&L> {
+        steps::step();
         let mut node = self.root.as_ref()?;
         loop {
             match node {
@@ -257,6 +261,7 @@ impl<L: Leaf> Tree<L> {
     /// The leaf that a descent ends at, and the rank of its first element.
     #[inline]
     fn descend(&self, by: &mut impl Descent<L>) -> Option<(&Arc<L>, u64)> {
+        steps::step();
         let mut node = self.root.as_ref()?;
         let mut rank = 0;
         loop {

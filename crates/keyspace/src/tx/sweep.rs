@@ -67,6 +67,7 @@ impl Tx {
     }
 
     fn visit_all(&mut self, partitions: PartitionSet) -> Result<(), Refusal> {
+        base::steps::step();
         if self.has_world() {
             return Ok(());
         }

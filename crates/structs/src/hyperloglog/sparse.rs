@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use base::steps;
+
 use super::{
     Damage, Encoding, HEADER, Place, REGISTERS, STALE, STALE_AT, add_dense, encoding, to_dense,
 };
@@ -93,6 +95,7 @@ impl Iterator for Runs<'_> {
         if self.failed || (self.rest.is_empty() && self.registers == REGISTERS) {
             return None;
         }
+        steps::step();
         match Run::read(self.rest).filter(|run| self.registers + run.len <= REGISTERS) {
             Some(run) => {
                 self.rest = &self.rest[run.bytes()..];
@@ -134,6 +137,7 @@ fn walk(
     let (mut at, mut first) = (start.at as usize, usize::from(start.first));
     let mut before = None;
     loop {
+        steps::step();
         let run = bytes.get(at..).and_then(Run::read).ok_or(Damage::Corrupted)?;
         if first + run.len > REGISTERS {
             return Err(Damage::Corrupted);

@@ -5,6 +5,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use base::steps;
+
 use super::{Descent, Growth, JOINED_MAX, LEAF_MAX, Leaf, Summary};
 
 /// Children of an inner node at most; with bounds of 24 bytes they fit a page.
@@ -179,6 +181,7 @@ impl<L: Leaf> Node<L> {
         from: u64,
         holds: &mut impl FnMut(&L::Summary) -> bool,
     ) -> Option<(&L, u64)> {
+        steps::step();
         match self {
             Node::Leaf(leaf) => holds(&leaf.summary()).then_some((leaf, 0)),
             Node::Inner(inner) => {
