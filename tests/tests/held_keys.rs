@@ -267,7 +267,8 @@ fn a_long_script_makes_everybody_busy_where_that_is_wanted() {
         "SUBSCRIBE channel",
         "SCRIPT LOAD return",
         "EVAL return 0",
-        "FUNCTION KILL",
+        "FUNCTION STATS",
+        "FUNCTION LIST",
         "MULTI",
         "GET other",
         "EXEC",
@@ -281,22 +282,31 @@ fn a_long_script_makes_everybody_busy_where_that_is_wanted() {
     ];
     let ours = start(&["--busy-scope", "server"]);
     let theirs = Oracle::Redis82.start(&["--lua-time-limit", "100"]);
-    let mut answers = [&ours, &theirs].map(|server| {
-        let (mut holder, mut other) = (server.client(), server.client());
-        holder.send(&["EVAL", "while true do end", "0"]);
-        eventually("it has run for long", || ask(&mut other, "PING").contains("BUSY"));
-        let answers = requests.map(|line| {
-            let reply = reply_of(&mut other, &line.split(' ').collect::<Vec<_>>());
-            // HELLO names versions.
-            if reply.contains('\n') { "many lines".to_owned() } else { reply }
+    let library = "#!lua name=l\nredis.register_function('long', function() while true do end end)";
+    for server in [&ours, &theirs] {
+        assert_eq!(reply_of(&mut server.client(), &["FUNCTION", "LOAD", library]), "\"l\"");
+    }
+    for (run, of_the_other_kind, kill) in [
+        (["EVAL", "while true do end", "0"], "FUNCTION KILL", "SCRIPT KILL"),
+        (["FCALL", "long", "0"], "SCRIPT KILL", "FUNCTION KILL"),
+    ] {
+        let answers = [&ours, &theirs].map(|server| {
+            let (mut holder, mut other) = (server.client(), server.client());
+            holder.send(&run);
+            eventually("it has run for long", || ask(&mut other, "PING").contains("BUSY"));
+            let lines = requests.iter().chain([&of_the_other_kind, &kill]);
+            let answers = lines.map(|line| {
+                let reply = reply_of(&mut other, &line.split(' ').collect::<Vec<_>>());
+                // HELLO names versions, FUNCTION STATS a duration.
+                let is_long = reply.contains('\n');
+                (*line, if is_long { "many lines".to_owned() } else { reply })
+            });
+            let answers: Vec<_> = answers.collect();
+            assert!(render(&holder.receive()).contains("killed by user"));
+            assert_eq!(ask(&mut other, "PING"), "PONG");
+            answers
         });
-        kill(holder, &mut other);
-        assert_eq!(ask(&mut other, "PING"), "PONG");
-        answers
-    });
-    let [ours, theirs] = &mut answers;
-    for (line, (ours, theirs)) in requests.iter().zip(ours.iter().zip(theirs)) {
-        assert_eq!(ours, theirs, "{line}");
+        assert_eq!(answers[0], answers[1], "{run:?}");
     }
 }
 

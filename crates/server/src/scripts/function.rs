@@ -399,6 +399,7 @@ const STATS: ControlCommand = Command {
     subcommands: &[],
     run: |context, _, reply| {
         let server = context.server;
+        server.scripts.underway.check_tells_of_functions()?;
         reply.map(2);
         reply.bulk(b"running_script");
         let now_us = server.keyspace.clock().monotonic_us();

@@ -98,6 +98,15 @@ impl Underway {
         self.check_is_idle(i64::MAX).err()
     }
 
+    /// Says so if a script, and no function, shuts the server: Redis tells nothing of functions
+    /// meanwhile.
+    pub(crate) fn check_tells_of_functions(&self) -> Result<(), Refusal> {
+        match self.refuse() {
+            Some(refusal) if refusal == BUSY_WITH_SCRIPT => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
     /// Ends those scripts, or functions, that began before a moment and have written nothing; where
     /// none is so old, all that stand here: Redis would hear of it only when they are. Where there
     /// are only the others, it says who could end those.
