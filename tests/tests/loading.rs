@@ -224,3 +224,62 @@ fn a_damaged_snapshot_is_refused_with_the_place() {
     let server = Server::start_prepared(prepare, &["--rdbchecksum", "no"]);
     check(&mut server.client(), "> SELECT 3\nOK\n> GET a\n\"b\"\n");
 }
+
+/// The names of files that were damaged, what stands there instead (a directory where nothing
+/// does), and what is said; all in a folder that a server with a log has left.
+const DAMAGED: &[(&str, Option<&str>, &str)] = &[
+    ("appendonlydir/log.manifest", Some(""), "line 1 of the AOF manifest: it is empty"),
+    ("appendonlydir/log.manifest", Some("x\n"), "line 1 of the AOF manifest: it is invalid"),
+    ("appendonlydir/log.manifest", Some("file a seq 1 type b"), "line 1 of the AOF manifest"),
+    (
+        "appendonlydir/log.manifest",
+        Some("file log.9 seq 9 type i\n"),
+        "appendonlydir/log.9: No such",
+    ),
+    ("appendonlydir/log.manifest", None, "appendonlydir/log.manifest: Is a directory"),
+    ("appendonlydir/log.1.incr.aof", Some("nonsense\r\n"), "appendonlydir/log.1.incr.aof"),
+    ("appendonlydir/log.1.incr.aof", Some("*1\r\n$5\r\nNOSUC\r\n"), "appendonlydir/log.1.incr.aof"),
+    ("appendonlydir/log.1.incr.aof", None, "appendonlydir/log.1.incr.aof: Is a directory"),
+    ("appendonlydir/log.1.base.rdb", Some("REDIS9999"), "log.1.base.rdb"),
+    ("appendonlydir/log.1.base.rdb", None, "log.1.base.rdb: Is a directory"),
+    ("users.acl", Some("user a on\nuser b nonsense\n"), "users.acl:2"),
+    ("users.acl", None, "users.acl': Is a directory"),
+];
+
+#[test]
+fn a_damaged_file_is_named_with_the_place_and_keeps_the_server_from_starting() {
+    let common = ["--appendonly", "yes", "--appendfilename", "log", "--save", ""];
+    let whole = Server::start(&common);
+    run(&mut whole.client(), &["SET", "key", "value"]);
+    let written = whole.folder().join("appendonlydir");
+    for &(name, content, said) in DAMAGED {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let log = folder.path().join("appendonlydir");
+        std::fs::create_dir(&log).expect("the folder is new");
+        for file in std::fs::read_dir(&written).expect("the log is there") {
+            let file = file.expect("the log is there");
+            std::fs::copy(file.path(), log.join(file.file_name())).expect("there is room");
+        }
+        let damaged = folder.path().join(name);
+        let _ = std::fs::remove_file(&damaged);
+        match content {
+            Some(content) => std::fs::write(&damaged, content).expect("there is room"),
+            None => std::fs::create_dir(&damaged).expect("nothing is there"),
+        }
+        let (directory, acl) = (folder.path().to_str(), folder.path().join("users.acl"));
+        let directory = directory.expect("the path is text");
+        let mut arguments = [&common[..], &["--port", "0", "--listen-on-any-port", "yes"]].concat();
+        arguments.extend(["--bind", "127.0.0.1", "--dir", directory]);
+        if acl.exists() {
+            arguments.extend(["--aclfile", acl.to_str().expect("the path is text")]);
+        }
+        let (status, output) = Server::refuses(&arguments);
+        assert_eq!(status.code(), Some(1), "{name} {content:?}: {output}");
+        let is_last = output.trim_end().lines().next_back().is_some_and(|line| {
+            line.contains(said) && line.contains(name.rsplit('/').next().unwrap_or(name))
+        });
+        let is_reference = content.is_some_and(|text| text.contains("log.9"));
+        assert!(is_last || (is_reference && output.contains(said)), "{name} {content:?}: {output}");
+        assert_eq!(output.matches(said).count(), 1, "{name} {content:?}: {output}");
+    }
+}

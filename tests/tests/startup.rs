@@ -133,6 +133,9 @@ fn version_and_help_are_said() {
             assert!(String::from_utf8_lossy(&output.stdout).contains(text), "{arguments:?}");
         }
     }
+    let unknown = apus(&["help", "nosuch"]);
+    assert!(unknown.status.code() == Some(1) && unknown.stdout.is_empty(), "{unknown:?}");
+    assert!(apus(&["help", "help"]).status.success());
 }
 
 /// The reported version is one, wherever it is told, and may be another one.

@@ -17,6 +17,9 @@ use persist::storage::Disk;
 #[global_allocator]
 static ALLOCATOR: server::Counted<mimalloc::MiMalloc> = server::Counted(mimalloc::MiMalloc);
 
+/// The words that begin another program than the server.
+const SUBCOMMANDS: [&str; 3] = ["memcached", "bench", "check"];
+
 fn main() -> ExitCode {
     ffi::settle_faults();
     server::allocate_by(server::Allocator {
@@ -38,9 +41,15 @@ fn main() -> ExitCode {
     let help = [OsString::from("--help")];
     let mut subcommand = arguments.first().filter(|_| !is_memcached).and_then(|word| word.to_str());
     if subcommand == Some("help") {
-        subcommand = arguments.get(1).and_then(|word| word.to_str());
+        let asked = arguments.get(1);
+        subcommand = asked.and_then(|word| word.to_str());
+        let has_help = |word| word == "help" || SUBCOMMANDS.contains(&word);
+        if asked.is_some() && !subcommand.is_some_and(has_help) {
+            eprintln!("apus help: no such subcommand. Try: apus help");
+            return ExitCode::FAILURE;
+        }
         arguments = &help;
-    } else if matches!(subcommand, Some("memcached" | "bench" | "check")) {
+    } else if subcommand.is_some_and(|word| SUBCOMMANDS.contains(&word)) {
         arguments = &arguments[1..];
     }
     match subcommand {

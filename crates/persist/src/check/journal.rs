@@ -30,7 +30,7 @@ pub(super) fn check(
         return check_file(storage, path, Some(repair), operator);
     }
     let manifest = Manifest::parse(&read_whole(storage, path)?);
-    let manifest = manifest.map_err(|error| Flaw(error.to_string()))?;
+    let manifest = manifest.map_err(|error| Flaw(format!("{}: {error}", path.display())))?;
     let parts = manifest.parts();
     let last = parts.len().checked_sub(1);
     for (index, Part { name, .. }) in parts.enumerate() {

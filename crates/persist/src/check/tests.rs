@@ -157,7 +157,10 @@ fn of_several_files_only_the_last_is_repaired() {
     assert_eq!(content(&disk, "a.1.incr.aof"), torn);
     disk.put(Path::new("a.manifest"), b"file a seq 1 type b");
     let (is_well, text) = check(&disk, &["aof", "a.manifest"]);
-    assert!(!is_well && text.contains("line 1 of the AOF manifest: it is cut off"), "{text}");
+    assert!(
+        !is_well && text.contains("a.manifest: line 1 of the AOF manifest: it is cut off"),
+        "{text}"
+    );
 }
 
 #[test]

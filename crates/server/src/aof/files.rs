@@ -81,7 +81,9 @@ impl Files {
         let storage = &*server.storage;
         let path = directory.join(OsStr::from_bytes(&Manifest::name(&name)));
         let manifest = match read_whole(storage, &path) {
-            Ok(text) => Manifest::parse(&text).map_err(|error| error.to_string())?,
+            Ok(text) => {
+                Manifest::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
             Err(error) => return Err(format!("{}: {}", path.display(), plain(&error))),
         };

@@ -74,10 +74,10 @@ pub(crate) fn find_foreign(server: &'static Server, manifest: &Path) -> Result<S
 fn measure(server: &Server, files: Files) -> Result<Stock, String> {
     let mut total = 0;
     for part in files.manifest().parts() {
-        let file = server.storage.open(&files.path(part), How::Read);
-        let length = file.and_then(|file| file.length());
-        let name = String::from_utf8_lossy(&part.name);
-        total += length.map_err(|error| format!("The AOF file {name}: {}", plain(&error)))?;
+        let path = files.path(part);
+        let length = server.storage.open(&path, How::Read).and_then(|file| file.length());
+        let fault = |error| format!("The AOF file {}: {}", path.display(), plain(&error));
+        total += length.map_err(fault)?;
     }
     Ok(Stock { files, total })
 }
