@@ -1,7 +1,7 @@
 //! A small blocking RESP client. Invariant: no call waits longer than its patience.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -96,6 +96,15 @@ impl Client {
     pub fn figure(&mut self, field: &str) -> i64 {
         let value = self.info(field);
         value.parse().unwrap_or_else(|_| panic!("{field}:{value} is no number"))
+    }
+
+    /// Tells the server that no more will be sent; what it still answers can be received.
+    pub fn end_sending(&mut self) {
+        let ended = match &self.stream {
+            Stream::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
+        };
+        ended.expect("the connection is there");
     }
 
     /// Whether nothing has come by now.

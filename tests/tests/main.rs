@@ -52,6 +52,7 @@ mod functions;
 mod generic;
 mod geo;
 mod given_back;
+mod half_closed;
 mod half_done;
 mod hashes;
 mod held_keys;

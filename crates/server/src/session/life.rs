@@ -202,7 +202,9 @@ pub(super) enum Wait {
     Result,
     /// The same, of a unit that may come back to go on with the session.
     Return,
-    /// Leave to begin: the end of a pause, room for what the request would leave behind.
+    /// Room for what the request would leave behind. It comes by itself.
+    Room,
+    /// Leave to begin: the end of a pause.
     Leave,
     /// An event: a key, a time, a disk.
     Event,
@@ -479,11 +481,13 @@ pub(super) fn plan(sight: Sight) -> Plan {
         };
     }
     if incoming.has_ended() {
-        // As in Redis, whose client is gone begins nothing any more that it had to wait for.
-        match wait {
-            Wait::Leave | Wait::Event => return Plan::End,
-            Wait::Nothing if incoming == Incoming::Over => return Plan::Close,
-            Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return => {}
+        // As in Redis, a session without its client begins nothing that was put off. The replies
+        // to what was done before are still its client's.
+        match (wait, outgoing) {
+            (Wait::Leave | Wait::Event, Outgoing::Nothing) => return Plan::End,
+            (Wait::Leave | Wait::Event, _) => return Plan::Close,
+            (Wait::Nothing, _) if incoming == Incoming::Over => return Plan::Close,
+            (Wait::Nothing | Wait::Locks | Wait::Result | Wait::Return | Wait::Room, _) => {}
         }
     }
     let does = match wait {
@@ -521,8 +525,8 @@ fn look_at_wait(body: &mut impl Body, cx: &mut TaskContext<'_>, wait: Wait) -> T
         Wait::Locks if body.has_lost_patience(cx) => body.resume(cx, Resumption::Busy),
         Wait::Result | Wait::Return => body.take_result(cx),
         // The request is executed like one that has just come.
-        Wait::Leave if body.has_leave(cx) => Turn::Again,
-        Wait::Locks | Wait::Leave => Turn::Wait,
+        Wait::Leave | Wait::Room if body.has_leave(cx) => Turn::Again,
+        Wait::Locks | Wait::Leave | Wait::Room => Turn::Wait,
         Wait::Event => look_at_event(body, cx),
     };
     body.show_wait();

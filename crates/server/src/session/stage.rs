@@ -124,7 +124,8 @@ impl Stage {
             Self::Parked(_) => Wait::Locks,
             Self::Elsewhere(_) | Self::Departures(_) => Wait::Result,
             Self::Away(_) => Wait::Return,
-            Self::Paused(_) | Self::Shut(_) => Wait::Leave,
+            Self::Paused(_) => Wait::Leave,
+            Self::Shut(_) => Wait::Room,
             Self::Blocked(_) => Wait::Event,
         }
     }

@@ -3,8 +3,8 @@
 use super::{BACKLOG_LIMIT, Deed, Demand, Incoming, Outgoing, Plan, Sight, Wait, demand, plan};
 use crate::clients::{Clients, Peer, Signal};
 
-const WAITS: [Wait; 6] =
-    [Wait::Nothing, Wait::Locks, Wait::Result, Wait::Return, Wait::Leave, Wait::Event];
+const WAITS: [Wait; 7] =
+    [Wait::Nothing, Wait::Locks, Wait::Result, Wait::Return, Wait::Room, Wait::Leave, Wait::Event];
 const OUTGOING: [Outgoing; 4] =
     [Outgoing::Nothing, Outgoing::Little, Outgoing::Much, Outgoing::Unfinished];
 const INCOMING: [Incoming; 4] =
@@ -35,7 +35,7 @@ fn does(sight: Sight) -> Option<Deed> {
 
 #[test]
 fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
-    let is_granted = |sight: &Sight| matches!(sight.wait, Wait::Locks | Wait::Result);
+    let is_granted = |sight: &Sight| matches!(sight.wait, Wait::Locks | Wait::Result | Wait::Room);
     for sight in sights().filter(is_granted).filter(|sight| !sight.is_cut_off) {
         let expected = match sight.closing {
             true => Plan::GiveUp,
@@ -81,13 +81,19 @@ fn nothing_is_executed_behind_a_wait_nor_behind_a_heap_of_replies() {
 #[test]
 fn who_is_gone_or_to_be_closed_waits_for_nothing_that_has_not_begun() {
     let may_not_wait = |sight: &Sight| {
-        let has_begun =
-            matches!(sight.wait, Wait::Nothing | Wait::Locks) || sight.wait.is_elsewhere();
+        let was_put_off = matches!(sight.wait, Wait::Leave | Wait::Event);
         sight.closing && sight.wait != Wait::Return && sight.wait != Wait::Nothing
-            || sight.incoming.has_ended() && !has_begun
+            || sight.incoming.has_ended() && was_put_off
     };
     for sight in sights().filter(may_not_wait) {
-        assert!(matches!(plan(sight), Plan::End | Plan::GiveUp), "{sight:?}");
+        assert!(matches!(plan(sight), Plan::End | Plan::Close | Plan::GiveUp), "{sight:?}");
+    }
+}
+
+#[test]
+fn no_session_ends_by_itself_with_replies_that_it_owes() {
+    for sight in sights().filter(|sight| !sight.is_cut_off && plan(*sight) == Plan::End) {
+        assert_eq!(sight.outgoing, Outgoing::Nothing, "{sight:?}");
     }
 }
 

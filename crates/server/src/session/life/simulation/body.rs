@@ -15,7 +15,7 @@ use super::super::{
     Body, EventEnd, Gone, Heard, Incoming, Outgoing, Resumption, Sight, Turn, Wait, Waits,
 };
 use super::world::{
-    DENIED, Id, Kind, Rights, Slot, Verdict, World, give_up, is_unblocked, outcome,
+    DENIED, Id, Kind, Rights, Slot, Verdict, World, abandon, give_up, is_unblocked, outcome,
 };
 use crate::clients::{Asked, Client, Delivery, Signal};
 
@@ -90,6 +90,7 @@ pub(super) enum Stage {
     /// The same, and so often it comes back before.
     Return(Kind, Rc<RefCell<Slot>>, u32),
     Leave(Kind),
+    Room(Kind),
     Event(Event),
 }
 
@@ -155,6 +156,7 @@ impl Model {
             Stage::Result(..) => Wait::Result,
             Stage::Return(..) => Wait::Return,
             Stage::Leave(_) => Wait::Leave,
+            Stage::Room(_) => Wait::Room,
             Stage::Event(_) => Wait::Event,
         }
     }
@@ -204,6 +206,7 @@ impl Model {
                 return Step::Done;
             }
             Verdict::Postponed => return Step::Postpone(Stage::Leave(kind)),
+            Verdict::Full => return Step::Postpone(Stage::Room(kind)),
             Verdict::Admitted => {}
         }
         let key = match kind {
@@ -398,7 +401,9 @@ impl Body for Model {
     fn cut_off(&mut self) {
         assert_eq!(self.wait(), Wait::Return, "nothing else is half done");
         self.is_cut_off = true;
+        self.pipe.is_broken = true;
         self.input.clear();
+        self.world.borrow_mut().swallowed += self.elements() as u64;
         self.output.clear();
         self.client.take(Signal::Deliver);
         self.client.take_deliveries();
@@ -464,7 +469,7 @@ impl Waits for Model {
     }
 
     fn has_leave(&mut self, cx: &mut Context<'_>) -> bool {
-        let Stage::Leave(kind) = self.stage else { return false };
+        let (Stage::Leave(kind) | Stage::Room(kind)) = self.stage else { return false };
         let has_leave = self.world.borrow_mut().lets_in(kind, cx);
         if has_leave {
             self.stage = Stage::Requests;
@@ -551,7 +556,7 @@ impl Waits for Model {
         match std::mem::replace(&mut self.stage, Stage::Requests) {
             Stage::Locks { key, .. } => world.give_back(key, self.id),
             Stage::Event(Event { queue: Some((key, waiter)), .. }) => {
-                give_up(&waiter);
+                abandon(&waiter);
                 world.leave_queue(key, &waiter);
                 // What it was given goes with it.
                 world.swallowed += u64::from(outcome(&waiter).is_some());

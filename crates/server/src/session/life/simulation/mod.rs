@@ -395,6 +395,13 @@ impl Life {
                 || model.owes_too_much
                 || world.rights(model.user) == Rights::None;
             assert!(may_end, "{id} is over for no reason");
+            let may_owe = self.is_killed
+                || model.is_cut_off
+                || model.pipe.is_broken
+                || model.is_overrun
+                || model.owes_too_much
+                || world.rights(model.user) == Rights::None;
+            assert!(may_owe || model.unsent() == 0, "{id} keeps replies for itself");
         }
         if rest == Rest::Over {
             assert!(!world.has_locks(id), "{id} is over and waits for a lock");

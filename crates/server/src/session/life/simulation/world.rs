@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
@@ -59,7 +60,10 @@ pub(super) enum Rights {
 pub(super) enum Verdict {
     Admitted,
     Refused,
+    /// Until a pause is over.
     Postponed,
+    /// Until there is room for what it writes.
+    Full,
 }
 
 /// The lock of a key.
@@ -113,6 +117,8 @@ pub(super) struct Waiting {
     id: Id,
     client: Arc<Client>,
     outcome: Mutex<Option<u64>>,
+    /// Nobody takes what it gets from here on.
+    is_abandoned: AtomicBool,
 }
 
 /// All of it.
@@ -176,7 +182,8 @@ impl World {
         match self.rights[user] {
             Rights::None => Verdict::Refused,
             Rights::Reading if kind.writes() => Verdict::Refused,
-            _ if self.is_kept_out(kind) => Verdict::Postponed,
+            _ if kind.writes() && self.is_paused => Verdict::Postponed,
+            _ if self.is_kept_out(kind) => Verdict::Full,
             _ => Verdict::Admitted,
         }
     }
@@ -317,8 +324,9 @@ impl World {
     }
 
     fn end_service(&mut self, waiter: &Waiter, element: Option<u64>) {
-        let Waiting { id, client, outcome } = waiting(waiter);
-        self.swallowed += u64::from(element.is_some() && self.gone.contains(id));
+        let Waiting { client, outcome, is_abandoned, .. } = waiting(waiter);
+        let is_abandoned = is_abandoned.load(Ordering::Relaxed);
+        self.swallowed += u64::from(element.is_some() && is_abandoned);
         match element {
             Some(_) => {
                 *outcome.lock().unwrap() = element;
@@ -332,8 +340,9 @@ impl World {
     }
 
     pub(super) fn stand(&mut self, key: usize, id: Id, client: &Arc<Client>) -> Arc<Waiter> {
-        let (client, outcome) = (Arc::clone(client), Mutex::default());
-        let waiter = Waiter::new(false, Box::new(Waiting { id, client, outcome }));
+        let (client, outcome, is_abandoned) =
+            (Arc::clone(client), Mutex::default(), AtomicBool::default());
+        let waiter = Waiter::new(false, Box::new(Waiting { id, client, outcome, is_abandoned }));
         self.queues[key].push(Arc::clone(&waiter));
         waiter
     }
@@ -442,6 +451,12 @@ pub(super) fn outcome(waiter: &Waiter) -> Option<u64> {
 /// Whether a waiter's wait was ended by somebody else, without an element.
 pub(super) fn is_unblocked(waiter: &Waiter) -> bool {
     waiter.is_over() && waiting(waiter).outcome.lock().unwrap().is_none()
+}
+
+/// The session of a waiter goes on without it.
+pub(super) fn abandon(waiter: &Waiter) {
+    give_up(waiter);
+    waiting(waiter).is_abandoned.store(true, Ordering::Relaxed);
 }
 
 pub(super) fn give_up(waiter: &Waiter) -> bool {
