@@ -54,6 +54,15 @@ fn who_is_a_source_says_so_in_import_mode() {
 }
 
 #[test]
+fn a_watch_of_what_is_over_leaves_it_to_the_source() {
+    for (_server, mut source, mut other) in imports() {
+        check(&mut source, "> SET k v PXAT 1\nOK");
+        check(&mut other, "> WATCH k\nOK\n> UNWATCH\nOK\n> DBSIZE\n(integer) 1");
+        check(&mut source, "> GET k\n\"v\"");
+    }
+}
+
+#[test]
 fn a_source_sees_what_is_over() {
     for (_server, mut source, mut other) in imports() {
         let script = "

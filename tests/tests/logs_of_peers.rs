@@ -121,6 +121,11 @@ fn what_the_real_servers_journal_in_other_words_is_understood() {
                 "ZRANGESTORE blank scores \"( 1\" \"\\t2\" BYSCORE",
                 "ZREMRANGEBYSCORE scores -inf 0x1p1",
                 "ZREMRANGEBYSCORE scores \"\" (0X11",
+                "HSET timed a 1 b 2 c 3 d 4",
+                "HPEXPIREAT timed 70368744177664 FIELDS 1 a",
+                "HEXPIRE timed 9000000000000 FIELDS 1 b",
+                "HGETEX timed PXAT 400000000000000 FIELDS 1 c",
+                "HSETEX timed PXAT 70368744177664 FIELDS 1 e 5",
             ]
             .map(str::to_owned),
         )

@@ -125,6 +125,7 @@ mod struct_duel;
 mod tools;
 mod tracking;
 mod tracking_copies;
+mod tracking_prefixes;
 mod tracking_redirection;
 mod tracking_table;
 mod transaction_errors;

@@ -26,6 +26,19 @@ fn items_and_their_flags() {
 }
 
 #[test]
+fn what_is_over_as_it_is_deleted_leaves_nothing_behind() {
+    let server = start(&[]);
+    let mut talk = Talk::to(&server);
+    for delete in ["md k T-1", "md k I T-1", "md k x T-1", "md k x I T-1 E9"] {
+        talk.play(&[
+            ("set k 0 0 1\r\na\r\n", "STORED\r\n"),
+            (&format!("{delete}\r\n"), "HD\r\n"),
+            ("mg k v\r\n", "EN\r\n"),
+        ]);
+    }
+}
+
+#[test]
 fn hits_before_are_told() {
     let server = start(&[]);
     let mut talk = Talk::to(&server);

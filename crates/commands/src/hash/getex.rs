@@ -43,7 +43,7 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     let key = &args[1];
     tx.want_view::<Hash>(key)?;
     let (deadline, next) = if let Some(unit) = Unit::of(&args[2]) {
-        (Some(unit.deadline(args.get(3), tx.now(), "hgetex")?), 4)
+        (Some(unit.deadline(tx, args.get(3), "hgetex")?), 4)
     } else {
         (None, if is(&args[2], "PERSIST") { 3 } else { 2 })
     };

@@ -4,7 +4,6 @@
 //! and no conditions, as they held.
 
 use base::number::{format_i64, parse_i64};
-use base::time::UnixMillis;
 use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
@@ -41,7 +40,7 @@ pub(super) const HSETEX: DataCommand = Command {
 
 fn hsetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let key = &args[1];
-    let request = Request::read(args, tx.now())?;
+    let request = Request::read(tx, args)?;
     charge(tx, request.pairs.len() / 2)?;
     if !request.admits(tx, key)? {
         reply.integer(0);
@@ -109,7 +108,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn read(args: Args<'a>, now: UnixMillis) -> Result<Self, Refusal> {
+    fn read(tx: &Tx, args: Args<'a>) -> Result<Self, Refusal> {
         let (mut key_exists, mut fields_exist, mut lifetime) = (None, None, None);
         let mut options = Options::from(args, 2);
         while let Some(word) = options.word() {
@@ -128,7 +127,7 @@ impl<'a> Request<'a> {
                     let unit = Unit::of(word).ok_or_else(|| unknown(word))?;
                     // A second time is refused before it is read.
                     say(&mut lifetime, Lifetime::Endless, TWO_TIMES)?;
-                    let deadline = unit.deadline(options.word(), now, "hsetex")?;
+                    let deadline = unit.deadline(tx, options.word(), "hsetex")?;
                     lifetime = Some(Lifetime::Until(deadline));
                 }
             }

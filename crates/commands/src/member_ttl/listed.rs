@@ -72,10 +72,11 @@ impl Unit {
     }
 
     /// The deadline that a client's number means, which may be over; `command` is who refuses it.
+    /// In a log any is taken: Valkey knows no latest one.
     pub(crate) fn deadline(
         self,
+        tx: &Tx,
         number: Option<&[u8]>,
-        now: UnixMillis,
         command: &str,
     ) -> Result<UnixMillis, Refusal> {
         let number = number.and_then(parse_i64).ok_or(NOT_AN_INTEGER)?;
@@ -83,9 +84,11 @@ impl Unit {
             return Err(Refusal::error("ERR invalid expire time, must be >= 0"));
         }
         let unit = if matches!(self, Self::Seconds | Self::UnixSeconds) { 1000 } else { 1 };
-        let from = if matches!(self, Self::Seconds | Self::Millis) { now } else { 0 };
+        let from = if matches!(self, Self::Seconds | Self::Millis) { tx.now() } else { 0 };
+        let latest =
+            if tx.keyspace().settings().replays() { UnixMillis::MAX } else { DEADLINE_MAX };
         let deadline = number.checked_mul(unit).and_then(|millis| millis.checked_add(from));
-        deadline.filter(|deadline| *deadline <= DEADLINE_MAX).ok_or_else(|| invalid_expire(command))
+        deadline.filter(|deadline| *deadline <= latest).ok_or_else(|| invalid_expire(command))
     }
 }
 
@@ -139,7 +142,7 @@ pub(crate) fn expire<C: Listed>(
 ) -> Result<(), Refusal> {
     let key = &args[1];
     tx.want_view::<C>(key)?;
-    let deadline = unit.deadline(args.get(2), tx.now(), command)?;
+    let deadline = unit.deadline(tx, args.get(2), command)?;
     let condition = Condition::of(&args[3]);
     let is_conditional = !matches!(condition, Condition::Always);
     let members = parse::<C>(args, if is_conditional { 4 } else { 3 }, C::BAD_COUNT)?;

@@ -233,11 +233,11 @@ const DEADLINE_MAX: UnixMillis = (1 << 48) - 1;
 /// What stands for no deadline where one is due in eight bytes.
 const NO_DEADLINE: i64 = -1;
 
-/// Reads a deadline of eight bytes.
+/// Reads a deadline of eight bytes. One that is later than any of ours comes to the latest.
 fn read_deadline(reader: &mut Reader<'_>) -> Result<Option<UnixMillis>, Malformed> {
     match i64::from_le_bytes(reader.array()?) {
         NO_DEADLINE => Ok(None),
-        deadline @ 0..=DEADLINE_MAX => Ok(Some(deadline)),
+        deadline @ 0.. => Ok(Some(deadline.min(DEADLINE_MAX))),
         _ => Err(Malformed),
     }
 }

@@ -357,6 +357,10 @@ impl Work<'_> {
         }
         if let Some(expiry) = delete.expiry {
             self.set_expiry(key, expiry)?;
+            if self.tx.peek(key)?.is_none() {
+                // It is over at once: nothing is left to empty.
+                return Ok(Response::Deleted);
+            }
         }
         let mut notes = self.notes_of(key)?;
         if delete.empties {

@@ -193,9 +193,10 @@ impl Program for Watch {
         out: &mut Output,
     ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();
-        // A key whose time is over would break the watch when it is removed. During a pause it
-        // stays for now, and does.
-        if self.server.keyspace.settings().holds_expiry(unit.tx.now()) {
+        // A key whose time is over would break the watch when it is removed. During a pause, and
+        // while others decide what goes, it stays for now, and does.
+        let settings = self.server.keyspace.settings();
+        if settings.holds_expiry(unit.tx.now()) || settings.suspends_expiry() {
             return Ok(());
         }
         for key in args.skip(1).iter() {

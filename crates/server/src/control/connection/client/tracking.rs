@@ -153,17 +153,18 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The prefixes that a client has, and those that it names now; of no prefix at all, the empty one.
+/// The prefixes that a client has, and those that it names now. Where it names none it hears of
+/// all keys, to which no other prefix adds any.
 fn all_prefixes(
     named: &[&[u8]],
     present: Option<&TrackingOptions>,
 ) -> Result<Vec<Box<[u8]>>, Refusal> {
+    if named.is_empty() {
+        return Ok(vec![Box::default()]);
+    }
     let present = present.map(|present| &*present.prefixes).unwrap_or_default();
     let mut all: Vec<Box<[u8]>> = present.to_vec();
     all.extend(named.iter().map(|&prefix| Box::from(prefix)));
-    if all.is_empty() {
-        all.push(Box::default());
-    }
     all.sort_unstable();
     // In order, a prefix that others begin with stands right before one of them.
     if all.windows(2).any(|pair| pair[1].starts_with(&pair[0])) {
