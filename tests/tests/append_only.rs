@@ -57,11 +57,12 @@ fn random_commands_give_the_same_data_when_they_are_run_again() {
             other.call(&["BGREWRITEAOF"]);
             settle(&mut other);
         }
-        let before = state(&mut server.client());
+        let mut before = state(&mut server.client());
         kept += before.len();
         server.kill();
         server.restart();
-        let after = state(&mut server.client());
+        let mut after = state(&mut server.client());
+        forget_what_is_over([&mut before, &mut after]);
         if before != after {
             let told = differences(&before, &after);
             let lines: Vec<String> = commands.iter().map(|command| line(command)).collect();
@@ -82,8 +83,26 @@ pub(crate) fn payloads(client: &mut Client) -> Vec<Vec<u8>> {
     makers.iter().map(dump).collect()
 }
 
+/// What a key holds, and until when: milliseconds, or -1 for ever.
+#[derive(PartialEq)]
+pub(crate) struct Held {
+    deadline: i64,
+    what: String,
+}
+
+/// The keys of all databases.
+pub(crate) type State = BTreeMap<(usize, Vec<u8>), Held>;
+
+/// Leaves out what is over by now: it may have gone between two looks.
+pub(crate) fn forget_what_is_over(states: [&mut State; 2]) {
+    let now = Clock::system().now_ms();
+    states
+        .into_iter()
+        .for_each(|state| state.retain(|_, held| !(0..=now).contains(&held.deadline)));
+}
+
 /// What each key of each database holds.
-pub(crate) fn state(client: &mut Client) -> BTreeMap<(usize, Vec<u8>), String> {
+pub(crate) fn state(client: &mut Client) -> State {
     let mut state = BTreeMap::new();
     for database in 0..16 {
         client.call(&["SELECT", &database.to_string()]);
@@ -100,8 +119,14 @@ pub(crate) fn state(client: &mut Client) -> BTreeMap<(usize, Vec<u8>), String> {
                 }
                 _ => format!("{:?}", client.call(&[&b"DEBUG"[..], b"DIGEST-VALUE", &key])),
             };
-            let deadline = client.call(&[b"PEXPIRETIME", &*key]);
-            state.insert((database, key), format!("{kind:?} {deadline:?} {value}"));
+            let Value::Integer(deadline) = client.call(&[b"PEXPIRETIME", &*key]) else {
+                panic!("PEXPIRETIME replies a number")
+            };
+            let what = format!("{kind:?} {value}");
+            // One that went meanwhile is not there.
+            if deadline != -2 {
+                state.insert((database, key), Held { deadline, what });
+            }
         }
     }
     state
@@ -126,17 +151,14 @@ fn without_times(value: &Value) -> String {
     format!("[{}]", told.join(" "))
 }
 
-pub(crate) fn differences(
-    before: &BTreeMap<(usize, Vec<u8>), String>,
-    after: &BTreeMap<(usize, Vec<u8>), String>,
-) -> String {
+pub(crate) fn differences(before: &State, after: &State) -> String {
     let keys = before.keys().chain(after.keys().filter(|key| !before.contains_key(*key)));
     let differing = keys.filter(|key| before.get(*key) != after.get(*key));
     let told = differing.map(|(database, key)| {
         let place = (*database, key.clone());
-        let nothing = "nothing".to_owned();
-        let old = before.get(&place).unwrap_or(&nothing);
-        let new = after.get(&place).unwrap_or(&nothing);
+        let show = |held: &Held| format!("{} until {}", held.what, held.deadline);
+        let [old, new] =
+            [before, after].map(|it| it.get(&place).map_or_else(|| "nothing".to_owned(), show));
         format!("{database}/{}: it was\n  {old}\nand is\n  {new}", key.escape_ascii())
     });
     told.collect::<Vec<_>>().join("\n")
