@@ -343,7 +343,14 @@ fn words_run_within_transactions_and_scripts() {
 
 #[test]
 fn what_a_transaction_populates_is_in_the_log() {
-    let mut server = Server::start(&["--enable-debug-command", "yes", "--appendonly", "yes"]);
+    let mut server = Server::start(&[
+        "--enable-debug-command",
+        "yes",
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+    ]);
     let mut client = server.client();
     check(&mut client, "> MULTI\nOK\n> DEBUG POPULATE 5\nQUEUED\n> SET k v\nQUEUED");
     client.call(&["EXEC"]);

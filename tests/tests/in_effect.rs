@@ -2,10 +2,8 @@
 //! nothing from the reply on, wherever its session lives. Beside Redis 8.2.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use proto::value::Value;
-use tests::client::Arrival;
 use tests::render::render;
 use tests::server::{Oracle, eventually};
 use tests::{Client, Server};
@@ -179,39 +177,6 @@ fn killed_within_a_transaction_and_with_oneself() {
         assert_eq!(call(&mut watcher, "CLIENT KILL TYPE normal SKIPME no"), "(integer) 2");
         assert!(watcher.is_closed() && other.is_closed());
     }
-}
-
-/// A worker that a transaction keeps to itself is not waited for until that ends.
-#[test]
-fn a_victim_on_a_busy_worker_is_waited_for_not_long() {
-    const LONG: Duration = Duration::from_secs(1);
-    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "100000"]);
-    let mut clients: Vec<_> = (0..8).map(|_| (server.client(), String::new())).collect();
-    clients.iter_mut().for_each(|(client, id)| *id = client.id());
-    let mut busy = server.client();
-    // What needs its session keeps the transaction at its worker.
-    for line in [&["MULTI"][..], &["EVAL", "while true do end", "0"], &["CLIENT", "ID"]] {
-        busy.call(line);
-    }
-    busy.send(&["EXEC"]);
-    let (mut free, mut stuck) = (Vec::new(), Vec::new());
-    while let Some((mut client, id)) = clients.pop() {
-        client.send(&["PING"]);
-        match client.arrival(LONG).expect("it is connected") {
-            Arrival::Silence => stuck.push((client, id)),
-            _ => free.push(client),
-        }
-    }
-    assert!(!stuck.is_empty(), "one of two workers is busy");
-    let watcher = free.first_mut().expect("the other is not");
-    for (_, id) in &stuck {
-        assert_eq!(call(watcher, &format!("CLIENT KILL ID {id}")), "(integer) 1");
-    }
-    let (victim, _) = &mut stuck[0];
-    assert_eq!(victim.arrival(LONG).expect("it is connected"), Arrival::Silence);
-    eventually("the script can be ended", || call(watcher, "SCRIPT KILL") == "OK");
-    assert!(render(&busy.receive()).contains("Script killed by user"));
-    stuck.iter_mut().for_each(|(victim, _)| assert!(victim.is_closed()));
 }
 
 #[test]

@@ -356,7 +356,6 @@ fn hostile_containers_are_refused() {
 fn hostile_hashes_of_valkey_are_refused() {
     let contents: &[&[u8]] = &[
         b"\x16\x01\x01a\x011\xfe\xff\xff\xff\xff\xff\xff\xff",
-        b"\x16\x01\x01a\x011\0\0\0\0\0\0\x01\0",
         b"\x16\x01\x01a\x011\0\0",
         b"\x16\0",
     ];
@@ -364,6 +363,18 @@ fn hostile_hashes_of_valkey_are_refused() {
         let result = restored(&sealed(content, 80)).map(|entry| contents_of(&entry));
         assert_eq!(result, Err(RestoreError::Content), "{content:02x?}");
     }
+}
+
+/// Valkey knows no latest time; ours is told with 48 bits.
+#[test]
+fn a_field_of_valkey_that_expires_later_than_any_of_ours_expires_as_late_as_can_be_told() {
+    let restore = |deadline: &[u8; 8]| {
+        let content = [&b"\x16\x01\x01a\x011"[..], deadline].concat();
+        restored(&sealed(&content, 80)).map(|entry| contents_of(&entry)).expect("a hash")
+    };
+    let latest = restore(b"\xff\xff\xff\xff\xff\xff\0\0");
+    assert_eq!(restore(b"\0\0\0\0\0\0\x01\0"), latest);
+    assert_eq!(restore(b"\xff\xff\xff\xff\xff\xff\xff\x7f"), latest);
 }
 
 /// Whatever is restored comes back from its own payload.
