@@ -31,12 +31,6 @@ fn files(client: &mut Client) -> Vec<PathBuf> {
     paths.iter().map(|path| PathBuf::from(text(path))).collect()
 }
 
-fn info(client: &mut Client, field: &str) -> String {
-    let report = text(&client.call(&["INFO", "persistence"]));
-    let line = report.lines().find_map(|line| line.strip_prefix(&format!("{field}:")));
-    line.unwrap_or_else(|| panic!("no {field} in {report}")).trim().to_owned()
-}
-
 fn name(path: &Path) -> String {
     path.file_name().and_then(|name| name.to_str()).expect("our files have simple names").to_owned()
 }
@@ -71,7 +65,7 @@ fn a_backup_goes_from_start_to_seal_to_cleanup() {
         let folder = server.folder().join("backupdir");
         begins_idle(&mut client);
         start(&mut client);
-        assert_eq!(info(&mut client, "backup_in_progress"), "1");
+        assert_eq!(client.info("backup_in_progress"), "1");
         check(
             &mut client,
             "
@@ -92,7 +86,7 @@ fn a_backup_goes_from_start_to_seal_to_cleanup() {
             assert_eq!(inode(base), inode(&own), "it is one file with two names");
         }
         check(&mut client, "> SET between 1\nOK\n> BACKUP SEAL\nOK\n");
-        assert_eq!(info(&mut client, "backup_in_progress"), "0");
+        assert_eq!(client.info("backup_in_progress"), "0");
         seal_holds(&mut client, &folder);
         check(
             &mut client,
@@ -118,7 +112,7 @@ fn a_backup_goes_from_start_to_seal_to_cleanup() {
 
 /// Who keeps no log has none after a backup, nor does it say so.
 fn leaves_no_log(server: &Server, has_log: bool) {
-    let says = info(&mut server.client(), "aof_enabled") == "1";
+    let says = server.client().info("aof_enabled") == "1";
     let is_there = server.folder().join("appendonlydir").exists();
     assert_eq!((says, is_there), (has_log, has_log));
 }
@@ -213,7 +207,7 @@ fn a_backup_that_is_given_up_is_followed_by_another() {
         check(&mut client, "> BACKUP ABORT\nOK\n> BACKUP LIST\n(empty array)\n");
         let told = status(&mut client);
         assert_eq!((&*told["state"], &*told["error"]), ("failed", "aborted by user"));
-        assert_eq!(info(&mut client, "backup_in_progress"), "0");
+        assert_eq!(client.info("backup_in_progress"), "0");
         assert!(names(&folder).is_empty(), "{:?}", names(&folder));
         // In the midst of its base.
         slow_down(&mut client);
@@ -250,11 +244,11 @@ fn a_backup_waits_for_a_snapshot_and_rewrites_wait_for_the_backup() {
             ",
         );
         assert_eq!(state(&mut client), "pending");
-        assert_eq!(info(&mut client, "backup_in_progress"), "1");
+        assert_eq!(client.info("backup_in_progress"), "1");
         check(&mut client, "> BGSAVE CANCEL\nBackground saving cancelled\n");
         await_state(&mut client, "incrementing");
-        eventually("the rewrite is over", || info(&mut client, "aof_rewrite_in_progress") == "0");
-        let rewrites = info(&mut client, "aof_rewrites");
+        eventually("the rewrite is over", || client.info("aof_rewrite_in_progress") == "0");
+        let rewrites = client.info("aof_rewrites");
         check(
             &mut client,
             "
@@ -264,10 +258,10 @@ fn a_backup_waits_for_a_snapshot_and_rewrites_wait_for_the_backup() {
             OK
             ",
         );
-        assert_eq!(info(&mut client, "aof_rewrite_scheduled"), "1");
-        assert_eq!(info(&mut client, "aof_rewrites"), rewrites);
+        assert_eq!(client.info("aof_rewrite_scheduled"), "1");
+        assert_eq!(client.info("aof_rewrites"), rewrites);
         check(&mut client, "> BACKUP SEAL\nOK\n");
-        eventually("the rewrite follows", || info(&mut client, "aof_rewrites") != rewrites);
+        eventually("the rewrite follows", || client.info("aof_rewrites") != rewrites);
     }
 }
 

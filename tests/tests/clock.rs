@@ -2,7 +2,7 @@
 //! and what is done every so often goes on.
 
 use proto::value::Value;
-use tests::render::{render, text};
+use tests::render::render;
 use tests::server::eventually;
 use tests::{Client, Server, check};
 
@@ -17,12 +17,6 @@ fn number(client: &mut Client, words: &[&str]) -> i64 {
     let reply = client.call(words);
     let Value::Integer(number) = reply else { panic!("{words:?}: {reply:?}") };
     number
-}
-
-fn info(client: &mut Client, name: &str) -> String {
-    let report = text(&client.call(&["INFO", "persistence"]));
-    let field = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    field.unwrap_or_else(|| panic!("INFO has no {name}")).trim().to_owned()
 }
 
 /// What has two hours, half an hour and all time to live; when each ends.
@@ -110,12 +104,12 @@ fn what_is_due_later_comes_though_the_clock_was_set_back() {
     check(&mut client, "> SET k v\nOK\n> SET passing v PX 100\nOK");
     // The log is synced, a point of `save` is reached, and the key expires by itself.
     assert_eq!(render(&client.call(&["WAITAOF", "1", "0", "0"])), "1) (integer) 1\n2) (integer) 0");
-    eventually("it saves by itself", || info(&mut client, "rdb_saves") != "0");
+    eventually("it saves by itself", || client.info("rdb_saves") != "0");
     eventually("the key expires", || number(&mut client, &["DBSIZE"]) == 1);
     check(&mut client, "> BLPOP nothing 0.1\n(nil)");
     check(&mut client, BACK);
     check(&mut client, "> SET k w\nOK");
     assert_eq!(render(&client.call(&["WAITAOF", "1", "0", "0"])), "1) (integer) 1\n2) (integer) 0");
-    let saves = info(&mut client, "rdb_saves");
-    eventually("it saves once more", || info(&mut client, "rdb_saves") != saves);
+    let saves = client.info("rdb_saves");
+    eventually("it saves once more", || client.info("rdb_saves") != saves);
 }

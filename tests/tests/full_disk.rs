@@ -9,7 +9,7 @@ use std::time::Instant;
 use proto::value::Value;
 use rustix::process::Signal;
 use tests::folder::copy_folder;
-use tests::render::{render, text};
+use tests::render::render;
 use tests::server::eventually;
 use tests::{Client, Server, check};
 
@@ -98,12 +98,6 @@ fn has(client: &mut Client, number: usize) -> bool {
     value.as_bytes() == Some(format!("{number:0>LENGTH$}").as_bytes())
 }
 
-fn info(client: &mut Client, name: &str) -> String {
-    let report = text(&client.call(&["INFO", "persistence"]));
-    let field = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    field.unwrap_or_else(|| panic!("INFO has no {name}")).trim().to_owned()
-}
-
 /// Names of unfinished files.
 fn leftovers(server: &Server) -> Vec<String> {
     let folders = [server.disk(), server.disk().join("appendonlydir")];
@@ -120,7 +114,7 @@ fn the_log_keeps_what_it_acknowledged_and_goes_on_when_there_is_space() {
         let mut client = rig.server.client();
         let refused = rig.write_until_refused(&mut client, 0);
         assert!(refused > 0, "there was some space");
-        assert_eq!(info(&mut client, "aof_last_write_status"), "err");
+        assert_eq!(client.info("aof_last_write_status"), "err");
         assert_eq!(render(&client.call(&["DEL", "key:0"])), REFUSED);
         assert_eq!(render(&client.call(&["PING"])), REFUSED);
         assert!((0..refused).all(|number| has(&mut client, number)), "readers are served");
@@ -130,7 +124,7 @@ fn the_log_keeps_what_it_acknowledged_and_goes_on_when_there_is_space() {
             assert!((0..refused).all(|number| has(&mut found, number)), "it was acknowledged");
         }
         rig.resume(&mut client, refused);
-        assert_eq!(info(&mut client, "aof_last_write_status"), "ok");
+        assert_eq!(client.info("aof_last_write_status"), "ok");
         let next = refused + 1;
         assert_eq!(render(&write(&mut client, next)), "OK");
         check(&mut client, "> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0\n> PING\nPONG");
@@ -151,8 +145,8 @@ fn a_save_that_finds_no_space_leaves_the_one_before_and_writes_wait_for_a_better
     check(&mut client, "> CONFIG SET rdbcompression no\nOK");
     rig.fill();
     check(&mut client, "> BGSAVE\nBackground saving started");
-    eventually("the save ends", || info(&mut client, "rdb_bgsave_in_progress") == "0");
-    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
+    eventually("the save ends", || client.info("rdb_bgsave_in_progress") == "0");
+    assert_eq!(client.info("rdb_last_bgsave_status"), "err");
     assert!(leftovers(&rig.server).is_empty(), "{:?}", leftovers(&rig.server));
     let reply = render(&write(&mut client, 100));
     assert!(reply.starts_with("(error) MISCONF Redis is configured to save RDB"), "{reply}");
@@ -161,8 +155,8 @@ fn a_save_that_finds_no_space_leaves_the_one_before_and_writes_wait_for_a_better
     check(&mut found.client(), "> DBSIZE\n(integer) 1");
     rig.free();
     check(&mut client, "> BGSAVE\nBackground saving started");
-    eventually("the save ends", || info(&mut client, "rdb_bgsave_in_progress") == "0");
-    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+    eventually("the save ends", || client.info("rdb_bgsave_in_progress") == "0");
+    assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
     assert_eq!(render(&write(&mut client, 100)), "OK");
     let found = rig.successor(&["--save", ""]);
     check(&mut found.client(), "> DBSIZE\n(integer) 100");
@@ -177,15 +171,15 @@ fn a_rewrite_that_finds_no_space_leaves_the_log_as_it_was() {
     check(&mut client, "> CONFIG SET rdbcompression no\nOK");
     rig.fill();
     client.call(&["BGREWRITEAOF"]);
-    eventually("the rewrite ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
-    assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "err");
+    eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "err");
     assert!(leftovers(&rig.server).is_empty(), "{:?}", leftovers(&rig.server));
     let found = rig.successor(&arguments);
     check(&mut found.client(), "> DBSIZE\n(integer) 100");
     rig.resume(&mut client, 100);
     client.call(&["BGREWRITEAOF"]);
-    eventually("the rewrite ends", || info(&mut client, "aof_rewrite_in_progress") == "0");
-    assert_eq!(info(&mut client, "aof_last_bgrewrite_status"), "ok");
+    eventually("the rewrite ends", || client.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "ok");
     let found = rig.successor(&arguments);
     check(&mut found.client(), "> DBSIZE\n(integer) 101");
 }

@@ -1,17 +1,10 @@
 //! What clients brought about and is gone takes no memory, whichever thread had it.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use tests::render::text;
 use tests::server::eventually;
 use tests::{Client, Server, check};
 
 const KILOBYTE: i64 = 1024;
-
-fn info(client: &mut Client, name: &str) -> i64 {
-    let report = text(&client.call(&["INFO", "all"]));
-    let field = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    field.unwrap_or_else(|| panic!("INFO has no {name}")).trim().parse().unwrap()
-}
 
 /// A script that is too much for a worker, so that a heavy-work thread compiles it, too.
 const HEAVY: &str = "for i = 1, 300000 do local _ = i * 2 end return ";
@@ -32,12 +25,12 @@ fn what_idle_threads_compiled_goes_with_its_scripts_and_libraries() {
                 client.call(&["EVAL", &script, "0"]);
             }
         }
-        let taken = info(&mut clients[0], "used_memory_lua");
+        let taken = clients[0].figure("used_memory_lua");
         assert!(taken > 300 * KILOBYTE, "round {round}: {taken}");
         check(&mut clients[8], "> SCRIPT FLUSH\nOK");
         // Nobody runs a script any more.
         eventually("scripts are forgotten", || {
-            info(&mut clients[0], "used_memory_lua") < 150 * KILOBYTE
+            clients[0].figure("used_memory_lua") < 150 * KILOBYTE
         });
     }
     for library in 0..100 {
@@ -50,10 +43,10 @@ fn what_idle_threads_compiled_goes_with_its_scripts_and_libraries() {
     for client in &mut clients {
         (0..100).for_each(|library| _ = client.call(&["FCALL", &format!("f{library}"), "0"]));
     }
-    assert!(info(&mut clients[0], "used_memory_vm_functions") > 50 * KILOBYTE);
+    assert!(clients[0].figure("used_memory_vm_functions") > 50 * KILOBYTE);
     check(&mut clients[1], "> FUNCTION FLUSH\nOK");
     eventually("libraries are forgotten", || {
-        info(&mut clients[0], "used_memory_vm_functions") < 30 * KILOBYTE
+        clients[0].figure("used_memory_vm_functions") < 30 * KILOBYTE
     });
     check(&mut clients[2], "> EVAL \"return 7\" 0\n(integer) 7");
 }
@@ -67,7 +60,7 @@ fn what_a_client_waited_for_watched_or_subscribed_to_goes_with_it() {
     for (command, last) in
         [("WATCH", None), ("BLPOP", Some("0")), ("SUBSCRIBE", None), ("PSUBSCRIBE", None)]
     {
-        let before = info(&mut client, "used_memory");
+        let before = client.figure("used_memory");
         let mut other = server.client();
         let words = [command].into_iter().chain(names.iter().copied()).chain(last);
         other.send(&words.collect::<Vec<_>>());
@@ -78,12 +71,12 @@ fn what_a_client_waited_for_watched_or_subscribed_to_goes_with_it() {
                 "SUBSCRIBE" => "pubsub_channels",
                 _ => "pubsub_patterns",
             };
-            info(&mut client, field) == names.len() as i64
+            client.figure(field) == names.len() as i64
         });
-        assert!(info(&mut client, "used_memory") > before + 1000 * KILOBYTE, "{command}");
+        assert!(client.figure("used_memory") > before + 1000 * KILOBYTE, "{command}");
         drop(other);
         eventually("its room is given back", || {
-            info(&mut client, "used_memory") < before + 400 * KILOBYTE
+            client.figure("used_memory") < before + 400 * KILOBYTE
         });
     }
 }

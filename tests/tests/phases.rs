@@ -40,12 +40,6 @@ fn set(client: &mut Client, name: &str, value: &str) -> String {
     render(&client.call(&["CONFIG", "SET", name, value]))
 }
 
-fn info(client: &mut Client, name: &str) -> String {
-    let report = text(&client.call(&["INFO", "all"]));
-    let field = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    field.unwrap_or_else(|| panic!("INFO has no {name}")).trim().to_owned()
-}
-
 fn connect(server: &Server) -> Client {
     let path = server.folder().join("socket");
     eventually("it listens", || std::os::unix::net::UnixStream::connect(&path).is_ok());
@@ -85,14 +79,14 @@ fn begin(phase: Phase) -> (Server, Client) {
             server.kill();
             server.restart_hastily();
             client = connect(&server);
-            assert_eq!(info(&mut client, "loading"), "1");
+            assert_eq!(client.info("loading"), "1");
         }
         Phase::Saves | Phase::Rewrites => {
             assert_eq!(set(&mut client, SAVE_DELAY, ENDLESS), "OK");
             let command = if has_log { "BGREWRITEAOF" } else { "BGSAVE" };
             client.call(&[command]);
             let field = if has_log { "aof_rewrite_in_progress" } else { "rdb_bgsave_in_progress" };
-            eventually("it has begun", || info(&mut client, field) == "1");
+            eventually("it has begun", || client.info(field) == "1");
         }
     }
     (server, client)
@@ -125,9 +119,9 @@ fn writers(server: &Server) -> usize {
 /// What CONFIG GET says of the log is so.
 fn log_is_as_told(server: &Server, client: &mut Client, what: &str) {
     let is_on = config(client, "appendonly") == "yes";
-    assert_eq!(info(client, "aof_enabled"), if is_on { "1" } else { "0" }, "{what}");
+    assert_eq!(client.info("aof_enabled"), if is_on { "1" } else { "0" }, "{what}");
     eventually("there is one writer at most", || writers(server) == usize::from(is_on));
-    assert_eq!(info(client, "aof_last_bgrewrite_status"), "ok", "{what}");
+    assert_eq!(client.info("aof_last_bgrewrite_status"), "ok", "{what}");
 }
 
 /// What was acknowledged is found by a server that starts in a folder.
@@ -230,8 +224,8 @@ fn the_other_directives_take_effect_in_every_phase() {
             let value = if (name, value) == ("appendfsync", "everysec") { "always" } else { value };
             assert_eq!(config(&mut client, name), value, "{phase:?}: {name}");
         }
-        assert_eq!(info(&mut client, "maxmemory"), "100000000");
-        assert_eq!(info(&mut client, "maxmemory_policy"), "allkeys-apus");
+        assert_eq!(client.info("maxmemory"), "100000000");
+        assert_eq!(client.info("maxmemory_policy"), "allkeys-apus");
         log_is_as_told(&server, &mut client, &format!("{phase:?}"));
         let mut stranger = Client::connect(port.parse().unwrap());
         let refused = "(error) NOAUTH Authentication required.";

@@ -172,12 +172,12 @@ fn waiting_ends_by_time_or_by_others() {
         ),
     ] {
         waiter.send(request);
-        eventually("it waits", || info_field(&mut other, "blocked_clients") == "1");
+        eventually("it waits", || other.info("blocked_clients") == "1");
         assert_eq!(waiter.arrival(Duration::from_millis(10)).unwrap(), Arrival::Silence);
         assert_eq!(other.call(&["CLIENT", "UNBLOCK", &id, how]), Value::Integer(1));
         assert_eq!(waiter.receive(), reply);
     }
-    assert_eq!(info_field(&mut other, "blocked_clients"), "0");
+    assert_eq!(other.info("blocked_clients"), "0");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn info_counts_what_happens() {
     "#;
     let mut client = server.client();
     check(&mut client, script);
-    let mut field = |name: &str| info_field(&mut client, name);
+    let mut field = |name: &str| client.info(name);
     assert_eq!(field("redis_mode"), "standalone");
     assert_eq!((field("keyspace_hits"), field("keyspace_misses")), ("1".into(), "1".into()));
     assert_eq!(field("total_error_replies"), "4");
@@ -286,13 +286,13 @@ fn info_counts_what_happens() {
     let latency = field("latency_percentiles_usec_get");
     assert!(latency.starts_with("p50=") && latency.contains(",p99.9="), "{latency}");
     client.call(&["CONFIG", "SET", "latency-tracking-info-percentiles", "0.5 100"]);
-    let latency = info_field(&mut client, "latency_percentiles_usec_get");
+    let latency = client.info("latency_percentiles_usec_get");
     assert!(latency.starts_with("p0.5=") && latency.contains(",p100="), "{latency}");
     client.call(&["CONFIG", "SET", "latency-tracking", "no"]);
     assert_eq!(text(&client.call(&["INFO", "latencystats"])), "# Latencystats\r\n");
     client.call(&["CONFIG", "RESETSTAT"]);
     assert_eq!(text(&client.call(&["INFO", "errorstats"])), "# Errorstats\r\n");
-    assert_eq!(info_field(&mut client, "keyspace_hits"), "0");
+    assert_eq!(client.info("keyspace_hits"), "0");
     let calls = text(&client.call(&["INFO", "commandstats"]));
     assert!(!calls.contains("cmdstat_get:"), "{calls}");
 }
@@ -301,17 +301,17 @@ fn info_counts_what_happens() {
 fn info_tells_the_load() {
     let server = Server::start(&["--worker-threads", "2"]);
     let mut client = server.client();
-    assert_eq!(info_field(&mut client, "instantaneous_ops_per_sec"), "0");
+    assert_eq!(client.info("instantaneous_ops_per_sec"), "0");
     let gets = vec![vec!["GET", "a"]; 1000];
     eventually("the rate is seen", || {
         client.pipeline(&gets);
-        info_field(&mut client, "instantaneous_ops_per_sec").parse::<u64>().unwrap() > 100
+        client.info("instantaneous_ops_per_sec").parse::<u64>().unwrap() > 100
     });
-    assert!(info_field(&mut client, "total_commands_processed").parse::<u64>().unwrap() > 1000);
-    assert!(info_field(&mut client, "total_net_input_bytes").parse::<u64>().unwrap() > 20_000);
-    assert!(info_field(&mut client, "total_reads_processed").parse::<u64>().unwrap() > 1);
-    assert_eq!(info_field(&mut client, "workers"), "2");
-    let busiest = info_field(&mut client, "worker_0");
+    assert!(client.info("total_commands_processed").parse::<u64>().unwrap() > 1000);
+    assert!(client.info("total_net_input_bytes").parse::<u64>().unwrap() > 20_000);
+    assert!(client.info("total_reads_processed").parse::<u64>().unwrap() > 1);
+    assert_eq!(client.info("workers"), "2");
+    let busiest = client.info("worker_0");
     assert!(busiest.starts_with("sessions=1,commands="), "{busiest}");
     let cpu = text(&client.call(&["INFO", "cpu"]));
     assert!(cpu.contains("used_cpu_user_main_thread:"), "{cpu}");
@@ -324,7 +324,7 @@ fn the_event_loops_count_their_cycles_and_their_time() {
     for server in [Server::start(&[]), Oracle::redis82()] {
         let mut client = server.client();
         for name in ["eventloop_cycles", "eventloop_duration_sum"] {
-            let mut figure = || info_field(&mut client, name).parse::<u64>().expect("a number");
+            let mut figure = || client.info(name).parse::<u64>().expect("a number");
             let before = figure();
             assert!(before > 0, "{name}");
             eventually(name, || figure() > before);
@@ -332,7 +332,7 @@ fn the_event_loops_count_their_cycles_and_their_time() {
         eventually("the rates are told", || {
             ["instantaneous_eventloop_cycles_per_sec", "instantaneous_eventloop_duration_usec"]
                 .iter()
-                .all(|name| info_field(&mut client, name) != "0")
+                .all(|name| client.info(name) != "0")
         });
     }
 }
@@ -574,10 +574,4 @@ fn unix_clients_are_watched_by_their_socket() {
 
 fn words(words: &[&str]) -> Value {
     Value::Array(words.iter().map(|word| Value::Bulk(word.as_bytes().to_vec())).collect())
-}
-
-fn info_field(client: &mut Client, name: &str) -> String {
-    let info = text(&client.call(&["INFO", "everything"]));
-    let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    value.unwrap_or_else(|| panic!("no {name} in {info}")).to_owned()
 }

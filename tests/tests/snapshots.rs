@@ -16,20 +16,13 @@ const MISCONF: &str = "(error) MISCONF Redis is configured to save RDB snapshots
                        writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). \
                        Please check the Redis logs for details about the RDB error.";
 
-/// A field of INFO.
-fn info(client: &mut Client, name: &str) -> String {
-    let report = text(&client.call(&["INFO", "everything"]));
-    let field = report.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    field.unwrap_or_else(|| panic!("INFO has no {name}")).trim().to_owned()
-}
-
 fn number(client: &mut Client, name: &str) -> u64 {
-    info(client, name).parse().expect("a number")
+    client.info(name).parse().expect("a number")
 }
 
 /// Waits until no save is under way.
 fn until_saved(client: &mut Client) {
-    eventually("the save ends", || info(client, "rdb_bgsave_in_progress") == "0");
+    eventually("the save ends", || client.info("rdb_bgsave_in_progress") == "0");
 }
 
 /// Ours with further arguments and so many strings of this length under names of this kind.
@@ -82,17 +75,17 @@ fn saves_are_answered_as_everywhere() {
         check(&mut client, "> BGSAVE SCHEDULE FOO\n(error) ERR syntax error");
         check(&mut client, "> SET k v\nOK\n> SAVE\nOK");
         assert_eq!(number(&mut client, "rdb_saves"), 1);
-        assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1", "nobody waited elsewhere");
+        assert_eq!(client.info("rdb_last_bgsave_time_sec"), "-1", "nobody waited elsewhere");
         assert_eq!(number(&mut client, "rdb_changes_since_last_save"), 0);
         check(&mut client, "> SET k w\nOK\n> BGSAVE\nBackground saving started");
         until_saved(&mut client);
-        assert_ne!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
+        assert_ne!(client.info("rdb_last_bgsave_time_sec"), "-1");
         let saved = render(&client.call(&["LASTSAVE"]));
-        assert_eq!(saved, format!("(integer) {}", info(&mut client, "rdb_last_save_time")));
+        assert_eq!(saved, format!("(integer) {}", client.info("rdb_last_save_time")));
         check(&mut client, "> MULTI\nOK\n> BGSAVE\nQUEUED\n> EXEC\n1) Background saving scheduled");
         eventually("the scheduled save is made", || number(&mut client, "rdb_saves") == 3);
         until_saved(&mut client);
-        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
         assert!(number(&mut client, "total_forks") >= 2 && leftovers(&server) == 0);
     }
 }
@@ -105,11 +98,11 @@ fn one_save_at_a_time_and_a_second_one_is_refused() {
         let refused = "(error) ERR Background save already in progress";
         check(&mut client, &format!("> BGSAVE\n{refused}\n> BGSAVE SCHEDULE\n{refused}"));
         check(&mut client, &format!("> SAVE\n{refused}"));
-        assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
+        assert_eq!(client.info("rdb_bgsave_in_progress"), "1");
         eventually("INFO says how much there is to do", || {
             number(&mut client, "current_save_keys_total") == 1
         });
-        assert_ne!(info(&mut client, "rdb_current_bgsave_time_sec"), "-1");
+        assert_ne!(client.info("rdb_current_bgsave_time_sec"), "-1");
         check(&mut client, "> SET k w\nOK\n> GET k\n\"w\"");
         // Whatever is under way, the end comes at once, and leaves nothing behind.
         client.send(&["SHUTDOWN", "NOSAVE"]);
@@ -134,7 +127,7 @@ fn a_save_can_be_cancelled() {
         check(&mut client, "> BGSAVE CANCEL\nBackground saving cancelled");
         until_saved(&mut client);
         // Nothing failed, so nothing is refused.
-        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
         check(&mut client, "> CONFIG SET save \"3600 1\"\nOK\n> SET k w\nOK");
         assert!(!server.folder().join("dump.rdb").exists() && leftovers(&server) == 0);
         // Its traces are swept: the next one is as any other.
@@ -157,7 +150,7 @@ fn a_save_that_a_flush_cancels_is_no_error() {
     let warnings: Vec<_> =
         server.log().lines().filter(|line| line.contains(" # ")).map(str::to_owned).collect();
     assert!(warnings.is_empty(), "{warnings:?}");
-    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+    assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
 }
 
 fn keys_of(server: &Server) -> i64 {
@@ -176,7 +169,7 @@ fn writes_are_refused_while_saves_fail_and_taken_when_they_no_longer_do() {
         std::fs::create_dir(&obstacle).unwrap();
         check(&mut client, "> SET k 1\nOK\n> BGSAVE\nBackground saving started");
         until_saved(&mut client);
-        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "err");
         assert_eq!(number(&mut client, "rdb_changes_since_last_save"), 1);
         assert_eq!(leftovers(&server), 0);
         let refused = |client: &mut Client, words: &[&str]| {
@@ -215,7 +208,7 @@ fn writes_are_refused_while_saves_fail_and_taken_when_they_no_longer_do() {
         }
         std::fs::remove_dir(&obstacle).unwrap();
         check(&mut client, "> SAVE\nOK\n> SET k 4\nOK\n> PING\nPONG");
-        assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+        assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
     }
 }
 
@@ -355,7 +348,7 @@ fn a_snapshot_under_load_is_of_one_instant() {
         for _ in 0..6 {
             check(&mut client, "> BGSAVE\nBackground saving started");
             until_saved(&mut client);
-            assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+            assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
             let restored = Oracle::Redis70.start_prepared(server.snapshot(), &[]);
             check_instant(&mut restored.client());
         }
@@ -462,7 +455,7 @@ fn the_pace_is_kept_and_writers_wait_for_a_slow_disk_while_readers_do_not() {
         assert!(written.join().unwrap() < 3000);
     });
     until_saved(&mut client);
-    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+    assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
     let copies = number(&mut client, "rdb_last_cow_size");
     assert!((16 << 20..24 << 20).contains(&copies), "{copies} bytes of copies at most");
     play(&server, "> DBSIZE\n(integer) 3000");
