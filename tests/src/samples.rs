@@ -5,6 +5,7 @@ use proto::value::Value;
 
 use crate::client::Client;
 use crate::render::render;
+use crate::server::eventually;
 
 /// Makes values of every type, small and large, and a library; `newer` adds what Redis 7.0 has not.
 pub fn fill(client: &mut Client, newer: bool) {
@@ -71,6 +72,23 @@ pub fn run(client: &mut Client, command: &[&str]) -> Value {
 /// The data set as one text that is the same for the same data.
 pub fn digest(client: &mut Client) -> String {
     render(&run(client, &["DEBUG", "DIGEST"]))
+}
+
+/// Has a client hold a key for good: by a script that has written, so that nobody can end it.
+pub fn hold_for_good(holder: &mut Client, killer: &mut Client, key: &str) {
+    let begin = |holder: &mut Client| {
+        holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", key]);
+    };
+    begin(holder);
+    eventually("the script has written", || {
+        let answer = render(&killer.call(&["SCRIPT", "KILL"]));
+        if answer == "OK" {
+            // It was killed before it wrote.
+            holder.receive();
+            begin(holder);
+        }
+        answer.contains("UNKILLABLE")
+    });
 }
 
 /// Sets two strings whose longest common subsequence takes long to find.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
-use tests::samples::slow_pair;
+use tests::samples::{hold_for_good, slow_pair};
 use tests::server::eventually;
 use tests::{Arrival, Client, Oracle, Server, check};
 
@@ -177,8 +177,7 @@ fn without_a_threshold_no_script_is_ever_long() {
     }
     let reply = render(&looper.receive());
     assert!(reply.contains("Script killed by user"), "{reply} after {turns} turns");
-    looper.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", "k"]);
-    eventually("it is known", || ask(&mut other, "SCRIPT KILL").contains("UNKILLABLE"));
+    hold_for_good(&mut looper, &mut other, "k");
     for _ in 0..100 {
         assert_eq!(ask(&mut other, "SET other v"), "OK");
     }

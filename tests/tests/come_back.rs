@@ -271,6 +271,7 @@ fn a_script_that_has_written_is_told_to_be_so() {
         client.call(&["EVAL", script, "1", "k"]);
         ask(&mut client, "SUBSCRIBE ch");
         client.send(&["EXEC"]);
+        eventually("its key is held", || ask(&mut other, "GET k").contains("BUSY"));
         eventually("it has written", || {
             ask(&mut other, "PING");
             ask(&mut other, "SCRIPT KILL").starts_with("(error) UNKILLABLE")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
-use tests::samples::slow_pair;
+use tests::samples::{hold_for_good, slow_pair};
 use tests::server::eventually;
 use tests::{Arrival, Client, Server};
 
@@ -79,8 +79,7 @@ fn a_script_that_was_undone_can_be_killed() {
 /// Holds a key for good: it has written, so nobody can end it.
 fn hold(server: &Server, killer: &mut Client, key: &str) -> Client {
     let mut holder = server.client();
-    holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", key]);
-    eventually("it is known", || ask(killer, "SCRIPT KILL").contains("UNKILLABLE"));
+    hold_for_good(&mut holder, killer, key);
     holder
 }
 

@@ -4,6 +4,7 @@
 
 use proto::value::Value;
 use tests::render::{render, text};
+use tests::samples::hold_for_good;
 use tests::server::eventually;
 use tests::watching::{is_aborted, say, servers};
 use tests::{Client, Oracle, Server, play};
@@ -221,9 +222,8 @@ fn an_exec_that_waits_is_over_when_its_watch_breaks() {
     let arguments = ["--worker-threads", "2", "--busy-reply-threshold", "0"];
     let server = Server::start(&arguments);
     let (mut holder, mut other) = (server.client(), server.client());
-    holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", "held"]);
+    hold_for_good(&mut holder, &mut other, "held");
     let ask = |client: &mut Client, words: &[&str]| render(&client.call(words));
-    eventually("the key is held", || ask(&mut other, &["SCRIPT", "KILL"]).contains("UNKILLABLE"));
     let script = "for turn = 1, 1000000 do end return redis.call('GET', ARGV[1])";
     let waits: [&[&str]; 3] =
         [&["GET", "held"], &["EVAL", script, "0", "held"], &["MSET", "a", "1", "held", "2"]];
