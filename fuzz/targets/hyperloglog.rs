@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use structs::hyperloglog::{self, Place, Registers};
+use structs::hyperloglog::{self, Adder, Place, Registers};
 
 /// Magic to cached count.
 const HEADER: usize = 16;
@@ -19,15 +19,19 @@ fuzz_target!(|data: &[u8]| {
 
 fn run(start: &[u8], elements: &[u8]) {
     let valid = hyperloglog::validate(start);
-    let mut bytes = start.to_vec();
+    let (mut bytes, mut at_once) = (start.to_vec(), start.to_vec());
+    let mut adder = Adder::new(&mut at_once, 200);
     for element in elements.chunks(3) {
         let place = Place::of(element);
-        let would = hyperloglog::would_change(&bytes, place);
         let did = hyperloglog::add(&mut bytes, place, 200);
+        let did_at_once = adder.add(place);
         if valid.is_ok() {
-            assert_eq!(did, would);
-            assert_eq!(hyperloglog::would_change(&bytes, place), Ok(false));
+            assert_eq!(did, did_at_once);
+            assert_eq!(hyperloglog::add(&mut bytes, place, 200), Ok(false));
         }
+    }
+    if valid.is_ok() {
+        assert_eq!(bytes, at_once, "many elements at once do what they do one by one");
     }
     let count = hyperloglog::count(&bytes);
     let _ = (hyperloglog::decode(&bytes), hyperloglog::cached_count(&bytes));
