@@ -2,9 +2,9 @@
 //! leaves behind.
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::TcpListener;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,15 +238,17 @@ fn a_directive_is_one_argument_or_several_as_in_the_real_servers() {
     let names = "maxmemory maxmemory-policy save proc-title-template client-output-buffer-limit";
     let outcome = |oracle: Option<Oracle>, first: &[&str], arguments: &[&str]| {
         let program = oracle.map_or_else(binary, Oracle::program);
-        let (port, dir) = (free_port().to_string(), folder.path().display().to_string());
-        let common = ["--port", &port, "--bind", "127.0.0.1", "--dir", &dir];
+        let (dir, socket) = (folder.path().display().to_string(), folder.path().join("socket"));
+        let _ = std::fs::remove_file(&socket);
+        let socket_path = socket.display().to_string();
+        let common = ["--port", "0", "--unixsocket", &socket_path, "--dir", &dir];
         let mut command = Command::new(program);
         command.args(first).args(common).args(arguments).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
         let mut values = None;
         eventually("it serves or ends", || {
-            let port = port.parse().unwrap();
-            values = Client::try_connect(port).ok().map(|mut client| {
+            values = UnixStream::connect(&socket).ok().map(|_| {
+                let mut client = Client::connect_unix(&socket);
                 let values = names.split(' ').map(|name| client.call(&["CONFIG", "GET", name]));
                 values.collect::<Vec<_>>()
             });
@@ -551,55 +553,4 @@ fn systemd_is_told() {
         kill_process(pid, Signal::TERM).unwrap();
         told("STATUS=Shutting down\nSTOPPING=1\n");
     }
-}
-
-/// A daemon, known by its pid file.
-struct Daemon(i32);
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = kill_process(Pid::from_raw(self.0).unwrap(), Signal::KILL);
-    }
-}
-
-#[test]
-fn a_daemon_is_ready_when_its_parent_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let port = free_port().to_string();
-    let mut parent = Command::new(binary())
-        .args(["-", "--daemonize", "yes", "--pidfile", &path("pid"), "--logfile", &path("log")])
-        .args(["--dir", &path("")])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let config = format!("port {port}\nbind 127.0.0.1\nmaxclients 77\n");
-    parent.stdin.take().unwrap().write_all(config.as_bytes()).unwrap();
-    // The daemon holds none of the streams, else this would not return.
-    let output = parent.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let pid = std::fs::read_to_string(path("pid")).unwrap();
-    let daemon = Daemon(pid.trim().parse().unwrap());
-    let mut client = Client::connect(port.parse().unwrap());
-    check(&mut client, "> CONFIG GET maxclients\n1) \"maxclients\"\n2) \"77\"");
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", daemon.0)).unwrap();
-    let session = stat.rsplit_once(") ").unwrap().1.split(' ').nth(3).unwrap().to_owned();
-    assert_eq!(session, pid.trim(), "it leads a session of its own");
-    kill_process(Pid::from_raw(daemon.0).unwrap(), Signal::TERM).unwrap();
-    eventually("the pid file is removed", || !Path::new(&path("pid")).exists());
-    let log = std::fs::read_to_string(path("log")).unwrap();
-    assert!(log.contains("Removing the pid file.") && log.contains(&format!("{}:M ", daemon.0)));
-}
-
-#[test]
-fn a_daemon_that_fails_fails_its_parent() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap().port().to_string();
-    let output = apus(&["--port", &port, "--bind", "127.0.0.1", "--daemonize", "yes"]);
-    assert_eq!(output.status.code(), Some(1));
-    let lines = error_lines(&output);
-    assert!(lines.concat().contains("Address already in use"), "{lines:?}");
 }

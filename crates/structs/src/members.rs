@@ -37,7 +37,7 @@ pub use self::sample::sample;
 pub use self::text::{Long, Text};
 use crate::prefetch::Seek;
 use crate::secret;
-use crate::tree::{Leaves, Tree};
+use crate::tree::{Leaf, Leaves, Tree};
 
 /// What belongs to a member.
 pub trait Payload: Clone + Send + Sync + 'static {
@@ -193,8 +193,7 @@ impl<P: Payload> Members<P> {
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
         while taken.len() < limit {
-            let passed =
-                |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+            let passed = |summary: &PageSummary| summary.has_expired(now);
             let Some((_, rank)) = self.tree.find_summary(passed) else {
                 break;
             };
@@ -206,15 +205,8 @@ impl<P: Payload> Members<P> {
     /// What [`Members::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let passed =
-            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
-        let (mut work, mut rank) = (0, 0);
-        while work < limit {
-            let Some((page, first)) = self.tree.find_summary_from(rank, passed) else { break };
-            work += page.len() as u64 + page.count_expired(now) * TAKEN_OUT;
-            rank = first + page.len() as u64;
-        }
-        work
+        let count = |page: &Page<P>| (page.len() as u64, page.count_expired(now));
+        count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
     /// The member of a number below the count. Which that is, any change may change.
@@ -343,6 +335,25 @@ impl<'a> MemberRef<'a> {
     pub fn is_alive(&self, now: UnixMillis) -> bool {
         self.deadline.is_none_or(|deadline| deadline > now)
     }
+}
+
+/// What it takes to take out the members whose time is over, counted up to a limit: one for each
+/// that is passed, and [`TAKEN_OUT`] for each that goes. `holds` says of a summary whether there
+/// are any, `count` of a page how many members it has, and how many of these.
+pub(crate) fn count_expiry_work<L: Leaf>(
+    tree: &Tree<L>,
+    holds: impl Fn(&L::Summary) -> bool,
+    count: impl Fn(&L) -> (u64, u64),
+    limit: u64,
+) -> u64 {
+    let (mut work, mut rank) = (0, 0);
+    while work < limit {
+        let Some((page, first)) = tree.find_summary_from(rank, &holds) else { break };
+        let (members, expired) = count(page);
+        work += members + expired * TAKEN_OUT;
+        rank = first + members;
+    }
+    work
 }
 
 /// Where a hash lies: the cursor of a scan, which some clients read as a double.

@@ -3,7 +3,7 @@
 //! Invariant: its locks, its leave and what it has replied go along, and are given back where it
 //! ends, in that order.
 
-use keyspace::{HeavyPass, Refusal};
+use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{Watch, again};
@@ -37,66 +37,66 @@ pub(crate) struct Errand {
 
 impl Errand {
     /// Runs the program to its end, as often as it needs more locks, or until it needs its session.
-    pub(super) fn run(self, lane: usize, args: OwnedArgs) -> Elsewhere {
-        let Self { mut pass, mut hold, mut unit, mut program, mut output, .. } = self;
-        let Self { entry, resp, wants_reply, mut widens, mut micros, .. } = self;
-        let server = unit.server;
+    pub(super) fn run(mut self, lane: usize, args: OwnedArgs) -> Elsewhere {
+        let server = self.unit.server;
         let watch = Watch::start(server.keyspace.clock());
-        unit.move_to_heavy(lane);
-        let (mut round, mut is_abandoned) = (0, false);
-        let seen = loop {
-            let result = if std::mem::take(&mut widens) {
+        self.unit.move_to_heavy(lane);
+        let mut round = 0;
+        loop {
+            let result = if std::mem::take(&mut self.widens) {
                 Err(Refusal::Widen)
             } else {
-                unit.carry_out(&mut *program, args.as_args(), &mut Place::Heavy, &mut output)
+                self.carry_out(&args, &mut Place::Heavy)
             };
             match result {
                 Ok(seen) => {
-                    drop(unit);
-                    break seen;
+                    self.micros += watch.micros();
+                    return self.end(seen, args);
                 }
                 Err(Refusal::Widen) => {
-                    output.clear();
-                    program.restart();
-                    let reader = unit.reader();
-                    let is_wanted = || !program.needs_no_locks();
-                    match again(unit.into_tx(), round, &mut pass, &mut hold, is_wanted) {
-                        Ok(tx) => unit = Unit::begin(server, tx, reader),
+                    self.output.clear();
+                    self.program.restart();
+                    let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
+                    let is_wanted = || !self.program.needs_no_locks();
+                    match again(tx, round, &mut self.pass, &mut self.hold, is_wanted) {
+                        Ok(tx) => self.unit = Unit::begin(server, tx, reader),
                         Err(busy) => {
-                            program.abandon();
-                            if wants_reply {
-                                execute::refuse(server, entry, &busy, resp, &mut output);
+                            self.program.abandon();
+                            if self.wants_reply {
+                                let output = &mut self.output;
+                                execute::refuse(server, self.entry, &busy, self.resp, output);
                             }
-                            is_abandoned = true;
-                            break 0;
+                            drop((self.hold, self.pass));
+                            let micros = self.micros + watch.micros();
+                            let program = Some(self.program);
+                            let ran =
+                                Ran { entry: self.entry, args, micros, failed: true, program };
+                            return over(self.output, 0, ran);
                         }
                     }
                     round += 1;
                 }
                 Err(_) => {
-                    micros += watch.micros();
-                    let errand = Self {
-                        unit,
-                        hold,
-                        pass,
-                        program,
-                        output,
-                        entry,
-                        resp,
-                        wants_reply,
-                        widens,
-                        micros,
-                    };
-                    return errand.come_back(args);
+                    self.micros += watch.micros();
+                    return self.come_back(args);
                 }
             }
-        };
+        }
+    }
+
+    fn carry_out(&mut self, args: &OwnedArgs, place: &mut Place<'_>) -> Result<Lsn, Refusal> {
+        let Self { unit, program, output, .. } = self;
+        unit.carry_out(&mut **program, args.as_args(), place, output)
+    }
+
+    /// The program is over: what it held is given back.
+    fn end(self, seen: Lsn, args: OwnedArgs) -> Elsewhere {
+        let Self { unit, hold, pass, program, output, entry, micros, .. } = self;
+        drop(unit);
         drop(hold);
         drop(pass);
-        let failed = is_abandoned || program.has_failed();
-        let micros = micros + watch.micros();
-        let ran = Ran { entry, args, micros, failed, program: Some(program) };
-        Elsewhere { output, seen, ran, then: Then::Nothing }
+        let failed = program.has_failed();
+        over(output, seen, Ran { entry, args, micros, failed, program: Some(program) })
     }
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
@@ -107,42 +107,25 @@ impl Errand {
 
     /// Runs on at its session's worker. An error says that it has to leave again.
     pub(crate) fn go_on(
-        self,
+        mut self,
         worker: &Worker,
         session: &mut Session,
         args: OwnedArgs,
     ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
-        let Self { pass, hold, mut unit, mut program, mut output, .. } = self;
-        let Self { entry, resp, wants_reply, mut micros, .. } = self;
-        unit.come_back(worker.lane);
-        let mut place = Place::Worker(worker, session);
-        let result = unit.carry_out(&mut *program, args.as_args(), &mut place, &mut output);
-        micros += u64::try_from(worker.tick()).unwrap_or(0);
+        self.unit.come_back(worker.lane);
+        let result = self.carry_out(&args, &mut Place::Worker(worker, session));
+        self.micros += u64::try_from(worker.tick()).unwrap_or(0);
         match result {
-            Ok(seen) => {
-                drop(unit);
-                drop(hold);
-                drop(pass);
-                let failed = program.has_failed();
-                let ran = Ran { entry, args, micros, failed, program: Some(program) };
-                Ok(Elsewhere { output, seen, ran, then: Then::Nothing })
-            }
+            Ok(seen) => Ok(self.end(seen, args)),
             Err(refusal) => {
-                let widens = matches!(refusal, Refusal::Widen);
-                let errand = Self {
-                    unit,
-                    hold,
-                    pass,
-                    program,
-                    output,
-                    entry,
-                    resp,
-                    wants_reply,
-                    widens,
-                    micros,
-                };
-                Err(Box::new((errand, args)))
+                self.widens = matches!(refusal, Refusal::Widen);
+                Err(Box::new((self, args)))
             }
         }
     }
+}
+
+/// What is passed on of a program that is over.
+fn over(output: Output, seen: Lsn, ran: Ran) -> Elsewhere {
+    Elsewhere { output, seen, ran, then: Then::Nothing }
 }

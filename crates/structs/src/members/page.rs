@@ -347,6 +347,12 @@ impl PageSummary {
     pub fn earliest(self) -> Option<UnixMillis> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
+
+    /// Whether there is a deadline at or before `now`.
+    #[must_use]
+    pub fn has_expired(self, now: UnixMillis) -> bool {
+        self.earliest <= now && self.earliest != NEVER
+    }
 }
 
 impl Summary for PageSummary {

@@ -13,7 +13,7 @@ use base::UnixMillis;
 use super::ItemRef;
 use super::index::{Entry, HASHES, Index, LIGHT_MAX, build_light, score_of, short_hash};
 use super::page::{Cut, NewItem, Page, PageSummary, Taken, compare_scores};
-use crate::members::{Builder, MemberRef, TAKEN_OUT, Text, told};
+use crate::members::{Builder, MemberRef, Text, count_expiry_work, told};
 use crate::tree::{LEAF_MAX, Leaf, Tree};
 
 /// Up to so many elements are removed one by one rather than by cutting the tree.
@@ -171,34 +171,20 @@ impl Ordered {
     /// What [`Ordered::take_expired`] has to do, counted up to a limit: it looks into no page
     /// without such members.
     pub fn expiry_work(&self, now: UnixMillis, limit: u64) -> u64 {
-        let passed =
-            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
-        let (mut work, mut rank) = (0, 0);
-        while work < limit {
-            let Some((page, first)) = self.tree.find_summary_from(rank, passed) else { break };
-            let is_passed =
-                |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
-            let expired = (0..page.len()).filter(is_passed).count();
-            work += page.len() as u64 + expired as u64 * TAKEN_OUT;
-            rank = first + page.len() as u64;
-        }
-        work
+        let count = |page: &Page| (page.len() as u64, expired(page, now).count() as u64);
+        count_expiry_work(&self.tree, |summary| summary.has_expired(now), count, limit)
     }
 
     /// Takes members out whose deadline is at or before `now`, at most `limit`, and tells them.
     /// Goes only where there are any.
     pub fn take_expired(&mut self, now: UnixMillis, limit: usize) -> Vec<Vec<u8>> {
         let mut taken = Vec::new();
-        let passed =
-            |summary: &PageSummary| summary.earliest().is_some_and(|earliest| earliest <= now);
+        let passed = |summary: &PageSummary| summary.has_expired(now);
         while taken.len() < limit {
             let Some((page, first)) = self.tree.find_summary(passed) else {
                 break;
             };
-            let is_passed =
-                |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
-            let offsets: Vec<usize> =
-                (0..page.len()).rev().filter(is_passed).take(limit - taken.len()).collect();
+            let offsets: Vec<usize> = expired(page, now).take(limit - taken.len()).collect();
             for offset in &offsets {
                 taken.push(page.member(*offset).to_vec());
                 forget(&mut self.index, page, *offset);
@@ -398,6 +384,13 @@ fn take_unless(tree: &mut Tree<Page>, old: f64, member: &[u8], score: f64) -> Op
             page.holds(place, old, member).then(|| Former::Taken(old, page.take(place)))
         },
     )
+}
+
+/// The offsets of the members whose time is over, the last one first.
+fn expired(page: &Page, now: UnixMillis) -> impl Iterator<Item = usize> {
+    let is_passed =
+        move |offset: &usize| page.deadline(*offset).is_some_and(|deadline| deadline <= now);
+    (0..page.len()).rev().filter(is_passed)
 }
 
 /// Takes an element of a page out of the index.

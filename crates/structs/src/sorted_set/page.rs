@@ -520,6 +520,11 @@ impl PageSummary {
     pub(super) fn earliest(&self) -> Option<UnixMillis> {
         (self.earliest != NEVER).then_some(self.earliest)
     }
+
+    /// Whether there is a deadline at or before `now`.
+    pub(super) fn has_expired(&self, now: UnixMillis) -> bool {
+        self.earliest <= now && self.earliest != NEVER
+    }
 }
 
 impl Default for PageSummary {
