@@ -11,7 +11,7 @@ use crate::keyspace::Keyspace;
 use crate::lock::partition::Lsn;
 use crate::patience::{Obstacle, WaitsOn};
 
-/// Whom it asks.
+/// The answers' sources, each named once.
 #[derive(Default)]
 pub(crate) struct Outside {
     heed_flush: OnceLock<Box<dyn Fn() + Send + Sync>>,

@@ -115,7 +115,7 @@ impl Shared {
 
     /// Has the host execute the command in `args`.
     pub(super) fn call_command(&self) -> Outcome {
-        // Whoever was to read the answer before may have been ended by an error in the middle.
+        // An error may have ended the reader of the answer before in the middle.
         if !self.whole.borrow().is_empty() {
             self.whole.take();
         }

@@ -358,7 +358,7 @@ impl Work<'_> {
         if let Some(expiry) = delete.expiry {
             self.set_expiry(key, expiry)?;
             if self.tx.peek(key)?.is_none() {
-                // It is over at once: nothing is left to empty.
+                // The item is over at once: nothing is left to empty.
                 return Ok(Response::Deleted);
             }
         }

@@ -71,7 +71,7 @@ pub(crate) enum Then {
     Nothing,
     /// It found nothing and stands in queues now.
     Waits(Waiting),
-    /// It needs its session, with which it goes on.
+    /// The program needs its session, with which it goes on.
     GoesOn(Box<Errand>),
 }
 

@@ -359,7 +359,7 @@ impl Exec {
                 let next = match next {
                     Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
                         self.task = Some(work);
-                        // It may change the rights of its own user.
+                        // The command may change the rights of its own user.
                         self.limited = session.limited_from_now(server);
                         return Err(Refusal::Heavy);
                     }

@@ -96,10 +96,10 @@ pub(crate) trait Program: Send {
     /// What it did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
-    /// It leaves its session's worker, with what it has to end itself.
+    /// The program leaves its session's worker, with what it has to end itself.
     fn set_out(&mut self, _: &mut Session) {}
 
-    /// It is over and needs nothing of its session any more. At its session's worker.
+    /// The program is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
     /// Whether it may have to come back to its session's worker.

@@ -45,7 +45,7 @@ fn a_grant_is_looked_at_or_given_back_whatever_else_there_is() {
     }
 }
 
-/// It holds locks, has done one half, and needs its session for the other.
+/// Such a unit holds locks, has done one half, and needs its session for the other.
 #[test]
 fn a_unit_that_may_come_back_is_awaited_whatever_else_there_is() {
     for sight in sights().filter(|sight| sight.wait == Wait::Return) {

@@ -406,7 +406,7 @@ impl Life {
         if rest == Rest::Over {
             assert!(!world.has_locks(id), "{id} is over and waits for a lock");
         } else {
-            // Who is half done comes to the end, without a client.
+            // A unit that is half done comes to its end without a client.
             let may_live = model.is_cut_off && model.wait() == Wait::Return;
             assert!(may_live || !self.is_killed, "{id} was killed and lives on");
             let has_user = world.rights(model.user) != Rights::None;
