@@ -63,6 +63,11 @@ const RELEASED_FROM: usize = 4 << 20;
 const IDLE_US: i64 = 1_000_000;
 const RELEASE_US: i64 = 2_000_000;
 
+/// Where that did not help they are asked again after so long, then after twice as long, up to the
+/// longest: what became free meanwhile may look like what was not given back.
+const RETRY_US: i64 = 2 * RELEASE_US;
+const RETRY_MAX_US: i64 = 64 * RETRY_US;
+
 /// Both where what becomes free goes back at once.
 const RELEASE_AT_ONCE_US: i64 = 20_000;
 
@@ -112,6 +117,9 @@ struct Looks {
     judged_us: i64,
     /// What the latest release left.
     left: usize,
+    /// When threads are asked again though that did not help, and how long they were not.
+    retry_us: i64,
+    retry_pause_us: i64,
     /// Whether what becomes free goes back at once.
     at_once: bool,
 }
@@ -325,7 +333,8 @@ impl Looks {
     }
 
     /// Whether so much has lain idle for some time that threads should give back what they hold:
-    /// not if they just did, or if that did not help; if it did they may have more.
+    /// not if they just did, and ever less often while that does not help; if it did they may have
+    /// more.
     fn wants_release(&mut self, idle: usize, now_us: i64) -> bool {
         self.least = self.least.min(idle);
         if now_us < self.judged_us {
@@ -335,8 +344,12 @@ impl Looks {
         // What was freed while threads gave back may show only when they do again.
         let has_helped = idle + idle / 8 < self.left && idle > RELEASED_FROM;
         self.left = self.left.min(idle);
-        let is_wanted = has_helped || idle > self.left + self.left / 8 + RELEASED_FROM;
+        let is_new = has_helped || idle > self.left + self.left / 8 + RELEASED_FROM;
+        let is_wanted = is_new || (idle > RELEASED_FROM && now_us >= self.retry_us);
         if is_wanted {
+            let longer_us = if is_new { RETRY_US } else { 2 * self.retry_pause_us };
+            self.retry_pause_us = longer_us.clamp(RETRY_US, RETRY_MAX_US);
+            self.retry_us = now_us + self.retry_pause_us;
             // What comes beyond this is new, even if it comes before the release can be judged.
             self.left = idle;
         }
@@ -401,8 +414,9 @@ mod tests {
         };
         assert!(!wants(RELEASED_FROM));
         assert!(wants(10 * RELEASED_FROM));
-        // It did not help: all of it is in pages that are in use.
-        assert!(!(0..10).any(|_| wants(10 * RELEASED_FROM)));
+        // It did not help: all of it is in pages that are in use, or what came next is as much.
+        let again = (0..500).filter(|_| wants(10 * RELEASED_FROM)).collect::<Vec<_>>();
+        assert_eq!(again, [1, 5, 13, 29, 61, 125, 253, 381], "ever less often");
         assert!(wants(13 * RELEASED_FROM), "there is more of it");
         // This time it helps, as far as what is free by then goes.
         assert!(wants(5 * RELEASED_FROM), "there may be more of it by now");
