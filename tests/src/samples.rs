@@ -99,6 +99,11 @@ pub fn slow_pair(client: &mut Client, one: &str, other: &str, length: usize) {
     }
 }
 
+/// Compares the strings `a` and `b` of [`slow_pair`] and keeps their keys meanwhile, as all scripts
+/// do.
+pub const SLOW_THAT_HOLDS: [&str; 5] =
+    ["EVAL", "return redis.call('LCS', KEYS[1], KEYS[2], 'LEN')", "2", "a", "b"];
+
 /// Sets `maxmemory` to so many bytes more than are in use, and returns it.
 pub fn limit_memory(client: &mut Client, room: i64) -> i64 {
     let limit = client.figure("used_memory") + room;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
-use tests::samples::{hold_for_good, slow_pair};
+use tests::samples::{SLOW_THAT_HOLDS, hold_for_good, slow_pair};
 use tests::server::eventually;
 use tests::{Arrival, Client, Oracle, Server, check};
 
@@ -89,7 +89,7 @@ fn who_waits_too_long_for_a_key_is_told_so_and_nobody_else() {
     let server = start(&["--busy-reply-threshold", "20"]);
     let (mut slow, mut rival, mut other) = (server.client(), server.client(), server.client());
     slow_pair(&mut other, "a", "b", 10_000);
-    slow.send(&["LCS", "a", "b", "LEN"]);
+    slow.send(&SLOW_THAT_HOLDS);
     eventually("the command holds its keys", || ask(&mut rival, "STRLEN a") == BUSY);
     assert_eq!(ask(&mut other, "INCR counter"), "(integer) 1");
     assert_eq!(ask(&mut rival, "MGET counter b"), BUSY);
@@ -106,7 +106,7 @@ fn long_holds_and_stops_stand_in_info_until_they_are_reset() {
     let server = start(&["--save", ""]);
     let mut client = server.client();
     slow_pair(&mut client, "a", "b", 5_000);
-    assert!(matches!(client.call(&["LCS", "a", "b", "LEN"]), Value::Integer(_)));
+    assert!(matches!(client.call(&SLOW_THAT_HOLDS), Value::Integer(_)));
     let took = number(&mut client, "cmdstat_lcs:calls=1,usec=");
     assert!(took > 1000, "{took}");
     assert!(number(&mut client, "longest_lock_hold_us:") >= took);

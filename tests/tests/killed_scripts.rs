@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
-use tests::samples::{hold_for_good, slow_pair};
+use tests::samples::{SLOW_THAT_HOLDS, hold_for_good, slow_pair};
 use tests::server::eventually;
 use tests::{Arrival, Client, Server};
 
@@ -61,7 +61,7 @@ fn a_script_that_was_undone_can_be_killed() {
     let (mut client, mut killer) = (server.client(), server.client());
     let mut holder = server.client();
     slow_pair(&mut client, "a", "b", 10_000);
-    holder.send(&["LCS", "a", "b", "LEN"]);
+    holder.send(&SLOW_THAT_HOLDS);
     eventually("its keys are held", || ask(&mut killer, "STRLEN a").contains("BUSY"));
     assert_eq!(ask(&mut killer, "CONFIG SET busy-reply-threshold 0"), "OK");
     // It writes, takes long, and turns out to need a key that it has to wait for.

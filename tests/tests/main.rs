@@ -97,6 +97,7 @@ mod protocol;
 mod pubsub;
 mod pubsub_delivery;
 mod pubsub_order;
+mod read_phases;
 mod reload_beside_writers;
 mod renamed;
 mod saves_in_turn;

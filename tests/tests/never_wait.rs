@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto::value::Value;
 use tests::client::field;
 use tests::render::text;
+use tests::samples::SLOW_THAT_HOLDS;
 use tests::server::{eventually, free_port};
 use tests::{Arrival, Client, Server, check};
 
@@ -62,12 +63,12 @@ fn a_slow_command_leaves_the_worker_to_twenty_others() {
 }
 
 #[test]
-fn who_wants_the_same_key_waits_and_nobody_else() {
+fn who_names_a_key_of_a_script_waits_and_nobody_else() {
     let server = one_worker();
     slow_pair(&server, "a", "b");
     let (mut slow, mut rival) = (server.client(), server.client());
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
-    slow.send(&["LCS", "a", "b", "LEN"]);
+    slow.send(&SLOW_THAT_HOLDS);
     // The slow command holds its locks once another one has to wait for them.
     std::thread::sleep(Duration::from_millis(20));
     rival.send(&["STRLEN", "a"]);
@@ -77,6 +78,18 @@ fn who_wants_the_same_key_waits_and_nobody_else() {
     assert!(asked > others.len(), "{asked}");
     assert_eq!(rival.receive(), Value::Integer(LENGTH as i64));
     assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
+}
+
+/// It computes from copies: whoever reads or changes its keys meanwhile waits for nothing.
+#[test]
+fn a_slow_command_that_only_reads_leaves_its_keys_to_others() {
+    let server = one_worker();
+    slow_pair(&server, "a", "b");
+    let mut slow = server.client();
+    let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
+    slow.send(&["LCS", "a", "b", "LEN"]);
+    let asked = ask_meanwhile(&mut slow, &mut others, &["SETRANGE", "a", "0", "x"]);
+    assert!(asked > others.len(), "{asked}");
 }
 
 /// Those that beat it go on until they are killed, so that nobody is answered by the end of one.
@@ -142,7 +155,7 @@ fn a_waiting_session_can_be_killed() {
     slow_pair(&server, "a", "b");
     let (mut slow, mut rival, mut admin) = (server.client(), server.client(), server.client());
     let Value::Integer(id) = rival.call(&["CLIENT", "ID"]) else { panic!("an id") };
-    slow.send(&["LCS", "a", "b", "LEN"]);
+    slow.send(&SLOW_THAT_HOLDS);
     std::thread::sleep(Duration::from_millis(20));
     rival.send(&["STRLEN", "a"]);
     assert_eq!(rival.arrival(Duration::from_millis(10)).unwrap(), Arrival::Silence);
@@ -161,7 +174,7 @@ fn the_world_waits_for_heavy_work_and_nobody_with_it() {
     slow_pair(&server, "a", "b");
     let (mut slow, mut flusher, mut later) = (server.client(), server.client(), server.client());
     let mut others: Vec<Client> = (0..20).map(|_| server.client()).collect();
-    slow.send(&["LCS", "a", "b", "LEN"]);
+    slow.send(&SLOW_THAT_HOLDS);
     std::thread::sleep(Duration::from_millis(20));
     flusher.send(&["FLUSHALL"]);
     assert_eq!(flusher.arrival(Duration::from_millis(20)).unwrap(), Arrival::Silence);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto::value::Value;
+use tests::samples::SLOW_THAT_HOLDS;
 use tests::server::eventually;
 use tests::{Arrival, Client, Server, check};
 
@@ -150,7 +151,7 @@ fn sessions_move_while_a_key_is_locked() {
     }
     let mut slow = server.client();
     let mut rivals: Vec<Client> = (0..32).map(|_| server.client()).collect();
-    slow.send(&["LCS", "a", "b", "LEN"]);
+    slow.send(&SLOW_THAT_HOLDS);
     std::thread::sleep(Duration::from_millis(20));
     for rival in &mut rivals {
         rival.send(&["SETRANGE", "a", "10000", "x"]);

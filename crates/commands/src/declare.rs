@@ -270,20 +270,23 @@ flags! {
     IMMEDIATE = 24, "immediate";
     SUBSCRIBED = 25, "subscribed";
     REPEATABLE = 26, "repeatable";
+    OPTIMISTIC = 27, "optimistic";
 }
 
 impl Flags {
     /// What is nobody's business: COMMAND INFO does not print these. `SUBSCRIBED` commands are
     /// those that a subscriber may send in RESP2. A control command is `REPEATABLE` if it only
     /// looks, or leaves what it does to the unit that it is part of: run twice it does what it does
-    /// once.
+    /// once. A data command is `OPTIMISTIC` if it computes what it stores by `Tx::compute`, which
+    /// takes no locks where it takes long.
     const INTERNAL: Self = Self::PROTECTED
         .and(Self::MAY_REPLICATE)
         .and(Self::TOUCHES_ARBITRARY_KEYS)
         .and(Self::USES_FIELDSET)
         .and(Self::IMMEDIATE)
         .and(Self::SUBSCRIBED)
-        .and(Self::REPEATABLE);
+        .and(Self::REPEATABLE)
+        .and(Self::OPTIMISTIC);
 
     /// Both sets together.
     #[must_use]

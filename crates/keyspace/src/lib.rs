@@ -47,8 +47,8 @@ pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
 pub use sizes::Sizes;
 pub use structs::{arena, heap};
 pub use tx::{
-    Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark, Need, Order,
-    Outcome, Propagation, Rule, Swept, Tx, TxOptions,
+    Computed, Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark,
+    Need, Order, Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Standing, Waiter};
 pub use walk::{WALKS, Walk, WalkSink};

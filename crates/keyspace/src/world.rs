@@ -277,9 +277,14 @@ impl World {
     /// it is not for workers. `false` if it does not wait on before the world has passed: then it
     /// counts as heavy work again, so that its leave ends as any other, but touches nothing more.
     #[cold]
-    pub(crate) fn step_aside(&self, mut waits_on: impl FnMut() -> bool) -> bool {
-        let request = Request::new();
+    pub(crate) fn step_aside(&self, waits_on: impl FnMut() -> bool) -> bool {
         self.leave_heavy();
+        self.step_back(waits_on)
+    }
+
+    /// The second half of `step_aside`, which others may have done in between.
+    fn step_back(&self, mut waits_on: impl FnMut() -> bool) -> bool {
+        let request = Request::new();
         while self.poll_heavy(&request, HeavyKind::Visit, Waker::noop()).is_pending() {
             if !waits_on() {
                 return self.come_back(&request);
@@ -509,11 +514,19 @@ impl HeavyPass {
     }
 
     /// Keeps the thread and gives the rest of the leave back: for a transaction that asks for the
-    /// world, which waits for all who have leave.
+    /// world, which waits for all who have leave, and for one that holds nothing for long.
     pub fn step_aside(&mut self) {
         debug_assert!(self.is_admitted(), "who waits is in nobody's way");
         self.request.status.store(ASIDE, Ordering::Release);
         self.keyspace.world().leave_heavy();
+    }
+
+    /// Takes the rest of the leave again that `step_aside` gave back, once the world is not wanted.
+    /// `false` if `waits_on` says so before: the work is over.
+    pub fn come_back(&mut self, waits_on: impl FnMut() -> bool) -> bool {
+        let is_back = self.keyspace.world().step_back(waits_on);
+        self.request.status.store(GRANTED, Ordering::Release);
+        is_back
     }
 
     /// Lets the world pass if it is wanted: for work that holds no lock at the moment, on a thread

@@ -3,26 +3,24 @@
 //! Invariant: every command that runs, whoever sent it, runs through here; what it wrote leaves by
 //! `commit` while its locks are still held.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use commands::{Flags, Group, Handler, Plan, Role};
 use keyspace::{
     Acquisition, BUSY, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait,
 };
-use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
 
 use crate::blocking::Waiting;
 use crate::budget;
-use crate::busy::Hold;
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Execution;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context, ControlHandler, Next};
 use crate::evict;
 use crate::gates::{self, Verdict};
-use crate::heavy::{Call, Transaction};
+use crate::heavy::Call;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
@@ -31,12 +29,15 @@ use crate::unit::drill;
 use crate::worker::Worker;
 
 mod chain;
+mod departure;
 mod known;
 mod queue;
 mod rejection;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
+pub(crate) use departure::computes_apart;
+use departure::looks_heavy;
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
 use rejection::reject;
@@ -287,8 +288,8 @@ impl Request<'_> {
         let (entry, resp) = (self.entry, self.session.resp);
         let reader = self.session.reader_of(entry);
         let work = Work { server, entry, handler, resp, reader };
-        if looks_heavy(self.args) {
-            return self.hand_over(tx, work, round);
+        if looks_heavy(self.args) || drill::reads_apart(entry.spec.flags) {
+            return self.hand_over(tx, work, round, true);
         }
         match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
             Outcome::Replied(seen) => {
@@ -300,7 +301,7 @@ impl Request<'_> {
                 self.note_failure();
                 Step::Done
             }
-            Outcome::Heavy => self.hand_over(tx, work, round),
+            Outcome::Heavy => self.hand_over(tx, work, round, false),
             Outcome::Wait(wait) => self.block(&mut tx, work, &wait),
             Outcome::Widen => {
                 let acquisition = tx.widen(round.number);
@@ -397,34 +398,6 @@ impl Request<'_> {
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
     }
 
-    /// Moves a transaction, locks and all, to a heavy-work thread; or gives its locks back, as
-    /// nothing was changed yet, while somebody asks for the world or was kept from them for long.
-    #[cold]
-    fn hand_over(&self, mut tx: Tx, work: Work, round: Round) -> Step {
-        let server = work.server;
-        let mut pass = None;
-        // Who has the world needs no leave, and would wait for itself.
-        if !tx.has_world() {
-            let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
-            if !asked.is_admitted() {
-                let round = Round { number: round.number, pass: Some(asked), moves: false };
-                drop(tx);
-                return self.park(self.plan(&self.locations()), round);
-            }
-            if !tx.prolong() {
-                let round = Round { number: round.number, pass: Some(asked), moves: false };
-                return self.park(tx.defer(), round);
-            }
-            pass = Some(asked);
-        }
-        let hold = Hold::begin(server, self.worker.ticked_us(), partitions(&self.locations()));
-        let args = OwnedArgs::from(self.args);
-        let client = Arc::clone(&self.session.client);
-        let transaction = Transaction { pass, hold, tx, client };
-        let receiver = server.heavy.run_transaction(transaction, args, work);
-        Step::Wait(Stage::Elsewhere(receiver))
-    }
-
     fn run_control(&mut self, handler: ControlHandler) -> Step {
         let (server, worker, entry, args) =
             (self.worker.server, self.worker, self.entry, self.args);
@@ -495,16 +468,6 @@ fn options(worker: &Worker, session: &Session) -> TxOptions {
 #[inline]
 fn partitions(locations: &[Location]) -> PartitionSet {
     locations.iter().map(|location| location.partition()).collect()
-}
-
-/// Whether a request's size alone is more than a worker should spend on one client.
-#[inline]
-fn looks_heavy(args: Args<'_>) -> bool {
-    /// What one more argument costs: a lookup, an entry, a line of reply.
-    const ARGUMENT_NS: u64 = 150;
-    let count = args.len() as u64;
-    // Only long requests are weighed: the short ones are the hot path.
-    count > 64 && count * ARGUMENT_NS > keyspace::WORKER_BUDGET_NS
 }
 
 /// Everything needed to run a data command, on whatever thread.

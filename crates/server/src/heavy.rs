@@ -36,9 +36,11 @@ use crate::unit::drill;
 
 mod errand;
 mod pool;
+mod reading;
 
 pub(crate) use errand::Errand;
 use pool::{Job, Pool};
+pub(crate) use reading::Reading;
 
 /// The most threads of each pool. There is one for each transaction that has leave, and one for who
 /// has the world, which needs none.
@@ -90,12 +92,17 @@ pub(crate) struct Heavy {
 }
 
 impl Transaction {
+    /// Runs the command, which began on a worker.
+    fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        self.tx.give_up(Counted::default());
+        self.tx.move_to_heavy(lane);
+        self.go_on(args, work)
+    }
+
     /// Runs the command, as often as it needs more locks.
-    fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+    fn go_on(self, args: OwnedArgs, work: Work) -> Elsewhere {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut hold, mut tx, client } = self;
-        tx.give_up(Counted::default());
-        tx.move_to_heavy(lane);
         let mut output = Output::new();
         let watch = Watch::start(work.server.keyspace.clock());
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
@@ -287,6 +294,21 @@ impl Heavy {
         self.transact(Box::new(move |lane| {
             // A session that is gone needs no reply.
             let _ = sender.send(transaction.run(lane, args, work));
+        }));
+        receiver
+    }
+
+    /// Runs a command here that has given its locks back.
+    pub(crate) fn run_reading(
+        &self,
+        reading: Reading,
+        args: OwnedArgs,
+        work: Work,
+    ) -> oneshot::Receiver<Elsewhere> {
+        let (sender, receiver) = oneshot::channel();
+        self.transact(Box::new(move |lane| {
+            // A session that is gone needs no reply.
+            let _ = sender.send(reading.run(lane, args, work));
         }));
         receiver
     }

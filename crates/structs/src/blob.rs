@@ -76,6 +76,18 @@ impl Blob {
         blob
     }
 
+    /// Whether it is a clone of `other`, or `other` one of it, and neither has changed since, in
+    /// O(1).
+    pub fn is_same(&self, other: &Blob) -> bool {
+        let is_same_root = match (&self.root, &other.root) {
+            (None, None) => true,
+            (Some(Node::Leaf(leaf)), Some(Node::Leaf(other))) => Arc::ptr_eq(leaf, other),
+            (Some(Node::Inner(inner)), Some(Node::Inner(other))) => Arc::ptr_eq(inner, other),
+            _ => false,
+        };
+        is_same_root && self.len == other.len && self.height == other.height
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len

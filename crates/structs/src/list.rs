@@ -324,6 +324,11 @@ impl<'a> IntoIterator for ListRef<'a> {
 }
 
 impl LargeList {
+    /// As [`Tree::is_same`].
+    pub(crate) fn is_same(&self, other: &LargeList) -> bool {
+        self.tree.is_same(&other.tree)
+    }
+
     /// A list of these elements, called a quicklist.
     pub fn from_texts<'a>(texts: impl IntoIterator<Item = Text<'a>>) -> LargeList {
         let mut pages = Vec::new();

@@ -98,6 +98,11 @@ impl<P: Payload> Members<P> {
         Members { tree: Tree::new() }
     }
 
+    /// As [`Tree::is_same`].
+    pub fn is_same(&self, other: &Members<P>) -> bool {
+        self.tree.is_same(&other.tree)
+    }
+
     /// The number of members.
     pub fn len(&self) -> u64 {
         self.tree.len()

@@ -237,6 +237,22 @@ impl Object {
         }
     }
 
+    /// Whether it is a clone of `other`, or `other` one of it, and the elements of neither have
+    /// changed since: in O(1). Only a `true` is certain, and streams and arrays are never told.
+    #[must_use]
+    pub fn is_same(&self, other: &Object) -> bool {
+        match (self, other) {
+            (Self::Text(blob), Self::Text(other)) => blob.is_same(other),
+            (Self::List(list), Self::List(other)) => list.is_same(other),
+            (Self::Hash(hash), Self::Hash(other)) => hash.members().is_same(other.members()),
+            (Self::Set(set), Self::Set(other)) => set.members().is_same(other.members()),
+            (Self::SortedSet(set), Self::SortedSet(other)) => {
+                set.ordered().is_same(other.ordered())
+            }
+            _ => false,
+        }
+    }
+
     /// Bytes of memory behind the handle, shared ones included.
     #[must_use]
     pub fn memory(&self) -> usize {

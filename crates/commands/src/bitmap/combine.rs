@@ -28,7 +28,7 @@ pub(super) const BITOP: DataCommand = Command {
         summary: "Performs bitwise operations on multiple strings, and stores the result.",
         complexity: "O(N)",
         arity: at_least(4),
-        flags: Flags::WRITE.and(Flags::DENYOOM),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
         keys: &[at(2, Access::OW.and(Access::UPDATE)), all_from(3, Access::RO.and(Access::ACCESS))],
         ..Spec::BASE
     },
@@ -61,7 +61,7 @@ fn bitop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refus
         }
         _ => {}
     }
-    let result = combined(tx, operation, sources)?;
+    let result = tx.compute(|tx| combined(tx, operation, sources))?;
     let len = match &result {
         Combined::Short(bytes) => bytes.len(),
         Combined::Long(blob) => blob.len(),

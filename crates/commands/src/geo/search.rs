@@ -7,7 +7,7 @@ use std::ops::{Bound, Range};
 
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
-use structs::sorted_set::{ItemRef, SortedSet, SortedSetRef};
+use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
 
 use super::cells::covering;
 use super::geohash::Position;
@@ -74,7 +74,7 @@ pub(super) const GEOSEARCHSTORE: DataCommand = Command {
             box area around the shape provided as the filter and M is the number of items inside \
             the shape",
         arity: at_least(8),
-        flags: Flags::WRITE.and(Flags::DENYOOM),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
         keys: &[first(Access::OW.and(Access::UPDATE)), at(2, Access::RO.and(Access::ACCESS))],
         history: &[
             ("7.0.0", "Added support for uppercase unit names."),
@@ -130,7 +130,7 @@ pub(super) const GEORADIUS: DataCommand = Command {
             circular area delimited by center and radius and M is the number of items inside the \
             index.",
         arity: at_least(6),
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS).and(Flags::OPTIMISTIC),
         keys: &[first(Access::RO.and(Access::ACCESS)), after("STORE", 6), after("STOREDIST", 6)],
         history: &[
             ("6.2.0", "Added the `ANY` option for `COUNT`."),
@@ -201,7 +201,7 @@ pub(super) const GEORADIUSBYMEMBER: DataCommand = Command {
             circular area delimited by center and radius and M is the number of items inside the \
             index.",
         arity: at_least(5),
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS).and(Flags::OPTIMISTIC),
         keys: &[first(Access::RO.and(Access::ACCESS)), after("STORE", 5), after("STOREDIST", 5)],
         history: &[
             ("6.2.0", "Added the `ANY` option for `COUNT`."),
@@ -284,16 +284,25 @@ fn answer(
     if search.any && search.count.is_none() {
         return Err(Refusal::error("ERR the ANY argument requires COUNT argument"));
     }
-    let limits = limits(tx);
-    let found = match tx.peek_view::<SortedSet>(key)? {
-        Some(set) => find(tx, set, search)?,
-        None => Vec::new(),
-    };
     let Some(destination) = search.destination else {
+        let found = find_at(tx, key, search)?;
         reply.array(found.len());
         found.iter().for_each(|found| found.tell(search, reply));
         return Ok(());
     };
+    let set = tx.compute(|tx| Ok(storable(&find_at(tx, key, search)?, search, &limits(tx))))?;
+    let count = set.borrow().len();
+    let changes = tx.effects().changes();
+    store(tx, destination, set, event)?;
+    if count > 0 {
+        tx.effects_mut().set_changes(changes + count);
+    }
+    reply.integer(count as i64);
+    Ok(())
+}
+
+/// What was found as the sorted set that is stored.
+fn storable(found: &[Found<'_>], search: &Search<'_>, limits: &SortedSetLimits) -> SortedSet {
     let scored = |found: &Found<'_>| {
         let distance = found.distance_m / search.unit_m;
         if search.stores_distances { distance } else { found.item.score }
@@ -307,14 +316,7 @@ fn answer(
             one.member.as_bytes(&mut buffers.0).cmp(other.member.as_bytes(&mut buffers.1))
         })
     });
-    let (count, set) = (items.len() as u64, SortedSet::from_sorted(&items, &limits));
-    let changes = tx.effects().changes();
-    store(tx, destination, set, event)?;
-    if count > 0 {
-        tx.effects_mut().set_changes(changes + count);
-    }
-    reply.integer(count as i64);
-    Ok(())
+    SortedSet::from_sorted(&items, limits)
 }
 
 /// A place within the area.
@@ -344,6 +346,12 @@ impl Found<'_> {
             reply_position(self.place, reply);
         }
     }
+}
+
+/// What lies within the area at a key.
+fn find_at<'a>(tx: &'a Tx, key: &[u8], search: &Search<'_>) -> Result<Vec<Found<'a>>, Refusal> {
+    let set = tx.peek_view::<SortedSet>(key)?;
+    set.map_or_else(|| Ok(Vec::new()), |set| find(tx, set, search))
 }
 
 /// What lies within the area, as many and in the order as asked for.

@@ -113,7 +113,7 @@ pub(super) const PFMERGE: DataCommand = Command {
         summary: "Merges one or more HyperLogLog values into a single key.",
         complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
         arity: at_least(2),
-        flags: Flags::WRITE.and(Flags::DENYOOM),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
         keys: &[
             first(Access::RW.and(Access::ACCESS).and(Access::INSERT)),
             all_from(2, Access::RO.and(Access::ACCESS)),
@@ -127,9 +127,12 @@ pub(super) const PFMERGE: DataCommand = Command {
 fn pfmerge(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let (destination, sparse_max) =
         (&args[1], tx.keyspace().settings().containers.hyperloglog_sparse_bytes.get());
-    let union = union(tx, args.skip(1))?;
-    let mut bytes = load(tx, destination)?.unwrap_or_else(hyperloglog::new);
-    union.store(&mut bytes, sparse_max).map_err(refusal)?;
+    let bytes = tx.compute(|tx| {
+        let union = union(tx, args.skip(1))?;
+        let mut bytes = load(tx, destination)?.unwrap_or_else(hyperloglog::new);
+        union.store(&mut bytes, sparse_max).map_err(refusal)?;
+        Ok(bytes)
+    })?;
     store(tx, destination, &bytes)?;
     // As Redis names it.
     tx.event(EventClass::String, "pfadd", destination);

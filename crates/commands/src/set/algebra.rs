@@ -102,7 +102,7 @@ const STORING: Spec = Spec {
     group: Group::Set,
     syntax: "destination key [key ...]",
     arity: at_least(3),
-    flags: Flags::WRITE.and(Flags::DENYOOM),
+    flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
     keys: DESTINATION_AND_SOURCES,
     ..Spec::BASE
 };
@@ -167,16 +167,18 @@ fn store(
     event: &'static str,
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
-    let sources = Sources::read(tx, keys)?;
-    let cost = sources.cost(operation) + sources.len() * CHANGED_NS;
-    tx.charge(cost)?;
+    let sources = Sources::peek(tx, keys)?;
+    tx.charge(sources.cost(operation) + sources.len() * CHANGED_NS)?;
     if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
             tx.expire_members(key, usize::MAX)?;
         }
     }
-    let result = Sources::peek(tx, keys)?.combine(operation).into_set(&limits);
+    let result = tx.compute(|tx| {
+        let sources = Sources::read(tx, keys)?;
+        Ok(sources.combine(operation).into_set(&limits))
+    })?;
     let count = result.borrow().len();
     store_result(tx, destination, result, EventClass::Set, event)?;
     reply.integer(count as i64);

@@ -110,7 +110,7 @@ pub(super) const ZUNIONSTORE: DataCommand = Command {
         complexity: "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, \
             and M being the number of elements in the resulting sorted set.",
         arity: at_least(4),
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS).and(Flags::OPTIMISTIC),
         keys: &[
             first(Access::OW.and(Access::UPDATE)),
             counted(2, 1, Access::RO.and(Access::ACCESS)),
@@ -134,7 +134,7 @@ pub(super) const ZINTERSTORE: DataCommand = Command {
             being the number of input sorted sets and M being the number of elements in the \
             resulting sorted set.",
         arity: at_least(4),
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS).and(Flags::OPTIMISTIC),
         keys: &[
             first(Access::OW.and(Access::UPDATE)),
             counted(2, 1, Access::RO.and(Access::ACCESS)),
@@ -156,7 +156,7 @@ pub(super) const ZDIFFSTORE: DataCommand = Command {
         complexity: "O(L + (N-K)log(N)) worst case where L is the total number of elements in all \
             the sets, N is the size of the first set, and K is the size of the result set.",
         arity: at_least(4),
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLEKEYS).and(Flags::OPTIMISTIC),
         keys: &[
             first(Access::OW.and(Access::UPDATE)),
             counted(2, 1, Access::RO.and(Access::ACCESS)),
@@ -178,11 +178,12 @@ fn keep(
     for key in keys(args, 2, operation.names[1])?.iter() {
         tx.refresh_members(key)?;
     }
-    let request = Request::parse(tx, args, 2, operation)?;
-    let members = request.carry_out(tx, operation)?;
-    let set = to_sorted_set(&members, &limits(tx));
-    let count = members.len();
-    drop(members);
+    let set = tx.compute(|tx| {
+        let request = Request::parse(tx, args, 2, operation)?;
+        let members = request.carry_out(tx, operation)?;
+        Ok(to_sorted_set(&members, &limits(tx)))
+    })?;
+    let count = set.borrow().len();
     store(tx, &args[1], set, operation.event)?;
     reply.integer(count as i64);
     Ok(())

@@ -195,7 +195,7 @@ pub(super) const ZRANGESTORE: DataCommand = Command {
         complexity: "O(log(N)+M) with N being the number of elements in the sorted set and M the \
             number of elements stored into the destination key.",
         arity: at_least(5),
-        flags: Flags::WRITE.and(Flags::DENYOOM),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
         keys: &[first(Access::OW.and(Access::UPDATE)), at(2, Access::RO.and(Access::ACCESS))],
         ..Spec::BASE
     },
@@ -206,15 +206,13 @@ pub(super) const ZRANGESTORE: DataCommand = Command {
 fn zrangestore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let wanted = Wanted::parse(args, 3, None, None, Some(Spelling::of(tx)))?;
     let limits = limits(tx);
-    let part = match tx.view::<SortedSet>(&args[2])? {
-        None => SortedSet::default(),
-        Some(set) => {
-            let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
-            tx.charge((ranks.end - ranks.start) * SEARCH_COST_NS)?;
-            let items: Vec<ItemRef<'_>> = set.items(ranks).collect();
-            SortedSet::from_sorted(&items, &limits)
-        }
-    };
+    let part = tx.compute(|tx| {
+        let Some(set) = tx.view::<SortedSet>(&args[2])? else { return Ok(SortedSet::default()) };
+        let ranks = wanted.limit.apply(wanted.span.ranks(set, wanted.falling), wanted.falling);
+        tx.charge((ranks.end - ranks.start) * SEARCH_COST_NS)?;
+        let items: Vec<ItemRef<'_>> = set.items(ranks).collect();
+        Ok(SortedSet::from_sorted(&items, &limits))
+    })?;
     let count = part.borrow().len();
     store(tx, &args[1], part, "zrangestore")?;
     reply.integer(count as i64);

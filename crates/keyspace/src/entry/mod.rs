@@ -191,6 +191,26 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// Bytes that a copy takes, which shares what is behind a handle.
+    pub(crate) fn bytes_in_block(self) -> usize {
+        self.block.size()
+    }
+
+    /// Whether the value is for certain that of `other`: a large one if one is a clone of the
+    /// other, in O(1).
+    pub(crate) fn is_same_value(self, other: EntryRef<'_>) -> bool {
+        if self.kind() != other.kind() || self.encoding() != other.encoding() {
+            return false;
+        }
+        // SAFETY: as in `text`.
+        unsafe {
+            match self.encoding() {
+                Encoding::Object => self.block.object().is_same(other.block.object()),
+                _ => self.block.value() == other.block.value(),
+            }
+        }
+    }
+
     /// Bytes of memory the entry takes: its block and what an object holds behind its handle.
     #[must_use]
     pub fn memory(self) -> usize {

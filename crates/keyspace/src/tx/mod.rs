@@ -19,6 +19,7 @@ mod effects;
 mod evict;
 mod item;
 mod read;
+mod read_phase;
 mod sweep;
 mod text;
 mod undo;
@@ -38,6 +39,7 @@ use smallvec::SmallVec;
 pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
 pub use evict::{Evicted, Look, Need, Order, Rule};
+pub use read_phase::Computed;
 pub use sweep::Swept;
 pub use undo::Mark;
 pub use write::Lifetime;
@@ -52,6 +54,7 @@ use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
 use altered::Altered;
 use door::Door;
+use read_phase::Phase;
 use undo::UndoLog;
 
 /// How a transaction is begun.
@@ -127,6 +130,8 @@ pub struct Tx {
     touched: bool,
     /// Whether a client has everything removed by it.
     has_flushed_all: bool,
+    /// Where it computes without its locks, or did.
+    phase: Option<Box<Phase>>,
 }
 
 /// A key that a read did not find.
@@ -202,6 +207,7 @@ impl Tx {
             is_for_script: false,
             touched: false,
             has_flushed_all: false,
+            phase: None,
         }
     }
 

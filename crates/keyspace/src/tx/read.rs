@@ -37,7 +37,7 @@ impl Tx {
     }
 
     #[inline]
-    fn note_access(&self, entry: EntryRef<'_>) {
+    pub(super) fn note_access(&self, entry: EntryRef<'_>) {
         if self.options.touches && self.access.notes_reads() {
             entry.set_access_clock(self.access.accessed(entry.access_clock()));
         }
@@ -61,7 +61,7 @@ impl Tx {
         let location = self.locate(key);
         let (partition, position) = (location.partition(), location.position());
         let Some(content) = self.grant.content(partition) else {
-            return Err(self.refuse_beyond(partition));
+            return self.peek_copy(key, partition);
         };
         let Some(found) = content.table(self.physical).and_then(|table| table.find(position, key))
         else {

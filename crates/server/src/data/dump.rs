@@ -108,7 +108,7 @@ pub(super) const RESTORE_ASKING: DataCommand = Command {
         group: Group::Server,
         syntax: "key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
         summary: "An internal command for migrating keys in a cluster.",
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::ASKING),
+        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::ASKING).and(Flags::OPTIMISTIC),
         categories: &["@keyspace", "@dangerous"],
         ..RESTORE_BASE
     },
@@ -124,7 +124,7 @@ const RESTORE_BASE: Spec = Spec {
         so simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because \
         inserting values into sorted sets is O(log(N)).",
     arity: at_least(4),
-    flags: Flags::WRITE.and(Flags::DENYOOM),
+    flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::OPTIMISTIC),
     keys: &[first(Access::OW.and(Access::UPDATE))],
     categories: &["@dangerous"],
     history: &[
@@ -200,9 +200,13 @@ fn restore(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         return Err(BUSY_KEY);
     }
     let deadline = modifiers.deadline(integer(args, 2)?, tx.now())?;
-    tx.charge(payload.len() as u64 * byte_cost_ns(payload))?;
-    let limits = Limits::from(&tx.keyspace().settings().containers);
-    let mut entry = persist::dump::restore(payload, key, deadline, &limits).map_err(refusal_of)?;
+    let mut entry = tx.compute(|tx| {
+        tx.charge(payload.len() as u64 * byte_cost_ns(payload))?;
+        let limits = Limits::from(&tx.keyspace().settings().containers);
+        persist::dump::restore(payload, key, deadline, &limits).map_err(refusal_of)
+    })?;
+    // A while ago it may have been another one, where the time is relative.
+    let deadline = entry.borrow().deadline();
     if deadline.is_some_and(|deadline| tx.is_over_at(deadline)) {
         if exists {
             remove(tx, key)?;

@@ -85,7 +85,48 @@ mod armed {
 }
 
 #[cfg(debug_assertions)]
+mod apart {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Whether all that can is to compute without its locks, however little it is.
+    static IS_ARMED: AtomicBool = AtomicBool::new(false);
+
+    /// Arms the drill, or ends it; whether it was armed.
+    pub(crate) fn arm_apart(is_armed: bool) -> bool {
+        IS_ARMED.swap(is_armed, Ordering::Relaxed)
+    }
+
+    pub(super) fn is_armed() -> bool {
+        IS_ARMED.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(debug_assertions)]
+pub(crate) use apart::arm_apart;
+#[cfg(debug_assertions)]
 pub(crate) use armed::{arm, wants_undo};
+
+/// Whether a command is to compute without its locks though it is short.
+#[cfg(debug_assertions)]
+pub(crate) fn reads_apart(flags: commands::Flags) -> bool {
+    apart::is_armed() && crate::execute::computes_apart(flags)
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn reads_apart(_: commands::Flags) -> bool {
+    false
+}
+
+/// Others may come between what was computed without locks and the locks.
+#[cfg(debug_assertions)]
+pub(crate) fn between_phases() {
+    if apart::is_armed() {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn between_phases() {}
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn wants_undo() -> bool {

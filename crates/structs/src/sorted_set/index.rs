@@ -33,6 +33,11 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// As [`Tree::is_same`].
+    pub(super) fn is_same(&self, other: &Index) -> bool {
+        self.light.is_same(&other.light) && self.full.is_same(&other.full)
+    }
+
     /// The scores that a member may have if it is light.
     #[inline]
     pub(super) fn light_scores(&self, hash: u32) -> impl Iterator<Item = f64> {

@@ -42,6 +42,11 @@ impl Found<'_> {
 }
 
 impl Ordered {
+    /// As [`Tree::is_same`].
+    pub fn is_same(&self, other: &Ordered) -> bool {
+        self.tree.is_same(&other.tree) && self.index.is_same(&other.index)
+    }
+
     /// The number of members, in O(1).
     pub fn len(&self) -> u64 {
         self.tree.len()

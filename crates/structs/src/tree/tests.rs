@@ -296,7 +296,12 @@ fn run<B: Separator>(
             Step::Read { place, count } => pair.read(place, count),
         }
         check(&pair.tree, &pair.model);
+        // What is said to be as it was has the same elements.
+        for clone in clones.iter().filter(|clone| clone.tree.is_same(&pair.tree)) {
+            assert_eq!(clone.model, pair.model);
+        }
     }
+    assert!(clones.iter().all(|clone| clone.tree.is_same(&clone.tree.clone())));
     for clone in &clones {
         check(&clone.tree, &clone.model);
     }

@@ -36,7 +36,10 @@ pub(super) const SORT: DataCommand = Command {
                  [STORE destination]",
         summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the \
             result.",
-        flags: Flags::WRITE.and(Flags::DENYOOM).and(Flags::TOUCHES_ARBITRARY_KEYS),
+        flags: Flags::WRITE
+            .and(Flags::DENYOOM)
+            .and(Flags::TOUCHES_ARBITRARY_KEYS)
+            .and(Flags::OPTIMISTIC),
         keys: &[first(Access::RO.and(Access::ACCESS)), PATTERNS, DESTINATION],
         ..COMMON
     },
@@ -122,12 +125,12 @@ fn sort(
         return tell(tx, &args[1], &request, reply);
     };
     let limits = limits(tx);
-    let list = {
+    let list = tx.compute(|tx| {
         let elements = find(tx, &args[1], &request)?;
         let values = look_up(tx, &elements, &request.gets)?;
         let storable: Vec<Storable<'_>> = values.into_iter().map(Storable::new).collect();
-        List::from_texts(storable.iter().map(Storable::text), &limits)
-    };
+        Ok(List::from_texts(storable.iter().map(Storable::text), &limits))
+    })?;
     let (count, before) = (list.borrow().len(), tx.effects().changes());
     if request.looks_elsewhere() {
         journal_result(tx, destination, list.borrow());

@@ -10,6 +10,7 @@ mod items;
 mod members;
 mod memory;
 mod model;
+mod read_phases;
 mod threads;
 mod waiting;
 mod walks;

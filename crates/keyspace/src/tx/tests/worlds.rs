@@ -416,3 +416,25 @@ fn the_hopeful_are_woken_even_when_the_lock_is_handed_to_another() {
     drop(beaten);
     assert!(fresh.poll(&second).is_ready());
 }
+
+#[test]
+fn the_world_passes_beside_work_that_stepped_aside_and_that_comes_back_behind_it() {
+    let keyspace = keyspace();
+    let mut pass = HeavyPass::to_move(keyspace);
+    pass.step_aside();
+    let mut acquisition = Acquisition::of_world(keyspace);
+    assert!(acquisition.poll(Waker::noop()).is_ready(), "it holds nothing");
+    let mut looks = 0;
+    let is_back = pass.come_back(|| {
+        looks += 1;
+        looks < 3
+    });
+    assert!(!is_back && looks == 3, "it waits no longer");
+    drop(acquisition);
+    pass.step_aside();
+    assert!(pass.come_back(|| false), "nobody wants the world");
+    let mut next = Acquisition::of_world(keyspace);
+    assert!(next.poll(Waker::noop()).is_pending(), "it is at work again");
+    drop(pass);
+    assert!(next.poll(Waker::noop()).is_ready());
+}

@@ -2,6 +2,7 @@
 //! assertions.
 //!
 //! Invariant: a drill strikes once; without arguments DEBUG DRILL says whether it is still to come.
+//! APART is none that strikes: until it is OFF all that can computes without its locks.
 
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
@@ -9,7 +10,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::{Context, Next};
-use crate::unit::drill::{Cause, arm};
+use crate::unit::drill::{Cause, arm, arm_apart};
 
 const CAUSES: &[(&str, Cause)] = &[
     ("WIDEN", Cause::Widen),
@@ -24,7 +25,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-BESIDE", Cause::PanicBeside),
 ];
 
-/// DEBUG DRILL [cause step]
+/// DEBUG DRILL [cause step | APART [OFF]]
 pub(super) fn drill(
     _: &mut Context<'_>,
     args: Args<'_>,
@@ -32,6 +33,11 @@ pub(super) fn drill(
 ) -> Result<Next, Refusal> {
     let order = match args.get(2) {
         None => None,
+        Some(word) if is(word, "APART") => {
+            let is_armed = args.get(3).is_none_or(|word| !is(word, "OFF"));
+            reply.integer(i64::from(arm_apart(is_armed)));
+            return Ok(Next::Done);
+        }
         Some(word) => {
             let cause = CAUSES.iter().find(|(name, _)| is(word, name)).ok_or(SYNTAX)?;
             let step = if args.len() > 3 { integer(args, 3)? } else { 1 };

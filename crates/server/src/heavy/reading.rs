@@ -1,0 +1,106 @@
+//! A command that computes without its locks: on a heavy-work thread, from copies of what its keys
+//! held when it had them (`keyspace::tx::read_phase`).
+//!
+//! Invariant: it holds no lock, and keeps nobody from the world, until it is to store what it
+//! computed; the thread that it has leave for it keeps to its end.
+
+use std::sync::Arc;
+
+use keyspace::{
+    Acquisition, BUSY, Computed, HeavyPass, Keyspace, Obstacle, PartitionSet, Patience, Refusal,
+    Tx, TxOptions,
+};
+use proto::{Output, OwnedArgs};
+
+use super::{Transaction, Watch, wait_for_client};
+use crate::busy::Hold;
+use crate::clients::Client;
+use crate::execute::{self, Outcome, Work};
+use crate::mailbox::Rounds;
+use crate::session::{Elsewhere, Ran, Then};
+use crate::unit::drill;
+
+/// A command that moves here without its locks.
+pub(crate) struct Reading {
+    /// Leave for heavy work, which keeps the world waiting for nothing.
+    pub(crate) pass: HeavyPass,
+    /// The transaction over the copies.
+    pub(crate) phase: Tx,
+    /// How the one was begun that the copies were taken in.
+    pub(crate) options: TxOptions,
+    /// Whose locks it had.
+    pub(crate) partitions: PartitionSet,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
+}
+
+impl Reading {
+    /// Runs the command.
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        let Self { mut pass, mut phase, options, partitions, client } = self;
+        let (server, keyspace) = (work.server, work.server.keyspace);
+        let watch = Watch::start(keyspace.clock());
+        phase.move_to_heavy(lane);
+        let (mut output, rounds) = (Output::new(), Rounds::default());
+        let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &rounds) {
+            Outcome::Replied(seen) => (false, seen),
+            Outcome::Failed(seen) => (true, seen),
+            Outcome::Heavy => unreachable!("heavy threads carry any load"),
+            Outcome::Widen | Outcome::Wait(_) => {
+                output.clear();
+                let mut computed = phase.end_read_phase();
+                drill::between_phases();
+                let options = TxOptions { lane, heavy: true, ..options };
+                let begun = begin_again(keyspace, &mut pass, options, &partitions, &mut computed);
+                match begun {
+                    Ok(tx) => {
+                        let since_us = keyspace.clock().monotonic_us();
+                        let hold = Hold::begin(server, since_us, partitions);
+                        let transaction = Transaction { pass: Some(pass), hold, tx, client };
+                        let mut elsewhere = transaction.go_on(args, work);
+                        // Not before: under the locks it would take long to free what is left.
+                        drop(computed);
+                        elsewhere.ran.micros = watch.micros();
+                        return elsewhere;
+                    }
+                    Err(busy) => {
+                        execute::refuse(server, work.entry, &busy, work.resp, &mut output);
+                        (true, 0)
+                    }
+                }
+            }
+        };
+        drop(pass);
+        server.mailboxes.ring(&rounds);
+        output.pull(super::FIRST_PIECE);
+        let ran = Ran { entry: work.entry, args, micros: watch.micros(), failed, program: None };
+        Elsewhere { output, seen, ran, then: Then::Nothing }
+    }
+}
+
+/// Begins the command again with its locks, and with what it computed if that is still valid. If it
+/// is not, the locks are to be held for long.
+fn begin_again(
+    keyspace: &'static Keyspace,
+    pass: &mut HeavyPass,
+    options: TxOptions,
+    partitions: &PartitionSet,
+    computed: &mut Option<Computed>,
+) -> Result<Tx, Refusal> {
+    let mut patience = Patience::default();
+    if !pass.come_back(|| patience.lasts(keyspace, Obstacle::World)) {
+        return Err(BUSY);
+    }
+    let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
+    loop {
+        wait_for_client(keyspace, &mut acquisition)?;
+        let now_us = keyspace.clock().now_us();
+        let options = TxOptions { now: now_us / 1000, now_us, ..options };
+        let mut tx = Tx::begin(acquisition, options);
+        let is_valid = computed.as_mut().is_some_and(|computed| tx.validate(computed));
+        if is_valid || tx.prolong() {
+            return Ok(tx);
+        }
+        acquisition = tx.defer();
+    }
+}
