@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod calls;
+pub mod changes;
 pub mod client;
 pub mod clients;
 pub mod differential;

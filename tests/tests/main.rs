@@ -53,6 +53,7 @@ mod functions;
 mod generic;
 mod geo;
 mod given_back;
+mod half_changed;
 mod half_closed;
 mod half_done;
 mod hashes;

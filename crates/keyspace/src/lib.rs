@@ -44,6 +44,7 @@ pub use lock::partition::{Lsn, PartitionIndex};
 pub use patience::{Obstacle, Patience};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
 pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
+pub use ruin::is_halfway;
 pub use sizes::Sizes;
 pub use structs::{arena, heap};
 pub use tx::{

@@ -12,16 +12,18 @@
 //! and requesters publish first and look second, sequentially consistent: a lane stores INSIDE then
 //! reads `stop`, and a requester stores `stop` then reads the lanes. So at least one of two sees
 //! the other. `stop` and `wanted` change under the mutex only, and who stops wants. Heavy work is
-//! counted in under it too, and out anywhere: it is counted first and `wanted` read second.
+//! counted in under it too, and out anywhere: it is counted first and `wanted` read second. A panic
+//! while the world is given back, or leave to do heavy work is, ends the process.
 
 use std::collections::BTreeMap;
 use std::task::{Poll, Waker};
 
-use base::Wakers;
 use base::time::Clock;
+use base::{Wakers, steps};
 
 use crate::keyspace::Keyspace;
 use crate::pauses::Pauses;
+use crate::ruin::Halfway;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -255,6 +257,7 @@ impl World {
 
     /// Ends heavy work, or the wait for it.
     fn withdraw_heavy(&self, request: &Arc<Request>, kind: HeavyKind) {
+        let change = Halfway::begin();
         let mut state = lock(&self.state);
         let withdrawn = state.line(kind).remove(&request.place());
         let status = request.status.load(Ordering::Acquire);
@@ -268,9 +271,11 @@ impl World {
         drop(state);
         drop(withdrawn);
         admitted.into_iter().for_each(Waker::wake);
+        steps::step();
         if status == GRANTED {
             self.leave_heavy();
         }
+        change.end();
     }
 
     /// Lets the world pass: for heavy work that holds nothing at the moment. Blocks meanwhile, so
@@ -357,6 +362,7 @@ impl World {
 
     /// Gives the world back, or withdraws a request that was not granted yet.
     pub(crate) fn release(&self, ticket: &WorldTicket) {
+        let change = Halfway::begin();
         let withdrawn;
         let waiting = {
             let mut state = lock(&self.state);
@@ -373,8 +379,10 @@ impl World {
         };
         // Wakers are woken and dropped without the mutex: they may run other people's code.
         drop(withdrawn);
+        steps::step();
         waiting.into_iter().for_each(Waker::wake);
         self.advance();
+        change.end();
     }
 
     /// Opens the turnstiles. Returns who is to be woken: those who waited for the world, heavy work

@@ -145,12 +145,14 @@ impl Waiting {
             ends_with_error: AtomicBool::new(false),
         };
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
+        // It leaves the queues by its end, even where it does not come to stand in all of them.
+        let place = Place { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
         for (nth, awaited) in (0..).zip(&wait.awaited) {
             tx.register(&awaited.key, &waiter, nth).expect("the keys of a command are locked");
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
-        Self { place: Place { server, waiter, stands: Cell::new(true) }, left }
+        Self { place, left }
     }
 }
 

@@ -24,7 +24,7 @@ use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::SharedBytes;
+use base::{SharedBytes, steps};
 
 /// Bytes of a leaf.
 const LEAF: usize = 4096 - ARC_COUNTERS;
@@ -171,6 +171,7 @@ impl Blob {
 
     /// Cuts the bytes past `len` off, or adds zeros up to it, which takes no memory.
     pub fn set_len(&mut self, len: usize) {
+        steps::step();
         if len < self.len {
             let leaves = len.div_ceil(LEAF);
             self.memory -= cut(&mut self.root, self.height, leaves);
@@ -203,6 +204,7 @@ impl Blob {
 
     /// A leaf to be changed: made if absent, its path made this blob's own.
     fn leaf_mut(&mut self, index: usize) -> &mut [u8; LEAF] {
+        steps::step();
         let mut slot = &mut self.root;
         let mut height = self.height;
         loop {
@@ -223,6 +225,7 @@ impl Blob {
 
     /// Makes the tree one higher.
     fn raise(&mut self) {
+        steps::step();
         self.height += 1;
         if let Some(root) = self.root.take() {
             let mut inner = Inner::new();
@@ -235,6 +238,7 @@ impl Blob {
 
     /// Makes the tree one lower, when only the first child is left.
     fn lower(&mut self) {
+        steps::step();
         self.height -= 1;
         if let Some(root) = self.root.take() {
             self.memory -= root.own_memory();

@@ -30,6 +30,8 @@ mod tests;
 
 use std::fmt;
 
+use base::steps;
+
 use self::estimate::estimate;
 pub use self::registers::Registers;
 use self::registers::{dense_register, set_dense_register};
@@ -165,6 +167,7 @@ pub fn cache_count(bytes: &mut [u8], count: u64) -> Result<(), Damage> {
 /// Marks the kept count as no longer true. Redis does so for a key that PFADD makes, though
 /// without elements it is true, and after PFMERGE.
 pub fn forget_count(bytes: &mut [u8]) -> Result<(), Damage> {
+    steps::step();
     encoding(bytes)?;
     bytes[STALE_AT] |= STALE;
     Ok(())
@@ -180,6 +183,7 @@ pub fn register(bytes: &[u8], index: usize) -> Result<u8, Damage> {
 
 /// Adds one element, as an [`Adder`] does.
 pub fn add(bytes: &mut Vec<u8>, place: Place, sparse_len_max: usize) -> Result<bool, Damage> {
+    steps::step();
     Adder::new(bytes, sparse_len_max).add(place)
 }
 
@@ -188,6 +192,7 @@ pub fn add(bytes: &mut Vec<u8>, place: Place, sparse_len_max: usize) -> Result<b
 /// # Errors
 /// Sparse registers are answered as foreign bytes.
 pub fn add_dense(bytes: &mut [u8], place: Place) -> Result<bool, Damage> {
+    steps::step();
     if encoding(bytes)? != Encoding::Dense {
         return Err(Damage::Foreign);
     }
@@ -201,6 +206,7 @@ pub fn add_dense(bytes: &mut [u8], place: Place) -> Result<bool, Damage> {
 
 /// Makes the registers dense; tells whether they were not.
 pub fn to_dense(bytes: &mut Vec<u8>) -> Result<bool, Damage> {
+    steps::step();
     if encoding(bytes)? == Encoding::Dense {
         return Ok(false);
     }

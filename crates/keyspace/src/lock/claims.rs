@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
-use base::Wakers;
+use base::{Wakers, steps};
 
 use crate::lock::partition::PartitionIndex;
+use crate::ruin::Halfway;
 use crate::sync::{Mutex, lock};
 
 /// Which claim: an older one has a lower number.
@@ -51,12 +52,15 @@ impl Claims {
     /// Ends a claim, whatever came of it.
     #[cold]
     pub(crate) fn end(&self, number: ClaimNumber) {
+        let change = Halfway::begin();
         let mut state = lock(&self.state);
         let ended = state.claims.remove(&number);
         let woken = state.waiting.take();
         drop(state);
         drop(ended);
+        steps::step();
         woken.into_iter().for_each(Waker::wake);
+        change.end();
     }
 
     /// Whether any of these partitions, in rising order, is claimed, by an older claim than one's

@@ -11,7 +11,8 @@
 //! a lock that is held for long, and is woken when its holder says so. Invariants:
 //! - QUEUED is set exactly while a ticket of the partition is queued (both change under the lot's
 //!   mutex), so a release cannot miss it, and only while the lock is held;
-//! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases.
+//! - whoever is handed a lock owns it until it releases it; dropping a granted ticket releases;
+//! - a panic while a queue changes, or before all are woken that are to be, ends the process.
 
 pub(crate) mod acquisition;
 pub(crate) mod claims;
@@ -20,9 +21,12 @@ pub(crate) mod partition;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::{Poll, Waker};
 
+use base::steps;
+
 use claims::Claims;
 use partition::PartitionIndex;
 
+use crate::ruin::Halfway;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, lock, spin_loop};
 
@@ -206,6 +210,7 @@ impl ParkingLot {
         stance: Stance,
         waker: &Waker,
     ) -> Queued {
+        steps::step();
         let mut lot = lock(self.lot(index));
         loop {
             let seen = word.0.load(Ordering::Relaxed);
@@ -245,6 +250,8 @@ impl ParkingLot {
     /// Forgets a ticket. If the lock had been handed to it, the lock is now the caller's to
     /// release: `true`.
     pub(crate) fn withdraw(&self, word: &LockWord, ticket: &Ticket) -> bool {
+        let change = Halfway::begin();
+        steps::step();
         let mut lot = lock(self.lot(ticket.index));
         let mut forgotten = None;
         if let Some(queue) = lot.get_mut(&ticket.index) {
@@ -257,12 +264,14 @@ impl ParkingLot {
         drop(lot);
         // Dropped without the mutex, as all wakers are: they may run other people's code.
         drop(forgotten);
+        change.end();
         ticket.state() == Poll::Ready(Woken::Granted)
     }
 
     /// Wakes those who hold other locks while they wait for one: it is held for long.
     #[cold]
     fn rouse_holders(&self, word: &LockWord, index: PartitionIndex) {
+        let change = Halfway::begin();
         let mut lot = lock(self.lot(index));
         let mut roused = VecDeque::new();
         if let Some(queue) = lot.get_mut(&index) {
@@ -280,13 +289,16 @@ impl ParkingLot {
             }
         }
         drop(lot);
+        steps::step();
         roused.into_iter().for_each(|parked| parked.waker.wake());
+        change.end();
     }
 
     /// The slow half of a release: hand the lock to the first who insists, and wake all who hope:
     /// when they are beaten again they too will insist.
     #[cold]
     fn release_queued(&self, word: &LockWord, index: PartitionIndex) {
+        let change = Halfway::begin();
         let mut lot = lock(self.lot(index));
         let queue = lot.get_mut(&index);
         let (hopeful, heir, left) = queue.map_or((Vec::new(), None, false), |queue| {
@@ -306,7 +318,9 @@ impl ParkingLot {
             heir.ticket.0.store(GRANTED, Ordering::Release);
         }
         drop(lot);
+        steps::step();
         heir.into_iter().chain(hopeful).for_each(|parked| parked.waker.wake());
+        change.end();
     }
 
     fn lot(&self, index: PartitionIndex) -> &Mutex<Lot> {

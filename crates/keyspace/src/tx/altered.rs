@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
+use base::steps;
+
 use super::{NamedKey, Tx};
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Content, PartitionIndex};
+use crate::ruin::Halfway;
 use crate::watch::Watch;
 
 /// The keys that a transaction altered so far.
@@ -115,9 +118,12 @@ impl Tx {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
+        steps::step();
+        let change = Halfway::begin();
         if content.watched_mut().add(database, key, watch) {
             self.keyspace.count_watched(true);
         }
+        change.end();
     }
 
     /// Takes a watch off a key of a database.
@@ -125,10 +131,13 @@ impl Tx {
         let partition = self.locate(key).partition();
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
+        steps::step();
+        let change = Halfway::begin();
         if content.watched().is_some() && content.watched_mut().remove(database, key, watch) {
             self.keyspace.count_watched(false);
             content.release_rare();
         }
+        change.end();
     }
 
     /// Whether a key of a database is still there though its time is over.

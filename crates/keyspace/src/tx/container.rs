@@ -273,26 +273,14 @@ fn write_back(door: &mut Door<'_>, place: Place, stored: &NewStored) -> bool {
     is_as_it_was || door.overwrite_packed(place, packed.borrow())
 }
 
-/// Edits a large value where it lies. Gives the container back if its place is no longer there:
-/// it is empty now, or small.
+/// Edits a large value where it lies; meanwhile its key holds an empty one. Gives the container
+/// back if its place is no longer there: it is empty now, or small.
 fn edit_large<C: Container, R>(
     object: &mut Object,
     edit: impl FnOnce(&mut C) -> R,
 ) -> (Option<C>, R) {
-    // While the container is out, the key holds an empty one: a panic now would lose the data.
-    let guard = AbortOnUnwind;
     let mut container = C::take(object);
     let result = edit(&mut container);
     let rest = container.put(object).err();
-    std::mem::forget(guard);
     (rest, result)
-}
-
-/// Ends the process when it is dropped by a panic.
-struct AbortOnUnwind;
-
-impl Drop for AbortOnUnwind {
-    fn drop(&mut self) {
-        std::process::abort();
-    }
 }

@@ -2,9 +2,11 @@
 //!
 //! Invariant: before an entry changes or leaves, walks that have not saved it get it and undo keeps
 //! its image; after a change, counters of keys, deadlines, sizes and memory agree with the tables.
+//! From the first byte that changes until then a panic ends the process.
 
 use std::sync::atomic::Ordering;
 
+use base::steps;
 use base::time::UnixMillis;
 use structs::object::Object;
 use structs::packing::PackedRef;
@@ -18,6 +20,7 @@ use crate::entry::{EntryBox, EntryRef, Identity, NewText, Notes};
 use crate::garbage::{BIG_ENTRY, Garbage};
 use crate::keyspace::{Keyspace, Location};
 use crate::lock::partition::{Content, PartitionIndex};
+use crate::ruin::Halfway;
 use crate::sizes::SizeClass;
 use crate::waiting::ReadyKeys;
 
@@ -77,6 +80,8 @@ impl Door<'_> {
             undo.remember(self.partition, self.physical, entry.borrow().key(), || None);
         }
         self.rouse(entry.borrow(), false);
+        steps::step();
+        let change = Halfway::begin();
         entry.borrow().set_marks(self.content.marks);
         self.recall(entry.borrow());
         let (deadlines, memory) = (Deadlines::of(entry.borrow()), entry.borrow().memory());
@@ -88,8 +93,10 @@ impl Door<'_> {
         let grown = table.memory() as i64 - before as i64;
         bump(&self.database().memory, grown + memory as i64);
         bump(&self.database().keys, 1);
+        steps::step();
         self.count_deadlines(Deadlines::default(), deadlines);
         self.keyspace.partition(self.partition).add_population(1);
+        change.end();
     }
 
     /// Has a key that was evicted lately count as used.
@@ -146,6 +153,7 @@ impl Door<'_> {
     /// Takes an entry out.
     pub(super) fn remove(&mut self, place: Place) -> EntryBox {
         self.before_change(place);
+        let change = Halfway::begin();
         let table = self.content.table_mut(self.physical);
         let before = table.memory();
         let entry = table.remove(place);
@@ -156,14 +164,17 @@ impl Door<'_> {
         bump(&self.database().memory, -shrunk - entry.borrow().memory() as i64);
         bump(&self.database().keys, -1);
         self.database().sizes.count(SizeClass::of(entry.borrow()), None);
+        steps::step();
         self.count_deadlines(Deadlines::of(entry.borrow()), Deadlines::default());
         self.keyspace.partition(self.partition).add_population(-1);
+        change.end();
         entry
     }
 
     /// Puts another entry with the same key in an entry's place.
     pub(super) fn replace(&mut self, place: Place, entry: EntryBox) {
         self.before_change(place);
+        let change = Halfway::begin();
         // Whatever is stored there: the key stays.
         if self.entry(place).is_sticky() {
             entry.borrow().set_sticky(true);
@@ -174,7 +185,9 @@ impl Door<'_> {
         let old = self.content.table_mut(self.physical).replace(place, entry);
         self.database().sizes.count(SizeClass::of(old.borrow()), size);
         bump(&self.database().memory, memory as i64 - old.borrow().memory() as i64);
+        steps::step();
         self.count_deadlines(Deadlines::of(old.borrow()), deadlines);
+        change.end();
         discard(self.keyspace, old);
     }
 
@@ -193,14 +206,20 @@ impl Door<'_> {
         }
         let size = SizeClass::of(entry);
         self.before_change(place);
+        let change = Halfway::begin();
         // Same block, same class of size: the memory count stays.
-        let entry = self.content.table_mut(self.physical).overwrite_text(place, value)?;
+        let overwritten = self.content.table_mut(self.physical).overwrite_text(place, value);
+        let Some(entry) = overwritten else {
+            change.end();
+            return None;
+        };
         let counters = self.keyspace.counters().database(self.lane, self.physical);
         counters.sizes.count(size, SizeClass::of(entry));
         if let Some(at) = deadline {
             entry.overwrite_deadline(at);
             self.keyspace.note_deadline(self.partition, at);
         }
+        change.end();
         Some(entry)
     }
 
@@ -213,7 +232,11 @@ impl Door<'_> {
         self.before_change(place);
         let members_expire = self.keyspace.settings().members_expire();
         let size = SizeClass::of(self.entry(place));
-        let object = self.content.table_mut(self.physical).object_mut(place)?;
+        let change = Halfway::begin();
+        let Some(object) = self.content.table_mut(self.physical).object_mut(place) else {
+            change.end();
+            return None;
+        };
         let memory = object.memory();
         // Where no member ever had a deadline, none has to be looked for.
         let before = if members_expire { object.earliest_deadline() } else { None };
@@ -231,13 +254,17 @@ impl Door<'_> {
                 Deadlines { own, members: after },
             );
         }
+        change.end();
         Some(result)
     }
 
     /// Writes over a part of a string that lies in its block; `false` if nothing was changed.
     pub(super) fn patch_text(&mut self, place: Place, offset: usize, bytes: &[u8]) -> bool {
         self.before_change(place);
-        self.content.table_mut(self.physical).patch_text(place, offset, bytes)
+        let change = Halfway::begin();
+        let done = self.content.table_mut(self.physical).patch_text(place, offset, bytes);
+        change.end();
+        done
     }
 
     /// Writes a small container over the old one where that needs no new block; `false` if
@@ -246,6 +273,7 @@ impl Door<'_> {
         self.before_change(place);
         let deadlines = Deadlines::before(self.entry(place), self.keyspace);
         let size = SizeClass::of(self.entry(place));
+        let change = Halfway::begin();
         // Same block, same class of size: the memory count stays.
         let done = self.content.table_mut(self.physical).overwrite_packed(place, packed);
         let after = Deadlines::of(self.entry(place));
@@ -253,16 +281,19 @@ impl Door<'_> {
         if done && after != deadlines {
             self.note_deadlines(place, deadlines, after);
         }
+        change.end();
         done
     }
 
     /// Sets a deadline over one that is there; `false` if the entry has no room for one.
     pub(super) fn overwrite_deadline(&mut self, place: Place, deadline: UnixMillis) -> bool {
         self.before_change(place);
+        let change = Halfway::begin();
         let done = self.content.table_mut(self.physical).overwrite_deadline(place, deadline);
         if done {
             self.keyspace.note_deadline(self.partition, deadline);
         }
+        change.end();
         done
     }
 
@@ -270,16 +301,20 @@ impl Door<'_> {
     #[inline]
     fn before_change(&mut self, place: Place) {
         *self.touched = true;
+        steps::step();
         let content = &*self.content;
         let entry = content.table(self.physical).expect("a place is in a table").entry(place);
         let missing = entry.marks() ^ content.marks;
         if missing != 0 {
+            let change = Halfway::begin();
             self.keyspace.walks().save(missing, self.physical, entry);
             entry.set_marks(content.marks);
+            change.end();
         }
         if let Some(undo) = &mut self.undo {
             undo.remember(self.partition, self.physical, entry.key(), || Some(entry.pre_image()));
         }
+        steps::step();
         if content.waiting().is_some() {
             note_ready(content, self.logical, entry.key(), false, self.ready);
         }

@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use base::steps;
+
 use super::altered::AlteredMark;
 use super::world::Flushed;
 use super::{Counted, Tx};
@@ -56,6 +58,7 @@ impl UndoLog {
         key: &[u8],
         image: impl FnOnce() -> Option<EntryBox>,
     ) {
+        steps::step();
         let images = self.images.entry((partition, physical)).or_default();
         if !images.contains_key(key) {
             images.insert(key.into(), image());
@@ -174,6 +177,7 @@ impl Tx {
     }
 
     fn put_back(&mut self, partition: PartitionIndex, key: &[u8], image: Option<EntryBox>) {
+        steps::step();
         let location = Location::new(partition, self.keyspace.locate(key).position());
         let mut door = self.door(location).expect("what was changed is still granted");
         let place = door.find(key).map(|(place, _)| place);

@@ -5,12 +5,15 @@
 
 use std::sync::Arc;
 
+use base::steps;
+
 use super::Tx;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::acquisition::{Acquisition, Wanted};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::refusal::Refusal;
-use crate::waiting::{Queue, Standing, Waiter};
+use crate::ruin::Halfway;
+use crate::waiting::{Queue, Standing, Waiter, WaitingKeys};
 
 impl Tx {
     /// Stands a waiter in the queue of a key of the present database, which is its `nth`.
@@ -19,9 +22,10 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        let before = waiting_keys(content);
-        content.waiting_mut().add(database, key, waiter, nth);
-        self.keyspace.note_waiting(before, waiting_keys(content));
+        steps::step();
+        self.keyspace.change_waiting(content, |waiting| {
+            waiting.add(database, key, waiter, nth);
+        });
         Ok(())
     }
 
@@ -31,10 +35,9 @@ impl Tx {
         let Some(content) = self.grant.content_mut(partition) else {
             return Err(self.refuse_beyond(partition));
         };
-        let before = waiting_keys(content);
-        if before > 0 {
-            content.waiting_mut().remove(database, key, waiter);
-            self.keyspace.note_waiting(before, waiting_keys(content));
+        steps::step();
+        if content.waiting().is_some() {
+            self.keyspace.change_waiting(content, |waiting| waiting.remove(database, key, waiter));
             content.release_rare();
         }
         Ok(())
@@ -75,10 +78,7 @@ impl Tx {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         match self.grant.content_mut(partition) {
             Some(content) if content.waiting().is_some() => {
-                let before = waiting_keys(content);
-                let queue = content.waiting_mut().take(database, key);
-                self.keyspace.note_waiting(before, waiting_keys(content));
-                queue
+                self.keyspace.change_waiting(content, |waiting| waiting.take(database, key))
             }
             _ => Queue::default(),
         }
@@ -95,9 +95,7 @@ impl Tx {
     pub fn put_queue(&mut self, key: &[u8], queue: Queue) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
         let content = self.grant.content_mut(partition).expect("it was taken from there");
-        let before = waiting_keys(content);
-        content.waiting_mut().put(database, key, queue);
-        self.keyspace.note_waiting(before, waiting_keys(content));
+        self.keyspace.change_waiting(content, |waiting| waiting.put(database, key, queue));
         content.release_rare();
     }
 
@@ -135,6 +133,23 @@ impl Tx {
                 }
             }
         }
+    }
+}
+
+impl Keyspace {
+    /// Changes the queues of a partition, and counts what came of it.
+    fn change_waiting<R>(
+        &self,
+        content: &mut Content,
+        change: impl FnOnce(&mut WaitingKeys) -> R,
+    ) -> R {
+        let stretch = Halfway::begin();
+        let before = waiting_keys(content);
+        let result = change(content.waiting_mut());
+        steps::step();
+        self.note_waiting(before, waiting_keys(content));
+        stretch.end();
+        result
     }
 }
 

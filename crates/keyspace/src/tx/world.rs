@@ -3,6 +3,8 @@
 //! Invariant: these run with the world granted, so no transaction sees half of them; what is
 //! flushed is detached here, and left to walks or freed elsewhere once that is final.
 
+use base::steps;
+
 use super::Tx;
 use crate::counters::bump;
 use crate::entry::EntryTable;
@@ -10,6 +12,7 @@ use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
+use crate::ruin::Halfway;
 use crate::sizes::Sizes;
 
 /// The tables of a database that was flushed, and what they counted for.
@@ -59,12 +62,14 @@ impl Tx {
             return 0;
         }
         self.alter_database(self.options.database, &[database]);
-        let flushed = self.detach(database);
         self.touched = true;
+        let change = Halfway::begin();
+        let flushed = self.detach(database);
         match &mut self.undo {
             Some(undo) => undo.remember_flush(flushed),
             None => flushed.leave(self.keyspace),
         }
+        change.end();
         self.effects.add_changes(removed as u64);
         removed
     }
@@ -75,6 +80,7 @@ impl Tx {
         for index in 0..PARTITIONS as PartitionIndex {
             let content = self.grant.content_mut(index).expect("the world is granted");
             let Some(table) = content.tables.take(database) else { continue };
+            steps::step();
             let len = table.len();
             let partition = self.keyspace.partition(index);
             let volatile = partition.volatile();
@@ -97,6 +103,7 @@ impl Tx {
 
     /// Puts the tables of a flushed database back, from which all that came since was taken.
     pub(super) fn reattach(&mut self, flushed: Flushed) {
+        let change = Halfway::begin();
         self.count_flushed(&flushed, 1);
         let Flushed { database, tables, .. } = flushed;
         for Detached { index, marks, volatile, table } in tables {
@@ -108,6 +115,7 @@ impl Tx {
             partition.add_volatile(volatile as i32 - partition.volatile() as i32);
             *content.tables.get_or_add(database) = table;
         }
+        change.end();
     }
 
     fn count_flushed(&self, flushed: &Flushed, sign: i64) {
@@ -148,11 +156,14 @@ impl Tx {
         let physical = [self.keyspace.physical(one), self.keyspace.physical(other)];
         self.alter_database(one, &physical);
         self.alter_database(other, &physical);
-        self.keyspace.databases().swap(one, other);
         self.touched = true;
+        let change = Halfway::begin();
+        self.keyspace.databases().swap(one, other);
         if let Some(undo) = &mut self.undo {
             undo.remember_swap(one, other);
         }
+        change.end();
+        steps::step();
         self.physical = self.keyspace.physical(self.options.database);
         self.rouse_swapped(one);
         self.rouse_swapped(other);

@@ -1,15 +1,15 @@
 //! Panics are bugs: each is counted and told once, with its place.
 //!
 //! Invariants: the hook neither panics nor waits for anything but the log; a panic that nothing
-//! contains, or that found a lock left half way by another, ends the process, which would go on
-//! without something that it cannot do without.
+//! contains, that comes half way in a change of memory, or that found a lock left half way by
+//! another, ends the process, which would go on without something that it cannot do without.
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use keyspace::Keyspace;
+use keyspace::{Keyspace, is_halfway};
 
 use crate::log::log_warning;
 use crate::server::Server;
@@ -66,6 +66,9 @@ fn note(server: &Server, panic: &PanicHookInfo<'_>) {
     match panic.location() {
         Some(place) => log_warning!(server.log, "Thread {thread} panicked at {place}: {text}"),
         None => log_warning!(server.log, "Thread {thread} panicked at an unknown place: {text}"),
+    }
+    if is_halfway() {
+        server.keyspace.ruin("a change of the data failed half way");
     }
     // What `expect` says of a lock whose holder panicked.
     if text.contains("PoisonError") {

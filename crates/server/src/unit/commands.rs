@@ -16,6 +16,7 @@ use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
 use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::session::Session;
+use crate::unregistration::{Registered, Unregistration};
 
 /// Those that run as a unit.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EXEC, &WATCH];
@@ -213,8 +214,8 @@ impl Program for Watch {
             return;
         }
         for key in args.skip(1).iter() {
-            unit.tx.watch(key, &self.watch);
             self.entered.push(key.into());
+            unit.tx.watch(key, &self.watch);
         }
     }
 
@@ -224,5 +225,16 @@ impl Program for Watch {
             self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
         }
         session.show_pending();
+    }
+}
+
+/// Without its session, which has panicked.
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if self.entered.is_empty() {
+            return;
+        }
+        let keys = self.entered.iter().map(|key| (self.database, &**key));
+        drop(Unregistration::new(self.server, Registered::Watch(Arc::clone(&self.watch)), keys));
     }
 }

@@ -33,6 +33,8 @@ pub(crate) enum Cause {
     PanicBehindCommit,
     /// What changes something beside the data panics.
     PanicBeside,
+    /// What looks at the data or changes them panics, in whatever thread.
+    PanicAtStep,
 }
 
 #[cfg(debug_assertions)]
@@ -48,9 +50,14 @@ mod armed {
 
     /// Arms a drill, or none; whether the one before is still to come.
     pub(crate) fn arm(order: Option<(Cause, u64)>) -> bool {
+        let (order, number) = match order {
+            Some((Cause::PanicAtStep, number)) => (None, number),
+            order => (order, 0),
+        };
+        let was_near = base::steps::arm(number);
         let mut place = ORDER.lock().expect("no critical section here panics");
         IS_ARMED.store(order.is_some(), Ordering::Relaxed);
-        std::mem::replace(&mut *place, order).is_some()
+        std::mem::replace(&mut *place, order).is_some() || was_near
     }
 
     pub(super) fn is_armed() -> bool {

@@ -11,6 +11,8 @@
 
 use std::ops::Range;
 
+use base::steps;
+
 use super::indexes::Indexes;
 use crate::list::{self, PageItems};
 use crate::members::Text;
@@ -71,6 +73,7 @@ impl Page {
 
     /// Puts an element under an index; tells whether there was none.
     pub(super) fn set(&mut self, index: u64, text: Text<'_>) -> bool {
+        steps::step();
         match self.indexes.find(index) {
             Ok(place) => {
                 self.values.replace(place, text);
@@ -86,6 +89,7 @@ impl Page {
 
     /// Takes the element with an index out, if there is one.
     pub(super) fn remove(&mut self, index: u64) {
+        steps::step();
         if let Ok(place) = self.indexes.find(index) {
             self.values.remove(place, 1);
             self.indexes.remove(place);
@@ -94,6 +98,7 @@ impl Page {
 
     /// Moves the elements from a place on into a new page.
     pub(super) fn cut_at(&mut self, place: usize) -> Page {
+        steps::step();
         Page { indexes: self.indexes.split_off(place), values: self.values.split_off(place) }
     }
 }

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use base::steps;
+
 use super::Side;
 use crate::listpack::{self, EMPTY_LEN, Element, Entry, Listpack};
 use crate::members::{Long, Text};
@@ -104,6 +106,7 @@ impl Page {
 
     /// Puts an element before the one at a place, or behind the last.
     pub(crate) fn insert(&mut self, place: usize, text: Text<'_>) {
+        steps::step();
         let offset = self.offset_of(place);
         self.shift(place, |at| at + 1);
         if is_long(text) {
@@ -116,6 +119,7 @@ impl Page {
 
     /// Puts an element in the place of another.
     pub(crate) fn replace(&mut self, place: usize, text: Text<'_>) {
+        steps::step();
         self.drop_longs(place..place + 1);
         let offset = self.offset_of(place);
         if is_long(text) {
@@ -128,6 +132,7 @@ impl Page {
 
     /// Removes elements from a place on.
     pub(crate) fn remove(&mut self, place: usize, count: usize) {
+        steps::step();
         let offset = self.offset_of(place);
         listpack::remove(&mut self.bytes, offset, count);
         self.drop_longs(place..place + count);
@@ -152,6 +157,7 @@ impl Page {
 
     /// Moves the elements from a place on into a new page.
     pub(crate) fn split_off(&mut self, place: usize) -> Page {
+        steps::step();
         let offset = self.offset_of(place);
         let bytes = listpack::split_off(&mut self.bytes, offset);
         let mut upper = Page { bytes, beside: None };
@@ -205,6 +211,7 @@ impl Page {
 
     /// Gives the long elements from a place on other places.
     fn shift(&mut self, from: usize, place: impl Fn(usize) -> usize) {
+        steps::step();
         for (at, _) in self.beside.iter_mut().flat_map(|beside| &mut beside.longs) {
             if usize::from(*at) >= from {
                 *at = narrow(place(usize::from(*at)));

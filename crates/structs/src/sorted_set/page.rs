@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::{SharedBytes, UnixMillis};
+use base::{SharedBytes, UnixMillis, steps};
 
 use super::ItemRef;
 use crate::members::{Long, Text, told};
@@ -211,6 +211,7 @@ impl Page {
     }
 
     pub(super) fn insert(&mut self, index: usize, new: NewItem<'_>) {
+        steps::step();
         let mut head = [0; 1 + DEADLINE + 2];
         let mut used = 1;
         if new.in_index {
@@ -276,6 +277,7 @@ impl Page {
     }
 
     pub(super) fn remove(&mut self, index: usize) {
+        steps::step();
         let range = self.item_range(index);
         let bytes = range.len() as u16;
         let deadline = self.deadline(index);
@@ -296,6 +298,7 @@ impl Page {
     }
 
     pub(super) fn set_deadline(&mut self, index: usize, deadline: Option<UnixMillis>) {
+        steps::step();
         let had = self.deadline(index);
         let start = self.item_range(index).start;
         match (had, deadline) {
@@ -323,6 +326,7 @@ impl Page {
 
     /// Moves the members from an offset on into a new page.
     pub(super) fn cut_at(&mut self, index: usize) -> Page {
+        steps::step();
         let start = self.item_range(index).start;
         let longs = self.longs_before(index);
         let mut upper = Page {
@@ -366,6 +370,7 @@ impl Page {
 
     /// Makes room for bytes of an item.
     fn open(&mut self, at: usize, bytes: usize) {
+        steps::step();
         let len = self.items.len();
         reserve(&mut self.items, bytes);
         self.items.resize(len + bytes, 0);
@@ -373,6 +378,7 @@ impl Page {
     }
 
     fn move_starts(&mut self, from: usize, moved: impl Fn(u16) -> u16) {
+        steps::step();
         self.starts[from..].iter_mut().for_each(|start| *start = moved(*start));
     }
 

@@ -370,6 +370,7 @@ impl<L: Leaf> Inner<L> {
     /// After an edit of a child: what is kept of it is true again, and it is neither empty nor too
     /// large nor needlessly small.
     fn repair(&mut self, index: usize, change: &Change<L::Summary>, edges: Edges) {
+        steps::step();
         let Change { before, after } = change;
         self.memory_below = self.memory_below + after.memory - before.memory;
         let old = std::mem::replace(&mut self.summaries[index], after.summary);
@@ -393,6 +394,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Puts a child in, without summing up.
     fn put(&mut self, index: usize, bound: L::Bound, child: Node<L>) {
+        steps::step();
         self.memory_below += child.memory() + L::bound_memory(&bound);
         if self.children.len() == self.children.capacity() {
             // By half, but not beyond what a node holds just before it is split.
@@ -418,6 +420,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Takes a child out, without summing up.
     fn remove(&mut self, index: usize) -> (L::Bound, Node<L>) {
+        steps::step();
         let bound = self.bounds.remove(index);
         let child = self.children.remove(index);
         self.summaries.remove(index);
@@ -485,6 +488,7 @@ impl<L: Leaf> Inner<L> {
     }
 
     fn split(&mut self, growth: Growth) -> Inner<L> {
+        steps::step();
         let children = self.children.len();
         let index = match growth {
             Growth::Within => children / 2,
@@ -498,6 +502,7 @@ impl<L: Leaf> Inner<L> {
     }
 
     fn absorb(&mut self, bound: L::Bound, mut next: Inner<L>) {
+        steps::step();
         next.set_bound(0, bound);
         self.reserve(next.children.len());
         self.bounds.append(&mut next.bounds);
@@ -509,6 +514,7 @@ impl<L: Leaf> Inner<L> {
 
     /// Divides at an element that is not the first here.
     fn cut(mut self, index: u64, cut: impl FnOnce(&mut L, u64) -> L) -> (Inner<L>, Inner<L>) {
+        steps::step();
         let (at, rank) = self.child_by_rank(index);
         let mut upper = self.take_from(at + 1);
         let (bound, child) = self.remove(at);

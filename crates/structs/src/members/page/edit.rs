@@ -1,7 +1,7 @@
 //! Changes of a page: items come at the front of the others, grow, shrink and go, and what lies
 //! before them in the page moves.
 
-use base::UnixMillis;
+use base::{UnixMillis, steps};
 
 use super::super::item::{self, DEADLINE, Item, Part, told};
 use super::super::text::{Long, Text};
@@ -11,6 +11,7 @@ use crate::tree::Leaf;
 impl<P: Payload> Page<P> {
     /// Adds a member that is not here.
     pub(in crate::members) fn insert(&mut self, hash: u64, new: MemberRef<'_>) {
+        steps::step();
         let mut buffers = [Vec::new(), Vec::new()];
         let item = self.lay(hash, new, &mut buffers);
         let (len, count) = (item.len(), self.len());
@@ -26,6 +27,7 @@ impl<P: Payload> Page<P> {
 
     /// Puts another value and deadline in place of those of a member.
     pub(in crate::members) fn replace(&mut self, index: usize, hash: u64, new: MemberRef<'_>) {
+        steps::step();
         let old = self.item(index);
         let (old_len, old_deadline) = (old.len(), old.deadline);
         if let (Some(Part::Within(value)), Text::Bytes(new_value)) = (old.value, new.value)
@@ -51,6 +53,7 @@ impl<P: Payload> Page<P> {
 
     /// Gives a member a deadline, or takes it away.
     pub(in crate::members) fn set_deadline(&mut self, index: usize, deadline: Option<UnixMillis>) {
+        steps::step();
         let (old, len) = (self.deadline(index), self.item(index).len());
         match deadline {
             Some(deadline) if old.is_some() => {
@@ -71,6 +74,7 @@ impl<P: Payload> Page<P> {
 
     /// Takes a member out.
     pub(in crate::members) fn remove(&mut self, index: usize) {
+        steps::step();
         let deadline = self.remove_unsettled(index);
         if deadline == Some(self.earliest) {
             self.find_earliest();
@@ -144,6 +148,7 @@ impl<P: Payload> Page<P> {
 
     /// Makes an item longer or shorter: what lies before it moves.
     fn resize_item(&mut self, index: usize, old_len: usize, len: usize) {
+        steps::step();
         self.make_room(len.saturating_sub(old_len));
         let count = self.len();
         let distance = self.distance(index);
@@ -162,6 +167,7 @@ impl<P: Payload> Page<P> {
 
     /// Takes a member out without looking for the earliest deadline; tells its deadline.
     fn remove_unsettled(&mut self, index: usize) -> Option<UnixMillis> {
+        steps::step();
         let item = self.item(index);
         let (len, deadline) = (item.len(), item.deadline);
         self.release(index);
@@ -218,6 +224,7 @@ impl<P: Payload> Page<P> {
     }
 
     fn move_to(&mut self, len: usize) {
+        steps::step();
         let items = usize::from(self.items_len);
         let mut page = Vec::with_capacity(len);
         page.extend_from_slice(&self.page[..ENTRY * self.len()]);

@@ -23,6 +23,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-AT-SERVICE", Cause::PanicAtService),
     ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
     ("PANIC-BESIDE", Cause::PanicBeside),
+    ("PANIC-AT-STEP", Cause::PanicAtStep),
 ];
 
 /// DEBUG DRILL [cause step | APART [OFF]]
