@@ -6,7 +6,8 @@
 //! is what read one where replies wait for the disk. What tells of a write also waits while the
 //! snapshot file is to follow a FLUSHALL.
 //!
-//! Invariant: positions and LSNs of the watermarks rise, so looking at the first is enough.
+//! Invariants: positions and LSNs of the watermarks rise, so looking at the first is enough; the
+//! session keeps the output that the positions count in, empty or not, as long as there are any.
 
 use std::ops::Range;
 use std::task::Context as TaskContext;
@@ -90,10 +91,23 @@ impl Serve {
         (lsn, tells, awaits_file): (Lsn, Tells, bool),
     ) {
         let (reply, is_long) = (begun..output.appended(), output.is_streaming());
+        let is_silent = reply.is_empty() && !is_long;
+        let says_something = tells == Tells::Write || self.session.memcached.is_some();
+        if is_silent && (tells == Tells::Message || !says_something) {
+            return;
+        }
         let mut mark = Mark { reply, lsn, tells, is_long, awaits_file };
         let held = self.held.get_or_insert_with(Box::default);
         held.free = held.free.max(output.consumed());
-        mark.lsn = held.marks.last().map_or(mark.lsn, |last| mark.lsn.max(last.lsn));
+        if let Some(last) = held.marks.last_mut() {
+            mark.lsn = mark.lsn.max(last.lsn);
+            if is_silent && last.reply == mark.reply {
+                // However many say nothing, one mark is enough.
+                let tells = if last.tells == Tells::Write { last.tells } else { tells };
+                *last = Mark { awaits_file: last.awaits_file || awaits_file, tells, ..mark };
+                return;
+            }
+        }
         held.marks.push(mark);
     }
 
@@ -110,6 +124,9 @@ impl Serve {
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let (journal, saves) = (&self.worker.server.journal, &self.worker.server.saves);
         let Some(held) = &mut self.held else { return usize::MAX };
+        let counted = output.consumed()..=output.appended();
+        let ends = held.marks.iter().map(|mark| mark.reply.end).chain([held.free]);
+        debug_assert!(ends.into_iter().all(|end| counted.contains(&end)), "positions of another");
         let (mut passed, mut waits) = (0, false);
         while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.get(passed) {
             if awaits_file && saves.wait_for_file(cx.waker()) {

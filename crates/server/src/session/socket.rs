@@ -251,6 +251,10 @@ impl Serve {
         let live = &self.session.client.live;
         let has_waited = live.output_bytes.load(Ordering::Relaxed) > 0;
         let written = live.net_out.load(Ordering::Relaxed);
+        if output.is_empty() {
+            // Silence may be held, too.
+            self.free_bytes(cx, &mut output);
+        }
         let sent = self.send(cx, &mut output);
         let (unsent, live) = (output.len() as u64, &self.session.client.live);
         live.output_bytes.store(unsent, Ordering::Relaxed);
@@ -260,11 +264,7 @@ impl Serve {
             live.last_active.store(now, Ordering::Relaxed);
         }
         self.mind_memory();
-        if output.is_empty() {
-            self.worker.give_back_output(output);
-        } else {
-            self.output = Some(output);
-        }
+        self.keep_output(output);
         sent
     }
 
@@ -309,9 +309,10 @@ impl Serve {
         output
     }
 
-    /// Keeps an output for the next flush, unless there is nothing in it.
+    /// Keeps an output for the next flush, unless there is nothing in it and nothing held: what is
+    /// held is told by positions in this one.
     pub(super) fn keep_output(&mut self, output: Box<Output>) {
-        if output.is_empty() {
+        if output.is_empty() && self.held.is_none() {
             self.worker.give_back_output(output);
         } else {
             self.output = Some(output);

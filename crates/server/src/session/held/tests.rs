@@ -390,3 +390,44 @@ fn a_tracked_client_learns_that_its_write_is_not_safe() {
     server.crew.dismiss();
     end(server);
 }
+
+/// The worker lends one output after the other to sessions whose own is empty: one with bytes of
+/// another client before it counts otherwise.
+#[test]
+fn a_write_behind_one_that_was_not_answered_is_told_of_when_it_is_safe_itself() {
+    type Silent = fn(&mut UnixStream, &mut UnixStream);
+    let ways: [(&str, Silent); 3] = [
+        ("CLIENT REPLY SKIP", |own, _| own.write_all(b"CLIENT REPLY SKIP\r\nSET a 1\r\n").unwrap()),
+        ("many of them", |own, _| {
+            own.write_all("CLIENT REPLY SKIP\r\nSET a 1\r\n".repeat(40).as_bytes()).unwrap();
+        }),
+        ("a message that RESP2 has not", |own, other| {
+            own.write_all(b"CLIENT TRACKING ON\r\nGET a\r\n").unwrap();
+            assert_eq!(receive(own, 10), "+OK\r\n$-1\r\n");
+            other.write_all(b"SET a 1\r\n").unwrap();
+        }),
+    ];
+    for (way, silent) in ways {
+        let server = crate::start::test_server();
+        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
+        server.journal.attach(Box::new(Deaf), Reliance::Disk);
+        server.crew.resize(server, 1).unwrap();
+        let [mut own, mut other, mut third] = [(); 3].map(|()| connect(server));
+        silent(&mut own, &mut other);
+        await_end("the write", || server.journal.end() > 0);
+        for _ in 0..3 {
+            // Not by an even number of times, whatever takes and gives outputs.
+            assert_eq!(ask(&mut third, &format!("ECHO {}\r\n", "x".repeat(99))), "$99\r\n");
+            line(&mut third);
+        }
+        let before = server.journal.end();
+        own.write_all(b"SET b 2\r\n").unwrap();
+        await_end("the other write", || server.keyspace.len(0) == 2);
+        server.journal.acknowledge(before);
+        assert!(is_silent(&mut own), "{way}");
+        server.journal.acknowledge(server.journal.end());
+        assert_eq!(receive(&mut own, 5), "+OK\r\n", "{way}");
+        assert_eq!(ask(&mut own, "GET b\r\n"), "$1\r\n", "{way}");
+        server.crew.dismiss();
+    }
+}
