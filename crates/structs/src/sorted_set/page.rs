@@ -378,7 +378,6 @@ impl Page {
     }
 
     fn move_starts(&mut self, from: usize, moved: impl Fn(u16) -> u16) {
-        steps::step();
         self.starts[from..].iter_mut().for_each(|start| *start = moved(*start));
     }
 
