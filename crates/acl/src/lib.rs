@@ -13,6 +13,7 @@ mod file;
 mod log;
 mod ordered;
 mod password;
+mod patterns;
 mod rules;
 mod selector;
 #[cfg(test)]

@@ -38,6 +38,14 @@ impl<K: Ord + Clone, V> Ordered<K, V> {
         self.things.get_mut(place).map(|(_, value)| value)
     }
 
+    pub(crate) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let (_, value) = self.things.get(self.places.get(key)?)?;
+        Some(value)
+    }
+
     /// Puts it behind all others; where it stood before it stands no more.
     pub(crate) fn push(&mut self, key: K, value: V) {
         self.remove(&key);

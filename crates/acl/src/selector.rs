@@ -4,16 +4,14 @@
 //! and every channel.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use base::glob;
 use proto::Args;
 
 use crate::catalogue::Catalogue;
 use crate::check::{Asked, Database, Denial, Needs};
 use crate::commands::Commands;
 use crate::fault::Fault;
-use crate::ordered::Ordered;
+use crate::patterns::Patterns;
 
 /// The permissions of a root, or of a selector beside it.
 #[derive(Clone)]
@@ -30,7 +28,7 @@ pub(crate) struct Selector {
 #[derive(Clone)]
 enum Scope<V> {
     All,
-    Matching(Ordered<Arc<[u8]>, V>),
+    Matching(Patterns<V>),
 }
 
 impl Selector {
@@ -93,8 +91,7 @@ impl Selector {
 
     /// Whether one pattern alone allows all that is needed.
     fn may_use_key(&self, key: &[u8], needs: Needs) -> bool {
-        self.keys
-            .any(|pattern, granted| granted.covers(needs) && glob::matches(pattern, key, false))
+        self.keys.match_any(key, |granted| granted.covers(needs))
     }
 
     pub(crate) fn may_read_all_keys(&self) -> bool {
@@ -103,9 +100,10 @@ impl Selector {
 
     /// A pattern is allowed letter by letter only: what it matches nobody can tell.
     pub(crate) fn may_use_channel(&self, name: &[u8], is_pattern: bool) -> bool {
-        self.channels.any(|pattern, ()| {
-            if is_pattern { pattern == name } else { glob::matches(pattern, name, false) }
-        })
+        match is_pattern {
+            true => self.channels.any(|pattern, ()| pattern == name),
+            false => self.channels.match_any(name, |()| true),
+        }
     }
 
     /// Takes a rule in.
@@ -135,7 +133,7 @@ impl Selector {
                 };
                 check_pattern(pattern)?;
                 if patterns.get_mut(pattern).is_none() {
-                    patterns.push(pattern.into(), ());
+                    patterns.push(pattern, ());
                 }
             }
             [sign @ (b'+' | b'-'), command @ ..] => {
@@ -158,7 +156,7 @@ impl Selector {
         if pattern == b"*" && all == Needs::READ.and(Needs::WRITE) {
             self.keys = Scope::All;
         } else if patterns.get_mut(pattern).is_none() {
-            patterns.push(pattern.into(), granted);
+            patterns.push(pattern, granted);
         }
         Ok(())
     }
@@ -210,7 +208,7 @@ impl Selector {
 
 impl<V> Scope<V> {
     fn none() -> Scope<V> {
-        Scope::Matching(Ordered::default())
+        Scope::Matching(Patterns::default())
     }
 
     /// Whether it is everything, or one of the patterns fits.
@@ -218,6 +216,14 @@ impl<V> Scope<V> {
         match self {
             Scope::All => true,
             Scope::Matching(patterns) => patterns.iter().any(|(it, value)| fits(it, value)),
+        }
+    }
+
+    /// Whether it is everything, or the name matches a pattern whose value is fit.
+    fn match_any(&self, name: &[u8], is_fit: impl Fn(&V) -> bool) -> bool {
+        match self {
+            Scope::All => true,
+            Scope::Matching(patterns) => patterns.match_any(name, is_fit),
         }
     }
 

@@ -36,6 +36,7 @@ mod rejection;
 mod unit;
 
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
+#[cfg(debug_assertions)]
 pub(crate) use departure::computes_apart;
 use departure::looks_heavy;
 pub(crate) use known::{Known, Recognized};

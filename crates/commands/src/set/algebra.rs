@@ -11,7 +11,7 @@ use proto::{Args, Reply};
 use structs::members::{Builder, MemberRef, Text};
 use structs::set::{self, LargeSet, Set, SetLimits, SetRef};
 
-use super::{CHANGED_NS, FOUND_NS, PASSED_NS, limits};
+use super::{BUILT_NS, CHANGED_NS, FOUND_NS, PASSED_NS, limits};
 use crate::DataCommand;
 use crate::change::store_result;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
@@ -168,7 +168,7 @@ fn store(
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
     let sources = Sources::peek(tx, keys)?;
-    tx.charge(sources.cost(operation) + sources.len() * CHANGED_NS)?;
+    tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
     if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.
         for key in keys.iter() {
@@ -206,6 +206,16 @@ impl<'a> Sources<'a> {
     /// Those that exist.
     pub(super) fn present(&self) -> Vec<SetRef<'a>> {
         self.sets.iter().flatten().copied().collect()
+    }
+
+    /// The most members that a result can have.
+    fn most(&self, operation: Operation) -> u64 {
+        let sizes = self.sets.iter().map(|set| set.map_or(0, SetRef::len));
+        match operation {
+            Operation::Intersection => sizes.min().unwrap_or(0),
+            Operation::Union => sizes.sum(),
+            Operation::Difference => self.sets[0].map_or(0, SetRef::len),
+        }
     }
 
     /// Nanoseconds that an operation takes at most.
@@ -295,15 +305,27 @@ fn remainder(first: SetRef<'_>, others: &[SetRef<'_>], now: UnixMillis) -> Optio
 
 /// A set of members that are all different.
 fn collect<'a>(members: impl Iterator<Item = Text<'a>>, limits: &SetLimits) -> Set {
-    let mut set = Set::default();
     let mut members = members.fuse();
-    let small_max = limits.intset_entries.max(limits.listpack_entries);
-    while set.borrow().len() <= small_max {
-        let Some(member) = members.next() else { return set };
-        set.insert(member, limits);
+    // So many are no small set, whatever they are, and more than these only if all are integers.
+    let first = |count: u64, members: &mut dyn Iterator<Item = Text<'a>>| {
+        members.take(usize::try_from(count).unwrap_or(usize::MAX)).collect::<Vec<_>>()
+    };
+    let mut first_ones = first(limits.listpack_entries.saturating_add(1), &mut members);
+    let are_integers = |texts: &[Text<'_>]| texts.iter().all(|text| text.to_integer().is_some());
+    if first_ones.len() as u64 > limits.listpack_entries && are_integers(&first_ones) {
+        let more = limits.intset_entries.saturating_add(1).saturating_sub(first_ones.len() as u64);
+        first_ones.extend(first(more, &mut members));
+    }
+    let count = first_ones.len() as u64;
+    let are_few = count <= limits.intset_entries && are_integers(&first_ones);
+    if count <= limits.listpack_entries || are_few {
+        // These are all.
+        let mut set = Set::default();
+        first_ones.into_iter().for_each(|member| _ = set.insert(member, limits));
+        return set;
     }
     let mut builder = Builder::new();
-    set.borrow().iter().for_each(|member| builder.push(member));
+    first_ones.into_iter().for_each(|member| builder.push(MemberRef::plain(member)));
     members.for_each(|member| builder.push(MemberRef::plain(member)));
     Set::Large(LargeSet::new(builder.finish()))
 }

@@ -55,6 +55,9 @@ const FOUND_NS: u64 = 100;
 /// Adding a member or taking one out, in nanoseconds.
 const CHANGED_NS: u64 = 200;
 
+/// Putting a member into a set that is made of all at once, in nanoseconds.
+const BUILT_NS: u64 = 100;
+
 impl Timed for Set {
     const CLASS: EventClass = EventClass::Set;
     const GIVEN: Option<&'static str> = None;

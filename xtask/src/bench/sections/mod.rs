@@ -19,6 +19,7 @@ mod programs;
 mod snapshots;
 mod sorted_set;
 mod stalls;
+mod sweep;
 mod threads;
 
 use std::thread::sleep;
@@ -154,6 +155,12 @@ pub(super) static ALL: &[Section] = &[
         title: "GET beside work on a million members",
         is_summed_up: false,
         measure: stalls::latency,
+    },
+    Section {
+        name: "sweep",
+        title: "What others notice of each command on big data",
+        is_summed_up: false,
+        measure: sweep::measure,
     },
     Section {
         name: "holds",

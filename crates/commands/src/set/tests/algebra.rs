@@ -210,3 +210,31 @@ fn algebra_agrees_with_a_model() {
         }
     }
 }
+
+/// On both sides of each limit, whatever the members are and in whatever order they come.
+#[test]
+fn a_result_has_the_form_of_its_members_added_one_by_one() {
+    let mut session = Session::new();
+    let integers = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
+    for count in [1, 127, 128, 129, 130, 511, 512, 513, 514, 700] {
+        let all = integers(count);
+        let strings: Vec<_> = all.iter().map(|number| format!("m{number}")).collect();
+        let (mut last, mut first, mut long) = (all.clone(), all.clone(), all.clone());
+        "x".clone_into(&mut last[count - 1]);
+        "x".clone_into(&mut first[0]);
+        long[count / 2] = "x".repeat(65);
+        for members in [all, strings, last, first, long] {
+            session.call("DEL source added stored");
+            session.call(&format!("SADD source {}", members.join(" ")));
+            for member in members_of(&mut session, "SMEMBERS source") {
+                session.call(&format!("SADD added {member}"));
+            }
+            assert_eq!(session.call("SUNIONSTORE stored source none"), format!(":{count}"));
+            let forms = ["stored", "added"].map(|key| {
+                let form = session.call(&format!("OBJECT ENCODING {key}"));
+                (form, members_of(&mut session, &format!("SMEMBERS {key}")))
+            });
+            assert_eq!(forms[0], forms[1], "{count}: {}", members[0]);
+        }
+    }
+}
