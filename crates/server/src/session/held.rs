@@ -6,8 +6,8 @@
 //! is what read one where replies wait for the disk. What tells of a write also waits while the
 //! snapshot file is to follow a FLUSHALL.
 //!
-//! Invariants: positions and LSNs of the watermarks rise, so looking at the first is enough; the
-//! session keeps the output that the positions count in, empty or not, as long as there are any.
+//! Invariants: positions and LSNs of the watermarks rise, so looking at the first is enough; while
+//! there are watermarks the session keeps the output whose bytes they count, though it be empty.
 
 use std::ops::Range;
 use std::task::Context as TaskContext;
@@ -22,8 +22,6 @@ use super::Serve;
 #[derive(Default)]
 pub(super) struct Held {
     marks: Marks,
-    /// Up to which position nothing does any more.
-    free: u64,
     /// The LSN that the session stands in line for.
     queued: Option<Lsn>,
 }
@@ -33,7 +31,7 @@ type Marks = SmallVec<[Mark; 1]>;
 
 /// A run of an output that an LSN holds.
 struct Mark {
-    /// From the first byte of the newest reply in it to its last byte.
+    /// From the reply's first byte to its last one.
     reply: Range<u64>,
     lsn: Lsn,
     tells: Tells,
@@ -98,7 +96,6 @@ impl Serve {
         }
         let mut mark = Mark { reply, lsn, tells, is_long, awaits_file };
         let held = self.held.get_or_insert_with(Box::default);
-        held.free = held.free.max(output.consumed());
         if let Some(last) = held.marks.last_mut() {
             mark.lsn = mark.lsn.max(last.lsn);
             if is_silent && last.reply == mark.reply {
@@ -124,13 +121,10 @@ impl Serve {
     fn release(&mut self, cx: &TaskContext<'_>, output: &mut Output) -> usize {
         let (journal, saves) = (&self.worker.server.journal, &self.worker.server.saves);
         let Some(held) = &mut self.held else { return usize::MAX };
-        let counted = output.consumed()..=output.appended();
-        let ends = held.marks.iter().map(|mark| mark.reply.end).chain([held.free]);
-        debug_assert!(ends.into_iter().all(|end| counted.contains(&end)), "positions of another");
-        let (mut passed, mut waits) = (0, false);
+        let (mut passed, mut free) = (0, None);
         while let Some(&Mark { ref reply, lsn, awaits_file, .. }) = held.marks.get(passed) {
             if awaits_file && saves.wait_for_file(cx.waker()) {
-                waits = true;
+                free = Some(reply.start);
                 break;
             }
             if !journal.is_durable(lsn) {
@@ -139,19 +133,19 @@ impl Serve {
                     || self.worker.held_line.wait(journal, lsn, &self.own)
                 {
                     held.queued = Some(lsn);
-                    waits = true;
+                    free = Some(reply.start);
                     break;
                 }
                 if journal.has_failed() {
                     break;
                 }
             }
-            held.free = reply.end;
             passed += 1;
         }
         held.marks.drain(..passed);
-        if waits {
-            return usize::try_from(held.free - output.consumed()).unwrap_or(usize::MAX);
+        if let Some(free) = free {
+            debug_assert!((output.consumed()..=output.appended()).contains(&free));
+            return usize::try_from(free - output.consumed()).unwrap_or(usize::MAX);
         }
         if let Some(held) = self.held.take().filter(|held| !held.marks.is_empty()) {
             self.answer_lost(held.marks, output);

@@ -251,10 +251,6 @@ impl Serve {
         let live = &self.session.client.live;
         let has_waited = live.output_bytes.load(Ordering::Relaxed) > 0;
         let written = live.net_out.load(Ordering::Relaxed);
-        if output.is_empty() {
-            // Silence may be held, too.
-            self.free_bytes(cx, &mut output);
-        }
         let sent = self.send(cx, &mut output);
         let (unsent, live) = (output.len() as u64, &self.session.client.live);
         live.output_bytes.store(unsent, Ordering::Relaxed);
@@ -299,6 +295,8 @@ impl Serve {
             self.worker.counters.add_net_out(written as u64);
             output.consume(written);
         }
+        // What is held and has no bytes is still to be judged.
+        self.free_bytes(cx, output);
         Poll::Ready(Ok(()))
     }
 
@@ -309,8 +307,8 @@ impl Serve {
         output
     }
 
-    /// Keeps an output for the next flush, unless there is nothing in it and nothing held: what is
-    /// held is told by positions in this one.
+    /// Keeps an output for the next flush, unless there is nothing in it and no watermark counts
+    /// its bytes.
     pub(super) fn keep_output(&mut self, output: Box<Output>) {
         if output.is_empty() && self.held.is_none() {
             self.worker.give_back_output(output);

@@ -12,6 +12,7 @@ use persist::storage::simulated::{Disk, Fault};
 use crate::aof::tests::{await_end, end, new_disk, start};
 use crate::clients::Peer;
 use crate::journal::{JournalReader, Reliance};
+use crate::memcached::Dialogue;
 use crate::server::Server;
 use crate::session::{Moving, RawStream, Session};
 use crate::start::test_server_on;
@@ -66,11 +67,17 @@ fn records_of_a_turn_may_wait_and_are_seen_to_behind_it() {
 }
 
 fn connect(server: &'static Server) -> UnixStream {
+    connect_as(server, false)
+}
+
+/// A client of memcached's or of Redis' protocol.
+fn connect_as(server: &'static Server, is_memcached: bool) -> UnixStream {
     let (ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
     ours.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-    let session = Session::new(client, None, true);
+    let mut session = Session::new(client, None, true);
+    session.memcached = is_memcached.then(|| Dialogue::new(server));
     let moving = Moving::fresh(RawStream::Unix(theirs), session);
     server.crew.hand_over(server, Box::new(moving));
     ours
@@ -111,6 +118,49 @@ fn replies_leave_in_order_once_the_journal_is_safe() {
     reader.write_all(b"GET k\r\n").unwrap();
     assert_eq!(receive(&mut reader, 7), "$1\r\nv\r\n");
     server.crew.dismiss();
+}
+
+/// A write that is answered with nothing, or told of where nothing can be shown, and the reply to
+/// the next one: whatever others are answered meanwhile, that waits for its own record.
+#[test]
+fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
+    let quiet: [&[&str]; 5] = [
+        &["CLIENT REPLY SKIP", "SET a 1"],
+        &["CLIENT REPLY OFF", "SET a 1", "CLIENT REPLY ON"],
+        &["CLIENT REPLY OFF", "MULTI", "SET a 1", "EXEC", "CLIENT REPLY ON"],
+        &["set a 0 0 1 noreply", "1"],
+        &["ms a 1 q", "1"],
+    ];
+    for requests in quiet {
+        let server = crate::start::test_server();
+        server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
+        server.journal.attach(Box::new(Deaf), Reliance::Disk);
+        server.crew.resize(server, 1).unwrap();
+        let is_memcached = requests.len() == 2 && requests[1] == "1";
+        let mut writer = connect_as(server, is_memcached);
+        let mut other = connect(server);
+        writer.write_all((requests.join("\r\n") + "\r\n").as_bytes()).unwrap();
+        await_end("a write", || server.journal.end() > 0);
+        let first = server.journal.end();
+        // Longer than all that the writer is told.
+        other.write_all(format!("ECHO {}\r\n", "x".repeat(500)).as_bytes()).unwrap();
+        receive(&mut other, 500);
+        let (next, reply) = match is_memcached {
+            true => ("set b 0 0 1\r\n2\r\n", "STORED\r\n"),
+            false => ("SET b 2\r\n", "+OK\r\n"),
+        };
+        writer.write_all(next.as_bytes()).unwrap();
+        await_end("another write", || server.journal.end() > first);
+        assert!(is_silent(&mut writer), "{requests:?}: no write is safe yet");
+        server.journal.acknowledge(first);
+        if requests.len() > 2 {
+            assert_eq!(receive(&mut writer, 5), "+OK\r\n", "{requests:?}: replies are on");
+        }
+        assert!(is_silent(&mut writer), "{requests:?}: the second write is not safe yet");
+        server.journal.acknowledge(server.journal.end());
+        assert_eq!(receive(&mut writer, reply.len()), reply, "{requests:?}");
+        server.crew.dismiss();
+    }
 }
 
 #[test]
