@@ -117,6 +117,7 @@ mod snapshot_files;
 mod snapshots;
 mod sort;
 mod sorted_sets;
+mod standstill;
 mod startup;
 mod sticky;
 mod strangers;

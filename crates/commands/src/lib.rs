@@ -85,7 +85,11 @@ fn refresh_ranks(spec: &Spec, tx: &mut Tx, args: Args<'_>) -> Result<(), Refusal
             return Ok(());
         }
     }
-    indexes.into_iter().try_for_each(|index| tx.refresh_members(&args[index]))
+    let reads = !spec.flags.has(Flags::WRITE);
+    indexes.into_iter().try_for_each(|index| match reads {
+        true => tx.refresh_members_read(&args[index]),
+        false => tx.refresh_members(&args[index]),
+    })
 }
 
 /// All families of data commands.

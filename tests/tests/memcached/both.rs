@@ -1,6 +1,7 @@
 //! One data set for clients of memcached and of Redis.
 
 use proto::value::Value;
+use tests::server::eventually;
 
 use super::{Talk, start};
 
@@ -29,6 +30,22 @@ fn items_are_strings_and_strings_are_items() {
         redis.call(edit);
         assert_ne!(talk.cas("m"), before, "{edit:?}");
     }
+}
+
+/// A moment that comes while all data stand still is put off until they no longer do.
+#[test]
+fn items_are_not_forgotten_in_a_pause() {
+    let server = start(&[]);
+    let (mut talk, mut redis) = (Talk::to(&server), server.client());
+    talk.ask("set k 0 0 1\r\nx\r\nset marker 0 2 1\r\nx\r\n", "STORED\r\nSTORED\r\n");
+    talk.ask("flush_all 1\r\n", "OK\r\n");
+    redis.call(&["CLIENT", "PAUSE", "600000", "WRITE"]);
+    eventually("the marker is over, which is behind the moment", || {
+        redis.call(&["GET", "marker"]) == Value::Null
+    });
+    assert_eq!(redis.call(&["GET", "k"]).as_bytes(), Some(&b"x"[..]));
+    redis.call(&["CLIENT", "UNPAUSE"]);
+    eventually("the items are forgotten", || redis.call(&["GET", "k"]) == Value::Null);
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn randomkey(tx: &mut Tx, _: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         Some(key) => reply.bulk(&key),
         None => reply.null(),
     }
-    if tx.keyspace().settings().suspends_expiry() {
+    if tx.keyspace().settings().keeps_expired(tx.now()) {
         return Ok(());
     }
     remove_expired(tx, &expired)

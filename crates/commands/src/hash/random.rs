@@ -42,7 +42,7 @@ fn hrandfield(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), 
     if args.len() > 2 {
         return hrandfield_with_count(tx, args, reply);
     }
-    tx.shed_members(&args[1])?;
+    tx.shed_members::<Hash>(&args[1])?;
     let urn = Urn::of(tx, &args[1], 1)?;
     match urn.filter(|urn| urn.len() > 0) {
         Some(urn) => {
@@ -77,7 +77,7 @@ fn hrandfield_with_count(
     if with_values && wanted > i64::MAX as u64 / 2 {
         return Err(OUT_OF_RANGE);
     }
-    tx.shed_members(&args[1])?;
+    tx.shed_members::<Hash>(&args[1])?;
     let Some(urn) = Urn::of(tx, &args[1], wanted)? else {
         reply.array(0);
         return Ok(());

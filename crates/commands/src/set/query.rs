@@ -32,7 +32,7 @@ pub(super) const SCARD: DataCommand = Command {
 };
 
 fn scard(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members(&args[1])?;
+    tx.shed_members::<Set>(&args[1])?;
     let (now, set) = (tx.vantage(), tx.view::<Set>(&args[1])?);
     let count = match set {
         None => 0,

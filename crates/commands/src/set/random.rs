@@ -159,7 +159,7 @@ pub(super) const SRANDMEMBER: DataCommand = Command {
 };
 
 fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members(key)?;
+    tx.shed_members::<Set>(key)?;
     let Some(set) = tx.view::<Set>(key)? else {
         reply.null();
         return Ok(());
@@ -173,7 +173,7 @@ fn choose(tx: &mut Tx, key: &[u8], reply: &mut Reply<'_>) -> Result<(), Refusal>
 }
 
 fn choose_many(tx: &mut Tx, key: &[u8], count: i64, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    tx.shed_members(key)?;
+    tx.shed_members::<Set>(key)?;
     let set = tx.view::<Set>(key)?.filter(|_| count != 0);
     let Some(set) = set else {
         reply.array(0);

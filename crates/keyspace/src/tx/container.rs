@@ -72,11 +72,27 @@ impl Tx {
         self.refresh_beyond(key, 0)
     }
 
-    /// The same for a command that reads and would walk all members to pass over those: where they
-    /// are many, each then costs once, however many commands come. Few are walked: they stay.
+    /// The same for a command that only reads, and may be there while what is over stays.
     #[inline]
-    pub fn shed_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
-        self.refresh_beyond(key, WALKED_MAX)
+    pub fn refresh_members_read(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        if self.keyspace.settings().keeps_expired(self.now()) {
+            return Ok(());
+        }
+        self.refresh_beyond(key, 0)
+    }
+
+    /// The same where it would walk all members of the container to pass over those: where they are
+    /// many, each then costs once, however many commands come. Few are walked: they stay.
+    #[inline]
+    pub fn shed_members<C: Container>(&mut self, key: &[u8]) -> Result<(), Refusal> {
+        let settings = self.keyspace.settings();
+        if !settings.members_expire() || settings.keeps_expired(self.now()) {
+            return Ok(());
+        }
+        match self.peek(key)? {
+            Some(entry) if entry.kind() == C::KIND => self.refresh_beyond(key, WALKED_MAX),
+            _ => Ok(()),
+        }
     }
 
     /// Removes what is over from a container of more members than so many.

@@ -171,7 +171,7 @@ impl Tx {
     #[cold]
     fn expired_entry<'a>(&self, entry: EntryRef<'a>) -> Option<EntryRef<'a>> {
         let settings = self.keyspace.settings();
-        if settings.suspends_expiry() || settings.holds_expiry(self.options.now) {
+        if settings.keeps_expired(self.options.now) {
             // Somebody else decides when the key goes; until then it is absent for clients.
             return None;
         }

@@ -82,10 +82,12 @@ impl Memcached {
         self.figures.count(worker.lane, figure);
     }
 
-    /// Does what has become due; the slow clock calls it.
+    /// Does what has become due, unless all data stand still or it could not be told of; the slow
+    /// clock calls it.
     pub(crate) fn tend(&self, server: &'static Server) {
         let at = self.flush_at.load(Ordering::Relaxed);
-        let is_due = at != 0 && at <= server.keyspace.clock().now_ms();
+        let now = server.keyspace.clock().now_ms();
+        let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
         if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
             server.heavy.spawn_visit(move |lane| flush::flush_when_due(server, lane));
         }

@@ -27,6 +27,9 @@ use crate::execute::{self, Grant};
 use crate::guard;
 use crate::journal::Journal;
 
+/// While all data stand still, who would be served by the clock looks so often whether they do.
+const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
+
 const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
 impl Waits for Serve {
@@ -196,6 +199,13 @@ impl Waits for Serve {
             if timer.is_none_or(|(_, sleep)| sleep.as_mut().poll(cx).is_pending()) {
                 return Turn::Wait;
             }
+        }
+        let now = keyspace.clock().now_ms();
+        if keyspace.settings().holds_expiry(now) {
+            let mut pause = Box::pin(tokio::time::sleep(STANDSTILL_LOOK));
+            let _ = pause.as_mut().poll(cx);
+            (blocked.again, blocked.rousing) = (Some((now, pause)), Rousing::Due);
+            return Turn::Wait;
         }
         blocked.again = None;
         let (mut acquisition, round) = match std::mem::replace(&mut blocked.rousing, Rousing::No) {

@@ -197,7 +197,7 @@ impl Program for Watch {
         // A key whose time is over would break the watch when it is removed. During a pause, and
         // while others decide what goes, it stays for now, and does.
         let settings = self.server.keyspace.settings();
-        if settings.holds_expiry(unit.tx.now()) || settings.suspends_expiry() {
+        if settings.keeps_expired(unit.tx.now()) {
             return Ok(());
         }
         for key in args.skip(1).iter() {

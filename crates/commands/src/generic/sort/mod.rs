@@ -119,11 +119,12 @@ fn sort(
 ) -> Result<(), Refusal> {
     let request = Request::parse(args, may_store)?;
     charge(tx, &args[1], &request)?;
-    // The journal may get the command as it was sent: who runs it must find the same members.
-    tx.refresh_members(&args[1])?;
     let Some(destination) = request.destination else {
+        tx.refresh_members_read(&args[1])?;
         return tell(tx, &args[1], &request, reply);
     };
+    // The journal may get the command as it was sent: who runs it must find the same members.
+    tx.refresh_members(&args[1])?;
     let limits = limits(tx);
     let list = tx.compute(|tx| {
         let elements = find(tx, &args[1], &request)?;
