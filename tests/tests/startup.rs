@@ -376,6 +376,8 @@ fn what_was_to_replace_a_file_and_never_did_is_removed() {
         format!("mine-{over}.tmp"),
         format!("users.acl-{over}"),
         "users.acl-mine.tmp".to_owned(),
+        "users.acl-20261127.tmp".to_owned(),
+        "users.acl--5.tmp".to_owned(),
         "users.acl-.tmp".to_owned(),
     ];
     let prepare = |folder: &Path| {

@@ -8,7 +8,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::process::Pid;
+
 use crate::unit::drill;
+
+/// The highest number that Linux gives a process.
+const PID_MAX: i32 = 1 << 22;
 
 /// Puts a new file in an old one's place, or where there is none.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
@@ -56,11 +61,17 @@ impl Drop for Temporary {
     }
 }
 
-/// The number of the process that was to put a file of this name in another one's place.
-pub(crate) fn writer_of(name: &OsStr, replaced: &OsStr) -> Option<i32> {
+/// The process that was to put a file of this name in another one's place.
+pub(crate) fn writer_of(name: &OsStr, replaced: &OsStr) -> Option<Pid> {
     let prefix: OsString = [replaced, OsStr::new("-")].into_iter().collect();
     let number = name.as_encoded_bytes().strip_prefix(prefix.as_encoded_bytes())?;
-    std::str::from_utf8(number.strip_suffix(b".tmp")?).ok()?.parse().ok()
+    process_of(std::str::from_utf8(number.strip_suffix(b".tmp")?).ok()?)
+}
+
+/// The process of a number that Linux may give one, written as it is: a date is none.
+pub(crate) fn process_of(number: &str) -> Option<Pid> {
+    let pid = number.parse().ok().filter(|pid| (1..=PID_MAX).contains(pid))?;
+    Pid::from_raw(pid).filter(|_| pid.to_string() == number)
 }
 
 fn write_new(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {

@@ -42,7 +42,7 @@ fn remove_replacements(server: &Server) {
         let path = whole_file::place_of(path);
         let Some(replaced) = path.file_name() else { continue };
         remove_from(server, whole_file::directory_of(&path), |name| {
-            whole_file::writer_of(name, replaced).and_then(Pid::from_raw).is_some_and(has_ended)
+            whole_file::writer_of(name, replaced).is_some_and(has_ended)
         });
     }
 }
@@ -72,7 +72,7 @@ fn is_abandoned(name: &OsStr) -> bool {
         },
         _ => return false,
     };
-    pid.parse().ok().and_then(Pid::from_raw).is_some_and(has_ended)
+    whole_file::process_of(pid).is_some_and(has_ended)
 }
 
 /// Whether a process runs no more. One that has our number was an earlier one: this one has begun
@@ -102,6 +102,9 @@ mod tests {
             (format!("{own}-3.rdb"), false),
             ("temp-mine.rdb".to_owned(), false),
             ("temp-0.rdb".to_owned(), false),
+            ("temp-rewriteaof--5.aof".to_owned(), false),
+            ("temp-+5.rdb".to_owned(), false),
+            ("temp-20261127.rdb".to_owned(), false),
             ("dump.rdb".to_owned(), false),
         ] {
             assert_eq!(is_abandoned(OsStr::new(&name)), expected, "{name}");
