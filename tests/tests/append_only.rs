@@ -14,6 +14,7 @@ use base::time::Clock;
 use proto::value::Value;
 use tests::client::{encode, line};
 use tests::differential::Command;
+use tests::folder::copy_folder;
 use tests::generator::{Generator, Transactions, prologue, shared};
 use tests::render::{render, text};
 use tests::server::eventually;
@@ -298,6 +299,25 @@ fn settle(client: &mut Client) {
             ["rdb_bgsave_in_progress:0", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
         fields.iter().all(|field| info.contains(field))
     });
+}
+
+/// A log that waits for its first base keeps nothing yet, and nobody is told that it does.
+#[test]
+fn nothing_is_in_a_log_that_has_no_base() {
+    let server = Server::start(&["--save", "", "--appendonly", "no"]);
+    let (mut client, mut waiter) = (server.client(), server.client());
+    check(&mut client, "> CONFIG SET rdb-key-save-delay 100000000\nOK\n> MSET a 1 b 2 c 3\nOK");
+    check(&mut client, "> BGSAVE\nBackground saving started");
+    check(&mut client, "> CONFIG SET appendonly yes\nOK");
+    check(&mut client, "> SET d 4\nOK\n> WAITAOF 1 0 50\n1) (integer) 0\n2) (integer) 0");
+    waiter.send(&["WAITAOF", "1", "0", "0"]);
+    assert!(waiter.is_silent());
+    check(&mut client, "> BGSAVE CANCEL\nBackground saving cancelled");
+    check(&mut client, "> CONFIG SET rdb-key-save-delay 0\nOK");
+    assert_eq!(waiter.receive(), Value::Array(vec![Value::Integer(1), Value::Integer(0)]));
+    let prepare = |folder: &Path| copy_folder(server.folder(), folder);
+    let found = Server::start_prepared(prepare, &["--appendonly", "yes"]);
+    check(&mut found.client(), "> DBSIZE\n(integer) 4");
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub(crate) const LATE_US: i64 = 500_000;
 /// When nothing waits.
 const NEVER: i64 = i64::MAX;
 
+/// Where in line those stand who wait for a reader that may be relied on: behind all records.
+const RELIANCE: Lsn = Lsn::MAX;
+
 /// What replies may rely on: who has what they saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reliance {
@@ -145,6 +148,9 @@ impl Journal {
         let durable = if reliance == Reliance::Disk { self.safe() } else { Lsn::MAX };
         self.durable.store(durable, Ordering::Release);
         line.rouse();
+        if reliance != Reliance::Nobody {
+            line.waiting.retain(|(lsn, _)| *lsn != RELIANCE);
+        }
     }
 
     /// The reader has everything up to `lsn` safe: replies that waited for it leave.
@@ -291,6 +297,14 @@ impl Journal {
         }
         line.waiting.push((lsn, waker.clone()));
         true
+    }
+
+    /// Queues who waits until replies may rely on the reader, or it is let go.
+    pub(crate) fn wait_for_reliance(&self, waker: &Waker) {
+        let mut line = self.line();
+        if !line.waiting.iter().any(|(lsn, own)| *lsn == RELIANCE && own.will_wake(waker)) {
+            line.waiting.push((RELIANCE, waker.clone()));
+        }
     }
 
     /// Appends a transaction's record; returns the LSN behind it.

@@ -123,8 +123,8 @@ impl Aof {
         self.phase() == Phase::On
     }
 
-    /// Whether what is written from now on is.
-    fn is_relied_on(&self) -> bool {
+    /// Whether what is written from now on is: before that the log has no base.
+    pub(crate) fn is_relied_on(&self) -> bool {
         matches!(self.phase(), Phase::Securing | Phase::On)
     }
 

@@ -25,7 +25,7 @@ use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute::{self, Grant};
 use crate::guard;
-use crate::journal::Journal;
+use crate::server::Server;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
 const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
@@ -119,7 +119,7 @@ impl Waits for Serve {
         if server.aof.phase() == Phase::Off {
             server.refuse(&wait::NO_FILE, &mut reply);
             blocked.ran.failed = true;
-        } else if safety.look(&server.journal, cx) && safety.awaited == Awaited::File {
+        } else if safety.look(server, cx) && safety.awaited == Awaited::File {
             wait::reply_copies(server, safety.lsn, &mut reply);
         } else {
             return false;
@@ -253,7 +253,15 @@ impl Waits for Serve {
 
 impl Safety {
     /// Whether what was written is safe; if not, the session is woken when it is.
-    fn look(&mut self, journal: &Journal, cx: &TaskContext<'_>) -> bool {
+    fn look(&mut self, server: &Server, cx: &TaskContext<'_>) -> bool {
+        let journal = &server.journal;
+        if !server.aof.is_relied_on() {
+            journal.wait_for_reliance(cx.waker());
+            // In line it hears of the base; that it came before is seen here.
+            if !server.aof.is_relied_on() {
+                return false;
+            }
+        }
         let is_safe = self.lsn <= journal.safe()
             // Once in line it stays there until it is safe.
             || !self.is_queued && !journal.wait_for_safety(self.lsn, cx.waker());

@@ -112,9 +112,9 @@ pub(crate) fn reply_copies(server: &Server, lsn: Lsn, reply: &mut Reply<'_>) {
     reply.integer(0);
 }
 
-/// Whether there is a file, and all up to `lsn` is safe in it.
+/// Whether there is a file with a base, and all up to `lsn` is safe in it.
 fn is_in_file(server: &Server, lsn: Lsn) -> bool {
-    server.aof.phase() != Phase::Off && lsn <= server.journal.safe()
+    server.aof.is_relied_on() && lsn <= server.journal.safe()
 }
 
 /// Milliseconds to wait; for ever if `None`.
