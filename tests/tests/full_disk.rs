@@ -183,3 +183,29 @@ fn a_rewrite_that_finds_no_space_leaves_the_log_as_it_was() {
     let found = rig.successor(&arguments);
     check(&mut found.client(), "> DBSIZE\n(integer) 101");
 }
+
+/// Half a script would be worse than one that cannot be kept.
+#[test]
+fn a_script_that_has_written_comes_to_its_end_though_the_log_fails() {
+    const SCRIPT: &str = "redis.call('SET', KEYS[1], '1') local from = redis.call('TIME')[1] \
+        repeat until redis.call('TIME')[1] - from > 1 redis.call('SET', KEYS[2], '1') return 'done'";
+    let arguments = ["--appendonly", "yes", "--appendfsync", "everysec"];
+    let rig = Rig::start(&[&arguments[..], &["--busy-reply-threshold", "50"]].concat());
+    let (mut script, mut client) = (rig.server.client(), rig.server.client());
+    assert_eq!(render(&client.call(&["SET", "from", "0"])), "OK");
+    script.send(&["EVAL", SCRIPT, "2", "from", "to"]);
+    eventually("it has the key", || render(&client.call(&["GET", "from"])).contains("BUSY"));
+    let mut numbers = 0..10 * BALLAST / LENGTH;
+    // A key that lies beside one of the script's is busy.
+    let is_refused = |number| render(&write(&mut client, number)) == REFUSED;
+    assert!(numbers.any(is_refused), "the disk is full");
+    let reply = render(&script.receive());
+    assert!(reply == "\"done\"" || reply.starts_with(UNSAFE), "{reply}");
+    rig.resume(&mut client, 0);
+    check(
+        &mut client,
+        "> EXISTS from to\n(integer) 2\n> WAITAOF 1 0 0\n1) (integer) 1\n2) (integer) 0",
+    );
+    let found = rig.successor(&arguments);
+    check(&mut found.client(), "> GET from\n\"1\"\n> GET to\n\"1\"");
+}

@@ -237,8 +237,12 @@ impl Caller<'_> {
         if self.is_read_only && writes {
             return Err(READ_ONLY);
         }
-        // Who has written goes on to the end: half a script would be worse.
-        let takes_memory = flags.has(Flags::DENYOOM) && !self.has_written && !self.allows_oom;
+        // A script that has written goes on to its end, whatever fails meanwhile: half of one, or of
+        // the EXEC it is part of, would be worse.
+        if self.has_written || self.unit.tx.effects().changes() > 0 {
+            return Ok(());
+        }
+        let takes_memory = flags.has(Flags::DENYOOM) && !self.allows_oom;
         if takes_memory && self.server.budget.is_out_of_memory(0) {
             return Err(OUT_OF_MEMORY);
         }
