@@ -120,3 +120,42 @@ fn databases_that_are_swapped_while_rm_waits_are_as_in_the_log() {
         assert_eq!(look(&mut server.client()), before, "{held}");
     }
 }
+
+/// What is over goes before a command finds that it is heavy and must wait: that is in the log.
+#[test]
+fn what_a_command_removes_before_it_waits_is_in_the_log() {
+    const FILL: &str = "for i = 1, 20000 do local m = 'm' .. i redis.call('hset', 'h', m, 7) \
+        redis.call('zadd', 'z', 7, m) if i <= 300 then redis.call('hpexpire', 'h', 1, 'fields', 1, m) \
+        redis.call('expiremember', 'z', m, 1, 'ms') end end";
+    let heavy = [
+        ("HRANDFIELD h 15000", "HINCRBY h m1 1", "HGET h m1", "\"1\""),
+        ("ZRANDMEMBER z 15000", "ZINCRBY z 1 m1", "ZSCORE z m1", "\"1\""),
+        ("ZUNIONSTORE d 2 z z", "ZINCRBY z 1 m1", "ZSCORE z m1", "\"1\""),
+    ];
+    for (request, write, read, value) in heavy {
+        let mut server = start(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
+        let (mut holder, mut client, mut other) =
+            (server.client(), server.client(), server.client());
+        assert_eq!(ask(&mut client, "DEBUG SET-ACTIVE-EXPIRE 0"), "OK");
+        client.call(&["EVAL", FILL, "0"]);
+        assert_eq!(ask(&mut client, "CONFIG SET busy-reply-threshold 0"), "OK");
+        holder.send(&["EVAL", "while true do end", "1", "held"]);
+        eventually("a script runs", || {
+            ask(&mut client, "INFO everything").contains("number_of_running_scripts:1")
+                || !ask(&mut client, "FUNCTION STATS").contains("running_script\n")
+        });
+        other.send(&["SWAPDB", "5", "6"]);
+        client.send(&request.split(' ').collect::<Vec<_>>());
+        std::thread::sleep(Duration::from_millis(50));
+        let mut killer = server.client();
+        eventually("the script is killed", || ask(&mut killer, "SCRIPT KILL") == "OK");
+        holder.receive();
+        other.receive();
+        client.receive();
+        ask(&mut client, write);
+        assert_eq!(ask(&mut client, read), value, "{request}");
+        server.kill();
+        server.restart();
+        assert_eq!(ask(&mut server.client(), read), value, "{request}: after a start");
+    }
+}

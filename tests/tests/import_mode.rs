@@ -3,6 +3,7 @@
 
 use tests::client::field;
 use tests::render::{render, text};
+use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
 
 /// Apus and Valkey 9.1 in import mode, each with a source and another client.
@@ -142,4 +143,103 @@ fn writers_find_nothing_where_the_time_is_over() {
         check(&mut source, "> GET n\n\"1\"\n> GET s\n\"x\"\n> GET own\n\"v\"\n> GET d\n\"v\"");
         check(&mut source, "> CONFIG SET import-mode no\nOK\n> GET own\n(nil)\n> GET d\n(nil)");
     }
+}
+
+/// Members of containers as keys: who is no source has what is over removed before it writes, and
+/// that is in the log.
+#[test]
+fn who_writes_to_a_container_meets_no_member_that_is_over() {
+    let log = ["--import-mode", "yes", "--appendonly", "yes", "--appendfsync", "always"];
+    for mut server in [Server::start(&log), Oracle::Valkey91.start(&log)] {
+        let (mut source, mut other) = (server.client(), server.client());
+        check(
+            &mut source,
+            "> CLIENT IMPORT-SOURCE ON\nOK\n> HSET h a 1 b 2 c 3 d 4 e 5 f 6 z 9\n(integer) 7",
+        );
+        check(&mut source, "> HSET g b 2 z 9\n(integer) 2");
+        for words in ["h 1 FIELDS 6 a b c d e f", "g 1 FIELDS 1 b"] {
+            let request = format!("HPEXPIRE {words}");
+            source.call(&request.split(' ').collect::<Vec<_>>());
+        }
+        eventually("they are over", || {
+            render(&other.call(&["HMGET", "h", "a", "f"])) == "1) (nil)\n2) (nil)"
+        });
+        check(&mut source, "> HLEN h\n(integer) 7\n> HLEN g\n(integer) 2");
+        check(
+            &mut other,
+            "
+            > HSETNX h a x
+            (integer) 1
+            > HGETDEL h FIELDS 1 b
+            1) (nil)
+            > HDEL h c
+            (integer) 0
+            > HINCRBY h d 1
+            (integer) 1
+            > HGETEX h PERSIST FIELDS 1 e
+            1) (nil)
+            > HINCRBYFLOAT h f 1.5
+            \"1.5\"
+            > HMGET h a b c d e f z
+            1) \"x\"
+            2) (nil)
+            3) (nil)
+            4) \"1\"
+            5) (nil)
+            6) \"1.5\"
+            7) \"9\"
+            > HDEL g z
+            (integer) 1
+            ",
+        );
+        server.kill();
+        server.restart();
+        let expected = "1) \"x\"\n2) (nil)\n3) (nil)\n4) \"1\"\n5) (nil)\n6) \"1.5\"\n7) \"9\"";
+        check(&mut server.client(), &format!("> HMGET h a b c d e f z\n{expected}"));
+    }
+}
+
+/// The same for types whose members have lifetimes here only.
+#[test]
+fn who_takes_or_stores_members_meets_none_that_is_over() {
+    let log = ["--import-mode", "yes", "--appendonly", "yes", "--appendfsync", "always"];
+    let mut server = Server::start(&log);
+    let (mut source, mut other) = (server.client(), server.client());
+    check(&mut source, "> CLIENT IMPORT-SOURCE ON\nOK");
+    for key in ["s", "t", "u"] {
+        check(&mut source, &format!("> SADD {key} old live\n(integer) 2"));
+        check(&mut source, &format!("> EXPIREMEMBER {key} old 1 ms\n(integer) 1"));
+    }
+    check(
+        &mut source,
+        "> ZADD z 1 old 2 live\n(integer) 2\n> EXPIREMEMBER z old 1 ms\n(integer) 1",
+    );
+    eventually("they are over", || render(&other.call(&["SCARD", "u"])) == "(integer) 1");
+    check(
+        &mut other,
+        "
+        > SUNIONSTORE both s
+        (integer) 1
+        > SPOP t 5
+        1) \"live\"
+        > SADD u old
+        (integer) 1
+        > ZPOPMIN z
+        1) \"live\"
+        2) \"2\"
+        ",
+    );
+    server.kill();
+    server.restart();
+    check(
+        &mut server.client(),
+        "
+        > SMEMBERS both
+        1) \"live\"
+        > EXISTS t z
+        (integer) 0
+        > SCARD u
+        (integer) 2
+        ",
+    );
 }

@@ -196,8 +196,8 @@ impl Settings {
             || self.expiry_barred.load(Ordering::Relaxed)
     }
 
-    /// Whether what is over stays for whoever only reads, as all data stand still, its end could not
-    /// be told, or somebody else decides. Every reader that would remove something asks here.
+    /// Whether what is over stays for whoever only reads, as all data stand still, its end could
+    /// not be told, or somebody else decides. Every reader that would remove something asks here.
     pub fn keeps_expired(&self, now: UnixMillis) -> bool {
         self.suspends_expiry() || self.holds_expiry(now)
     }

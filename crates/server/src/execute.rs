@@ -16,6 +16,7 @@ use crate::blocking::Waiting;
 use crate::budget;
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Execution;
+use crate::commit::commit;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::{Asker, Context, ControlHandler, Next};
 use crate::evict;
@@ -539,7 +540,7 @@ impl Work {
                 Outcome::Failed(0)
             }
         };
-        match crate::commit::commit(self.server, rounds, tx, args) {
+        match commit(self.server, rounds, tx, args) {
             Ok(seen) => {
                 if let Some(reader) = self.reader {
                     let Self { server, entry, .. } = self;

@@ -66,7 +66,7 @@ impl Tx {
     }
 
     /// Removes all members of the container at a key whose time is over. To be called before the
-    /// first change. Where expiry is suspended they stay.
+    /// first change. They stay for whoever says when they go.
     #[inline]
     pub fn refresh_members(&mut self, key: &[u8]) -> Result<(), Refusal> {
         self.refresh_beyond(key, 0)
@@ -98,8 +98,7 @@ impl Tx {
     /// Removes what is over from a container of more members than so many.
     #[inline]
     fn refresh_beyond(&mut self, key: &[u8], len: u64) -> Result<(), Refusal> {
-        let settings = self.keyspace.settings();
-        if !settings.members_expire() || settings.suspends_expiry() || self.options.sees_expired {
+        if !self.keyspace.settings().members_expire() || self.options.sees_expired {
             return Ok(());
         }
         let Some(entry) = self.peek(key)? else { return Ok(()) };
@@ -115,7 +114,7 @@ impl Tx {
     pub fn expire_members(&mut self, key: &[u8], limit: usize) -> Result<usize, Refusal> {
         let Some(entry) = self.peek(key)? else { return Ok(0) };
         let due = entry.member_deadline().is_some_and(|deadline| deadline <= self.now());
-        if !due || self.keyspace.settings().suspends_expiry() {
+        if !due || self.options.sees_expired {
             return Ok(0);
         }
         match entry.kind() {
@@ -170,10 +169,10 @@ impl Tx {
             self.expire_if_due(key)?;
             return self.edit_with(key, edit, members_expire);
         }
-        let may_be_due = members_expire && settings.members_expire();
+        let may_be_due = members_expire && settings.members_expire() && !options.sees_expired;
         let is_due = |deadline| deadline <= options.now;
         let members_due = may_be_due && entry.member_deadline().is_some_and(is_due);
-        if members_due && !settings.suspends_expiry() && entry.kind() == C::KIND {
+        if members_due && entry.kind() == C::KIND {
             let cost = expiry_cost_ns(entry, options.now);
             if self.effects.changes() == 0 {
                 self.charge(cost)?;

@@ -9,7 +9,7 @@ use structs::members::{Lifetime, Text};
 use super::{NOW, at, audit, begin, on, scattered, set};
 use crate::counters::Count;
 use crate::keyspace::{EventMask, Keyspace};
-use crate::tx::{Outcome, Tx};
+use crate::tx::{Outcome, Tx, TxOptions};
 
 const LIMITS: HashLimits = HashLimits { entries: 8, value_bytes: 16 };
 
@@ -85,18 +85,27 @@ fn a_container_goes_with_its_last_member_and_is_made_anew() {
     audit(keyspace);
 }
 
+/// Where expiry is suspended, members stay for whoever says when they go. Others have them removed
+/// before they write, as they have keys, and while they only read they change nothing.
 #[test]
-fn where_expiry_is_suspended_members_stay() {
-    let keyspace = keyspace();
-    let mut tx = on(keyspace, &[b"h"]);
-    put(&mut tx, b"h", b"old", Lifetime::Until(NOW + 5));
-    drop(tx);
-    keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
-    let mut tx = on_at(keyspace, &[b"h"], NOW + 6);
-    put(&mut tx, b"h", b"new", Lifetime::Endless);
-    assert_eq!((len(&tx, b"h"), removals(&tx).len()), (Some(2), 0));
-    drop(tx);
-    audit(keyspace);
+fn where_expiry_is_suspended_members_stay_for_who_sees_them() {
+    for sees_expired in [true, false] {
+        let keyspace = keyspace();
+        let mut tx = on(keyspace, &[b"h"]);
+        put(&mut tx, b"h", b"old", Lifetime::Until(NOW + 5));
+        drop(tx);
+        keyspace.settings().expiry_suspended.store(true, Ordering::Relaxed);
+        let options = TxOptions { sees_expired, ..at(NOW + 6) };
+        let mut tx = begin(keyspace, &[b"h"], options);
+        tx.refresh_members_read(b"h").unwrap();
+        assert_eq!((len(&tx, b"h"), removals(&tx).len()), (Some(1), 0));
+        put(&mut tx, b"h", b"new", Lifetime::Endless);
+        let expected = if sees_expired { (Some(2), 0) } else { (Some(1), 1) };
+        assert_eq!((len(&tx, b"h"), removals(&tx).len()), expected);
+        tx.seal();
+        drop(tx);
+        audit(keyspace);
+    }
 }
 
 #[test]
