@@ -188,7 +188,8 @@ fn a_rewrite_that_finds_no_space_leaves_the_log_as_it_was() {
 #[test]
 fn a_script_that_has_written_comes_to_its_end_though_the_log_fails() {
     const SCRIPT: &str = "redis.call('SET', KEYS[1], '1') local from = redis.call('TIME')[1] \
-        repeat until redis.call('TIME')[1] - from > 1 redis.call('SET', KEYS[2], '1') return 'done'";
+        repeat until redis.call('TIME')[1] - from > 1 \
+        redis.call('SET', KEYS[2], '1') return 'done'";
     let arguments = ["--appendonly", "yes", "--appendfsync", "everysec"];
     let rig = Rig::start(&[&arguments[..], &["--busy-reply-threshold", "50"]].concat());
     let (mut script, mut client) = (rig.server.client(), rig.server.client());

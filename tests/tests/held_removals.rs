@@ -125,7 +125,8 @@ fn databases_that_are_swapped_while_rm_waits_are_as_in_the_log() {
 #[test]
 fn what_a_command_removes_before_it_waits_is_in_the_log() {
     const FILL: &str = "for i = 1, 20000 do local m = 'm' .. i redis.call('hset', 'h', m, 7) \
-        redis.call('zadd', 'z', 7, m) if i <= 300 then redis.call('hpexpire', 'h', 1, 'fields', 1, m) \
+        redis.call('zadd', 'z', 7, m) if i <= 300 then \
+        redis.call('hpexpire', 'h', 1, 'fields', 1, m) \
         redis.call('expiremember', 'z', m, 1, 'ms') end end";
     let heavy = [
         ("HRANDFIELD h 15000", "HINCRBY h m1 1", "HGET h m1", "\"1\""),

@@ -2,8 +2,7 @@
 //! stores what it computes.
 //!
 //! Invariant: what leaves has changed nothing yet, but removed and committed what was over, and has
-//! leave for heavy work before its locks or
-//! its copies leave the worker's turnstile.
+//! leave for heavy work before its locks or its copies leave the worker's turnstile.
 
 use std::sync::Arc;
 
@@ -19,9 +18,9 @@ use crate::session::Stage;
 
 impl Request<'_> {
     /// Moves a transaction to a heavy-work thread, without its locks if it can do without them; or
-    /// gives them back while somebody asks for the world or was kept from them for long. Nothing was
-    /// changed yet but that what is over was removed, which is a transaction of its own. `is_first`
-    /// says that its handler has not run yet.
+    /// gives them back while somebody asks for the world or was kept from them for long. Nothing
+    /// was changed yet but that what is over was removed, which is a transaction of its own.
+    /// `is_first` says that its handler has not run yet.
     #[cold]
     pub(super) fn hand_over(&self, mut tx: Tx, work: Work, round: Round, is_first: bool) -> Step {
         let server = work.server;

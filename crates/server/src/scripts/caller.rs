@@ -237,8 +237,8 @@ impl Caller<'_> {
         if self.is_read_only && writes {
             return Err(READ_ONLY);
         }
-        // A script that has written goes on to its end, whatever fails meanwhile: half of one, or of
-        // the EXEC it is part of, would be worse.
+        // A script that has written goes on to its end, whatever fails meanwhile: half of one, or
+        // of the EXEC it is part of, would be worse.
         if self.has_written || self.unit.tx.effects().changes() > 0 {
             return Ok(());
         }
