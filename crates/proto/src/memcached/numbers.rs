@@ -2,12 +2,24 @@
 //! zeros.
 //!
 //! Invariant: what does not fit into its type is no number, and nothing wraps, but where memcached
-//! has it so: times and client flags are the low bits of what was sent.
+//! has it so: times and client flags are the low bits of what was sent, and a minus sign is that of
+//! C's `strtoull`, of which memcached refuses what has the highest bit set.
 
 /// A number of up to 64 bits without a sign.
 #[inline]
 pub(super) fn parse_u64(text: &[u8]) -> Option<u64> {
-    let digits = text.strip_prefix(b"+").unwrap_or(text);
+    match text {
+        [b'-', digits @ ..] => {
+            let wrapped = parse_digits(digits)?.wrapping_neg();
+            (wrapped <= i64::MAX as u64).then_some(wrapped)
+        }
+        [b'+', digits @ ..] => parse_digits(digits),
+        digits => parse_digits(digits),
+    }
+}
+
+#[inline]
+fn parse_digits(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -30,8 +42,7 @@ pub(super) fn parse_flags(text: &[u8]) -> Option<u32> {
 #[inline]
 pub(super) fn parse_i64(text: &[u8]) -> Option<i64> {
     match text {
-        [b'-', b'+', ..] => None,
-        [b'-', digits @ ..] => 0_i64.checked_sub_unsigned(parse_u64(digits)?),
+        [b'-', digits @ ..] => 0_i64.checked_sub_unsigned(parse_digits(digits)?),
         digits => parse_u64(digits)?.try_into().ok(),
     }
 }
@@ -54,18 +65,25 @@ mod tests {
 
     #[test]
     fn numbers_fit_or_are_none() {
-        let table: [(&str, Option<u64>); 11] = [
+        let table: [(&str, Option<u64>); 18] = [
             ("0", Some(0)),
             ("007", Some(7)),
             ("+7", Some(7)),
             ("18446744073709551615", Some(u64::MAX)),
             ("18446744073709551616", None),
             ("99999999999999999999999", None),
+            ("-0", Some(0)),
             ("-1", None),
+            ("-9223372036854775808", None),
+            ("-9223372036854775809", Some(i64::MAX as u64)),
+            ("-18446744073709551615", Some(1)),
+            ("-18446744073709551616", None),
             ("", None),
+            ("-", None),
             ("+", None),
             ("1x", None),
             ("++1", None),
+            ("-+1", None),
         ];
         for (text, expected) in table {
             assert_eq!(parse_u64(text.as_bytes()), expected, "{text:?}");

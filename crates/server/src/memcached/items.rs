@@ -251,9 +251,13 @@ impl Work<'_> {
         if is_refused {
             return Ok(Response::NotStored);
         }
-        // Where there is nothing to append to, that no value is asked for is no condition.
-        let makes = found.is_none() && store.vivify.is_some() && store.compare == Some(0);
-        if let Some(compare) = store.compare.filter(|_| store.mode != StoreMode::Add && !makes) {
+        // A CAS value of 0 is no condition of those that add to what is there.
+        let asks = |compare: &u64| match store.mode {
+            StoreMode::Add => false,
+            StoreMode::Append | StoreMode::Prepend => *compare != 0,
+            StoreMode::Set | StoreMode::Replace => true,
+        };
+        if let Some(compare) = store.compare.filter(asks) {
             let Some(cas) = self.item_cas(key, found)? else {
                 self.tally.add(Figure::CasMisses);
                 return Ok(Response::NotFound);
