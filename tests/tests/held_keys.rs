@@ -150,6 +150,44 @@ fn whoever_needs_no_key_goes_on() {
     kill(holder, &mut server.client());
 }
 
+/// However short or long a client may have to wait for room.
+#[test]
+fn the_limit_is_kept_while_all_that_may_go_is_held() {
+    const ROOM: i64 = 1 << 20;
+    const OOM: &str = "(error) OOM command not allowed when used memory > 'maxmemory'.";
+    let value = "x".repeat(10_000);
+    for (policy, tenacity) in [
+        ("volatile-lru", "0"),
+        ("volatile-lfu", "1"),
+        ("volatile-ttl", "10"),
+        ("volatile-random", "100"),
+    ] {
+        let arguments = ["--maxmemory-policy", policy, "--maxmemory-eviction-tenacity", tenacity];
+        let server = start(&arguments);
+        let (mut holder, mut other) = (server.client(), server.client());
+        assert_eq!(ask(&mut other, &format!("SET {HELD} value EX 10000")), "OK");
+        holder.send(&["EVAL", "while true do end", "1", HELD]);
+        eventually("the key is held", || ask(&mut other, &format!("GET {HELD}")) == BUSY);
+        let limit = other.figure("used_memory") + ROOM;
+        assert_eq!(ask(&mut other, &format!("CONFIG SET maxmemory {limit}")), "OK");
+        for mut client in [server.client(), server.client()] {
+            for number in 0..200 {
+                let reply = render(&client.call(&["SET", &format!("own:{number}"), &value]));
+                assert!(reply == "OK" || reply == OOM, "{policy}, {tenacity}: {reply}");
+            }
+            assert_eq!(ask(&mut client, "PING"), "PONG");
+            // What is little enough is gone on with, and each worker finds that out by itself.
+            let excess = other.figure("used_memory") - limit;
+            assert!(excess < limit / 16, "{policy}, {tenacity}: {excess} above {limit}");
+        }
+        kill(holder, &mut other);
+        eventually("the key that was held goes", || {
+            other.call(&["SET", "one", "more"]);
+            ask(&mut other, &format!("EXISTS {HELD}")) == "(integer) 0"
+        });
+    }
+}
+
 #[test]
 fn time_goes_on_for_a_script_that_has_run_for_long() {
     let script = "

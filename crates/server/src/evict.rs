@@ -69,6 +69,8 @@ pub(crate) struct Evictor {
     random: Random,
     /// What a key and its value take, by those that went last.
     mean_bytes: usize,
+    /// Attempts that found the keys in use, since one was evicted or enough was free.
+    misses: u32,
 }
 
 /// How many keys that may be evicted lie in the partitions up to each.
@@ -132,7 +134,9 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         // while the world stands still nobody allocates much.
         if is_over || server.snapshots.valve.is_shut() || !worker.come_in() {
             // However short the time was, a write is refused where no key can go.
-            let is_any = is_any_gone || rule.is_some_and(|rule| evictor.sees_any(worker, rule));
+            let is_any = is_any_gone
+                || !evictor.finds_all_in_use(worker, more)
+                    && rule.is_some_and(|rule| evictor.sees_any(worker, rule));
             server.budget.note_exhausted(!is_any);
             break;
         }
@@ -156,12 +160,15 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         }
         if misses == MISSES {
             // All that may go is in use: others must not wait for that, nor write without end.
-            let is_little = is_any_gone || server.budget.is_slightly_exceeded(more);
-            server.budget.note_exhausted(!is_little);
+            let is_exhausted = !is_any_gone && evictor.finds_all_in_use(worker, more);
+            server.budget.note_exhausted(is_exhausted);
             break;
         }
         worker.tick();
         is_over = worker.ticked_us() >= deadline;
+    }
+    if !server.budget.is_exceeded(more) {
+        evictor.misses = 0;
     }
     worker.tick();
     let micros = u64::try_from(worker.ticked_us() - began).unwrap_or(0);
@@ -211,6 +218,7 @@ impl Evictor {
             weights: Weights::default(),
             random: Random::from_entropy(),
             mean_bytes: heap::STEP,
+            misses: 0,
         }
     }
 
@@ -220,6 +228,12 @@ impl Evictor {
             self.rule = rule;
             self.weights = Weights::default();
         }
+    }
+
+    /// Whether attempt after attempt, in one command's time or in that of several, has found all
+    /// that may go in use, and more is missing than writes may go on with.
+    fn finds_all_in_use(&self, worker: &Worker, more: usize) -> bool {
+        self.misses >= MISSES && !worker.server.budget.is_slightly_exceeded(more)
     }
 
     /// Whether there are keys that may be evicted.
@@ -259,11 +273,15 @@ impl Evictor {
         loop {
             let (evicted, is_any_busy) = self.look_and_evict(worker, rule, need, keys);
             if let Some(mean) = evicted.bytes.checked_div(evicted.keys) {
-                self.mean_bytes = mean.max(1);
+                (self.mean_bytes, self.misses) = (mean.max(1), 0);
                 return Attempt::Evicted;
             }
+            if is_fresh && is_any_busy {
+                self.misses = self.misses.saturating_add(1);
+                return Attempt::Missed;
+            }
             if is_fresh {
-                return if is_any_busy { Attempt::Missed } else { Attempt::Nothing };
+                return Attempt::Nothing;
             }
             // Keys may have come since the weights were taken.
             self.weights = Weights::default();
