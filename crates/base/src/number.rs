@@ -69,6 +69,19 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     if let Some(number) = parse_whole(text) {
         return Some(number);
     }
+    let (scanned, number) = scan_f64(text)?;
+    let overflow = f64::is_infinite(number) && !scanned.is_infinite();
+    let underflow = number == 0.0 && !scanned.is_zero();
+    (!overflow && !underflow).then_some(number)
+}
+
+/// The same where the range does not matter, as C's strtod itself has it: what is beyond all numbers
+/// is infinite, what is too small is 0.
+pub fn parse_f64_of_any_range(text: &[u8]) -> Option<f64> {
+    scan_f64(text).map(|(_, number)| number)
+}
+
+fn scan_f64(text: &[u8]) -> Option<(FloatText<'_>, f64)> {
     let scanned = FloatText::scan(text)?;
     let number = match scanned.hexadecimal() {
         Some((significand, exponent, sticky)) => {
@@ -78,9 +91,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
         }
         None => std::str::from_utf8(text).ok()?.parse().ok()?,
     };
-    let overflow = f64::is_infinite(number) && !scanned.is_infinite();
-    let underflow = number == 0.0 && !scanned.is_zero();
-    (!overflow && !underflow).then_some(number)
+    Some((scanned, number))
 }
 
 /// Digits and nothing else, as scores mostly are: up to 15 of them a double holds exactly.
@@ -299,7 +310,8 @@ mod tests {
     use proptest::{prop_assert_eq, proptest};
 
     use super::{
-        format_f64, format_f64_digits, format_f64_long, format_i64, parse_f64, parse_i64, parse_u64,
+        format_f64, format_f64_digits, format_f64_long, format_i64, parse_f64,
+        parse_f64_of_any_range, parse_i64, parse_u64,
     };
 
     #[test]
@@ -398,6 +410,20 @@ mod tests {
             assert_eq!(parse_f64(text.as_bytes()), expected, "{text:?}");
         }
         assert!(parse_f64(b"-0").unwrap().is_sign_negative());
+        for (text, expected) in [
+            ("1e400", Some(f64::INFINITY)),
+            ("1e-400", Some(0.0)),
+            ("0x1p1023", Some(2_f64.powi(1023))),
+            ("0x1p1024", Some(f64::INFINITY)),
+            ("-0x1p99999", Some(f64::NEG_INFINITY)),
+            ("0x1p999999999999999999999", Some(f64::INFINITY)),
+            ("0x1p-99999", Some(0.0)),
+            ("0x0p99999", Some(0.0)),
+            ("0x", None),
+            ("nan", None),
+        ] {
+            assert_eq!(parse_f64_of_any_range(text.as_bytes()), expected, "{text:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::ops::{Bound, Range};
 
-use base::number::{parse_f64, parse_i64};
+use base::number::{parse_f64_of_any_range, parse_i64};
 use keyspace::{Refusal, Tx};
 use structs::sorted_set::SortedSetRef;
 
@@ -130,7 +130,7 @@ fn score_of(word: &[u8], spelling: Spelling) -> Option<f64> {
         return Some(0.0);
     }
     let score = std::str::from_utf8(word).ok()?.parse().ok();
-    let hexadecimal = || parse_f64(word).filter(|_| spelling == Spelling::Former);
+    let hexadecimal = || parse_f64_of_any_range(word).filter(|_| spelling == Spelling::Former);
     score.or_else(hexadecimal).filter(|score| !score.is_nan())
 }
 
