@@ -94,6 +94,8 @@ fn memory_is_bounded() {
         "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end return t",
         "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end
             return cjson.encode(t)",
+        "return cjson.encode(('\\1'):rep(8000000))",
+        "return cjson.encode({[('\\1'):rep(8000000)] = 1})",
         "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end
             return cmsgpack.pack(t)",
         "local s = ('x'):rep(1000000) local t = {} for i = 1, 1000 do t[i] = s end

@@ -47,6 +47,20 @@ pub(super) fn push_number(out: &mut Vec<u8>, number: f64, settings: &Settings) -
     true
 }
 
+/// The most bytes that one becomes.
+pub(super) const ESCAPED_MAX: usize = 6;
+
+/// How many bytes a text becomes, in quotes.
+pub(super) fn text_len(text: &[u8]) -> usize {
+    let more = |byte: &u8| match byte {
+        byte if PLAIN[usize::from(*byte)] => 0,
+        8 | 9 | 10 | 12 | 13 => 1,
+        0..32 | 127 => ESCAPED_MAX - 1,
+        _ => 1,
+    };
+    2 + text.len() + text.iter().map(more).sum::<usize>()
+}
+
 /// Appends a text in quotes.
 pub(super) fn push_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
@@ -111,6 +125,22 @@ impl Keys {
             (false, _) => Shape::Array(greatest),
             (true, true) => Shape::Object,
             (true, false) => Shape::TooSparse,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{push_text, text_len};
+
+    #[test]
+    fn a_text_becomes_as_long_as_it_was_said_to() {
+        let all: Vec<u8> = (0..=255).collect();
+        let texts = all.iter().map(std::slice::from_ref).chain([&b""[..], b"plain", &all]);
+        for text in texts {
+            let mut out = Vec::new();
+            push_text(&mut out, text);
+            assert_eq!(text_len(text), out.len(), "{text:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ use mlua::{LightUserData, Lua, Table};
 
 use super::super::DEPTH_MAX;
 use super::decode::{Kind, Scanner, Token};
-use super::encode::{Keys, Shape, push_number, push_text};
+use super::encode::{ESCAPED_MAX, Keys, Shape, push_number, push_text, text_len};
 use super::{JsonSettings, Settings};
 use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
 
@@ -91,7 +91,7 @@ impl Encoder<'_> {
         unsafe {
             tick(state, 1);
             match ffi::lua_type(state, -1) {
-                ffi::LUA_TSTRING => push_text(self.out, bytes_at(state, -1)),
+                ffi::LUA_TSTRING => self.text(bytes_at(state, -1))?,
                 ffi::LUA_TNUMBER => self.number(ffi::lua_tonumber(state, -1))?,
                 ffi::LUA_TBOOLEAN => {
                     let is_true = ffi::lua_toboolean(state, -1) != 0;
@@ -105,6 +105,21 @@ impl Encoder<'_> {
                 other => return Err(self.refuse(name_of(other), "type not supported")),
             }
         }
+        Ok(())
+    }
+
+    /// One text can be as long as memory allows, and six times as long in the end: whether there is
+    /// room is asked before it grows.
+    fn text(&mut self, text: &[u8]) -> Result<(), Problem> {
+        let room = self.room.saturating_sub(self.out.len());
+        if text.len().saturating_mul(ESCAPED_MAX) > room {
+            let len = text_len(text);
+            if len > room {
+                return Err(Problem::NoRoom);
+            }
+            self.out.reserve_exact(len);
+        }
+        push_text(self.out, text);
         Ok(())
     }
 
@@ -200,7 +215,7 @@ impl Encoder<'_> {
                     self.out.push(b',');
                 }
                 match ffi::lua_type(state, -2) {
-                    ffi::LUA_TSTRING => push_text(self.out, bytes_at(state, -2)),
+                    ffi::LUA_TSTRING => self.text(bytes_at(state, -2))?,
                     ffi::LUA_TNUMBER => {
                         self.out.push(b'"');
                         self.number(ffi::lua_tonumber(state, -2))?;
