@@ -75,8 +75,8 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     (!overflow && !underflow).then_some(number)
 }
 
-/// The same where the range does not matter, as C's strtod itself has it: what is beyond all numbers
-/// is infinite, what is too small is 0.
+/// The same where the range does not matter, as C's strtod itself has it: what is beyond all
+/// numbers is infinite, what is too small is 0.
 pub fn parse_f64_of_any_range(text: &[u8]) -> Option<f64> {
     scan_f64(text).map(|(_, number)| number)
 }
