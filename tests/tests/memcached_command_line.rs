@@ -44,6 +44,18 @@ fn options_do_what_they_say() {
 }
 
 #[test]
+fn a_delimiter_counts_by_prefix_from_the_start() {
+    let server = Memcached::start_ours(&["-D", "/"]);
+    let mut connection = server.connect();
+    let settings = connection.line("stats settings\r\n");
+    assert!(settings.contains("STAT detail_enabled yes\r\n"), "{settings}");
+    assert_eq!(connection.line("set a:b/c 0 0 1\r\nx\r\n"), "STORED\r\n");
+    assert_eq!(connection.line("delete a:b/c\r\n"), "DELETED\r\n");
+    let told = connection.line("stats detail dump\r\n");
+    assert_eq!(told, "PREFIX a:b get 0 hit 0 set 1 del 1\r\nEND\r\n");
+}
+
+#[test]
 fn a_password_file_closes_the_door() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("users");

@@ -81,6 +81,8 @@ fn what_is_not_there_and_is_counted_on_stops_the_start() {
     let file = folder.path().join("a.conf").display().to_string();
     for line in [
         "tls-port 6380",
+        "tls-replication yes",
+        "tls-cluster yes",
         "replicaof 127.0.0.1 6379",
         "slaveof 127.0.0.1 6379",
         "cluster-enabled yes",

@@ -23,8 +23,9 @@ use tokio::task::JoinHandle;
 use crate::clients::Peer;
 use crate::config::settings::{
     BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
-    MEMCACHED_PORT_FILENAME, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM,
-    PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET, UNIXSOCKETPERM,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET,
+    MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
+    UNIXSOCKETPERM,
 };
 use crate::config::{BindAddress, Config};
 use crate::gates;
@@ -182,6 +183,9 @@ fn open_memcached(server: &'static Server) -> Result<Vec<String>, String> {
     let (database, databases) = (config.get(MEMCACHED_DATABASE), config.get(DATABASES));
     if database >= databases {
         return Err(format!("memcached-database {database}: there are {databases} databases"));
+    }
+    if let Some(delimiter) = config.get(MEMCACHED_PREFIX_DELIMITER).first() {
+        server.memcached.details.delimit_by(*delimiter);
     }
     // Below zero is any port.
     let wanted = |port: i32| addresses(config.get(BIND), u16::try_from(port).unwrap_or(0));

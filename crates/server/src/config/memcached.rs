@@ -62,7 +62,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'b', "listen-backlog", true, "backlog of the listening socket"),
     Flag(b'C', "disable-cas", false, "no effect: CAS values cost nothing"),
     Flag(b'c', "conn-limit", true, "greatest number of clients (1024)"),
-    Flag(b'D', "delimiter", true, "no effect: figures by prefix go by ':'"),
+    Flag(b'D', "delimiter", true, "figures by prefix go by this byte (:), from the start"),
     Flag(b'd', "daemon", false, "go to the background"),
     Flag(b'e', "memory-file", true, "no effect: see the directives save and appendonly"),
     Flag(b'F', "disable-flush-all", false, "flush_all, which empties the database, is refused"),
@@ -207,6 +207,7 @@ impl Draft {
                 let size = item_size(argument)?.to_string();
                 self.set("memcached-item-size-max", size.as_bytes());
             }
+            b'D' => self.set("memcached-prefix-delimiter", argument.get(..1).unwrap_or_default()),
             b'b' => self.set("tcp-backlog", argument),
             b'B' => self.set("memcached-protocol", protocol(argument)?),
             b'A' => self.set("memcached-shutdown", b"yes"),
@@ -352,7 +353,6 @@ fn next<'w>(flag: &Flag, rest: &mut &[&'w [u8]]) -> Result<&'w [u8], String> {
 fn notice(letter: u8, argument: &[u8]) -> String {
     let why = match letter {
         b'C' => "items have CAS values in any case, at no cost where nobody asks for them",
-        b'D' => "figures by prefix go by ':', from `stats detail on` on",
         b'e' => "items are kept over a restart by the directives save and appendonly",
         b'f' | b'n' => "items lie in blocks of their own size, eight bytes apart",
         b'k' => "memory is locked by whoever starts the process",

@@ -146,6 +146,7 @@ settings! {
     MEMCACHED_ITEM_SIZE_MAX: usize = "memcached-item-size-max";
     MEMCACHED_PORT: i32 = "memcached-port";
     MEMCACHED_PORT_FILENAME: Arc<[u8]> = "memcached-port-filename";
+    MEMCACHED_PREFIX_DELIMITER: Arc<[u8]> = "memcached-prefix-delimiter";
     MEMCACHED_PROTOCOL: MemcachedProtocol = "memcached-protocol";
     MEMCACHED_SHUTDOWN: bool = "memcached-shutdown";
     MEMCACHED_UDP_PORT: i32 = "memcached-udp-port";

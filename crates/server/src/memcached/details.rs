@@ -1,13 +1,14 @@
-//! Figures by prefix, from `stats detail on` on: what is asked of the keys before their first `:`.
+//! Figures by prefix, from `stats detail on` on: what is asked of the keys before their first
+//! delimiter, `:` as a rule.
 //!
 //! Invariants: while they are off a request costs one load; what a request counts is booked once it
 //! is final; however many prefixes clients make up, so many are kept and no more.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What ends a prefix.
+/// What ends a prefix, where nothing else is said.
 const DELIMITER: u8 = b':';
 
 /// The most prefixes that are kept.
@@ -36,16 +37,21 @@ struct Figures {
 
 /// What one request asks, before it is certain that it counts; nothing where nobody counts.
 #[derive(Default)]
-pub(super) struct Noted(Option<Vec<(Box<[u8]>, Asked)>>);
+pub(super) struct Noted(Option<Notes>);
+
+struct Notes {
+    delimiter: u8,
+    asked: Vec<(Box<[u8]>, Asked)>,
+}
 
 impl Noted {
     /// Notes what is asked of a key. One without a delimiter has no prefix.
     #[inline]
     pub(super) fn note(&mut self, key: &[u8], asked: Asked) {
-        if let Some(noted) = &mut self.0
-            && let Some(end) = key.iter().position(|byte| *byte == DELIMITER)
+        if let Some(notes) = &mut self.0
+            && let Some(end) = key.iter().position(|byte| *byte == notes.delimiter)
         {
-            noted.push((key[..end].into(), asked));
+            notes.asked.push((key[..end].into(), asked));
         }
     }
 }
@@ -54,19 +60,24 @@ impl Noted {
 #[derive(Default)]
 pub(crate) struct Details {
     is_on: AtomicBool,
+    /// What ends a prefix, where that was said at the start.
+    delimiter: OnceLock<u8>,
     prefixes: Mutex<BTreeMap<Box<[u8]>, Figures>>,
 }
 
 impl Details {
     #[inline]
     pub(super) fn begin(&self) -> Noted {
-        Noted(self.is_on.load(Ordering::Relaxed).then(Vec::new))
+        Noted(self.is_on().then(|| Notes {
+            delimiter: self.delimiter.get().copied().unwrap_or(DELIMITER),
+            asked: Vec::new(),
+        }))
     }
 
     #[inline]
     pub(super) fn book(&self, noted: Noted) {
-        if let Some(noted) = noted.0 {
-            self.add(noted);
+        if let Some(notes) = noted.0 {
+            self.add(notes.asked);
         }
     }
 
@@ -88,6 +99,12 @@ impl Details {
                 Asked::Delete => figures.deletions += 1,
             }
         }
+    }
+
+    /// Counts from the start, by another delimiter.
+    pub(crate) fn delimit_by(&self, delimiter: u8) {
+        let _ = self.delimiter.set(delimiter);
+        self.turn(true);
     }
 
     pub(super) fn turn(&self, on: bool) {
@@ -118,6 +135,16 @@ impl Details {
 #[cfg(test)]
 mod tests {
     use super::{Asked, Details, PREFIXES_MAX};
+
+    #[test]
+    fn a_delimiter_that_is_said_at_the_start_counts_from_then_on() {
+        let details = Details::default();
+        details.delimit_by(b'/');
+        let mut noted = details.begin();
+        noted.note(b"a:b/c", Asked::Set);
+        details.book(noted);
+        assert_eq!(details.lines(), [b"PREFIX a:b get 0 hit 0 set 1 del 0".to_vec()]);
+    }
 
     #[test]
     fn prefixes_are_counted_while_that_is_on_and_bounded() {

@@ -84,6 +84,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         ..WORKS
     },
     ConfigOption {
+        name: "memcached-prefix-delimiter",
+        kind: TEXT,
+        access: Access::Startup,
+        doc: "The byte that ends a key's prefix in `stats detail`, whose figures are then kept \
+              from the start; by default ':', from `stats detail on` on.",
+        ..WORKS
+    },
+    ConfigOption {
         name: "memcached-flush",
         default: "yes",
         doc: "Whether clients of memcached may forget all items with flush_all.",

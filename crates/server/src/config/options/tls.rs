@@ -106,14 +106,14 @@ pub(super) const OPTIONS: &[ConfigOption] = &[
         default: "no",
         effect: Effect::Tls,
         doc: "Replicates over TLS.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "tls-cluster",
         default: "no",
         effect: Effect::Tls,
         doc: "Encrypts the cluster bus.",
-        ..NOT_YET
+        ..MISSING
     },
     ConfigOption {
         name: "tls-protocols",
