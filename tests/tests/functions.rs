@@ -1,10 +1,15 @@
 //! FUNCTION and FCALL: libraries of Lua functions, as Redis has them.
 
+use std::time::Duration;
+
 use proto::value::Value;
+use tests::faults::subject::Subject;
+use tests::faults::table::row_of;
+use tests::faults::{Fault, Injector};
 use tests::render::render;
 use tests::script::afresh;
 use tests::server::{Oracle, eventually};
-use tests::{Client, Server};
+use tests::{Arrival, Client, Server};
 
 const LIBRARY: &str = "#!lua name=lib
 local count = 0
@@ -250,5 +255,137 @@ fn a_long_function_is_told_of_without_a_gap() {
         assert_eq!(render(&other.call(&["FUNCTION", "KILL"])), "OK");
         let error = render(&client.receive());
         assert!(error.starts_with("(error) ERR Script killed by user"), "{error}");
+    }
+}
+
+/// How often the threads went to sleep that do what workers pass on.
+fn rests_of_jobs(server: &Server) -> u64 {
+    let tasks = format!("/proc/{}/task", server.pid());
+    let statuses = std::fs::read_dir(tasks).expect("it runs").filter_map(|task| {
+        std::fs::read_to_string(task.expect("it can be read").path().join("status")).ok()
+    });
+    let of = |status: &str, name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)).map(|text| text.trim().to_owned())
+    };
+    let jobs = statuses.filter(|status| of(status, "Name:").is_some_and(|it| it.contains("job")));
+    let rests = jobs.map(|status| of(&status, "voluntary_ctxt_switches:").expect("it is told"));
+    let rests: Vec<u64> = rests.map(|text| text.parse().expect("a number")).collect();
+    assert!(!rests.is_empty(), "there are such threads");
+    rests.iter().sum()
+}
+
+#[test]
+fn a_short_library_is_loaded_where_it_is_read() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let mut client = server.client();
+    let before = rests_of_jobs(&server);
+    for number in 0..2000 {
+        let library = format!(
+            "#!lua name=lib{number}\nredis.register_function('f{number}', function() return 1 end)"
+        );
+        let name = format!("\"lib{number}\"");
+        assert_eq!(render(&client.call(&["FUNCTION", "LOAD", &library])), name);
+    }
+    let rests = rests_of_jobs(&server) - before;
+    assert!(rests < 1000, "{rests}");
+    assert_eq!(render(&client.call(&["FCALL", "f1999", "0"])), "(integer) 1");
+}
+
+/// A library that first says so in the log, and then takes its time.
+fn slow_library(name: &str, turns: &str) -> String {
+    format!(
+        "#!lua name={name}\nredis.log(redis.LOG_WARNING, '{name} begins') \
+         for turn = 1, {turns} do end \
+         redis.register_function('{name}', function() return 'of {name}' end)"
+    )
+}
+
+#[test]
+fn a_long_library_leaves_the_worker() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    // Alone, in a transaction, and where the transaction cannot be begun again.
+    let load = ["FUNCTION", "LOAD", &slow_library("slow", "3e5")];
+    assert_eq!(render(&client.call(&load)), "\"slow\"");
+    assert_eq!(render(&client.call(&["FCALL", "slow", "0"])), "\"of slow\"");
+    for first in [&["PING"][..], &["CLIENT", "SETNAME", "me"]] {
+        let name = format!("within{}", first.len());
+        client.call(&["MULTI"]);
+        client.call(first);
+        client.call(&["FUNCTION", "LOAD", &slow_library(&name, "3e5")]);
+        client.call(&["FCALL", &name, "0"]);
+        let replies = client.call(&["EXEC"]);
+        let Value::Array(replies) = replies else { panic!("{replies:?}") };
+        assert_eq!(render(&replies[1]), format!("\"{name}\""));
+        assert_eq!(render(&replies[2]), format!("\"of {name}\""));
+    }
+    // What is begun again says all once.
+    for name in ["slow", "within1", "within3"] {
+        assert_eq!(server.log().matches(&format!("{name} begins")).count(), 1, "{name}");
+    }
+    // One without an end ends, and nobody waits for it.
+    client.send(&["FUNCTION", "LOAD", &slow_library("endless", "1/0")]);
+    let mut asked = 0;
+    let reply = loop {
+        assert_eq!(render(&other.call(&["PING"])), "PONG");
+        asked += 1;
+        match client.arrival(Duration::ZERO).expect("it can be read") {
+            Arrival::Silence => {}
+            Arrival::Reply(reply) => break render(&reply),
+            Arrival::Closed => panic!("it was closed"),
+        }
+    };
+    let timeout = "(error) ERR Error registering functions: ERR FUNCTION LOAD timeout";
+    assert_eq!(reply, timeout);
+    assert!(asked > 2, "{asked}");
+    assert_eq!(render(&client.call(&["FCALL", "endless", "0"])), "(error) ERR Function not found");
+}
+
+#[test]
+fn a_library_is_told_of_when_it_is_safe() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(folder.path().join("apus.conf"), "").expect("a folder");
+    let row = row_of("sync a file");
+    let own = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let own = [&own[..], &["--worker-threads", "1"]].concat();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &own);
+    assert!(subject.serves(), "{}", subject.log());
+    let long = |name: &str| format!("{}--{}", slow_library(name, "1"), "-".repeat(100_000));
+    let mut prober = Client::connect(subject.port());
+    let loads = [slow_library("short", "1"), slow_library("long", "3e5"), long("large")];
+    for (number, library) in loads.iter().enumerate() {
+        for is_queued in [false, true] {
+            let mut loader = Client::connect(subject.port());
+            let mut others = [(); 3].map(|()| Client::connect(subject.port()));
+            prober.call(&["FUNCTION", "FLUSH"]);
+            subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+            let load = ["FUNCTION", "LOAD", library];
+            let name = ["short", "long", "large"][number];
+            if is_queued {
+                loader.call(&["MULTI"]);
+                loader.call(&load);
+                loader.send(&["EXEC"]);
+            } else {
+                loader.send(&load);
+            }
+            // INFO tells of it at once.
+            eventually("it is there", || prober.info("number_of_libraries") == "1");
+            eventually("the disk is waited for", || subject.injector.met() > 0);
+            // With one worker what is asked for is answered in turn.
+            others[0].send(&["FUNCTION", "LIST", "WITHCODE"]);
+            others[1].send(&["FCALL", name, "0"]);
+            others[2].send(&["FUNCTION", "STATS"]);
+            (0..3).for_each(|_| assert_eq!(render(&prober.call(&["PING"])), "PONG"));
+            let clients = others.iter_mut().chain([&mut loader]);
+            for (place, client) in clients.enumerate() {
+                let arrival = client.arrival(Duration::ZERO).expect("it can be read");
+                assert_eq!(arrival, Arrival::Silence, "{name}, {is_queued}, {place}");
+            }
+            subject.injector.disarm();
+            let replies = others.iter_mut().chain([&mut loader]).map(|it| render(&it.receive()));
+            replies.for_each(|reply| {
+                assert!(reply.contains(name) || reply.contains("LUA"), "{reply}");
+            });
+        }
     }
 }

@@ -44,6 +44,7 @@ mod dump;
 mod dump_containers;
 mod dump_streams;
 mod error_bytes;
+mod errors_of_files;
 mod eviction;
 mod eviction_choice;
 mod expired_events;

@@ -66,7 +66,8 @@ fn main() -> ExitCode {
 
 fn run_check(arguments: &[OsString]) -> ExitCode {
     let (mut answers, mut out) = (std::io::stdin().lock(), std::io::stdout());
-    let operator = check::Operator { answers: &mut answers, out: &mut out };
+    let library = &server::check_library;
+    let operator = check::Operator { answers: &mut answers, out: &mut out, library };
     let is_well = check::run(arguments.iter().cloned(), &Disk, operator);
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -76,5 +76,6 @@ mod worker;
 
 pub use keyspace::heap::{Counted, taken};
 pub use release::{Allocator, allocate_by};
+pub use scripts::check_library;
 pub use start::{run, run_as_memcached};
 pub use version::{APUS_VERSION, Commit, built_from};

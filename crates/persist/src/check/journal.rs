@@ -3,6 +3,7 @@
 //! Invariant: a file is cut off only where a whole unit ends, and is sound then.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -29,7 +30,8 @@ pub(super) fn check(
     if path.extension() != Some(OsStr::new("manifest")) {
         return check_file(storage, path, Some(repair), operator);
     }
-    let manifest = Manifest::parse(&read_whole(storage, path)?);
+    let unread = |error| Flaw::of_file(path, &error);
+    let manifest = Manifest::parse(&read_whole(storage, path).map_err(unread)?);
     let manifest = manifest.map_err(|error| Flaw(format!("{}: {error}", path.display())))?;
     let parts = manifest.parts();
     let last = parts.len().checked_sub(1);
@@ -59,19 +61,19 @@ fn check_file(
     operator: &mut Operator<'_>,
 ) -> Result<(), Flaw> {
     let name = path.display();
-    let out = &mut *operator.out;
+    let fault = |error: io::Error| Flaw::of_file(path, &error);
     let begins_with_snapshot = {
         let mut head = [0; 5];
-        let mut file = storage.open(path, How::Read)?;
-        let len = read_full(&mut *file, &mut head)?;
+        let mut file = storage.open(path, How::Read).map_err(fault)?;
+        let len = read_full(&mut *file, &mut head).map_err(fault)?;
         matches!(&head[..len], b"REDIS" | b"VALKE")
     };
-    let mut file = storage.open(path, How::Read)?;
-    let size = file.length()?;
+    let mut file = storage.open(path, How::Read).map_err(fault)?;
+    let size = file.length().map_err(fault)?;
     let (offset, rest) = match begins_with_snapshot {
         true => {
-            writeln!(out, "The AOF {name} begins with a snapshot")?;
-            let end = snapshot::read(&mut *file, out)?;
+            writeln!(operator.out, "The AOF {name} begins with a snapshot")?;
+            let end = snapshot::read(&mut *file, path, operator)?;
             (end.offset, end.rest)
         }
         false => (0, Vec::new()),
@@ -93,16 +95,16 @@ fn check_file(
         }
     };
     drop(units);
-    writeln!(out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
+    writeln!(operator.out, "AOF analyzed: filename={name}, size={size}, ok_up_to={sound}")?;
     match error {
-        Some(AofError { damage: AofDamage::Unread(error), .. }) => return Err(error.into()),
+        Some(AofError { damage: AofDamage::Unread(error), .. }) => return Err(fault(error)),
         Some(error) => agree(&error, path, repair, (size, sound), operator)?,
         None => {}
     }
     let out = &mut *operator.out;
     if sound < size {
         drop(file);
-        place.cut(storage, path)?;
+        place.cut(storage, path).map_err(fault)?;
         writeln!(out, "Successfully truncated AOF {name} from {size} to {sound} bytes")?;
     } else {
         writeln!(out, "AOF {name} is valid")?;

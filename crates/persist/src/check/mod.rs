@@ -11,7 +11,7 @@ mod tests;
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::storage::Storage;
 
@@ -41,6 +41,14 @@ struct Repair {
 #[derive(Debug)]
 struct Flaw(String);
 
+impl Flaw {
+    /// The disk does not do as it is asked to with a file.
+    fn of_file(path: &Path, error: &io::Error) -> Self {
+        Self(format!("{}: {error}", path.display()))
+    }
+}
+
+/// Who is told does not hear it.
 impl From<io::Error> for Flaw {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())
@@ -53,6 +61,8 @@ pub struct Operator<'a> {
     pub answers: &'a mut dyn BufRead,
     /// Where reports and questions go.
     pub out: &'a mut dyn Write,
+    /// Says why a library of functions cannot be loaded, of those that cannot.
+    pub library: &'a dyn Fn(&[u8]) -> Result<(), String>,
 }
 
 impl Operator<'_> {
@@ -77,7 +87,7 @@ pub fn run(
         return writeln!(operator.out, "{USAGE}").is_ok();
     }
     let result = parse(arguments).and_then(|task| match task {
-        Task::Snapshot(path) => snapshot::check(storage, &path, operator.out),
+        Task::Snapshot(path) => snapshot::check(storage, &path, &mut operator),
         Task::Journal(path, repair) => journal::check(storage, &path, repair, &mut operator),
     });
     match result {

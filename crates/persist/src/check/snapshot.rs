@@ -9,7 +9,7 @@ use base::quote::escape;
 use base::time::{Clock, UnixMillis};
 use keyspace::ContainerSettings;
 
-use super::Flaw;
+use super::{Flaw, Operator};
 use crate::rdb::file::{Batch, End, FileError, Gatherer, Made, Rules, Sink, read_file};
 use crate::rdb::value::Limits;
 use crate::storage::{File, How, Storage};
@@ -17,6 +17,7 @@ use crate::storage::{File, How, Storage};
 /// What a snapshot holds.
 struct Census<'o> {
     out: &'o mut dyn Write,
+    checks_library: &'o dyn Fn(&[u8]) -> Result<(), String>,
     limits: Limits,
     now: UnixMillis,
     keys: u64,
@@ -26,24 +27,38 @@ struct Census<'o> {
 }
 
 /// Checks a snapshot.
-pub(super) fn check(storage: &dyn Storage, path: &Path, out: &mut dyn Write) -> Result<(), Flaw> {
-    let mut file = storage.open(path, How::Read)?;
-    writeln!(out, "[offset 0] Checking RDB file {}", path.display())?;
-    let end = read(&mut *file, out)?;
-    writeln!(out, "[offset {}] RDB looks OK, version {}", end.offset, end.version)?;
+pub(super) fn check(
+    storage: &dyn Storage,
+    path: &Path,
+    operator: &mut Operator<'_>,
+) -> Result<(), Flaw> {
+    let file = storage.open(path, How::Read);
+    let mut file = file.map_err(|error| Flaw::of_file(path, &error))?;
+    writeln!(operator.out, "[offset 0] Checking RDB file {}", path.display())?;
+    let end = read(&mut *file, path, operator)?;
+    writeln!(operator.out, "[offset {}] RDB looks OK, version {}", end.offset, end.version)?;
     Ok(())
 }
 
 /// Reads the snapshot that a file is or begins with, and reports what it holds.
-pub(super) fn read(file: &mut dyn File, out: &mut dyn Write) -> Result<End, Flaw> {
+pub(super) fn read(
+    file: &mut dyn File,
+    path: &Path,
+    operator: &mut Operator<'_>,
+) -> Result<End, Flaw> {
     let limits = Limits::from(&ContainerSettings::default());
     let now = Clock::system().now_ms();
-    let mut census = Census { out, limits, now, keys: 0, volatile: 0, expired: 0, libraries: 0 };
+    let (out, checks_library) = (&mut *operator.out, operator.library);
+    let (keys, volatile, expired, libraries) = (0, 0, 0, 0);
+    let mut census =
+        Census { out, checks_library, limits, now, keys, volatile, expired, libraries };
     let rules = Rules { skips_modules: true, ..Rules::default() };
     let result = read_file(file, rules, &mut census);
     let Census { out, keys, volatile, expired, libraries, .. } = census;
     let end = result.map_err(|error| {
-        Flaw(format!("--- RDB ERROR DETECTED ---\n{error}\n[info] {keys} keys were read before"))
+        let name = path.display();
+        let told = format_args!("--- RDB ERROR DETECTED ---\n{name}, {error}");
+        Flaw(format!("{told}\n[info] {keys} keys were read before"))
     })?;
     writeln!(out, "[info] {keys} keys read")?;
     writeln!(out, "[info] {volatile} expires")?;
@@ -62,9 +77,9 @@ impl Sink for Census<'_> {
         let _ = writeln!(self.out, "[info] AUX FIELD {name} = '{text}'");
     }
 
-    fn library(&mut self, _: &[u8]) -> Result<(), String> {
+    fn library(&mut self, code: &[u8]) -> Result<(), String> {
         self.libraries += 1;
-        Ok(())
+        (self.checks_library)(code)
     }
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {

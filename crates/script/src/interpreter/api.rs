@@ -172,6 +172,9 @@ fn log(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
         line.extend_from_slice(&text.as_bytes());
         check_room(call.lua, line.len())?;
     }
+    if shared.loads_again.get() {
+        return Ok(());
+    }
     shared.ask(|host| {
         host.log(level, &line);
         Ok(())

@@ -187,7 +187,10 @@ impl Interpreter {
     ) -> Result<(), Fault> {
         let is_here = self.libraries.get(library.name());
         if is_here.is_none_or(|compiled| compiled.identity != library.identity()) {
-            self.load(library, host, limits)?;
+            self.shared.loads_again.set(true);
+            let loaded = self.load(library, host, limits);
+            self.shared.loads_again.set(false);
+            loaded?;
         }
         let compiled = self.libraries.get(library.name());
         let Some(key) = compiled.and_then(|compiled| compiled.functions.get(name)) else {

@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub(super) outcome: Cell<Outcome>,
     /// What the library that is being loaded has registered.
     pub(super) loading: RefCell<Option<Vec<Registered>>>,
+    /// Whether that was loaded before, by another thread: what it says is known.
+    pub(super) loads_again: Cell<bool>,
     pub(super) seed: Rc<Seed>,
     pub(super) json: Rc<JsonSettings>,
     pub(super) desk: Rc<Desk>,
@@ -77,6 +79,7 @@ impl Shared {
             whole: RefCell::default(),
             outcome: Cell::new(Outcome::Outside),
             loading: RefCell::new(None),
+            loads_again: Cell::new(false),
             seed: Rc::new(Seed::new()),
             json: Rc::default(),
         }

@@ -5,7 +5,7 @@
 //! allows; it is cut off before anything is written behind it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::Part;
@@ -105,7 +105,9 @@ impl Stock {
             log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");
         }
         let last = open_last(server, &mut files, number);
-        let last = last.map_err(told("Can't open the append-only file"))?;
+        let last = last.map_err(|(name, error)| {
+            format!("Can't open the append-only file {}: {}", name.display(), plain(&error))
+        })?;
         // What cannot be removed now a later rewrite finds.
         super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
         // How long the log was when its base was made nobody has noted. To take all of it would let
@@ -350,13 +352,21 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
 }
 
 /// The last increment, to be written on; what it holds is on disk.
-fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) -> io::Result<Last> {
+fn open_last(
+    server: &'static Server,
+    files: &mut Files,
+    number: Option<u64>,
+) -> Result<Last, (PathBuf, io::Error)> {
     let last = files.manifest().increments().last().map(|part| files.path(part));
-    let mut file: Box<dyn File> = match last {
-        Some(path) => server.storage.open(&path, How::Append)?,
-        None => files.begin(Beginning::Joined)?,
+    let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
+    let opened = match last {
+        Some(path) => server.storage.open(&path, How::Append),
+        None => files.begin(Beginning::Joined),
     };
-    file.sync()?;
-    let length = file.length()?;
-    Ok(Last { file, length, number })
+    let measured = opened.and_then(|mut file: Box<dyn File>| {
+        file.sync()?;
+        let length = file.length()?;
+        Ok(Last { file, length, number })
+    });
+    measured.map_err(|error| (path, error))
 }

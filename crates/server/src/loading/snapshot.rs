@@ -19,6 +19,7 @@ use crate::config::settings::{
     KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM,
 };
 use crate::log::{log_notice, log_warning};
+use crate::scripts;
 use crate::server::Server;
 
 /// Batches, or large entries, that wait for a thread; more would only take memory.
@@ -184,7 +185,7 @@ fn take_library(server: &'static Server, code: &[u8], twice: Twice) -> Result<()
     let added = server.scripts.libraries.load(server, code, replaces);
     added.map_err(|refusal| {
         let line = refusal.line().unwrap_or_default();
-        format!("a library of functions fails: {}", String::from_utf8_lossy(line))
+        scripts::said_of(code, line)
     })
 }
 

@@ -37,18 +37,40 @@ const READ_ONLY: Refusal =
 const WORKER_TIME_US: i64 = 500;
 
 /// How long a library may take to load.
-const LOADING_TIME_US: i64 = 500_000;
+pub(super) const LOADING_TIME_US: i64 = 500_000;
 
 /// The host of a library that is loaded: it can call nothing.
 pub(super) struct Loader {
     server: &'static Server,
     /// On the monotonic clock, in microseconds.
     deadline_us: i64,
+    /// What ends it then.
+    at_deadline: Stop,
+    /// What it has written to the log. A run that is made again writes it again.
+    lines: Vec<(LogLevel, String)>,
 }
 
 impl Loader {
+    /// For a thread that nobody waits for.
     pub(super) fn begin(server: &'static Server) -> Self {
-        Self { server, deadline_us: server.keyspace.clock().monotonic_us() + LOADING_TIME_US }
+        Self::with(server, LOADING_TIME_US, Stop::Killed)
+    }
+
+    /// For a worker, which a library that takes longer leaves.
+    pub(super) fn begin_briefly(server: &'static Server) -> Self {
+        Self::with(server, WORKER_TIME_US, Stop::Heavy)
+    }
+
+    fn with(server: &'static Server, time_us: i64, at_deadline: Stop) -> Self {
+        let deadline_us = server.keyspace.clock().monotonic_us() + time_us;
+        Self { server, deadline_us, at_deadline, lines: Vec::new() }
+    }
+
+    /// Writes what the library wrote to the log.
+    pub(super) fn write_lines(self) {
+        for (level, text) in self.lines {
+            self.server.log.write(of_server(level), format_args!("{text}"));
+        }
     }
 }
 
@@ -91,8 +113,7 @@ impl Host for Loader {
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        self.server.log.write(of_server(level), format_args!("{text}"));
+        self.lines.push((level, String::from_utf8_lossy(text).into_owned()));
     }
 
     fn note_returned_error(&mut self, _: &[u8], _: bool) {}
@@ -105,7 +126,7 @@ impl Host for Loader {
 
     fn check_time(&mut self) -> Result<(), Stop> {
         let now = self.server.keyspace.clock().monotonic_us();
-        if now > self.deadline_us { Err(Stop::Killed) } else { Ok(()) }
+        if now > self.deadline_us { Err(self.at_deadline) } else { Ok(()) }
     }
 }
 

@@ -182,6 +182,7 @@ pub(super) fn prepare(
         listed: None,
         has_claim: false,
         books: Books::default(),
+        saw: 0,
         began: (0, 0),
     })
 }

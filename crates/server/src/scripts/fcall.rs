@@ -10,7 +10,7 @@ use keyspace::Refusal;
 use proto::Args;
 
 use super::eval::{COMMON, NOTED_READING, NOTED_USE, READ_ONLY, count_keys, prepare};
-use super::run::Code;
+use super::run::{Call, Code};
 use crate::unit::{Asked, Program, UnitCommand};
 
 /// Both of them.
@@ -51,11 +51,12 @@ const FCALL_RO: UnitCommand = Command {
 fn call(mut asked: Asked<'_>, args: Args<'_>) -> Result<Box<dyn Program>, Refusal> {
     let state = asked.server.scripts.libraries.state();
     if let Some(session) = &mut asked.session {
-        // What the function tells is told once its library is safe.
+        // That there is none of the name is told once that is safe.
         session.see_by(asked.entry, state.changed_at());
     }
     let Some((loaded, function)) = state.function(&args[1]) else { return Err(NOT_FOUND) };
     let keys = count_keys(args, || BAD_COUNT)?;
     let code = Code::Function(Arc::clone(loaded), function.name.clone());
-    Ok(Box::new(prepare(&asked, keys, code, function.flags)?))
+    let call = prepare(&asked, keys, code, function.flags)?;
+    Ok(Box::new(Call { saw: state.changed_at(), ..call }))
 }

@@ -1,6 +1,7 @@
 //! FUNCTION: libraries are loaded, listed, exchanged and deleted; a long function is ended.
 //!
-//! Invariant: library code runs on heavy-work threads only, because nobody knows how long it takes.
+//! Invariant: library code runs on a worker for as long as a script may, and then begins again on a
+//! heavy-work thread; a library is compiled on a worker only where its text is short.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +14,7 @@ use persist::dump::RestoreError;
 use persist::functions;
 use proto::{Args, Reply};
 
+use super::caller::Loader;
 use super::libraries::{Loaded, State};
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::help::{self, container, misused};
@@ -31,6 +33,9 @@ const POLICY: Refusal = Refusal::error(
 );
 const BROKEN_SEAL: Refusal = Refusal::error("ERR DUMP payload version or checksum are wrong");
 const NO_FUNCTIONS: Refusal = Refusal::error("ERR given type is not a function");
+
+/// The longest text that a worker compiles: nothing ends the compiler before it is done.
+const WORKER_SOURCE: usize = 4096;
 
 /// What the subcommands have in common.
 const COMMON: Spec = Spec {
@@ -239,14 +244,26 @@ const LOAD: ControlCommand = Command {
         ..CHANGES
     },
     subcommands: &[],
-    run: |context, args, _| {
+    run: |context, args, reply| {
         let options = args.slice(2..args.len() - 1);
         if let Some(unknown) = options.iter().find(|word| !is(word, "REPLACE")) {
             return Err(Refusal::owned([b"ERR Unknown option given: ", unknown].concat()));
         }
         let server = context.server;
+        if args[args.len() - 1].len() <= WORKER_SOURCE {
+            let change = Change { server, args, is_new: true };
+            match change.load(Loader::begin_briefly(server)) {
+                Err(Refusal::Heavy) => {}
+                loaded => {
+                    reply.bulk(&loaded?);
+                    see_libraries(context)?;
+                    return Ok(Next::Done);
+                }
+            }
+        }
         Ok(Next::elsewhere(move |_, args, reply| {
-            reply.bulk(&Change { server, args, is_new: true }.load()?);
+            let change = Change { server, args, is_new: true };
+            reply.bulk(&change.load(Loader::begin(server))?);
             Ok(())
         }))
     },
@@ -319,11 +336,11 @@ impl Change<'_> {
     }
 
     /// Returns the library's name.
-    fn load(&self) -> Result<Vec<u8>, Refusal> {
+    fn load(&self, loader: Loader) -> Result<Vec<u8>, Refusal> {
         let (source, replaces) = (&self.args[self.args.len() - 1], self.args.len() > 3);
         let libraries = &self.server.scripts.libraries;
         // That there is such a library is told whatever the code does, which does not run then.
-        let loaded = Loaded::load(self.server, source, |name| {
+        let loaded = Loaded::load(loader, self.server, source, |name| {
             if replaces { Ok(()) } else { libraries.hold(|state| state.check_is_new(name)) }
         })?;
         let name = loaded.library.name().to_vec();
@@ -336,7 +353,8 @@ impl Change<'_> {
             RestoreError::Seal => BROKEN_SEAL,
             RestoreError::Content => NO_FUNCTIONS,
         })?;
-        let load = |code: &Vec<u8>| Loaded::load(self.server, code, |_| Ok(()));
+        let server = self.server;
+        let load = |code: &Vec<u8>| Loaded::load(Loader::begin(server), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         let change = |state: &mut State| {
             if policy.flushes {
@@ -381,7 +399,7 @@ pub(crate) fn replay(
     match entry.spec.role {
         Role::DeleteLibrary => change.delete(),
         Role::FlushLibraries => change.flush(),
-        Role::LoadLibrary => change.load().map(drop),
+        Role::LoadLibrary => change.load(Loader::begin(server)).map(drop),
         Role::RestoreLibraries => change.restore(Policy::of(args)?),
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use super::run::{LIMITS, with_interpreter};
 use crate::server::Server;
 use crate::unit::drill;
 
-const TIMEOUT: Refusal =
+pub(super) const TIMEOUT: Refusal =
     Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
 
@@ -49,20 +49,25 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Runs a library's code on this thread, if its name is admitted.
-    pub(crate) fn load(
+    /// Runs a library's code on this thread, if its name is admitted. What takes too long for the
+    /// loader's thread is refused as heavy, and nothing of it is left.
+    pub(super) fn load(
+        mut loader: Loader,
         server: &'static Server,
         source: &[u8],
         admit: impl FnOnce(&[u8]) -> Result<(), Refusal>,
     ) -> Result<Self, Refusal> {
         let library = Library::parse(source).map_err(refusal)?;
         admit(library.name())?;
-        let result = with_interpreter(server, |interpreter| {
-            interpreter.load(&library, &mut Loader::begin(server), LIMITS)
-        });
+        let result =
+            with_interpreter(server, |interpreter| interpreter.load(&library, &mut loader, LIMITS));
+        if matches!(result, Err(Fault::Stop(Stop::Heavy))) {
+            return Err(Refusal::Heavy);
+        }
+        loader.write_lines();
         let functions = result.map_err(|fault| match fault {
             Fault::Error(error) => refusal(error),
-            Fault::Stop(Stop::Killed | Stop::Heavy | Stop::Widen) => TIMEOUT,
+            Fault::Stop(_) => TIMEOUT,
         })?;
         Ok(Self { library, functions, brevity: Brevity::default() })
     }
@@ -171,7 +176,7 @@ impl Libraries {
         source: &[u8],
         replaces: bool,
     ) -> Result<(), Refusal> {
-        let loaded = Loaded::load(server, source, |_| Ok(()))?;
+        let loaded = Loaded::load(Loader::begin(server), server, source, |_| Ok(()))?;
         self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 

@@ -8,6 +8,7 @@
 //! Invariant: an interpreter stays with its thread and is not there while it runs, so after a panic
 //! the next script finds a new one.
 
+mod alone;
 mod books;
 mod brevity;
 mod cache;
@@ -26,6 +27,8 @@ use commands::{Flags, Role};
 use proto::Args;
 use script::{Program, Sha1};
 
+pub use alone::check_library;
+pub(crate) use alone::said_of;
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState};

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use keyspace::Refusal;
+use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Input, Interpreter, Leave, Limits, Stop, Version, Workbench};
 
@@ -234,6 +234,8 @@ pub(super) struct Call {
     pub(super) listed: Option<Listed>,
     /// Of the run that was the last.
     pub(super) books: Books,
+    /// Where the journal was behind the change that made the function what it is.
+    pub(super) saw: Lsn,
     /// When it began, on the clock of the wall in microseconds, and in which database.
     pub(super) began: (i64, usize),
 }
@@ -256,6 +258,8 @@ impl Program for Call {
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
+        // What a function tells is told once its library is safe.
+        unit.tx.see(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.
         let before = if unit.hurries() { unit.before() } else { None };
         let mut means = match &before {

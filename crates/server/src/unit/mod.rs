@@ -365,9 +365,11 @@ impl Unit {
     }
 
     /// A command beside the data ran: whose copies of what comes are tracked, and who else follows
-    /// the data and heeds it, may be another now.
+    /// the data and heeds it, may be another now. What it changed has records of its own: all of
+    /// them are seen.
     pub(crate) fn renew_views(&mut self, reader: Option<ClientId>) {
         self.reader = reader;
+        self.tx.see(self.server.journal.end());
         self.tx.renew_views();
     }
 

@@ -164,6 +164,37 @@ fn a_reply_behind_a_silent_one_waits_for_its_own_record() {
 }
 
 #[test]
+fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
+    let server = crate::start::test_server();
+    server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
+    server.journal.attach(Box::new(Deaf), Reliance::Disk);
+    server.crew.resize(server, 1).unwrap();
+    server.heavy.begin().unwrap();
+    let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
+    let body = "function() for turn = 1, 3e6 do end return 1 end";
+    let library = format!("#!lua name=l\\nredis.register_function('f', {body})");
+    loader.write_all(format!("FUNCTION LOAD \"{library}\"\r\n").as_bytes()).unwrap();
+    assert!(is_silent(&mut loader), "it is not safe yet");
+    // Of the outputs that the worker has, the next has had many bytes, and the one behind it none.
+    for _ in 0..20 {
+        caller.write_all(b"PING\r\n").unwrap();
+        assert_eq!(receive(&mut caller, 7), "+PONG\r\n");
+    }
+    caller.write_all(b"FCALL f 0\r\n").unwrap();
+    // While the function runs elsewhere another client has the first of them.
+    other.write_all(b"FUNCTION STATS\r\n").unwrap();
+    assert!(is_silent(&mut other));
+    assert!(is_silent(&mut caller), "the library is not safe");
+    while server.scripts.underway.any_since(i64::MAX) {
+        std::thread::yield_now();
+    }
+    assert!(is_silent(&mut caller), "the library is not safe");
+    server.journal.acknowledge(server.journal.end());
+    assert_eq!(receive(&mut caller, 4), ":1\r\n");
+    server.crew.dismiss();
+}
+
+#[test]
 fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
     let server = crate::start::test_server();
     server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);

@@ -1,0 +1,69 @@
+//! A library of functions that is loaded without a server, to tell whether it can be.
+//!
+//! Invariant: it reaches nothing but its interpreter, and takes no longer than a server gives it.
+
+use base::time::Clock;
+use proto::{Args, Output, Reply, Resp};
+use script::{Fault, Host, Interpreter, Library, LogLevel, Replication, Stop, Version};
+
+use super::caller::LOADING_TIME_US;
+use super::libraries::TIMEOUT;
+use super::run::LIMITS;
+use crate::config::Config;
+use crate::control::NOT_FROM_SCRIPT;
+use crate::version;
+
+/// A host that does nothing.
+struct Alone {
+    clock: Clock,
+    /// On the monotonic clock, in microseconds.
+    deadline_us: i64,
+}
+
+/// Says why a library cannot be loaded, if it cannot.
+pub fn check_library(code: &[u8]) -> Result<(), String> {
+    let said = |text: &[u8]| said_of(code, text);
+    let library = Library::parse(code).map_err(|error| said(&error.text))?;
+    let config = Config::new();
+    let (text, number) = (version::of_redis(&config), version::number_of_redis(&config));
+    let clock = Clock::system();
+    let mut host = Alone { deadline_us: clock.monotonic_us() + LOADING_TIME_US, clock };
+    match Interpreter::new(&Version { text, number }).load(&library, &mut host, LIMITS) {
+        Ok(_) => Ok(()),
+        Err(Fault::Error(error)) => Err(said(&error.text)),
+        Err(Fault::Stop(_)) => Err(said(TIMEOUT.line().unwrap_or_default())),
+    }
+}
+
+/// What is told of a library that cannot be loaded: which one, if it says so.
+pub(crate) fn said_of(code: &[u8], why: &[u8]) -> String {
+    let why = String::from_utf8_lossy(why);
+    match Library::parse(code) {
+        Ok(library) => {
+            let name = String::from_utf8_lossy(library.name()).into_owned();
+            format!("the library of functions '{name}' fails: {why}")
+        }
+        Err(_) => format!("a library of functions fails: {why}"),
+    }
+}
+
+impl Host for Alone {
+    fn call(&mut self, _: Args<'_>, resp: Resp, reply: &mut Output) -> Result<(), Stop> {
+        Reply::new(reply, resp).error(NOT_FROM_SCRIPT.line().unwrap_or_default());
+        Ok(())
+    }
+
+    fn log(&mut self, _: LogLevel, _: &[u8]) {}
+
+    fn set_replication(&mut self, _: Replication) {}
+
+    fn note_returned_error(&mut self, _: &[u8], _: bool) {}
+
+    fn may_call(&mut self, _: Args<'_>) -> Option<bool> {
+        Some(true)
+    }
+
+    fn check_time(&mut self) -> Result<(), Stop> {
+        if self.clock.monotonic_us() > self.deadline_us { Err(Stop::Killed) } else { Ok(()) }
+    }
+}
