@@ -84,6 +84,8 @@ impl Server {
         let mut arguments = first.to_vec();
         arguments.extend(common_arguments(0, folder.path()));
         arguments.extend(["--listen-on-any-port", "yes"].map(str::to_owned));
+        // On a slow machine a command that waits for another is no other than on a fast one.
+        arguments.extend(["--busy-reply-threshold", "60000"].map(str::to_owned));
         arguments.extend(own.iter().map(|argument| (*argument).to_owned()));
         let process = Process::spawn(&program, &arguments, folder.path());
         let password = value_of("--requirepass", own).map(str::to_owned);
