@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::text;
-use tests::{Arrival, Duel, Oracle, Server, check, play};
+use tests::{Arrival, Client, Duel, Oracle, Server, check, play};
 
 /// Whatever has the same reply on Redis 8.2, errors above all.
 const COMMON: &str = r#"
@@ -336,6 +336,54 @@ fn reads_without_touch_are_no_accesses() {
         client.call(&["CLIENT", "NO-TOUCH", "OFF"]);
         client.call(&["GET", "key"]);
         assert_eq!(client.call(&["OBJECT", "IDLETIME", "key"]), Value::Integer(0));
+    }
+}
+
+#[test]
+fn nor_are_writes_without_touch() {
+    for server in Oracle::Redis82.beside(&[
+        "--maxmemory-policy",
+        "allkeys-lfu",
+        "--lfu-log-factor",
+        "0",
+        "--lfu-decay-time",
+        "0",
+    ]) {
+        let mut client = server.client();
+        let writes = [
+            "APPEND s x",
+            "SET t x",
+            "INCR n",
+            "RPUSH l x",
+            "HSET h f x",
+            "SADD u x",
+            "ZADD z 1 x",
+            "XADD x * f v",
+            "SETRANGE s 0 x",
+            "HINCRBY h n 1",
+        ];
+        let write = |client: &mut Client| {
+            for words in writes {
+                client.call(&words.split(' ').collect::<Vec<_>>());
+            }
+        };
+        let frequencies = |client: &mut Client| {
+            ["s", "t", "n", "l", "h", "u", "z", "x"]
+                .map(|key| client.call(&["OBJECT", "FREQ", key]))
+        };
+        write(&mut client);
+        client.call(&["CLIENT", "NO-TOUCH", "ON"]);
+        let before = frequencies(&mut client);
+        (0..5).for_each(|_| write(&mut client));
+        client.call(&["MULTI"]);
+        write(&mut client);
+        client.call(&["EXEC"]);
+        client.call(&["EVAL", "redis.call('APPEND', KEYS[1], 'x')", "1", "s"]);
+        assert_eq!(frequencies(&mut client), before);
+        client.call(&["CLIENT", "NO-TOUCH", "OFF"]);
+        write(&mut client);
+        let behind = frequencies(&mut client);
+        assert!(before.iter().zip(&behind).all(|(before, behind)| before != behind));
     }
 }
 

@@ -7,8 +7,9 @@ use proto::value::Value;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
+use tests::render::render;
 use tests::server::{eventually, free_port};
-use tests::{Client, Server};
+use tests::{Client, Oracle, Server};
 
 /// Which call of what is held.
 const HELD: [(&str, &[&str]); 8] = [
@@ -121,4 +122,20 @@ fn a_change_within_exec_and_a_reload_do_not_wait_for_each_other() {
         let ok = Value::Simple("OK".into());
         assert!(replies.iter().all(|reply| *reply == ok), "{replies:?}");
     });
+}
+
+/// What confirms a subscription is a message, which no mode of replies leaves out.
+#[test]
+fn subscriptions_within_exec_are_confirmed_where_replies_are_off() {
+    for server in [Oracle::Redis82.start(&[]), Server::start(&[])] {
+        let mut client = server.client();
+        for words in ["CLIENT REPLY OFF", "MULTI", "SUBSCRIBE c", "UNSUBSCRIBE c", "EXEC"] {
+            client.send(&words.split(' ').collect::<Vec<_>>());
+        }
+        client.send(&["CLIENT", "REPLY", "ON"]);
+        let told = [(); 3].map(|()| render(&client.receive()));
+        let subscribed = "1) \"subscribe\"\n2) \"c\"\n3) (integer) 1";
+        let unsubscribed = "1) \"unsubscribe\"\n2) \"c\"\n3) (integer) 0";
+        assert_eq!(told, [subscribed, unsubscribed, "OK"]);
+    }
 }

@@ -119,6 +119,23 @@ fn a_panic_outside_of_units_costs_one_client() {
     assert_eq!(render(&stage.admin.call(&["GET", "s"])), "\"text\"");
 }
 
+#[test]
+fn what_an_exec_watched_that_panics_elsewhere_is_watched_no_more() {
+    let mut stage = Stage::new("no");
+    stage.server.may_panic();
+    let mut client = stage.server.client();
+    client.call(&["WATCH", "s", "other"]);
+    client.call(&["MULTI"]);
+    // More than a worker does.
+    for _ in 0..520 {
+        client.call(&["INCR", "n"]);
+    }
+    stage.admin.call(&["DEBUG", "DRILL", "PANIC-BEFORE"]);
+    client.send(&["EXEC"]);
+    assert!(client.is_closed());
+    eventually("nothing is watched", || stage.admin.figure("total_watched_keys") == 0);
+}
+
 /// Commands beside the data that a panic may come in.
 const BESIDE: &[&[&str]] = &[
     &["CONFIG", "SET", "maxmemory", "1gb", "slowlog-max-len", "99"],

@@ -30,7 +30,14 @@ pub struct Heed {
 
 /// The watched keys of a partition, by logical database and name; the watches of a key by address.
 #[derive(Default)]
-pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<Arc<Watch>>>);
+pub(crate) struct WatchedKeys(HashMap<NamedKey, Vec<Entered>>);
+
+/// A watch at one of its keys.
+struct Entered {
+    watch: Arc<Watch>,
+    /// Whether the key's time was over by then: that it goes is no change.
+    was_over: bool,
+}
 
 impl Watch {
     /// A watch that nothing has broken yet.
@@ -90,11 +97,17 @@ impl WatchedKeys {
     }
 
     /// Enters a watch at a key, once; whether nobody watched the key before.
-    pub(crate) fn add(&mut self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
+    pub(crate) fn add(
+        &mut self,
+        database: usize,
+        key: &[u8],
+        watch: &Arc<Watch>,
+        was_over: bool,
+    ) -> bool {
         let watches = self.0.entry((database, key.into())).or_default();
         let is_new = watches.is_empty();
         if let Err(place) = place_of(watches, watch) {
-            watches.insert(place, Arc::clone(watch));
+            watches.insert(place, Entered { watch: Arc::clone(watch), was_over });
         }
         is_new
     }
@@ -114,10 +127,22 @@ impl WatchedKeys {
         is_last
     }
 
-    /// Breaks all watches of a key.
-    pub(crate) fn break_up(&self, database: usize, key: &[u8]) {
+    /// Breaks the watches of a key; where it is absent, as it may have been before, those of who
+    /// found it there.
+    pub(crate) fn break_up(&self, database: usize, key: &[u8], is_absent: impl Fn() -> bool) {
         let watches = self.0.get(&(database, Box::from(key)));
-        watches.into_iter().flatten().for_each(|watch| watch.break_up());
+        for Entered { watch, was_over } in watches.into_iter().flatten() {
+            if !was_over || !is_absent() {
+                watch.break_up();
+            }
+        }
+    }
+
+    /// Whether a key's time was over when this watch was entered.
+    pub(crate) fn was_over(&self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
+        let watches = self.0.get(&(database, Box::from(key)));
+        let place = |watches: &Vec<Entered>| place_of(watches, watch).ok();
+        watches.is_some_and(|watches| place(watches).is_some_and(|at| watches[at].was_over))
     }
 
     /// The watched keys of a database.
@@ -127,6 +152,6 @@ impl WatchedKeys {
 }
 
 /// Where a watch is among those of a key, or belongs.
-fn place_of(watches: &[Arc<Watch>], watch: &Arc<Watch>) -> Result<usize, usize> {
-    watches.binary_search_by_key(&Arc::as_ptr(watch), Arc::as_ptr)
+fn place_of(watches: &[Entered], watch: &Arc<Watch>) -> Result<usize, usize> {
+    watches.binary_search_by_key(&Arc::as_ptr(watch), |entered| Arc::as_ptr(&entered.watch))
 }

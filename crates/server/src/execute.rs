@@ -265,7 +265,8 @@ fn after(
     step
 }
 
-fn answers_with_messages(entry: &Entry) -> bool {
+/// Whether a command confirms what it did by messages, which are no replies.
+pub(crate) fn answers_with_messages(entry: &Entry) -> bool {
     entry.spec.group == Group::PubSub && entry.spec.flags.has(Flags::SUBSCRIBED)
 }
 
@@ -524,6 +525,13 @@ impl Work {
             Ok(()) => Outcome::Replied(0),
             Err(Refusal::Heavy) => {
                 out.truncate(mark);
+                if tx.is_touched() {
+                    // What was over was removed: a change of its own, before the locks may go.
+                    if crate::commit::commit(self.server, rounds, tx, args).is_err() {
+                        return Outcome::Widen;
+                    }
+                    tx.renew();
+                }
                 return Outcome::Heavy;
             }
             Err(Refusal::Widen) => {

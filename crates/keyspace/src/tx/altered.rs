@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::steps;
 
 use super::{NamedKey, Tx};
+use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, PARTITIONS};
 use crate::lock::partition::{Content, PartitionIndex};
 use crate::ruin::Halfway;
@@ -116,11 +117,12 @@ impl Tx {
     /// Enters a watch at a key of the present database, whose lock is held.
     pub fn watch(&mut self, key: &[u8], watch: &Arc<Watch>) {
         let (database, partition) = (self.options.database, self.locate(key).partition());
+        let was_over = self.is_there_and_over(database, key);
         let content =
             self.grant.content_mut(partition).expect("the locks of watched keys are held");
         steps::step();
         let change = Halfway::begin();
-        if content.watched_mut().add(database, key, watch) {
+        if content.watched_mut().add(database, key, watch, was_over) {
             self.keyspace.count_watched(true);
         }
         change.end();
@@ -140,14 +142,29 @@ impl Tx {
         change.end();
     }
 
-    /// Whether a key of a database is still there though its time is over.
+    /// Whether a watched key of a database is still there though its time is over, and was not over
+    /// when it was watched.
     #[must_use]
-    pub fn has_lapsed(&self, database: usize, key: &[u8]) -> bool {
+    pub fn has_lapsed(&self, database: usize, key: &[u8], watch: &Arc<Watch>) -> bool {
+        let partition = self.keyspace.locate(key).partition();
+        let watched = self.grant.content(partition).and_then(Content::watched);
+        self.is_there_and_over(database, key)
+            && !watched.is_some_and(|watched| watched.was_over(database, key, watch))
+    }
+
+    fn is_there_and_over(&self, database: usize, key: &[u8]) -> bool {
+        self.entry_of(database, key).is_some_and(|entry| self.is_over(entry))
+    }
+
+    fn is_absent(&self, database: usize, key: &[u8]) -> bool {
+        self.entry_of(database, key).is_none_or(|entry| self.is_over(entry))
+    }
+
+    fn entry_of(&self, database: usize, key: &[u8]) -> Option<EntryRef<'_>> {
         let location = self.keyspace.locate(key);
-        let content = self.grant.content(location.partition());
-        let table = content.and_then(|it| it.table(self.keyspace.physical(database)));
-        let found = table.and_then(|table| table.find(location.position(), key));
-        found.is_some_and(|found| self.is_over(found.entry))
+        let content = self.grant.content(location.partition())?;
+        let table = content.table(self.keyspace.physical(database))?;
+        Some(table.find(location.position(), key)?.entry)
     }
 
     /// Does something that is no change to those who heed the keys: to a stream, where its readers
@@ -164,7 +181,7 @@ impl Tx {
         for (database, key) in &self.altered.keys {
             let partition = self.keyspace.locate(key).partition();
             if let Some(watched) = self.grant.content(partition).and_then(Content::watched) {
-                watched.break_up(*database, key);
+                watched.break_up(*database, key, || self.is_absent(*database, key));
             }
         }
     }

@@ -180,7 +180,7 @@ impl Tx {
             self.expire_members(key, usize::MAX)?;
             return self.edit_with(key, edit, false);
         }
-        let (deadline, clock) = (entry.deadline(), access.accessed(entry.access_clock()));
+        let (deadline, clock) = (entry.deadline(), options.renewed(access, entry.access_clock()));
         let (container, result) = match small_of::<C>(entry)? {
             Some(mut container) => {
                 let result = edit(&mut container);

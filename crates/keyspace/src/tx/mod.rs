@@ -71,7 +71,7 @@ pub struct TxOptions {
     pub now_us: i64,
     /// Whether keys whose time is over are there as any other: for whoever says when they go.
     pub sees_expired: bool,
-    /// Whether reading counts as an access (`CLIENT NO-TOUCH` clears it).
+    /// Whether what it reads and changes counts as used (`CLIENT NO-TOUCH` clears it).
     pub touches: bool,
     /// Whether it may meet undeclared keys, so that what it does must be undoable.
     pub undoable: bool,
@@ -96,6 +96,14 @@ impl TxOptions {
             heavy: false,
             origin: 0,
         }
+    }
+}
+
+impl TxOptions {
+    /// The access clock of an entry that is changed: a use, unless the client's are none.
+    #[inline]
+    fn renewed(self, access: &AccessClock, clock: u32) -> u32 {
+        if self.touches { access.accessed(clock) } else { clock }
     }
 }
 

@@ -67,7 +67,7 @@ impl Tx {
         notes: Option<Notes>,
         make: impl FnOnce(Option<EntryRef<'_>>) -> Result<NewText<'v>, Refusal>,
     ) -> Result<Option<Kind>, Refusal> {
-        let TxOptions { now, sees_expired, .. } = self.options;
+        let options @ TxOptions { now, sees_expired, .. } = self.options;
         let location = self.locate(key);
         let Some((mut door, access)) = self.door_and_clock(location) else {
             return Err(self.refuse_beyond(location.partition()));
@@ -87,7 +87,7 @@ impl Tx {
             return self.put_with(key, lifetime, notes, make);
         }
         let (value, kind) = (make(Some(old))?, old.kind());
-        let clock = access.accessed(old.access_clock());
+        let clock = options.renewed(access, old.access_clock());
         let deadline = lifetime.applied_to(old.deadline());
         let (was_read, stays) = (old.was_read() && notes.is_none(), old.notes());
         let notes = notes.unwrap_or(stays);

@@ -188,22 +188,12 @@ impl Program for Watch {
 
     fn run(
         &mut self,
-        args: Args<'_>,
-        unit: &mut Unit,
+        _: Args<'_>,
+        _: &mut Unit,
         _: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
         Reply::new(out, self.resp).ok();
-        // A key whose time is over would break the watch when it is removed. During a pause, and
-        // while others decide what goes, it stays for now, and does.
-        let settings = self.server.keyspace.settings();
-        if settings.keeps_expired(unit.tx.now()) {
-            return Ok(());
-        }
-        for key in args.skip(1).iter() {
-            unit.tx.expire_if_due(key)?;
-        }
-        unit.settle(args);
         Ok(())
     }
 

@@ -55,6 +55,8 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
+    /// Whether it has left its session's worker, with what it watches.
+    is_out: bool,
 }
 
 /// What a command of the queue cost.
@@ -98,6 +100,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         task: None,
         closes,
         is_mute,
+        is_out: false,
     }))
 }
 
@@ -161,7 +164,7 @@ impl Program for Exec {
             let (length, mark) = (out.len(), out.mark());
             let failed = self.step(queued, unit, place, out)?;
             let nested = self.nested.take();
-            if self.is_mute {
+            if self.is_mute && !execute::answers_with_messages(queued.entry) {
                 out.truncate(mark);
             }
             let ended = clock.since(moment);
@@ -201,6 +204,7 @@ impl Program for Exec {
         if let Some(pending) = &mut session.pending {
             pending.watching = None;
         }
+        self.is_out = true;
     }
 
     fn leave(&mut self, session: &mut Session) {
@@ -245,6 +249,10 @@ impl Program for Exec {
 
 impl Drop for Exec {
     fn drop(&mut self) {
+        // Nobody else has what it watches: it has panicked, or its session is gone.
+        if self.is_out && self.watching.is_some() {
+            self.abandon();
+        }
         // Where it is to be asked for again, its session has it, too.
         if let Some(queue) = Arc::get_mut(&mut self.queue) {
             queue.recycle();
@@ -268,7 +276,9 @@ fn makes_final(entry: &Entry) -> bool {
 impl Exec {
     fn is_watch_whole(&self, unit: &Unit) -> bool {
         let Some(watching) = &self.watching else { return true };
-        let lapsed = |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key);
+        let watch = &watching.watch;
+        let lapsed =
+            |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key, watch);
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
     }
 
