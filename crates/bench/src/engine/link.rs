@@ -36,6 +36,8 @@ pub(super) struct Pending {
     pub(super) length: u32,
     /// Whether it is the ASKING before a redirected request, which nobody counts.
     pub(super) is_asking: bool,
+    /// How often it was sent on to another node.
+    pub(super) redirections: u16,
 }
 
 /// The time of a request that was not written yet.

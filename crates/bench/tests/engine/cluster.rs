@@ -99,8 +99,12 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 /// Three masters that share the slots evenly.
 fn cluster(folder: &Path) -> [Node; 3] {
     let nodes = [(); 3].map(|()| Node::start(folder));
-    for (node, range) in nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]) {
+    // Nodes with one epoch would settle later who has which slot, and might undo a move.
+    for (epoch, (node, range)) in
+        (1..).zip(nodes.iter().zip(["0 5460", "5461 10922", "10923 16383"]))
+    {
         node.does(&format!("CLUSTER ADDSLOTSRANGE {range}"));
+        node.does(&format!("CLUSTER SET-CONFIG-EPOCH {epoch}"));
     }
     for node in &nodes[1..] {
         let bus = nodes[0].info("CLUSTER NODES");
@@ -242,4 +246,47 @@ fn a_server_without_a_cluster_is_refused_in_its_words() {
     });
     let error = engine::run(&server.options("--cluster-mode -n 1")).expect_err("no cluster");
     assert!(error.contains("cluster support disabled"), "{error}");
+}
+
+/// A node that holds the other one for the owner of every slot, and is held for it itself.
+fn node_of_a_circle(listener: TcpListener, ports: [u16; 2], other: u16) {
+    let slots = format!(
+        "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:{}\r\n$40\r\n{}\r\n",
+        ports[0],
+        "a".repeat(40)
+    );
+    let moved = format!("-MOVED 5 127.0.0.1:{other}\r\n");
+    for stream in listener.incoming() {
+        let (mut stream, slots, moved) = (stream.expect("a client"), slots.clone(), moved.clone());
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(taken @ 1..) = stream.read(&mut buffer) {
+                let text = String::from_utf8_lossy(&buffer[..taken]).to_uppercase();
+                let requests = text.matches("\r\n$3\r\n").count().max(1);
+                let reply = if text.contains("SLOTS") {
+                    slots.clone()
+                } else if text.contains("INFO") {
+                    "$0\r\n\r\n".to_owned()
+                } else {
+                    moved.repeat(requests)
+                };
+                if stream.write_all(reply.as_bytes()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn a_request_that_goes_in_a_circle_fails_and_the_run_ends() {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let ports = listeners.each_ref().map(|it| it.local_addr().expect("it is bound").port());
+    for (listener, other) in listeners.into_iter().zip([ports[1], ports[0]]) {
+        thread::spawn(move || node_of_a_circle(listener, ports, other));
+    }
+    let words = format!("-p {} --cluster-mode -t 1 -c 1 -n 1", ports[0]);
+    let outcomes = engine::run(&options(&words)).expect("the run ends");
+    let errors: u64 = outcomes[0].commands.iter().map(|command| command.errors).sum();
+    assert_eq!(errors, 1);
 }

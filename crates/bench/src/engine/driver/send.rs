@@ -153,7 +153,8 @@ impl Driver<'_> {
             state.is_exhausted = true;
             self.issuers -= 1;
         }
-        let pending = Pending { sent, at, length: length as u32, is_asking: false };
+        let pending =
+            Pending { sent, at, length: length as u32, is_asking: false, redirections: 0 };
         if let Some(map) = &self.map {
             let index = map.owner(sent.slot) * self.clients.len() + client;
             let bytes = std::mem::take(&mut self.scratch);
