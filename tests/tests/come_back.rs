@@ -281,3 +281,36 @@ fn a_script_that_has_written_is_told_to_be_so() {
         assert_eq!(ask(&mut other, "GET k"), "\"v\"");
     }
 }
+
+/// At the end of the process what has begun comes to its end, or nobody saw it: not even another
+/// transaction that waited for its locks.
+#[test]
+fn the_end_of_the_process_shows_no_half() {
+    let log = ["--save", "", "--appendonly", "yes", "--enable-debug-command", "yes"];
+    for by_signal in [false, true] {
+        let mut server = Server::start(&log);
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
+        let lines =
+            ["MULTI", "SET x 100", "DEBUG SLEEP 0.7", "CLIENT SETNAME a", "SET y 1", "EXEC"];
+        for line in lines {
+            stream.write_all(&encode(&words(line))).expect("it is taken");
+        }
+        let (mut other, mut ender) = (server.client(), server.client());
+        eventually("EXEC runs", || ask(&mut ender, "CLIENT LIST").contains("cmd=exec"));
+        const COPY: &str = "for i = 1, 1000000 do end redis.call('set', KEYS[1], \
+            tostring(redis.call('get', ARGV[1])))";
+        other.send(&["EVAL", COPY, "1", "z", "x"]);
+        std::thread::sleep(Duration::from_millis(200));
+        if by_signal {
+            server.signal(rustix::process::Signal::TERM);
+        } else {
+            ender.send(&["SHUTDOWN", "NOSAVE"]);
+        }
+        eventually("it ends", || server.has_ended());
+        server.restart();
+        let mut client = server.client();
+        let [x, y, z] = ["x", "y", "z"].map(|key| ask(&mut client, &format!("GET {key}")));
+        assert_eq!(x == "(nil)", y == "(nil)", "{x} {y} {z}");
+        assert!(z != "\"100\"" || x == "\"100\"", "{x} {y} {z}");
+    }
+}

@@ -38,7 +38,8 @@ mod errand;
 mod pool;
 mod reading;
 
-pub(crate) use errand::Errand;
+use errand::Errands;
+pub(crate) use errand::{CountedErrand, Errand, Homeward};
 use pool::{Job, Pool};
 pub(crate) use reading::Reading;
 
@@ -89,6 +90,7 @@ pub(crate) struct Heavy {
     visits: Arc<Pool>,
     /// All others.
     jobs: Arc<Pool>,
+    errands: Arc<Errands>,
 }
 
 impl Transaction {
@@ -256,6 +258,7 @@ impl Heavy {
             transactions: pool("heavy", MAX_TRANSACTIONS),
             visits: pool("visit", MAX_VISITS),
             jobs: pool("job", MAX_JOBS),
+            errands: Arc::default(),
         }
     }
 
@@ -370,6 +373,15 @@ impl Heavy {
     /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
     pub(crate) fn release(&self) {
         self.pools().into_iter().for_each(|pool| pool.release());
+    }
+
+    /// Waits at most this long until all programs that have left their workers are over.
+    pub(crate) fn await_errands(&self, patience: Duration) {
+        let clock = self.keyspace.clock();
+        let until_us = clock.monotonic_us() + patience.as_micros() as i64;
+        while !self.errands.are_over() && clock.monotonic_us() < until_us {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Ends the threads, waiting at most this long for what is under way.

@@ -325,6 +325,8 @@ fn end(
     supervisor.stopping(&server.log);
     let (sender, receiver) = oneshot::channel();
     let dismissal = std::thread::Builder::new().spawn(move || {
+        // What has begun comes to its end, for which it may need its session.
+        server.heavy.await_errands(PATIENCE / 2);
         server.crew.dismiss();
         server.heavy.dismiss(PATIENCE);
         // Who waits may have lost patience.

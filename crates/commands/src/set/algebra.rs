@@ -167,7 +167,7 @@ fn store(
     event: &'static str,
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
-    let sources = Sources::peek(tx, keys)?;
+    let sources = tx.glance(|tx| Sources::peek(tx, keys))?;
     tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
     if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.

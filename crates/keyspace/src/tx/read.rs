@@ -136,6 +136,14 @@ impl Tx {
         self.want(key)?.map(text_of).transpose()
     }
 
+    /// A look before the command's own: what is over is left for that to meet, in its order.
+    pub fn glance<'a, T>(&'a self, look: impl FnOnce(&'a Self) -> T) -> T {
+        let before = self.stale.borrow().len();
+        let seen = look(self);
+        self.stale.borrow_mut().truncate(before);
+        seen
+    }
+
     /// Whether the key exists, leaving no trace.
     pub fn exists(&self, key: &[u8]) -> Result<bool, Refusal> {
         Ok(self.peek(key)?.is_some())

@@ -200,8 +200,9 @@ impl Tx {
     }
 }
 
-/// In a panic nobody is told of what was changed. It is undone; where that cannot be, memory is not
-/// what the log says, and the process must not go on with it.
+/// Nobody is told of what was changed, in a panic or as a unit is dropped on its way. It is undone;
+/// where that cannot be after a panic, memory is not what the log says, and the process must not go
+/// on with it.
 impl Drop for Tx {
     #[inline]
     fn drop(&mut self) {
@@ -214,11 +215,11 @@ impl Drop for Tx {
 impl Tx {
     #[cold]
     fn end_unsealed(&mut self) {
-        if !std::thread::panicking() {
-            return self.seal();
-        }
         if self.undo.is_some() {
             return self.roll_back();
+        }
+        if !std::thread::panicking() {
+            return self.seal();
         }
         self.keyspace.ruin("a command failed half way, and what it changed cannot be undone");
     }

@@ -510,7 +510,7 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_leaves_a_line_each() {
-        let ignored = "-C -D : -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
+        let ignored = "-C -R 20 -f 1.25 -n 48 -L -k -r -e /f -N 4 -o modern";
         let (_, notices) = served(&format!("-l 127.0.0.1 {ignored}"));
         assert_eq!(notices.len(), ignored.matches('-').count(), "{notices:?}");
         assert!(notices.iter().all(|line| !line.contains("no meaning") || line.contains("-o")));

@@ -8,7 +8,7 @@ use proto::{Args, Mark, Reply};
 
 use super::{Request, Round, Step};
 use crate::busy::Hold;
-use crate::heavy::Errand;
+use crate::heavy::{CountedErrand, Errand};
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
@@ -151,8 +151,19 @@ impl Request<'_> {
         let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions);
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
-        let errand =
-            Errand { unit, hold, pass, program, output, entry, resp, wants_reply, widens, micros };
+        let errand = Errand {
+            unit,
+            hold,
+            pass,
+            program,
+            output,
+            entry,
+            resp,
+            wants_reply,
+            widens,
+            micros,
+            count: CountedErrand::begin(server),
+        };
         Ok(Step::Wait(server.heavy.run_errand(errand, self.args.into())))
     }
 }

@@ -1,7 +1,10 @@
 //! A program on its way: to a heavy-work thread, back to its session's worker, and out again.
 //!
-//! Invariant: its locks, its leave and what it has replied go along, and are given back where it
-//! ends, in that order.
+//! Invariants: its locks, its leave and what it has replied go along, and are given back where it
+//! ends, in that order; whatever becomes of its session, nobody sees the first half of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
@@ -9,6 +12,7 @@ use proto::{Args, Output, OwnedArgs, Resp};
 use super::{Watch, again};
 use crate::busy::Hold;
 use crate::execute;
+use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
@@ -33,6 +37,61 @@ pub(crate) struct Errand {
     pub(crate) widens: bool,
     /// How long it has run.
     pub(crate) micros: u64,
+    pub(crate) count: CountedErrand,
+}
+
+/// Errands under way: the end of the process waits for them.
+#[derive(Default)]
+pub(super) struct Errands(AtomicUsize);
+
+impl Errands {
+    pub(super) fn are_over(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+}
+
+/// Counts an errand while it lasts.
+pub(crate) struct CountedErrand(Arc<Errands>);
+
+impl CountedErrand {
+    pub(crate) fn begin(server: &'static Server) -> Self {
+        let errands = Arc::clone(&server.heavy.errands);
+        errands.0.fetch_add(1, Ordering::Relaxed);
+        Self(errands)
+    }
+}
+
+impl Drop for CountedErrand {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// An errand on its way to its session, which may be gone when it comes.
+pub(crate) struct Homeward(Option<Box<Errand>>);
+
+impl Homeward {
+    /// It has come home.
+    pub(crate) fn take(mut self) -> Box<Errand> {
+        self.0.take().expect("it is taken once")
+    }
+}
+
+impl Drop for Homeward {
+    fn drop(&mut self) {
+        let Some(errand) = self.0.take() else { return };
+        let unit = &errand.unit;
+        // What is not undone as its transaction is dropped is shown to nobody.
+        if !unit.tx.is_touched() || unit.tx.is_undoable() && !unit.is_final() {
+            return;
+        }
+        let server = unit.server;
+        if !server.shutdown.is_asked() {
+            server.keyspace.ruin("a transaction lost its session half way and cannot be undone");
+        }
+        // Its locks end with the process.
+        std::mem::forget(errand);
+    }
 }
 
 impl Errand {
@@ -91,17 +150,18 @@ impl Errand {
 
     /// The program is over: what it held is given back.
     fn end(self, seen: Lsn, args: OwnedArgs) -> Elsewhere {
-        let Self { unit, hold, pass, program, output, entry, micros, .. } = self;
+        let Self { unit, hold, pass, program, output, entry, micros, count, .. } = self;
         drop(unit);
         drop(hold);
         drop(pass);
+        drop(count);
         let failed = program.has_failed();
         over(output, seen, Ran { entry, args, micros, failed, program: Some(program) })
     }
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
         let ran = Ran { args, ..Ran::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(Box::new(self));
+        let then = Then::GoesOn(Homeward(Some(Box::new(self))));
         Elsewhere { output: Output::new(), seen: 0, ran, then }
     }
 

@@ -16,7 +16,7 @@ use super::life::Wait;
 use crate::blocking::Waiting;
 use crate::clients::ClientId;
 use crate::execute::Round;
-use crate::heavy::Errand;
+use crate::heavy::Homeward;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
@@ -72,7 +72,7 @@ pub(crate) enum Then {
     /// It found nothing and stands in queues now.
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
-    GoesOn(Box<Errand>),
+    GoesOn(Homeward),
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.

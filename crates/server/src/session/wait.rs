@@ -307,7 +307,7 @@ impl Serve {
             }
             Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
-                match errand.go_on(&self.worker, &mut self.session, ran.args) {
+                match errand.take().go_on(&self.worker, &mut self.session, ran.args) {
                     Ok(done) => self.pass_on_result(done),
                     Err(leaves) => {
                         let (errand, args) = *leaves;

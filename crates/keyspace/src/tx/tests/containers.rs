@@ -105,6 +105,7 @@ fn edits_agree_with_a_model_in_both_forms_and_can_be_undone() {
             assert!(tx.exists(&keys[(place + 1) % 3]).is_err(), "beyond the grant");
             drop(tx.widen(0));
         } else {
+            tx.seal();
             drop(tx);
             models[place] = model;
         }

@@ -137,6 +137,7 @@ fn widening_goes_on_until_the_world() {
     }
     assert!(tx.has_world());
     assert_eq!(tx.effects().changes(), 8, "what was undone does not count");
+    tx.seal();
     drop(tx);
     for key in &keys {
         assert_eq!(get(&on(keyspace, &[key]), key).unwrap(), b"+");
@@ -194,4 +195,16 @@ fn a_loop_over_one_key_keeps_one_image() {
         set(&mut tx, b"k", &[b'y'; 60_000]);
     }
     assert_eq!(crate::entry::live_blocks::count(), before);
+}
+
+/// A unit that is dropped on its way was never there.
+#[test]
+fn what_is_dropped_unsealed_is_undone() {
+    let keyspace = keyspace();
+    set(&mut on(keyspace, &[b"k"]), b"k", b"before");
+    let mut tx = begin(keyspace, &[b"k"], undoable());
+    set(&mut tx, b"k", b"half");
+    drop(tx);
+    assert_eq!(get(&on(keyspace, &[b"k"]), b"k").unwrap(), b"before");
+    audit(keyspace);
 }
