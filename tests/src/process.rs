@@ -68,9 +68,6 @@ impl Process {
         loop {
             // The state is asked for first: what a process logs at its end is then still seen.
             let ended = self.has_ended();
-            if ended {
-                self.join_readers();
-            }
             let text = self.log.text.lock().expect("no reader of a log panics");
             if let Some(found) = find(&text) {
                 return Some(found);
@@ -87,8 +84,13 @@ impl Process {
         }
     }
 
+    /// Whether it has; then all that it logged is there.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("a child can be asked for").is_some()
+        let has_ended = self.child.try_wait().expect("a child can be asked for").is_some();
+        if has_ended {
+            self.join_readers();
+        }
+        has_ended
     }
 
     /// Waits for the process to end by itself.

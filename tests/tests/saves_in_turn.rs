@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use base::time::Clock;
 use tests::render::text;
@@ -180,7 +181,9 @@ fn what_dump_gives_is_compressed_where_snapshots_are() {
 
 #[test]
 fn what_an_earlier_life_did_not_finish_is_removed_and_nothing_else() {
-    let (log, gone) = (Path::new("appendonlydir"), i32::MAX);
+    let mut over = Command::new("true").spawn().expect("it is there");
+    over.wait().expect("it ends");
+    let (log, gone) = (Path::new("appendonlydir"), over.id());
     let others = ["temp-notes.rdb", "temp-1.txt"];
     let mine = [format!("temp-{gone}-0.rdb"), format!("temp-{gone}.rdb")];
     let logged = [format!("temp-rewriteaof-bg-{gone}.aof"), "temp-appendonly.aof.incr".to_owned()];
