@@ -249,7 +249,7 @@ fn a_server_without_a_cluster_is_refused_in_its_words() {
 }
 
 /// A node that holds the other one for the owner of every slot, and is held for it itself.
-fn node_of_a_circle(listener: TcpListener, ports: [u16; 2], other: u16) {
+fn node_of_a_circle(listener: &TcpListener, ports: [u16; 2], other: u16) {
     let slots = format!(
         "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$9\r\n127.0.0.1\r\n:{}\r\n$40\r\n{}\r\n",
         ports[0],
@@ -283,7 +283,7 @@ fn a_request_that_goes_in_a_circle_fails_and_the_run_ends() {
     let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
     let ports = listeners.each_ref().map(|it| it.local_addr().expect("it is bound").port());
     for (listener, other) in listeners.into_iter().zip([ports[1], ports[0]]) {
-        thread::spawn(move || node_of_a_circle(listener, ports, other));
+        thread::spawn(move || node_of_a_circle(&listener, ports, other));
     }
     let words = format!("-p {} --cluster-mode -t 1 -c 1 -n 1", ports[0]);
     let outcomes = engine::run(&options(&words)).expect("the run ends");
