@@ -5,6 +5,7 @@
 mod borders;
 mod calls;
 mod edges;
+mod rooms;
 mod shape;
 mod source;
 mod text;
@@ -46,6 +47,7 @@ pub(crate) fn run() -> Result<(), String> {
         problems.extend(violations(source));
     }
     problems.extend(borders::crate_roots(&sources));
+    problems.extend(rooms::check(&sources));
     for problem in &problems {
         println!("{problem}");
     }
