@@ -91,13 +91,13 @@ const ROOMS: &[Room] = &[
         places: &["compaction.rs", "evict.rs", "expiry.rs", "release.rs"],
         arrows_up: 11,
     },
-    Room { name: "transaction", places: &["unit/"], arrows_up: 18 },
+    Room { name: "transaction", places: &["unit/"], arrows_up: 19 },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
-        arrows_up: 20,
+        arrows_up: 23,
     },
-    Room { name: "scripting", places: &["scripts/"], arrows_up: 16 },
+    Room { name: "scripting", places: &["scripts/"], arrows_up: 17 },
     Room {
         name: "durability",
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
@@ -119,7 +119,7 @@ const ROOMS: &[Room] = &[
             "worker.rs",
             "crew.rs",
         ],
-        arrows_up: 11,
+        arrows_up: 12,
     },
     Room { name: "state", places: &["server.rs"], arrows_up: 1 },
     Room {
@@ -137,7 +137,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 212;
+const WIDEST_CIRCLE: usize = 215;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[
