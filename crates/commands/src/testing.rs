@@ -173,6 +173,7 @@ impl Session {
                 settled => {
                     tx.conclude();
                     self.note(&tx, args);
+                    tx.seal();
                     return settled;
                 }
             }
