@@ -158,8 +158,10 @@ fn again(
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     hold.pause();
+    // One that had the world is begun again in a drill: it has stepped aside already.
     if acquisition.wants_world()
         && let Some(pass) = pass
+        && pass.is_admitted()
     {
         pass.step_aside();
     }
