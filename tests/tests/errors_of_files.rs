@@ -45,7 +45,7 @@ enum Change {
     Flip(&'static str, &'static str),
     /// Nobody but its owner may read it.
     Unreadable,
-    /// It may be read, not written.
+    /// The file may be read, not written.
     Unwritable,
     Gone,
     Cut,

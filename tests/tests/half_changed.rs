@@ -28,7 +28,7 @@ const EPISODE: usize = 10;
 /// Steps until the panic: below a power of two below this.
 const DEPTH: u64 = 12;
 
-/// Who waits, for what a unit may bring.
+/// The clients that wait for what a unit may bring.
 const WAITS: [&[&str]; 2] =
     [&["BLMOVE", "q", "l2", "LEFT", "RIGHT", "0"], &["BZPOPMIN", "w", "e2", "0"]];
 
@@ -77,7 +77,7 @@ impl Side {
         side
     }
 
-    /// Who gives commands is there anew, and who looks on.
+    /// Connects the client that gives commands anew, and the one that looks on.
     fn connect(&mut self) {
         (self.admin, self.actor) = (self.server.client(), self.server.client());
         // What is over goes when somebody meets it.

@@ -34,7 +34,6 @@ mod connection;
 mod control_in_exec;
 mod crash;
 mod daemons;
-mod data_stand_still;
 mod databases;
 mod debug;
 mod departures;

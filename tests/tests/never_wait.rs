@@ -80,7 +80,7 @@ fn who_names_a_key_of_a_script_waits_and_nobody_else() {
     assert_eq!(rival.receive(), Value::Bulk(b"in order".to_vec()));
 }
 
-/// It computes from copies: whoever reads or changes its keys meanwhile waits for nothing.
+/// The command computes from copies: a client that reads or changes its keys waits for nothing.
 #[test]
 fn a_slow_command_that_only_reads_leaves_its_keys_to_others() {
     let server = one_worker();

@@ -150,7 +150,7 @@ fn a_slow_reader_keeps_nobody_from_the_world() {
     slow.send(&["LCS", "a", "b", "LEN"]);
     has_begun(&server, "lcs");
     assert_eq!(ask(&mut other, "FLUSHALL"), "OK");
-    // It had begun before, so it tells of what was there then.
+    // The command had begun before, so its reply tells of what was there then.
     assert!(matches!(slow.receive(), Value::Integer(1..)));
 }
 

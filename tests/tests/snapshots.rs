@@ -503,3 +503,20 @@ fn what_is_reloaded_is_what_was_there() {
     server.restart();
     assert_eq!(text(&server.client().call(&["DEBUG", "DIGEST"])), before);
 }
+
+/// Another's save fails before a script, between two of its writes, or behind it.
+#[test]
+fn a_script_is_done_or_not_whatever_fails_meanwhile() {
+    let server = Server::start(&["--worker-threads", "2", "--save", "3600 1"]);
+    let [mut admin, mut client] = [(); 2].map(|()| server.client());
+    // The snapshot cannot take the place of a folder.
+    std::fs::create_dir(server.folder().join("dump.rdb")).expect("it is new");
+    let script = "redis.call('SET', KEYS[1], 1) for i = 1, 10000000 do end \
+                  redis.call('SET', KEYS[2], 1) return 1";
+    client.send(&["EVAL", script, "2", "from", "to"]);
+    admin.call(&["BGSAVE"]);
+    let is_done = client.receive() == Value::Integer(1);
+    eventually("the save has failed", || admin.info("rdb_last_bgsave_status") == "err");
+    let expected = Value::Integer(if is_done { 2 } else { 0 });
+    assert_eq!(admin.call(&["EXISTS", "from", "to"]), expected);
+}

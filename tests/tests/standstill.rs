@@ -1,12 +1,13 @@
 //! While all data stand still (CLIENT PAUSE WRITE), what begins by itself or comes along with a
-//! read changes nothing: neither the data nor the log.
+//! read changes nothing, neither the data nor the log; and a key that was over when it was watched
+//! breaks no transaction as it goes.
 
 use std::time::Duration;
 
 use proto::value::Value;
 use tests::render::render;
 use tests::server::eventually;
-use tests::{Arrival, Client, Server};
+use tests::{Arrival, Client, Oracle, Server};
 
 fn ask(client: &mut Client, line: &str) -> String {
     render(&client.call(&line.split(' ').collect::<Vec<_>>()))
@@ -91,6 +92,48 @@ const READS: &[&str] = &[
     "WATCH k1 h s z",
     "DBSIZE",
 ];
+
+/// Waits until a key that has a deadline is absent; it stays, as all data stand still.
+fn lapse(client: &mut Client, key: &str) {
+    eventually("its time is over", || client.call(&["GET", key]) == Value::Null);
+}
+
+#[test]
+fn a_key_that_was_over_when_it_was_watched_may_go() {
+    for server in [Oracle::Redis82.start(&[]), Server::start(&["--worker-threads", "2"])] {
+        let (mut client, mut other) = (server.client(), server.client());
+        let exec = |client: &mut Client, words: &[&str]| {
+            client.call(&["MULTI"]);
+            client.call(words);
+            render(&client.call(&["EXEC"]))
+        };
+        // What becomes of it before EXEC, what EXEC runs and what it says.
+        type Case<'a> = (&'a [&'a [&'a str]], &'a [&'a str], &'a str);
+        let cases: [Case<'_>; 5] = [
+            (&[], &["GET", "y"], "1) (nil)"),
+            (&[&["CLIENT", "UNPAUSE"], &["GET", "x"]], &["SET", "z", "1"], "1) OK"),
+            (&[&["CLIENT", "UNPAUSE"]], &["GET", "x"], "1) (nil)"),
+            (&[&["CLIENT", "UNPAUSE"], &["SET", "x", "2"]], &["SET", "z", "1"], "(nil)"),
+            (&[&["CLIENT", "UNPAUSE"], &["FLUSHALL"]], &["SET", "z", "1"], "1) OK"),
+        ];
+        for (becomes, words, expected) in cases {
+            other.call(&["SET", "x", "1", "PX", "20"]);
+            other.call(&["CLIENT", "PAUSE", "100000", "WRITE"]);
+            lapse(&mut other, "x");
+            client.call(&["WATCH", "x"]);
+            becomes.iter().for_each(|words| drop(other.call(words)));
+            assert_eq!(exec(&mut client, words), expected, "{becomes:?}");
+            other.call(&["CLIENT", "UNPAUSE"]);
+        }
+        // One whose time is over behind WATCH has changed.
+        other.call(&["SET", "x", "1", "PX", "200"]);
+        client.call(&["WATCH", "x"]);
+        other.call(&["CLIENT", "PAUSE", "100000", "WRITE"]);
+        lapse(&mut other, "x");
+        assert_eq!(exec(&mut client, &["GET", "y"]), "(nil)");
+        other.call(&["CLIENT", "UNPAUSE"]);
+    }
+}
 
 #[test]
 fn reads_remove_nothing_while_writes_are_paused() {

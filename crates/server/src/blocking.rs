@@ -145,7 +145,7 @@ impl Waiting {
             ends_with_error: AtomicBool::new(false),
         };
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
-        // It leaves the queues by its end, even where it does not come to stand in all of them.
+        // The waiter leaves the queues by its end, even where it comes to stand in some only.
         let place = Place { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
         for (nth, awaited) in (0..).zip(&wait.awaited) {
             tx.register(&awaited.key, &waiter, nth).expect("the keys of a command are locked");

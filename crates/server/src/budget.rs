@@ -414,7 +414,7 @@ mod tests {
         };
         assert!(!wants(RELEASED_FROM));
         assert!(wants(10 * RELEASED_FROM));
-        // It did not help: all of it is in pages that are in use, or what came next is as much.
+        // No release helped: all of it is in pages in use, or what came next is as much.
         let again = (0..500).filter(|_| wants(10 * RELEASED_FROM)).collect::<Vec<_>>();
         assert_eq!(again, [1, 5, 13, 29, 61, 125, 253, 381], "ever less often");
         assert!(wants(13 * RELEASED_FROM), "there is more of it");

@@ -44,15 +44,6 @@ pub(crate) fn commit(
     Ok(seen)
 }
 
-/// Commits what a command removed, as it was over, before it has to begin again.
-#[cold]
-pub(crate) fn commit_removals(server: &Server, rounds: &Rounds, tx: &mut Tx) {
-    if tx.is_touched() {
-        let done = commit(server, rounds, tx, Args::default());
-        debug_assert!(done.is_ok(), "a removal serves nobody");
-    }
-}
-
 /// Counts changes of the data.
 #[inline]
 fn book(server: &Server, tx: &mut Tx, changes: u64) {

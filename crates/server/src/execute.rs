@@ -527,7 +527,7 @@ impl Work {
                 out.truncate(mark);
                 if tx.is_touched() {
                     // What was over was removed: a change of its own, before the locks may go.
-                    if crate::commit::commit(self.server, rounds, tx, args).is_err() {
+                    if commit(self.server, rounds, tx, Args::default()).is_err() {
                         return Outcome::Widen;
                     }
                     tx.renew();

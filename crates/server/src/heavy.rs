@@ -295,12 +295,7 @@ impl Heavy {
         args: OwnedArgs,
         work: Work,
     ) -> oneshot::Receiver<Elsewhere> {
-        let (sender, receiver) = oneshot::channel();
-        self.transact(Box::new(move |lane| {
-            // A session that is gone needs no reply.
-            let _ = sender.send(transaction.run(lane, args, work));
-        }));
-        receiver
+        self.report(move |lane| transaction.run(lane, args, work))
     }
 
     /// Runs a command here that has given its locks back.
@@ -310,22 +305,13 @@ impl Heavy {
         args: OwnedArgs,
         work: Work,
     ) -> oneshot::Receiver<Elsewhere> {
-        let (sender, receiver) = oneshot::channel();
-        self.transact(Box::new(move |lane| {
-            // A session that is gone needs no reply.
-            let _ = sender.send(reading.run(lane, args, work));
-        }));
-        receiver
+        self.report(move |lane| reading.run(lane, args, work))
     }
 
     /// Runs a program here; how its session waits for that.
     pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Stage {
-        let (sender, receiver) = oneshot::channel();
         let returns = errand.program.returns(&errand.unit);
-        self.transact(Box::new(move |lane| {
-            // A session that is gone needs no reply.
-            let _ = sender.send(errand.run(lane, args));
-        }));
+        let receiver = self.report(move |lane| errand.run(lane, args));
         if returns { Stage::Away(receiver) } else { Stage::Elsewhere(receiver) }
     }
 
@@ -395,6 +381,19 @@ impl Heavy {
             let left_us = until_us - clock.monotonic_us();
             pool.await_end(Duration::from_micros(u64::try_from(left_us).unwrap_or(0)));
         }
+    }
+
+    /// Runs what has leave for heavy work; what comes of it is for its session.
+    fn report(
+        &self,
+        run: impl FnOnce(usize) -> Elsewhere + Send + 'static,
+    ) -> oneshot::Receiver<Elsewhere> {
+        let (sender, receiver) = oneshot::channel();
+        self.transact(Box::new(move |lane| {
+            // A session that is gone needs no reply.
+            let _ = sender.send(run(lane));
+        }));
+        receiver
     }
 
     fn transact(&self, job: Job) {

@@ -42,9 +42,9 @@ pub(super) struct Copied {
 
 /// What makes a transaction one of these.
 pub(super) enum Phase {
-    /// It computes from copies; the result, once it is there.
+    /// The copies that the command computes from; the result, once it is there.
     Read(ReadSet, Option<Box<dyn Any + Send>>),
-    /// It has its locks again, and what it computed is valid.
+    /// The command has its locks again; the result is valid.
     Write(Box<dyn Any + Send>),
 }
 

@@ -48,7 +48,7 @@ impl Flaw {
     }
 }
 
-/// Who is told does not hear it.
+/// For flaws whose text nobody reads.
 impl From<io::Error> for Flaw {
     fn from(error: io::Error) -> Self {
         Self(error.to_string())

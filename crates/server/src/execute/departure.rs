@@ -1,8 +1,9 @@
 //! What is too much for a worker leaves it: with its locks, or without where it only reads or
 //! stores what it computes.
 //!
-//! Invariant: what leaves has changed nothing yet, but removed and committed what was over, and has
-//! leave for heavy work before its locks or its copies leave the worker's turnstile.
+//! Invariant: what leaves has changed nothing yet that is not committed (what was over is removed
+//! before it is known that the rest is heavy), and has leave for heavy work before its locks or its
+//! copies leave the worker's turnstile.
 
 use std::sync::Arc;
 
@@ -12,22 +13,19 @@ use proto::{Args, OwnedArgs};
 
 use super::{Request, Round, Step, Work, partitions};
 use crate::busy::Hold;
-use crate::commit::commit_removals;
 use crate::heavy::{Reading, Transaction};
 use crate::session::Stage;
 
 impl Request<'_> {
     /// Moves a transaction to a heavy-work thread, without its locks if it can do without them; or
-    /// gives them back while somebody asks for the world or was kept from them for long. Nothing
-    /// was changed yet but that what is over was removed, which is a transaction of its own.
-    /// `is_first` says that its handler has not run yet.
+    /// gives them back while somebody asks for the world or was kept from them for long. `is_first`
+    /// says that its handler has not run yet.
     #[cold]
     pub(super) fn hand_over(&self, mut tx: Tx, work: Work, round: Round, is_first: bool) -> Step {
         let server = work.server;
         let mut pass = None;
-        // Who has the world needs no leave, and would wait for itself.
+        // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
-            commit_removals(server, &self.worker.rounds, &mut tx);
             let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
                 let round = Round { number: round.number, pass: Some(asked), moves: false };

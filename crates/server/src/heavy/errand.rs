@@ -71,7 +71,7 @@ impl Drop for CountedErrand {
 pub(crate) struct Homeward(Option<Box<Errand>>);
 
 impl Homeward {
-    /// It has come home.
+    /// The errand, which has come home.
     pub(crate) fn take(mut self) -> Box<Errand> {
         self.0.take().expect("it is taken once")
     }
