@@ -227,6 +227,43 @@ fn what_waits_to_be_freed_is_in_the_account_and_gone_before_a_write_is_refused()
 }
 
 #[test]
+fn nobody_is_refused_while_enough_waits_to_be_freed() {
+    const KEYS: usize = 30_000;
+    // However little time a command has to make room in: with 0 it frees one table.
+    let none: &[&str] = &["FLUSHALL", "FLUSHALL ASYNC", "FLUSHDB"];
+    let cases = [
+        ("noeviction", "0", none),
+        ("noeviction", "10", &none[..1]),
+        ("volatile-lru", "0", &none[..1]),
+    ];
+    for (policy, tenacity, flushes) in cases {
+        for flush in flushes {
+            let (settings, what) = (
+                ["--maxmemory-policy", policy, "--maxmemory-eviction-tenacity", tenacity],
+                format!("{policy}, {tenacity}, {flush}"),
+            );
+            let server = Server::start(&[&settings[..], &["--worker-threads", "2"]].concat());
+            let mut client = server.client();
+            let empty = info(&mut client, "used_memory");
+            let reply = client.call(&["EVAL", &maker(Kind::String), "0", "30000", "200", "old"]);
+            assert_eq!(reply, Value::Integer(1));
+            let full = info(&mut client, "used_memory");
+            // What is alive beside the keys fits, and a third of them.
+            let limit = (empty + (full - empty) / 3).to_string();
+            check(&mut client, &format!("> CONFIG SET maxmemory {limit}\nOK"));
+            let sets = (0..KEYS / 5).map(|n| ["SET", &format!("new{n}"), "x"].map(str::to_owned));
+            let flush = flush.split(' ').map(str::to_owned).collect();
+            let requests: Vec<Vec<_>> =
+                std::iter::once(flush).chain(sets.map(|set| set.to_vec())).collect();
+            let replies = client.pipeline(&requests);
+            let refused = replies.iter().filter(|reply| is_refused(reply)).count();
+            assert_eq!(refused, 0, "{what}");
+            assert_eq!(client.call(&["DBSIZE"]), Value::Integer(KEYS as i64 / 5), "{what}");
+        }
+    }
+}
+
+#[test]
 fn a_big_value_that_is_gone_leaves_nothing_behind() {
     const SIZE: usize = 100 << 20;
     for limit in ["0", "300mb", "1gb"] {

@@ -133,11 +133,12 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
         if is_over || server.snapshots.valve.is_shut() || !worker.come_in() {
-            // However short the time was, a write is refused where no key can go.
+            // However short the time was, a write is refused where no key can go and too little
+            // waits to be freed.
             let is_any = is_any_gone
                 || !evictor.finds_all_in_use(worker, more)
                     && rule.is_some_and(|rule| evictor.sees_any(worker, rule));
-            server.budget.note_exhausted(!is_any);
+            server.budget.note_exhausted(!is_any && !awaits_garbage(server, more));
             break;
         }
         // What is evicted leaves pages half empty: who evicts empties some of them, too.
@@ -170,6 +171,8 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     if !server.budget.is_exceeded(more) {
         evictor.misses = 0;
     }
+    // What was freed here may be what others wait for.
+    admit_writers(server);
     worker.tick();
     let micros = u64::try_from(worker.ticked_us() - began).unwrap_or(0);
     if micros >= server.latency.threshold_us() {
@@ -245,14 +248,13 @@ impl Evictor {
 
     /// Makes some room: what is garbage already goes before anything is evicted.
     fn attempt(&mut self, worker: &Worker, rule: Option<Rule>, more: usize) -> Attempt {
-        let (budget, keyspace) = (&worker.server.budget, worker.server.keyspace);
-        let garbage = keyspace.reclaimer().bytes();
-        if garbage > 0 && keyspace.reclaimer().free_some(PIECE) {
+        let (budget, reclaimer) = (&worker.server.budget, worker.server.keyspace.reclaimer());
+        let garbage = reclaimer.bytes();
+        if garbage > 0 && reclaimer.free_some(PIECE) {
             return Attempt::Freed;
         }
-        if garbage > 0 && budget.missing(more) <= garbage {
+        if awaits_garbage(worker.server, more) {
             budget.note_exhausted(false);
-            await_garbage(worker.server);
             return Attempt::Underway;
         }
         let Some(rule) = rule else { return Attempt::Nothing };
@@ -334,12 +336,20 @@ impl Evictor {
     }
 }
 
-/// Has writes wait until enough of what is too big to be freed here is freed elsewhere.
-fn await_garbage(server: &Server) {
-    server.budget.valve.shut();
-    // If it is by now, nobody else opens the valve.
-    fence(Ordering::SeqCst);
-    admit_writers(server);
+/// Has writes wait until what is missing is freed, if that much waits to be freed: what is too big
+/// to be freed here, or more than one command has time for. Whether they need not be refused.
+fn awaits_garbage(server: &Server, more: usize) -> bool {
+    let garbage = server.keyspace.reclaimer().bytes();
+    if server.budget.missing(more) > garbage {
+        return false;
+    }
+    if garbage > 0 {
+        server.budget.valve.shut();
+        // If it is freed by now, nobody else opens the valve.
+        fence(Ordering::SeqCst);
+        admit_writers(server);
+    }
+    true
 }
 
 /// Lets writes go on if what is freed in the background is not what they wait for.
