@@ -101,6 +101,7 @@ mod pubsub_delivery;
 mod pubsub_order;
 mod read_phases;
 mod reload_beside_writers;
+mod reload_in_units;
 mod renamed;
 mod saves_in_turn;
 mod scan;

@@ -193,28 +193,30 @@ impl Saves {
         snapshot.start(target, Box::new(done)).map_err(Unbegun::NoThread)
     }
 
-    /// Saves here and now and returns the world, which must not change any more before what is in
-    /// memory is given up.
+    /// Saves here and now, with a world that must not change any more before what is in memory is
+    /// given up; it is awaited if it is not there yet.
     /// Where a client waits for that it is told BUSY if others hold keys for too long.
     pub(crate) fn hold_world(
         &self,
         server: &'static Server,
         is_awaited: bool,
-    ) -> Result<Acquisition, Unsaved> {
+        world: &mut Acquisition,
+    ) -> Result<(), Unsaved> {
         let snapshot = self.take_turn(server, Manner::Final, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
         let turn = Turn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
         let target = target(server, Arc::clone(&changes), || ());
-        let (result, world) = match snapshot.hold_world(target) {
-            Ok((finished, world)) => (Ok(finished), Ok(world)),
-            Err(why) if snapshot.is_given_up_as_busy() => (Err(why), Err(Unsaved::Busy)),
-            Err(why) => (Err(why), Err(Unsaved::Failed)),
+        let result = snapshot.hold_world(target, world);
+        let saved = match &result {
+            Ok(_) => Ok(()),
+            Err(_) if snapshot.is_given_up_as_busy() => Err(Unsaved::Busy),
+            Err(_) => Err(Unsaved::Failed),
         };
         drill::point();
         drop(turn);
         self.end_turn(server, result, changes.load(Ordering::Relaxed));
-        world
+        saved
     }
 
     /// Has a save begun soon, by the slow clock.

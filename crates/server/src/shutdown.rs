@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use keyspace::Acquisition;
 use tokio::sync::Notify;
 
 use crate::aof;
@@ -101,9 +102,10 @@ impl Shutdown {
 /// Saves the data for good: nobody can change them after that.
 fn save(server: &'static Server, force: bool) -> Result<(), GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
-    match server.saves.hold_world(server, false) {
+    let mut world = Acquisition::of_world(server.keyspace);
+    match server.saves.hold_world(server, false, &mut world) {
         // Never given back, as what would change now would be lost.
-        Ok(world) => std::mem::forget(world),
+        Ok(()) => std::mem::forget(world),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
             log_warning!(

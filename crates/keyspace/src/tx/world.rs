@@ -10,6 +10,7 @@ use crate::counters::bump;
 use crate::entry::EntryTable;
 use crate::garbage::Garbage;
 use crate::keyspace::{Keyspace, PARTITIONS};
+use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::ruin::Halfway;
@@ -47,6 +48,31 @@ impl Flushed {
 }
 
 impl Tx {
+    /// Lends the world to others, who change the data on transactions of their own. What this one
+    /// has changed so far is never undone after that; a panic meanwhile ends the process.
+    pub fn lend_world<T>(&mut self, work: impl FnOnce(Acquisition) -> (Acquisition, T)) -> T {
+        let lent = Halfway::begin();
+        let (world, result) = work(self.take_world());
+        debug_assert!(world.wants_world() && world.is_complete(), "it comes back as it was");
+        self.grant = world;
+        lent.end();
+        self.renew_views();
+        result
+    }
+
+    /// Ends a transaction that nobody follows and keeps the world that it had.
+    #[must_use]
+    pub fn into_world(mut self) -> Acquisition {
+        self.seal();
+        self.take_world()
+    }
+
+    fn take_world(&mut self) -> Acquisition {
+        assert!(self.has_world(), "it has the world");
+        let none = Acquisition::of_partitions(self.keyspace, PartitionSet::default());
+        std::mem::replace(&mut self.grant, none)
+    }
+
     /// Empties the present database. Returns how many keys it had.
     pub fn flush_database(&mut self) -> Result<usize, Refusal> {
         self.require_world()?;

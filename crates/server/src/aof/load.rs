@@ -132,10 +132,12 @@ impl Stock {
         self.read_on(server, &mut None)
     }
 
-    /// The same on a transaction that has the world, with nothing beside it. If it is our own log,
-    /// nothing may be written to it meanwhile, nor a base be under way.
-    pub(crate) fn read_within(&self, server: &'static Server, tx: Tx) -> Result<(), String> {
-        self.read_on(server, &mut Some(tx))
+    /// The same on a transaction that has the world, with nothing beside it; it comes back. If it
+    /// is our own log, nothing may be written to it meanwhile, nor a base be under way.
+    pub(crate) fn read_within(&self, server: &'static Server, tx: Tx) -> Result<Tx, String> {
+        let mut held = Some(tx);
+        self.read_on(server, &mut held)?;
+        Ok(held.expect("what was held comes back"))
     }
 
     fn read_on(&self, server: &'static Server, held: &mut Option<Tx>) -> Result<(), String> {

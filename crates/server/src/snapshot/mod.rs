@@ -148,8 +148,6 @@ struct AtCut {
     libraries: Arc<LibrariesState>,
     /// Logical database, keys, and how many of them have deadlines.
     sizes: Vec<(usize, usize, usize)>,
-    /// The world, where it stands still to the end.
-    world: Option<Acquisition>,
 }
 
 impl Snapshots {
@@ -219,9 +217,8 @@ impl Snapshot {
         let run = move || {
             let Some((target, done)) = take(&taken) else { return };
             server.cores.take_up(own.duty());
-            let result = contain(|| own.run(target, false));
-            let result = result.unwrap_or_else(|_| Err(BUG.to_owned()));
-            done(result.map(|(finished, _)| finished));
+            let result = contain(|| own.run(target, None));
+            done(result.unwrap_or_else(|_| Err(BUG.to_owned())));
         };
         let spawned = thread::Builder::new().name("snapshot".to_owned()).spawn(run);
         let Err(error) = spawned else { return Ok(()) };
@@ -239,14 +236,14 @@ impl Snapshot {
         }
     }
 
-    /// Takes the snapshot on this thread, which may wait, and returns the world as it is in the
-    /// file: nothing changes until that is dropped.
+    /// Takes the snapshot on this thread, which may wait, with a world that stands still from its
+    /// cut on: nothing changes until that is dropped.
     pub(crate) fn hold_world(
         self: &Arc<Self>,
         target: Target,
-    ) -> Result<(Finished, Acquisition), String> {
-        let (finished, world) = self.run(target, true)?;
-        Ok((finished, world.expect("the world was held")))
+        world: &mut Acquisition,
+    ) -> Result<Finished, String> {
+        self.run(target, Some(world))
     }
 
     /// Gives up a snapshot that nobody wants any more; it says so itself when it has come to its
@@ -317,8 +314,8 @@ impl Snapshot {
     fn run(
         self: &Arc<Self>,
         target: Target,
-        holds_world: bool,
-    ) -> Result<(Finished, Option<Acquisition>), String> {
+        world: Option<&mut Acquisition>,
+    ) -> Result<Finished, String> {
         if target.path == saves::file(&self.server.config) {
             self.server.snapshot_claim.take(self.server, &self.server.config)?;
         }
@@ -328,7 +325,7 @@ impl Snapshot {
         let number = self.server.snapshots.begun.fetch_add(1, Ordering::Relaxed);
         let name = format!("temp-{}-{number}.rdb", std::process::id());
         let temporary = path.with_file_name(name);
-        let result = self.write_file(&temporary, target, holds_world).and_then(|written| {
+        let result = self.write_file(&temporary, target, world).and_then(|written| {
             self.install(&temporary, &path)?;
             Ok(written)
         });
@@ -336,9 +333,7 @@ impl Snapshot {
             // Where it was never made there is nothing to remove.
             let _ = self.server.storage.remove(&temporary);
         }
-        let (written, world) = result?;
-        let finished = Finished { bytes: written.bytes, copies_peak: self.queue.peak() };
-        Ok((finished, world))
+        Ok(Finished { bytes: result?.bytes, copies_peak: self.queue.peak() })
     }
 
     /// Gives the file its name.
@@ -361,8 +356,8 @@ impl Snapshot {
         self: &Arc<Self>,
         temporary: &Path,
         target: Target,
-        holds_world: bool,
-    ) -> Result<(Written, Option<Acquisition>), String> {
+        world: Option<&mut Acquisition>,
+    ) -> Result<Written, String> {
         let file = self.server.storage.open(temporary, How::Create).map_err(|error| {
             let name = temporary.display();
             format!("Failed opening the temp RDB file {name} for saving: {}", plain(&error))
@@ -378,33 +373,39 @@ impl Snapshot {
         ];
         let writer = FileWriter::begin(file, &notes, self.options());
         let mut writer = writer.map_err(|error| write_error(&error))?;
-        let AtCut { walk, libraries, sizes, world } = self.cut(target.at_cut, holds_world)?;
+        let mut world = world;
+        let AtCut { walk, libraries, sizes } = match &mut world {
+            Some(world) => self.cut(target.at_cut, world)?,
+            None => self.cut(target.at_cut, &mut Acquisition::of_world(keyspace))?,
+        };
+        let world = world.as_deref();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
         writer.push(&head).map_err(|error| write_error(&error))?;
-        let writer = self.write_entries(writer, &underway.walk, underway.world.as_ref())?;
+        let writer = self.write_entries(writer, &underway.walk, world)?;
         underway.is_whole = true;
-        let world = underway.world.take();
         drop(underway);
-        let written = writer.finish().map_err(|error| write_error(&error))?;
-        Ok((written, world))
+        writer.finish().map_err(|error| write_error(&error))
     }
 
-    /// Takes the world and begins the walk.
-    fn cut(&self, at_cut: Box<dyn FnOnce(Cut) + Send>, keeps: bool) -> Result<AtCut, String> {
+    /// Takes the world, if it is not there yet, and begins the walk.
+    fn cut(
+        &self,
+        at_cut: Box<dyn FnOnce(Cut) + Send>,
+        world: &mut Acquisition,
+    ) -> Result<AtCut, String> {
         let server = self.server;
         let keyspace = server.keyspace;
-        let mut world = Acquisition::of_world(keyspace);
         // Who keeps the world from stopping may do so for ever.
         let mut patience = Patience::default();
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
-        if !heavy::wait_while(&mut world, || self.given_up.get().is_none() && lasts()) {
+        if !heavy::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // Where it was given up already, it stays so.
             self.give_up(GivenUp::Busy);
             self.check()?;
         }
         let stopped_at = keyspace.stopped_since();
-        let walk = Walk::begin(&mut world, Box::new(Intake(Arc::clone(&self.queue))));
+        let walk = Walk::begin(world, Box::new(Intake(Arc::clone(&self.queue))));
         let walk = walk.ok_or("As many snapshots as can be are under way")?;
         // Libraries change without the world.
         let libraries = server.scripts.libraries.hold(|state| {
@@ -416,7 +417,6 @@ impl Snapshot {
             (keys > 0).then(|| (database, keys, keyspace.volatile_len(database)))
         };
         let sizes: Vec<_> = (0..keyspace.database_count()).filter_map(size).collect();
-        let world = keeps.then_some(world);
         let now = keyspace.clock().monotonic_us();
         server.snapshots.note_cut(now - stopped_at.unwrap_or(now));
         let total = sizes.iter().map(|&(_, keys, _)| keys as u64).sum();
@@ -427,7 +427,7 @@ impl Snapshot {
             // Too early for whoever gave it up to see the walk.
             walk.give_up();
         }
-        Ok(AtCut { walk, libraries, sizes, world })
+        Ok(AtCut { walk, libraries, sizes })
     }
 
     /// What the file begins with.
@@ -502,7 +502,7 @@ struct Underway<'a> {
     snapshot: &'a Snapshot,
     walk: Arc<Walk>,
     /// The world, where it stands still meanwhile.
-    world: Option<Acquisition>,
+    world: Option<&'a Acquisition>,
     /// Whether every entry was saved.
     is_whole: bool,
 }
@@ -530,7 +530,7 @@ impl Underway<'_> {
                 let step = |grant: &Acquisition| {
                     self.walk.visit(grant, partition, place, SWEPT_AT_ONCE, |_, _| ())
                 };
-                from = match &self.world {
+                from = match self.world {
                     Some(world) => step(world),
                     None => step(&Admission::wait(keyspace).acquire(partition)),
                 };

@@ -373,6 +373,14 @@ impl Unit {
         self.tx.renew_views();
     }
 
+    /// The data were loaded anew from the log, which has nothing of what it changed so far: that is
+    /// gone, and nobody is to be told of it.
+    pub(crate) fn forget_changes(&mut self) {
+        self.done.clear();
+        self.changes = 0;
+        self.publications.iter_mut().for_each(|(behind, _)| *behind = 0);
+    }
+
     pub(crate) fn reader(&self) -> Option<ClientId> {
         self.reader
     }

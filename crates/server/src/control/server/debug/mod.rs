@@ -112,7 +112,7 @@ fn debug(
     }
 }
 
-/// The words that look at keys, or make some: within a transaction they need the world.
+/// The words that look at keys, or make some: within a unit they need the world.
 const OF_KEYS: &[&str] = &[
     "OBJECT",
     "SDSLEN",
@@ -122,6 +122,8 @@ const OF_KEYS: &[&str] = &[
     "POPULATE",
     "DIGEST",
     "DIGEST-VALUE",
+    "RELOAD",
+    "LOADAOF",
 ];
 
 /// Whether a request of DEBUG touches keys.

@@ -1,7 +1,8 @@
 //! DEBUG RELOAD and DEBUG LOADAOF: the data set as it comes back from its files.
 //!
 //! Invariant: nothing changes between what is on disk and what is loaded, as the world stands
-//! still; commands that need data and come meanwhile are refused.
+//! still; commands that need data and come meanwhile are refused. Within a unit it is the unit's
+//! own world, which is back when the next step begins.
 
 use std::sync::MutexGuard;
 
@@ -10,7 +11,7 @@ use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::How;
 use proto::{Args, Reply};
 
-use crate::aof;
+use crate::aof::{self, Stock};
 use crate::commit::announce;
 use crate::control::{Context, Next};
 use crate::heavy;
@@ -34,67 +35,134 @@ const REWRITING: Refusal = Refusal::error("ERR Background append only file rewri
 pub(super) fn reload(
     context: &mut Context<'_>,
     args: Args<'_>,
-    _: &mut Reply<'_>,
+    reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (mut saves, mut empties, mut twice) = (true, true, Twice::Refused);
+    let mut how = Reloading { saves: true, empties: true, twice: Twice::Refused };
     for word in args.iter().skip(2) {
         match word {
-            _ if is(word, "NOSAVE") => saves = false,
-            _ if is(word, "NOFLUSH") => empties = false,
-            _ if is(word, "MERGE") => twice = Twice::Replaced,
+            _ if is(word, "NOSAVE") => how.saves = false,
+            _ if is(word, "NOFLUSH") => how.empties = false,
+            _ if is(word, "MERGE") => how.twice = Twice::Replaced,
             _ => return Err(UNKNOWN),
         }
     }
-    let server = context.server;
-    Ok(Next::visit(move |lane, _, reply| {
-        let mut world = if saves {
-            server.saves.hold_world(server, true).map_err(|why| match why {
-                Unsaved::Busy => BUSY,
-                Unsaved::Failed => NOT_SAVED,
-            })?
-        } else {
-            Acquisition::of_world(server.keyspace)
-        };
-        heavy::wait_for_client(server.keyspace, &mut world)?;
-        let _turn = take_turn(server);
-        // Who comes from here on is refused; those who came before wait for the world to go on.
-        server.loading.begin(server, 0);
-        let mut tx = Tx::begin(world, options(server, lane));
-        let emptied = if empties { empty(server, &mut tx) } else { Ok(()) };
-        let result = emptied.and_then(|()| load(server, twice, &mut tx));
-        server.loading.end();
-        drop(tx);
-        result?;
-        log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
-        reply.ok();
-        Ok(())
-    }))
+    with_world(context, reply, move |server, world, lane| how.run(server, world, lane))
 }
 
 pub(super) fn load_log(
     context: &mut Context<'_>,
     _: Args<'_>,
-    _: &mut Reply<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let next = with_world(context, reply, load_log_in)?;
+    if let Some(unit) = &mut context.unit {
+        unit.forget_changes();
+    }
+    Ok(next)
+}
+
+/// Runs what changes the data with the world, for which it waits if it is not there yet: a unit's
+/// own, or on a heavy-work thread.
+fn with_world(
+    context: &mut Context<'_>,
+    reply: &mut Reply<'_>,
+    work: impl FnOnce(&'static Server, Acquisition, usize) -> Loaded + Send + 'static,
 ) -> Result<Next, Refusal> {
     let server = context.server;
-    Ok(Next::visit(move |lane, _, reply| {
-        let mut world = Acquisition::of_world(server.keyspace);
-        heavy::wait_for_client(server.keyspace, &mut world)?;
+    let Some(unit) = &mut context.unit else {
+        return Ok(Next::visit(move |lane, _, reply| {
+            let (world, loaded) = work(server, Acquisition::of_world(server.keyspace), lane);
+            drop(world);
+            loaded?;
+            reply.ok();
+            Ok(())
+        }));
+    };
+    unit.tx.require_world()?;
+    let lane = unit.tx.options().lane;
+    unit.tx.lend_world(|world| work(server, world, lane))?;
+    reply.ok();
+    Ok(Next::Done)
+}
+
+/// The world comes back however it ends.
+type Loaded = (Acquisition, Result<(), Refusal>);
+
+/// How the data come back from the snapshot.
+struct Reloading {
+    saves: bool,
+    empties: bool,
+    twice: Twice,
+}
+
+impl Reloading {
+    fn run(self, server: &'static Server, mut world: Acquisition, lane: usize) -> Loaded {
+        if let Err(refusal) = self.prepare(server, &mut world) {
+            return (world, Err(refusal));
+        }
         let _turn = take_turn(server);
-        // No rewrite begins from here on.
+        // Who comes from here on is refused; those who came before wait for the world to go on.
         server.loading.begin(server, 0);
-        let loaded = load_log_into(server, world, lane);
+        let mut tx = Tx::begin(world, options(server, lane));
+        let emptied = if self.empties { empty(server, &mut tx) } else { Ok(()) };
+        let result = emptied.and_then(|()| load(server, self.twice, &mut tx));
         server.loading.end();
-        loaded?;
+        if result.is_ok() {
+            log_notice!(server.log, "DB reloaded by DEBUG RELOAD");
+        }
+        (tx.into_world(), result)
+    }
+
+    /// Has the world, and the file if that is to be made.
+    fn prepare(&self, server: &'static Server, world: &mut Acquisition) -> Result<(), Refusal> {
+        if self.saves {
+            server.saves.hold_world(server, true, world).map_err(|why| match why {
+                Unsaved::Busy => BUSY,
+                Unsaved::Failed => NOT_SAVED,
+            })?;
+        }
+        heavy::wait_for_client(server.keyspace, world)
+    }
+}
+
+fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> Loaded {
+    if let Err(refusal) = heavy::wait_for_client(server.keyspace, &mut world) {
+        return (world, Err(refusal));
+    }
+    let _turn = take_turn(server);
+    // No rewrite begins from here on.
+    server.loading.begin(server, 0);
+    let (world, loaded) = load_log_into(server, world, lane);
+    server.loading.end();
+    if loaded.is_ok() {
         server.saves.note_loaded(server);
         log_notice!(server.log, "Append Only File loaded by DEBUG LOADAOF");
-        reply.ok();
-        Ok(())
-    }))
+    }
+    (world, loaded)
 }
 
 /// Puts what the log holds in the place of all data.
-fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Result<(), Refusal> {
+fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Loaded {
+    let stock = match find_log(server) {
+        Ok(stock) => stock,
+        Err(refusal) => return (world, Err(refusal)),
+    };
+    let mut tx = Tx::begin(world, aof::options_within(server, lane));
+    if let Err(refusal) = empty(server, &mut tx) {
+        return (tx.into_world(), Err(refusal));
+    }
+    match stock.read_within(server, tx) {
+        Ok(tx) => (tx.into_world(), Ok(())),
+        Err(line) => {
+            // As at a start: a part of the data must neither be served nor written.
+            log_warning!(server.log, "{line}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// What the log holds, all of it written.
+fn find_log(server: &'static Server) -> Result<Stock, Refusal> {
     if server.aof.rewrite.is_underway() {
         return Err(REWRITING);
     }
@@ -103,18 +171,10 @@ fn load_log_into(server: &'static Server, world: Acquisition, lane: usize) -> Re
         true => Err("There is no append-only file".to_owned()),
         false => Ok(stock),
     });
-    let stock = stock.map_err(|why| {
+    stock.map_err(|why| {
         log_warning!(server.log, "{why}");
         NO_LOG
-    })?;
-    let mut tx = Tx::begin(world, aof::options_within(server, lane));
-    empty(server, &mut tx)?;
-    if let Err(line) = stock.read_within(server, tx) {
-        // As at a start: a part of the data must neither be served nor written.
-        log_warning!(server.log, "{line}");
-        std::process::exit(1);
-    }
-    Ok(())
+    })
 }
 
 /// Nobody turns the log on or off meanwhile, nor begins a backup. Taken with the world held: who
