@@ -7,9 +7,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use keyspace::{Refusal, Tx};
+use smallvec::SmallVec;
 use structs::members::Text;
 
-use super::pattern::{Pattern, Value};
+use super::pattern::{Pattern, TOGETHER, Value, prefetch};
 use super::request::{Order, Request};
 use super::source::Source;
 
@@ -66,12 +67,21 @@ fn weigh<'t, W>(
     weight: impl Fn(Option<Value<'t>>) -> Option<W>,
 ) -> Result<Vec<Weighed<'t, W>>, Refusal> {
     let (mut weighed, mut refused, mut are_weighable) = (Vec::new(), None, true);
-    for (place, element) in (0..).zip(source.iter()) {
-        match pattern.look_up(tx, element).map(&weight) {
-            Ok(Some(weight)) => weighed.push(Weighed { weight, element, place }),
-            Ok(None) => are_weighable = false,
-            // On to the others, so that all locks are asked for together.
-            Err(refusal) => refused = Some(refusal),
+    let (mut elements, mut place, mut key) = (source.iter(), 0, Vec::new());
+    loop {
+        let some: SmallVec<[Text<'t>; TOGETHER]> = elements.by_ref().take(TOGETHER).collect();
+        prefetch(tx, std::slice::from_ref(pattern), &some);
+        for element in &some {
+            match pattern.look_up(tx, *element, &mut key).map(&weight) {
+                Ok(Some(weight)) => weighed.push(Weighed { weight, element: *element, place }),
+                Ok(None) => are_weighable = false,
+                // On to the others, so that all locks are asked for together.
+                Err(refusal) => refused = Some(refusal),
+            }
+            place += 1;
+        }
+        if some.len() < TOGETHER {
+            break;
         }
     }
     match refused {

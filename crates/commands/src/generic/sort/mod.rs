@@ -17,7 +17,7 @@ use structs::list::{List, ListRef};
 use structs::members::Text;
 
 use self::arrange::arrange;
-use self::pattern::{Pattern, Storable, Value};
+use self::pattern::{Pattern, Storable, TOGETHER, Value, prefetch};
 use self::request::{Order, Request};
 use self::source::Source;
 use super::KEY_COST_NS;
@@ -208,10 +208,11 @@ fn look_up<'t>(
     gets: &[Pattern<'_>],
 ) -> Result<Vec<Option<Value<'t>>>, Refusal> {
     let gets = if gets.is_empty() { &[Pattern::Element] } else { gets };
-    let (mut values, mut refused) = (Vec::new(), None);
-    for element in elements {
-        for pattern in gets {
-            match pattern.look_up(tx, *element) {
+    let (mut values, mut refused, mut key) = (Vec::new(), None, Vec::new());
+    for some in elements.chunks(TOGETHER) {
+        prefetch(tx, gets, some);
+        for (element, pattern) in some.iter().flat_map(|it| gets.iter().map(move |get| (it, get))) {
+            match pattern.look_up(tx, *element, &mut key) {
                 Ok(value) => values.push(value),
                 // On to the others, so that all locks are asked for together.
                 Err(refusal) => refused = Some(refusal),

@@ -7,8 +7,9 @@ use std::cmp::Ordering;
 
 use base::SharedBytes;
 use base::number::format_i64;
-use keyspace::{Refusal, Text as KeyText, Tx};
+use keyspace::{Location, Refusal, Text as KeyText, Tx};
 use proto::Reply;
+use smallvec::SmallVec;
 use structs::hash::Hash;
 use structs::members::{Long, Text};
 
@@ -65,22 +66,20 @@ impl<'a> Pattern<'a> {
         }
     }
 
-    /// What the pattern names with this element in it.
+    /// What the pattern names with this element in it; the key's name is left in `key`.
     pub(super) fn look_up<'t>(
         &self,
         tx: &'t Tx,
         element: Text<'t>,
+        key: &mut Vec<u8>,
     ) -> Result<Option<Value<'t>>, Refusal> {
-        let &Self::Key { prefix, suffix, field } = self else {
+        let Self::Key { field, .. } = self else {
             return Ok(matches!(self, Self::Element).then_some(Value::Member(element)));
         };
-        let mut key = Vec::with_capacity(prefix.len() + element.len() + suffix.len());
-        key.extend_from_slice(prefix);
-        element.append_to(&mut key);
-        key.extend_from_slice(suffix);
+        self.name(element, key);
         let found = match field {
-            None => tx.text(&key).map(|text| text.map(Value::Key)),
-            Some(field) => tx.view::<Hash>(&key).map(|hash| {
+            None => tx.text(key).map(|text| text.map(Value::Key)),
+            Some(field) => tx.view::<Hash>(key).map(|hash| {
                 let field = live(hash?, field, tx.vantage())?;
                 Some(Value::Member(field.value))
             }),
@@ -90,6 +89,35 @@ impl<'a> Pattern<'a> {
             found => found,
         }
     }
+}
+
+impl Pattern<'_> {
+    /// Puts the name of the key that it means into `key`, if it means one.
+    fn name(&self, element: Text<'_>, key: &mut Vec<u8>) -> bool {
+        let Self::Key { prefix, suffix, .. } = self else { return false };
+        key.clear();
+        key.extend_from_slice(prefix);
+        element.append_to(key);
+        key.extend_from_slice(suffix);
+        true
+    }
+}
+
+/// So many elements are looked up together.
+pub(super) const TOGETHER: usize = 16;
+
+/// Has the keys that patterns name with these elements on their way from memory, as far as they are
+/// granted.
+pub(super) fn prefetch(tx: &Tx, patterns: &[Pattern<'_>], elements: &[Text<'_>]) {
+    let (mut key, mut locations) = (Vec::new(), SmallVec::<[Location; TOGETHER]>::new());
+    for element in elements {
+        for pattern in patterns {
+            if pattern.name(*element, &mut key) {
+                locations.push(tx.keyspace().locate(&key));
+            }
+        }
+    }
+    tx.prefetch(&locations);
 }
 
 impl<'a> Value<'a> {
