@@ -17,56 +17,24 @@ use super::super::goal::{Bound, Goal};
 use super::super::{pipe, process};
 use super::{Bench, Finding};
 
-const ELEMENTS: u64 = 1_000_000;
+mod rows;
+
+use rows::{DATA, ELEMENTS, MADE, ROWS, Row};
 
 /// No thread that serves clients may be kept longer by one of them, in milliseconds of its CPU.
 const MOST_MS: f64 = 5.0;
 
+/// No command may cost more than this many times what it costs the peer.
+const MOST_RATIO: f64 = 1.2;
+
+/// Less than this many milliseconds are not compared.
+const SMALL_MS: f64 = 1.0;
+
+/// So that DEBUG DIGEST is answered.
+const OPTIONS: [&str; 2] = ["--enable-debug-command", "yes"];
+
 /// Connections that ask for another key: more than one for each worker.
 const PROBERS: usize = 4;
-
-/// What the values are made of: key, command, and what follows for each number.
-type Piece = fn(u64) -> Vec<String>;
-const DATA: &[(&str, &str, Piece)] = &[
-    ("set", "SADD", |number| vec![format!("m:{number:014}")]),
-    ("set2", "SADD", |number| vec![format!("m:{:014}", number + ELEMENTS / 2)]),
-    ("sorted", "ZADD", |number| vec![number.to_string(), format!("m:{number:014}")]),
-    ("hash", "HSET", |number| vec![format!("f:{number:014}"), "value".to_owned()]),
-    ("list", "RPUSH", |number| vec![format!("e:{:014}", number * 7919 % ELEMENTS)]),
-];
-
-/// What is sent, and which of its keys is asked for meanwhile.
-const COMMANDS: &[(&str, &[&str])] = &[
-    ("set", &["SUNIONSTORE", "out", "set", "set2"]),
-    ("set", &["SINTERSTORE", "out", "set", "set2"]),
-    ("set", &["SDIFFSTORE", "out", "set", "set2"]),
-    ("set", &["SINTERCARD", "2", "set", "set2"]),
-    ("set", &["SUNION", "set", "set2"]),
-    ("set", &["SMEMBERS", "set"]),
-    ("set", &["SRANDMEMBER", "set", "500000"]),
-    ("set", &["SSCAN", "set", "0", "COUNT", "1000000"]),
-    ("set", &["SORT", "set", "ALPHA", "STORE", "out"]),
-    ("set", &["DUMP", "set"]),
-    ("set", &["COPY", "set", "out", "REPLACE"]),
-    ("sorted", &["ZUNIONSTORE", "out", "2", "sorted", "set"]),
-    ("sorted", &["ZUNION", "2", "sorted", "set", "WITHSCORES"]),
-    ("sorted", &["ZINTERSTORE", "out", "2", "sorted", "set"]),
-    ("sorted", &["ZDIFF", "2", "sorted", "set2"]),
-    ("sorted", &["ZRANGESTORE", "out", "sorted", "0", "-1"]),
-    ("sorted", &["ZRANGE", "sorted", "0", "-1", "WITHSCORES"]),
-    ("sorted", &["ZSCAN", "sorted", "0", "MATCH", "*99", "COUNT", "1000000"]),
-    ("sorted", &["ZREMRANGEBYRANK", "out", "0", "400000"]),
-    ("hash", &["HGETALL", "hash"]),
-    ("hash", &["HRANDFIELD", "hash", "-200000"]),
-    ("hash", &["HSCAN", "hash", "0", "COUNT", "1000000"]),
-    ("list", &["LRANGE", "list", "0", "-1"]),
-    ("list", &["LPOS", "list", "none"]),
-    ("list", &["SORT", "list", "ALPHA", "LIMIT", "0", "10"]),
-    ("list", &["DUMP", "list"]),
-    ("list", &["LTRIM", "list", "0", "500000"]),
-    ("out", &["DEL", "out"]),
-    ("set", &["FLUSHALL", "ASYNC"]),
-];
 
 /// The worst wait that was seen.
 #[derive(Clone, Copy, Default)]
@@ -79,51 +47,68 @@ struct Worst {
 pub(super) fn measure(bench: &Bench<'_>, finding: &mut Finding) -> Result<(), String> {
     let contenders = [bench.ours(), bench.peer(REDIS_82)?];
     let names = contenders.map(|contender| contender.name.to_owned()).to_vec();
-    let table = |what: &str, unit| {
-        let figure = |(_, words): &(&str, &[&str])| {
-            Figure::new(format!("{}, {what}", words.join(" ")), unit, names.len())
-        };
-        COMMANDS.iter().map(figure).collect::<Vec<Figure>>()
+    let table = |what: &str| {
+        let figure =
+            |(_, asked): &Row| Figure::new(format!("{}, {what}", asked.label()), "ms", names.len());
+        ROWS.iter().map(figure).collect::<Vec<Figure>>()
     };
     let what = ["CPU in the worst wait for another key", "worst wait for the same key", "CPU"];
-    let mut figures = what.map(|what| table(what, "ms"));
+    let mut figures = what.map(table);
     bench.rounds(contenders.len(), |_, index| {
-        let server = contenders[index].start(&bench.cores.all(), Workers::Exactly(2), &[])?;
-        prepare(bench, &server)?;
-        for (place, (key, command)) in COMMANDS.iter().enumerate() {
-            let before = process_cpu_ms(server.pid())?;
-            let (other, same) = beside(&server, key, command)?;
-            let cpu = process_cpu_ms(server.pid())? - before;
-            for (figures, value) in figures.iter_mut().zip([other.cpu_ms, same.wait_ms, cpu]) {
-                figures[place].values[index].push(value);
-            }
+        let start = || contenders[index].start(&bench.cores.all(), Workers::Exactly(2), &OPTIONS);
+        let watched = start()?;
+        prepare(bench, &watched)?;
+        for (place, (key, asked)) in ROWS.iter().enumerate() {
+            let request = asked.request(|count| bench.plan.scaled(count));
+            let (other, same) = beside(&watched, key, &request)
+                .map_err(|reason| format!("{}: {reason}", asked.label()))?;
+            figures[0][place].values[index].push(other.cpu_ms);
+            figures[1][place].values[index].push(same.wait_ms);
+        }
+        drop(watched);
+        // What the probers ask for costs, too: the commands' own cost is of a server without them.
+        let alone = start()?;
+        prepare(bench, &alone)?;
+        for (place, (_, asked)) in ROWS.iter().enumerate() {
+            let request = asked.request(|count| bench.plan.scaled(count));
+            let before = process_cpu_ms(alone.pid())?;
+            to_its_end(alone.port, &request)
+                .map_err(|reason| format!("{}: {reason}", asked.label()))?;
+            figures[2][place].values[index].push(process_cpu_ms(alone.pid())? - before);
         }
         Ok(())
     })?;
-    finding.goals = figures[0]
-        .iter()
-        .map(|figure| {
-            Goal::new(
-                format!("{}, ms", figure.name),
-                Bound::AtMost(MOST_MS),
-                Some(figure.median(0)),
-            )
-        })
-        .collect();
+    finding.goals = goals(&figures);
     finding.tables =
         figures.map(|figures| Table { names: names.clone(), figures }).into_iter().collect();
     finding.method = format!(
         "Values of {} elements; each command once, while {PROBERS} connections ask for another \
          key and one for the command's own in a loop. What one thread that serves clients did \
          in the worst wait for another key is its CPU time (`schedstat`); the wait for the \
-         command's own key is by the clock. Ours with two workers, on all cores.",
+         command's own key is by the clock. CPU is that of all threads, on a server that is \
+         asked nothing else. Ours with two workers, on all cores.",
         bench.plan.scaled(ELEMENTS)
     );
     Ok(())
 }
 
+/// One for each command: no worker is kept for long, and none costs much more than the peer.
+fn goals(figures: &[Vec<Figure>; 3]) -> Vec<Goal> {
+    let waits = figures[0].iter().map(|figure| {
+        let name = format!("{}, ms", figure.name);
+        Goal::new(name, Bound::AtMost(MOST_MS), Some(figure.median(0)))
+    });
+    let costs = figures[2].iter().map(|figure| {
+        let ratio = figure.median(0).max(SMALL_MS) / figure.median(1).max(SMALL_MS);
+        let name = format!("{}, ours / {REDIS_82}", figure.name);
+        Goal::new(name, Bound::AtMost(MOST_RATIO), Some(ratio))
+    });
+    waits.chain(costs).collect()
+}
+
 fn prepare(bench: &Bench<'_>, server: &Running) -> Result<(), String> {
     const EACH: u64 = 100;
+    const EACH_MADE: u64 = 1000;
     pipe::order(server.port, &["SET", "another", "value"])?;
     for (key, command, piece) in DATA {
         let parts = bench.plan.scaled(ELEMENTS) / EACH;
@@ -134,18 +119,28 @@ fn prepare(bench: &Bench<'_>, server: &Running) -> Result<(), String> {
         };
         pipe::feed(server.port, (0..parts).map(request))?;
     }
+    for (key, step) in MADE {
+        let parts = bench.plan.scaled(ELEMENTS) / EACH_MADE;
+        let program = format!("for i = ARGV[1], ARGV[2] do {step} end return 1");
+        let request = |part: u64| {
+            let range = [part * EACH_MADE, (part + 1) * EACH_MADE - 1].map(|it| it.to_string());
+            let head = ["EVAL", &program, "1", key].map(str::to_owned);
+            head.into_iter().chain(range).collect()
+        };
+        pipe::feed(server.port, (0..parts).map(request))?;
+    }
     Ok(())
 }
 
-/// Runs a command to its end: the worst waits for another key and for its own.
-fn beside(server: &Running, key: &str, command: &[&str]) -> Result<(Worst, Worst), String> {
+/// Sends a row to its end: the worst waits for another key and for its own.
+fn beside(server: &Running, key: &str, request: &[u8]) -> Result<(Worst, Worst), String> {
     let over = AtomicBool::new(false);
     scope(|scope| {
         let others = scope.spawn(|| probe(server, PROBERS, &["GET", "another"], &over));
         let own = scope.spawn(|| probe(server, 1, &["TYPE", key], &over));
         // So that the probers are on their way.
         sleep(Duration::from_millis(20));
-        let run = to_its_end(server.port, command);
+        let run = to_its_end(server.port, request);
         sleep(Duration::from_millis(20));
         over.store(true, Ordering::Relaxed);
         let worst = (
@@ -186,25 +181,27 @@ fn probe(
     Ok(worst)
 }
 
-/// Sends a command and reads all of its reply.
-fn to_its_end(port: u16, command: &[&str]) -> Result<(), String> {
+/// Sends requests and reads all that is answered.
+fn to_its_end(port: u16, request: &[u8]) -> Result<(), String> {
+    // What is answered to subscribers, too, ends alike.
     const END: &[u8] = b"$12\r\nthis is it \xff\r\n";
     let mut stream = pipe::connect(port)?;
-    let mut request = pipe::encode(command);
-    request.extend(b"*2\r\n$4\r\nECHO\r\n");
-    request.extend(END);
-    let failed = |error| format!("{}: {error}", command.join(" "));
-    stream.write_all(&request).map_err(failed)?;
-    let (mut buffer, mut tail) = (vec![0; 256 * 1024], Vec::new());
-    while !tail.ends_with(END) {
-        let length = stream.read(&mut buffer).map_err(failed)?;
-        if length == 0 {
-            return Err(format!("{}: the connection is closed", command.join(" ")));
+    let mut sender = stream.try_clone().map_err(|error| error.to_string())?;
+    let ask = [request, b"*2\r\n$4\r\nPING\r\n", END].concat();
+    scope(|scope| {
+        // A server may wait for its replies to be read.
+        let sent = scope.spawn(move || sender.write_all(&ask));
+        let (mut buffer, mut tail) = (vec![0; 256 * 1024], Vec::new());
+        while !tail.ends_with(END) {
+            let length = stream.read(&mut buffer).map_err(|error| error.to_string())?;
+            if length == 0 {
+                return Err("the connection is closed".to_owned());
+            }
+            tail.extend(&buffer[..length]);
+            tail.drain(..tail.len().saturating_sub(2 * END.len()));
         }
-        tail.extend(&buffer[..length]);
-        tail.drain(..tail.len().saturating_sub(2 * END.len()));
-    }
-    Ok(())
+        sent.join().expect("it returns its errors").map_err(|error| error.to_string())
+    })
 }
 
 /// CPU time of each thread that serves clients: workers of ours, the first thread of a peer.
@@ -239,21 +236,12 @@ fn cpu_ms(file: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{COMMANDS, DATA, process_cpu_ms, serving_cpu_ms};
+    use super::{process_cpu_ms, serving_cpu_ms};
 
     #[test]
     fn the_threads_of_this_process_take_time() {
         let own = std::process::id();
         assert_eq!(serving_cpu_ms(own).expect("it lives").len(), 1, "it has no workers");
         assert!(process_cpu_ms(own).expect("it lives") > 0.0);
-    }
-
-    #[test]
-    fn the_keys_that_are_asked_for_are_those_of_the_commands() {
-        for (key, command) in COMMANDS {
-            assert!(command.contains(key) || command[0] == "FLUSHALL" || *key == "sorted");
-            let is_there = DATA.iter().any(|(name, ..)| name == key) || *key == "out";
-            assert!(is_there, "{key}");
-        }
     }
 }
