@@ -169,6 +169,21 @@ fn replies_that_are_not_wanted_within_a_transaction_are_left_out_as_in_redis() {
     }
 }
 
+/// OFF and what SKIP says are apart, in whatever order they are said.
+#[test]
+fn modes_of_reply_follow_each_other_within_a_transaction_as_in_redis() {
+    const MODES: [&str; 4] = ["PING", "CLIENT REPLY OFF", "CLIENT REPLY SKIP", "CLIENT REPLY ON"];
+    let servers = Oracle::Redis82.beside(&[]);
+    let mut killers = [0, 1].map(|at| servers[at].client());
+    for number in 0..MODES.len().pow(5) {
+        let [before, modes @ ..] =
+            [0, 1, 2, 3, 4].map(|at| MODES[number / MODES.len().pow(at) % MODES.len()]);
+        let queue = [&[before, "MULTI"], &modes[..], &["EXEC", "ECHO 1", "ECHO 2"]].concat();
+        let [ours, theirs] = [0, 1].map(|at| sent(&servers[at], &queue, &mut killers[at]));
+        assert_eq!(ours, theirs, "{queue:?}");
+    }
+}
+
 /// A transaction that goes to and fro.
 const HALVES: [&str; 11] = [
     "WATCH w",

@@ -343,6 +343,34 @@ fn a_long_library_leaves_the_worker() {
     assert_eq!(render(&client.call(&["FCALL", "endless", "0"])), "(error) ERR Function not found");
 }
 
+/// What a library writes to the log is written once, and is not kept meanwhile, however much it is.
+#[test]
+fn what_a_library_says_while_it_is_loaded_is_not_kept() {
+    let server = Server::start(&["--worker-threads", "1"]);
+    let (mut client, dots) = (server.client(), ".".repeat(100));
+    for (name, lines) in [("few", 20), ("many", 2000)] {
+        let library = format!(
+            "#!lua name={name}\nfor line = 1, {lines} do \
+             redis.log(redis.LOG_WARNING, '{name} ' .. line .. '{dots}') end \
+             redis.register_function('{name}', function() return 1 end)"
+        );
+        assert_eq!(render(&client.call(&["FUNCTION", "LOAD", &library])), format!("\"{name}\""));
+        let said = |log: &str| log.matches(&format!("{name} ")).count();
+        eventually("all is in the log", || said(&server.log()) >= lines);
+        assert_eq!(said(&server.log()), lines, "{name}");
+    }
+    // Nobody reads lines of this level.
+    let library = "#!lua name=big\nlocal line = 'x' for times = 1, 20 do line = line .. line end \
+        for number = 1, 400 do redis.log(redis.LOG_DEBUG, line) end \
+        redis.register_function('big', function() return 1 end)";
+    let before = server.peak();
+    let reply = render(&client.call(&["FUNCTION", "LOAD", library]));
+    // On a slow machine its time may be over first.
+    assert!(reply == "\"big\"" || reply.contains("FUNCTION LOAD timeout"), "{reply}");
+    let taken = server.peak() - before;
+    assert!(taken < 64 << 20, "{taken}");
+}
+
 #[test]
 fn a_library_is_told_of_when_it_is_safe() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

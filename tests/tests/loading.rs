@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proto::value::Value;
 use rustix::process::Signal;
-use tests::render::render;
+use tests::render::{render, text};
 use tests::samples::{digest, fill, run};
 use tests::server::{eventually, free_port};
 use tests::{Client, Oracle, Server, check};
@@ -87,6 +87,12 @@ fn keys_whose_time_was_over_are_not_loaded() {
 fn slow_start(mut server: Server, port: u16, dump: &[u8]) -> (Server, Client) {
     server.kill();
     with_dump(dump)(server.folder());
+    start_slowly(server, port)
+}
+
+/// Starts a server again that takes its time to load, and gives a client of it.
+fn start_slowly(mut server: Server, port: u16) -> (Server, Client) {
+    server.kill();
     server.restart_hastily();
     let mut client = None;
     eventually("the server listens", || {
@@ -162,6 +168,47 @@ fn who_comes_early_is_told_so() {
         assert_eq!(run(&mut client, &["DBSIZE"]), Value::Integer(100));
         let persistence = render(&run(&mut client, &["INFO", "persistence"]));
         assert!(persistence.contains("loading:0") && !persistence.contains("loading_start_time"));
+    }
+}
+
+/// What is there is a part: to save it, or to load something in its place, would lose the rest.
+#[test]
+fn nothing_is_reloaded_before_the_start_has_loaded_all() {
+    for is_log in ["no", "yes"] {
+        let port = free_port();
+        let slow = ["--key-load-delay", "100000", "--appendonly", is_log];
+        let server = Server::start(&[&DEBUG[..], &slow, &["--port", &port.to_string()]].concat());
+        let mut client = server.client();
+        for number in 0..100 {
+            run(&mut client, &["SET", &format!("key:{number}"), "value"]);
+        }
+        if is_log == "yes" {
+            run(&mut client, &["BGREWRITEAOF"]);
+            eventually("the base holds them", || {
+                let told = text(&run(&mut client, &["INFO", "persistence"]));
+                told.contains("aof_rewrites:1") && told.contains("aof_rewrite_in_progress:0")
+            });
+        } else {
+            run(&mut client, &["SAVE"]);
+        }
+        let (mut server, mut client) = start_slowly(server, port);
+        let refused = "(error) LOADING Redis is loading the dataset in memory";
+        for words in [
+            &["DEBUG", "RELOAD"][..],
+            &["DEBUG", "RELOAD", "NOSAVE"],
+            &["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE"],
+            &["DEBUG", "LOADAOF"],
+        ] {
+            assert_eq!(render(&client.call(words)), refused, "log: {is_log}: {words:?}");
+        }
+        let persistence = render(&run(&mut client, &["INFO", "persistence"]));
+        assert!(persistence.contains("loading:1"), "log: {is_log}: {persistence}");
+        run(&mut client, &["CONFIG", "SET", "key-load-delay", "0"]);
+        server.become_ready();
+        let mut client = server.client();
+        assert_eq!(run(&mut client, &["DBSIZE"]), Value::Integer(100), "log: {is_log}");
+        assert_eq!(render(&client.call(&["DEBUG", "RELOAD"])), "OK", "log: {is_log}");
+        assert_eq!(run(&mut client, &["DBSIZE"]), Value::Integer(100), "log: {is_log}");
     }
 }
 

@@ -50,6 +50,8 @@ pub(crate) fn threads(server: &Server) -> usize {
 #[derive(Default)]
 pub(crate) struct Loading {
     is_on: AtomicBool,
+    /// Whether that is the start's: then it goes on beside commands, without the world.
+    is_of_start: AtomicBool,
     /// In Unix milliseconds.
     started: AtomicI64,
     total_bytes: AtomicU64,
@@ -80,6 +82,12 @@ impl Loading {
         self.is_on.load(Ordering::Relaxed)
     }
 
+    /// Whether the server is still loading what it starts with. No command may put other data in
+    /// their place, nor write what is there over a file: it is a part.
+    pub(crate) fn is_of_start(&self) -> bool {
+        self.is_of_start.load(Ordering::Acquire)
+    }
+
     /// Keys of the last snapshot that were loaded, and how many were not as their time was over.
     pub(crate) fn last(&self) -> (u64, u64) {
         (self.keys.load(Ordering::Relaxed), self.expired.load(Ordering::Relaxed))
@@ -104,6 +112,11 @@ impl Loading {
             percent: loaded_bytes as f64 * 100.0 / total_bytes.max(1) as f64,
             seconds_left: u64::try_from(millis_left / 1000).unwrap_or(u64::MAX),
         })
+    }
+
+    fn begin_start(&self, server: &Server, total_bytes: u64) {
+        self.is_of_start.store(true, Ordering::Release);
+        self.begin(server, total_bytes);
     }
 
     /// Commands that need data are refused from now on.
@@ -131,6 +144,7 @@ impl Loading {
 
     /// All commands are served from now on.
     pub(crate) fn end(&self) {
+        self.is_of_start.store(false, Ordering::Release);
         self.is_on.store(false, Ordering::Release);
     }
 }
@@ -154,7 +168,7 @@ pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
     }
     if server.config.get(APPENDONLY) {
         let stock = aof::find(server)?;
-        server.loading.begin(server, stock.total_bytes());
+        server.loading.begin_start(server, stock.total_bytes());
         return Ok(Some(Found::Log(stock)));
     }
     let path = PathBuf::from(OsStr::from_bytes(&server.config.get(DBFILENAME)));
@@ -162,7 +176,7 @@ pub(crate) fn find(server: &'static Server) -> Result<Option<Found>, String> {
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     match server.storage.open(&path, How::Read) {
         Ok(file) => {
-            server.loading.begin(server, file.length().map_err(failed)?);
+            server.loading.begin_start(server, file.length().map_err(failed)?);
             Ok(Some(Found::Snapshot(file, name)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -177,14 +191,14 @@ const PRELOAD_KIND_LEN: usize = 4;
 fn preloaded(server: &'static Server, kind: &[u8], path: &Path) -> Result<Found, String> {
     if kind == b"aof:" {
         let stock = aof::find_foreign(server, path)?;
-        server.loading.begin(server, stock.total_bytes());
+        server.loading.begin_start(server, stock.total_bytes());
         return Ok(Found::ForeignLog(stock));
     }
     let name = path.display().to_string();
     let opened = server.storage.open(path, How::Read).and_then(|file| Ok((file.length()?, file)));
     let failed = |error: io::Error| format!("Can't read {name}: {}. Exiting.", plain(&error));
     let (length, file) = opened.map_err(failed)?;
-    server.loading.begin(server, length);
+    server.loading.begin_start(server, length);
     Ok(Found::Snapshot(file, name))
 }
 

@@ -46,31 +46,59 @@ pub(super) struct Loader {
     deadline_us: i64,
     /// What ends it then.
     at_deadline: Stop,
-    /// What it has written to the log. A run that is made again writes it again.
+    /// On a worker, which it may leave: the lines it has for the log. The run that is made in its
+    /// place writes them again. Elsewhere lines are written at once.
+    lines: Option<Lines>,
+}
+
+/// Lines for the log.
+#[derive(Default)]
+struct Lines {
     lines: Vec<(LogLevel, String)>,
+    bytes: usize,
+}
+
+impl Lines {
+    /// A library with more lines than that is not for a worker.
+    const BYTES_MAX: usize = 64 * 1024;
+
+    fn are_too_many(&self) -> bool {
+        self.bytes > Self::BYTES_MAX
+    }
 }
 
 impl Loader {
     /// For a thread that nobody waits for.
     pub(super) fn begin(server: &'static Server) -> Self {
-        Self::with(server, LOADING_TIME_US, Stop::Killed)
+        Self::with(server, LOADING_TIME_US, Stop::Killed, None)
     }
 
     /// For a worker, which a library that takes longer leaves.
     pub(super) fn begin_briefly(server: &'static Server) -> Self {
-        Self::with(server, WORKER_TIME_US, Stop::Heavy)
+        Self::with(server, WORKER_TIME_US, Stop::Heavy, Some(Lines::default()))
     }
 
-    fn with(server: &'static Server, time_us: i64, at_deadline: Stop) -> Self {
+    fn with(
+        server: &'static Server,
+        time_us: i64,
+        at_deadline: Stop,
+        lines: Option<Lines>,
+    ) -> Self {
         let deadline_us = server.keyspace.clock().monotonic_us() + time_us;
-        Self { server, deadline_us, at_deadline, lines: Vec::new() }
+        Self { server, deadline_us, at_deadline, lines }
     }
 
-    /// Writes what the library wrote to the log.
-    pub(super) fn write_lines(self) {
-        for (level, text) in self.lines {
+    /// Writes what the library wrote to the log and has not been written. `Heavy` if that is too
+    /// much: the library is to be loaded elsewhere.
+    pub(super) fn write_lines(self) -> Result<(), Refusal> {
+        let lines = self.lines.unwrap_or_default();
+        if lines.are_too_many() {
+            return Err(Refusal::Heavy);
+        }
+        for (level, text) in lines.lines {
             self.server.log.write(of_server(level), format_args!("{text}"));
         }
+        Ok(())
     }
 }
 
@@ -113,7 +141,17 @@ impl Host for Loader {
     }
 
     fn log(&mut self, level: LogLevel, text: &[u8]) {
-        self.lines.push((level, String::from_utf8_lossy(text).into_owned()));
+        let text = String::from_utf8_lossy(text);
+        let Some(lines) = &mut self.lines else {
+            return self.server.log.write(of_server(level), format_args!("{text}"));
+        };
+        lines.bytes += text.len() + size_of::<(LogLevel, String)>();
+        if lines.are_too_many() {
+            // It leaves at its next look at the time.
+            self.deadline_us = i64::MIN;
+        } else {
+            lines.lines.push((level, text.into_owned()));
+        }
     }
 
     fn note_returned_error(&mut self, _: &[u8], _: bool) {}

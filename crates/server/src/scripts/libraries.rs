@@ -64,7 +64,7 @@ impl Loaded {
         if matches!(result, Err(Fault::Stop(Stop::Heavy))) {
             return Err(Refusal::Heavy);
         }
-        loader.write_lines();
+        loader.write_lines()?;
         let functions = result.map_err(|fault| match fault {
             Fault::Error(error) => refusal(error),
             Fault::Stop(_) => TIMEOUT,

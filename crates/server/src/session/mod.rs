@@ -38,7 +38,7 @@ use held::Held;
 use life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
-pub(crate) use state::{ReplyMode, Session};
+pub(crate) use state::Session;
 pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;

@@ -61,15 +61,53 @@ pub(crate) struct Session {
     pub(crate) is_local: bool,
 }
 
-/// `CLIENT REPLY`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplyMode {
-    On,
-    Off,
-    /// The next command's reply is left out, then ON again.
-    SkipNext,
+/// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
+/// may be said behind the other, and ON takes OFF back but not what is to be skipped next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReplyMode(u8);
+
+impl ReplyMode {
+    const OFF: u8 = 1;
+    /// The next command's reply is left out.
+    const SKIPS_NEXT: u8 = 2;
     /// This command's reply is left out.
-    Skipping,
+    const SKIPS: u8 = 4;
+
+    pub(crate) fn switch_on(&mut self) {
+        self.0 &= !(Self::OFF | Self::SKIPS);
+    }
+
+    pub(crate) fn switch_off(&mut self) {
+        self.0 |= Self::OFF;
+    }
+
+    /// Leaves the next command's reply out, if replies are wanted at all.
+    pub(crate) fn skip_next(&mut self) {
+        if self.0 & Self::OFF == 0 {
+            self.0 |= Self::SKIPS_NEXT;
+        }
+    }
+
+    /// RESET ends OFF only.
+    pub(crate) fn reset(&mut self) {
+        self.0 &= !Self::OFF;
+    }
+
+    /// Whether all replies are wanted: the present one and those that come.
+    fn is_on(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the present command's reply is wanted.
+    fn replies(self) -> bool {
+        self.0 & (Self::OFF | Self::SKIPS) == 0
+    }
+
+    /// A command is over.
+    fn go_on(&mut self) {
+        let skips = if self.0 & Self::SKIPS_NEXT == 0 { 0 } else { Self::SKIPS };
+        self.0 = self.0 & Self::OFF | skips;
+    }
 }
 
 impl Session {
@@ -86,7 +124,7 @@ impl Session {
             user: None,
             member: Cell::default(),
             closing: false,
-            reply_mode: ReplyMode::On,
+            reply_mode: ReplyMode::default(),
             wants_debugger: false,
             pending: None,
             no_touch: false,
@@ -219,7 +257,7 @@ impl Session {
     /// mixed with messages, and nobody remembers what they read.
     #[inline]
     pub(crate) fn is_undisturbed(&self) -> bool {
-        self.reply_mode == ReplyMode::On && !self.is_listener() && !self.has_caching
+        self.reply_mode.is_on() && !self.is_listener() && !self.has_caching
     }
 
     /// Whether all but a few commands are refused: messages and replies look alike in RESP2.
@@ -274,7 +312,7 @@ impl Session {
 
     /// Whether what the present command writes reaches the client.
     pub(crate) fn replies(&self) -> bool {
-        matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
+        self.reply_mode.replies()
     }
 
     /// Whose copies of what it reads are tracked now: its own or nobody's.
@@ -297,10 +335,6 @@ impl Session {
         if self.has_caching && !self.is_queueing() && !ran.is_some_and(is_client) {
             self.has_caching = false;
         }
-        self.reply_mode = match self.reply_mode {
-            ReplyMode::SkipNext => ReplyMode::Skipping,
-            ReplyMode::Skipping => ReplyMode::On,
-            other => other,
-        };
+        self.reply_mode.go_on();
     }
 }

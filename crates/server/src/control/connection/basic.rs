@@ -11,7 +11,6 @@ use super::AT_ANY_TIME;
 use crate::clients::client_flags;
 use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::ReplyMode;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -154,9 +153,7 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));
     session.no_touch = false;
     session.fieldsets.clear();
-    if session.reply_mode == ReplyMode::Off {
-        session.reply_mode = ReplyMode::On;
-    }
+    session.reply_mode.reset();
     let flags = client_flags::NO_EVICT | client_flags::NO_TOUCH | client_flags::IMPORT_SOURCE;
     session.client.set_flag(flags, false);
     session.client.names().name = Box::default();

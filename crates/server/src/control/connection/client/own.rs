@@ -13,7 +13,6 @@ use super::{OF_ITSELF, OF_OTHERS};
 use crate::clients::client_flags;
 use crate::config::settings::IMPORT_MODE;
 use crate::control::{Context, ControlCommand, Next};
-use crate::session::ReplyMode;
 
 pub(super) const ID: ControlCommand = Command {
     spec: Spec {
@@ -186,17 +185,14 @@ fn set_reply_mode(
 ) -> Result<Next, Refusal> {
     let mode = &mut context.session()?.reply_mode;
     if is(&args[2], "ON") {
-        // Within EXEC, behind SKIP: that is still to come.
-        if *mode != ReplyMode::SkipNext {
-            *mode = ReplyMode::On;
-        }
+        mode.switch_on();
         reply.ok();
     } else if is(&args[2], "OFF") {
-        *mode = ReplyMode::Off;
+        mode.switch_off();
     } else if !is(&args[2], "SKIP") {
         return Err(SYNTAX);
-    } else if *mode != ReplyMode::Off {
-        *mode = ReplyMode::SkipNext;
+    } else {
+        mode.skip_next();
     }
     Ok(Next::Done)
 }

@@ -2,7 +2,8 @@
 //!
 //! Invariant: nothing changes between what is on disk and what is loaded, as the world stands
 //! still; commands that need data and come meanwhile are refused. Within a unit it is the unit's
-//! own world, which is back when the next step begins.
+//! own world, which is back when the next step begins. Neither runs before the server has loaded
+//! what it starts with.
 
 use std::sync::MutexGuard;
 
@@ -15,7 +16,7 @@ use crate::aof::{self, Stock};
 use crate::commit::announce;
 use crate::control::{Context, Next};
 use crate::heavy;
-use crate::loading::{Twice, snapshot};
+use crate::loading::{LOADING, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::saves::{self, Unsaved};
@@ -69,6 +70,7 @@ fn with_world(
     work: impl FnOnce(&'static Server, Acquisition, usize) -> Loaded + Send + 'static,
 ) -> Result<Next, Refusal> {
     let server = context.server;
+    refuse_at_start(server)?;
     let Some(unit) = &mut context.unit else {
         return Ok(Next::visit(move |lane, _, reply| {
             let (world, loaded) = work(server, Acquisition::of_world(server.keyspace), lane);
@@ -83,6 +85,12 @@ fn with_world(
     unit.tx.lend_world(|world| work(server, world, lane))?;
     reply.ok();
     Ok(Next::Done)
+}
+
+/// What the server starts with is a part until it is loaded: it must neither be saved nor be given
+/// up for a file, and commands that need data are to be refused until all of it is there.
+fn refuse_at_start(server: &Server) -> Result<(), Refusal> {
+    if server.loading.is_of_start() { Err(LOADING) } else { Ok(()) }
 }
 
 /// The world comes back however it ends.
