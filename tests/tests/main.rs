@@ -139,6 +139,7 @@ mod transaction_errors;
 mod transactions;
 mod unregistration;
 mod users;
+mod waiters_own_order;
 mod waiting_members;
 mod watch;
 mod watch_races;

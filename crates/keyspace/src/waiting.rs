@@ -307,6 +307,11 @@ impl ReadyKeys {
         self.0.get_or_insert_default().add((database, key.into()));
     }
 
+    /// Whether a key is among them.
+    pub(crate) fn has(&self, database: usize, key: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|line| line.known.contains(&(database, key.into())))
+    }
+
     /// Takes the first one out.
     pub(crate) fn next(&mut self) -> Option<NamedKey> {
         let line = self.0.as_mut()?;

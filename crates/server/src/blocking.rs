@@ -19,6 +19,7 @@ use keyspace::{
     Standing, Tx, TxOptions, Wait, Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
+use smallvec::{SmallVec, smallvec};
 
 use crate::clients::{Client, ClientId, Signal};
 use crate::commit;
@@ -97,7 +98,8 @@ pub(crate) struct Services {
 
 /// What came of the attempt to serve a waiter.
 struct Service {
-    standing: Standing,
+    waiter: Arc<Waiter>,
+    asked: Asked,
     effects: Effects,
     output: Output,
     /// The code of the error that is the reply, if it is one.
@@ -107,10 +109,46 @@ struct Service {
     is_over: bool,
 }
 
+/// What a waiter is to be served with.
+enum Asked {
+    /// The request for one of its keys, in its own order.
+    Of(usize),
+    /// One for several of its keys.
+    Together(OwnedArgs),
+}
+
+impl Asked {
+    fn args<'a>(&'a self, blocked: &'a Blocked) -> Args<'a> {
+        match self {
+            Self::Of(nth) => blocked.requests[*nth].1.as_args(),
+            Self::Together(request) => request.as_args(),
+        }
+    }
+}
+
 impl Blocked {
-    /// The request that serves its client once its `nth` key is ready.
-    fn request(&self, nth: u32) -> Args<'_> {
-        self.requests[nth as usize].1.as_args()
+    /// What may serve its client now that its `nth` key is ready and others may be by the same
+    /// transaction, in this order: its command goes by its own order of keys, whichever changed
+    /// first, and one that reads streams reads all of them.
+    fn ask(&self, tx: &Tx, waiter: &Waiter, nth: u32) -> SmallVec<[Asked; 1]> {
+        if self.requests.len() == 1 {
+            return smallvec![Asked::Of(0)];
+        }
+        let is_ready = |place: &usize| {
+            let (key, _) = &self.requests[*place];
+            let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
+            *place == nth as usize
+                || tx.is_ready(key) && (waiter.heeds_deletion() || self.heeds(kind()))
+        };
+        let ready = (0..self.requests.len()).filter(is_ready);
+        if self.entry.spec.group != Group::Stream {
+            return ready.map(Asked::Of).collect();
+        }
+        let requests: Vec<_> = ready.map(|place| self.requests[place].1.as_args()).collect();
+        // Each ends with one key and one ID.
+        let head = requests[0].iter().take(requests[0].len() - 2);
+        let ends = |from_end| requests.iter().map(move |args| &args[args.len() - from_end]);
+        smallvec![Asked::Together(head.chain(ends(2)).chain(ends(1)).collect())]
     }
 
     /// Whether a value of this type may be what its client waits for.
@@ -362,42 +400,61 @@ fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
     }
 }
 
-/// Runs the request of a claimed waiter, whose wait is over unless there is still nothing for it.
+/// Runs what may serve a claimed waiter, whose wait is over unless there is still nothing for it.
 fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
-    let blocked = blocked(&standing.waiter);
-    let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
-    let args = blocked.request(standing.nth);
+    let waiter = &standing.waiter;
+    let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
-    let mark = output.mark();
     drill::strike_at_service();
-    let result =
-        tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(&mut output, blocked.resp)));
-    let (error, is_over) = match result {
-        Ok(()) => (None, true),
-        Err(Refusal::Wait(wait)) => {
-            // Its other keys may have an earlier time.
-            blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
-            (None, false)
+    let mut served = (Asked::Of(standing.nth as usize), None, false);
+    for asked in blocked.ask(tx, waiter, standing.nth) {
+        let answer = run_request(tx, blocked, asked.args(blocked), &mut output)?;
+        let is_over = answer.is_some();
+        served = (asked, answer.flatten(), is_over);
+        if is_over {
+            break;
         }
-        Err(Refusal::Widen) => return Err(Refusal::Widen),
-        Err(refusal) => {
-            output.truncate(mark);
-            let line = write_refusal(&refusal, &mut Reply::new(&mut output, blocked.resp));
-            (Some(stats::code(line).to_owned()), true)
-        }
-    };
+    }
     tx.settle();
     let effects = tx.take_effects();
     tx.switch_database(home);
-    Ok(Service { standing: standing.clone(), effects, output, error, is_over })
+    let (asked, error, is_over) = served;
+    Ok(Service { waiter: Arc::clone(waiter), asked, effects, output, error, is_over })
+}
+
+/// Runs a request for a waiter; the code of the error if it was answered with one. Nothing if there
+/// is nothing for it.
+fn run_request(
+    tx: &mut Tx,
+    blocked: &Blocked,
+    args: Args<'_>,
+    output: &mut Output,
+) -> Result<Option<Option<String>>, Refusal> {
+    let Run::Data(handler) = blocked.entry.run else { unreachable!("only data is waited for") };
+    let mark = output.mark();
+    let result = tx.unhurried(|tx| handler.run(tx, args, &mut Reply::new(output, blocked.resp)));
+    match result {
+        Ok(()) => Ok(Some(None)),
+        Err(Refusal::Wait(wait)) => {
+            // Its other keys may have an earlier time.
+            blocked.again.fetch_min(wait.again.unwrap_or(NEVER), Ordering::Relaxed);
+            Ok(None)
+        }
+        Err(Refusal::Widen) => Err(Refusal::Widen),
+        Err(refusal) => {
+            output.truncate(mark);
+            let line = write_refusal(&refusal, &mut Reply::new(output, blocked.resp));
+            Ok(Some(Some(stats::code(line).to_owned())))
+        }
+    }
 }
 
 impl Services {
     /// Puts everyone back where they stood.
     fn undo(self, server: &Server, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
-        let claimed = over.map(|service| &service.standing.waiter).chain(&self.claimed);
+        let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
         claimed.for_each(|waiter| let_wait_on(server, waiter, &self.rounds));
         if let Some((database, key, queue)) = self.present {
             let home = tx.switch_database(database);
@@ -420,8 +477,8 @@ impl Services {
     /// What was done, for the journal.
     pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_, '_>> {
         self.done.iter().map(|service| {
-            let blocked = blocked(&service.standing.waiter);
-            let args = blocked.request(service.standing.nth);
+            let blocked = blocked(&service.waiter);
+            let args = service.asked.args(blocked);
             Deed { effects: &service.effects, database: blocked.database, args }
         })
     }
@@ -432,11 +489,11 @@ impl Services {
             notify(server, &self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { standing: Standing { waiter, nth }, output, error, .. } = service;
+            let Service { waiter, asked, output, error, .. } = service;
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
-                let (spec, args) = (blocked.entry.spec, blocked.request(nth));
+                let (spec, args) = (blocked.entry.spec, asked.args(blocked));
                 server.tracking.remember(server, reader, spec, args);
             }
             *blocked.outcome.lock().expect("no critical section here panics") =

@@ -72,6 +72,12 @@ impl Tx {
         self.ready.next()
     }
 
+    /// Whether a key of the present database is among those that `next_ready` will tell.
+    #[must_use]
+    pub fn is_ready(&self, key: &[u8]) -> bool {
+        self.ready.has(self.options.database, key)
+    }
+
     /// Takes out the queue of a key of the present database, to serve those who stand in it; none
     /// where the key is not granted. `put_queue` puts back who waits on.
     pub fn take_queue(&mut self, key: &[u8]) -> Queue {
