@@ -351,6 +351,11 @@ impl LargeList {
         self.tree.memory()
     }
 
+    /// The pages, in their order.
+    pub fn pages(&self) -> impl Iterator<Item = &Page> {
+        self.tree.leaves(0..ListRef::Large(self).len()).map(|(page, _)| page)
+    }
+
     /// One listpack of all elements.
     fn to_packed(&self) -> Packed {
         let mut bytes = listpack::new();

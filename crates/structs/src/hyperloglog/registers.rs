@@ -98,14 +98,14 @@ impl Registers {
     }
 
     fn store_dense(&self, target: &mut [u8]) {
-        let (packed, _) = target.as_chunks_mut::<PACKED>();
-        let (values, _) = self.values.as_chunks::<4>();
+        let (packed, _) = target.as_chunks_mut::<{ 2 * PACKED }>();
+        let (values, _) = self.values.as_chunks::<8>();
         for (packed, values) in packed.iter_mut().zip(values) {
-            let old = unpack(*packed);
-            let bits = (0..4).fold(0, |bits, place| {
-                bits | u32::from(values[place].max(old[place])) << (6 * place)
-            });
-            packed.copy_from_slice(&bits.to_le_bytes()[..PACKED]);
+            let mut risen = unpack_eight(*packed);
+            for (value, other) in risen.iter_mut().zip(values) {
+                *value = (*value).max(*other);
+            }
+            *packed = pack_eight(risen);
         }
     }
 }
@@ -156,6 +156,16 @@ fn unpack_eight([a, b, c, d, e, f]: [u8; 2 * PACKED]) -> [u8; 8] {
     let bits = bits & 0x0000_0FFF_0000_0FFF | (bits & 0x00FF_F000_00FF_F000) << 4;
     let bits = bits & 0x003F_003F_003F_003F | (bits & 0x0FC0_0FC0_0FC0_0FC0) << 2;
     bits.to_le_bytes()
+}
+
+/// The other way around, of values below 64.
+#[inline]
+fn pack_eight(values: [u8; 8]) -> [u8; 2 * PACKED] {
+    let bits = u64::from_le_bytes(values);
+    let bits = bits & 0x003F_003F_003F_003F | (bits >> 2) & 0x0FC0_0FC0_0FC0_0FC0;
+    let bits = bits & 0x0000_0FFF_0000_0FFF | (bits >> 4) & 0x00FF_F000_00FF_F000;
+    let [a, b, c, _, d, e, f, _] = bits.to_le_bytes();
+    [a, b, c, d, e, f]
 }
 
 const _: () = assert!((DENSE_LEN - HEADER) / PACKED * 4 == REGISTERS);

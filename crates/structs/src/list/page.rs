@@ -81,6 +81,17 @@ impl Page {
         self.listpack().len()
     }
 
+    /// All elements as one listpack, if none of them lies beside it.
+    #[must_use]
+    pub fn as_listpack(&self) -> Option<Listpack<'_>> {
+        self.beside.is_none().then(|| self.listpack())
+    }
+
+    /// All elements.
+    pub fn iter(&self) -> impl Iterator<Item = Text<'_>> {
+        self.items(0..self.len())
+    }
+
     /// The element at a place.
     #[inline]
     pub(crate) fn get(&self, place: usize) -> Option<Text<'_>> {
