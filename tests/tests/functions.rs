@@ -1,8 +1,10 @@
 //! FUNCTION and FCALL: libraries of Lua functions, as Redis has them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use proto::value::Value;
+use tests::client::encode;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
 use tests::faults::{Fault, Injector};
@@ -369,6 +371,36 @@ fn what_a_library_says_while_it_is_loaded_is_not_kept() {
     assert!(reply == "\"big\"" || reply.contains("FUNCTION LOAD timeout"), "{reply}");
     let taken = server.peak() - before;
     assert!(taken < 64 << 20, "{taken}");
+}
+
+/// A library was accepted, so a machine that is slower, or busy, or stopped for a while has to load
+/// it, too: here its code takes longer than FUNCTION LOAD allows.
+#[test]
+fn what_was_accepted_is_loaded_however_long_that_takes() {
+    let (brief, long) = ("0000000001", "0100000000");
+    // A log as other servers write it.
+    let library = slow_library("slow", long);
+    let log = encode(&["FUNCTION", "LOAD", &library]);
+    let prepare = |folder: &Path| {
+        std::fs::write(folder.join("appendonly.aof"), &log).expect("the folder is new");
+    };
+    let server = Server::start_prepared(prepare, &["--appendonly", "yes"]);
+    assert_eq!(render(&server.client().call(&["FCALL", "slow", "0"])), "\"of slow\"");
+    // A snapshot, in which the code stands as it was sent.
+    let mut server = Server::start(&["--rdbchecksum", "no", "--rdbcompression", "no"]);
+    let mut client = server.client();
+    let load = ["FUNCTION", "LOAD", &slow_library("slow", brief)];
+    assert_eq!(render(&client.call(&load)), "\"slow\"");
+    client.call(&["SAVE"]);
+    server.kill();
+    let path = server.folder().join("dump.rdb");
+    let mut bytes = std::fs::read(&path).expect("it was saved");
+    let place = bytes.windows(brief.len()).position(|it| it == brief.as_bytes());
+    let place = place.expect("the code is in the file as it was sent");
+    bytes[place..place + long.len()].copy_from_slice(long.as_bytes());
+    std::fs::write(&path, bytes).expect("it can be written");
+    server.restart();
+    assert_eq!(render(&server.client().call(&["FCALL", "slow", "0"])), "\"of slow\"");
 }
 
 #[test]

@@ -143,8 +143,10 @@ fn a_description_names_the_key_itself() {
 fn figures_by_prefix_are_those_of_memcached() {
     let session = "get foo:1\r\nstats detail on\r\nget foo:1 foo:1 bar\r\nset foo:2 0 0 1\r\nx\r\n\
                    get foo:2\r\nmg foo:2 v\r\ndelete foo:2\r\ndelete foo:3\r\nset :x 0 0 1\r\nx\r\n\
-                   add a:b:c 0 0 1\r\nx\r\nstats detail dump\r\nstats detail off\r\nget foo:1\r\n\
-                   stats detail dump\r\n";
+                   add a:b:c 0 0 1\r\nx\r\nms m:1 1\r\nx\r\nma m:1 N0\r\nmd m:1\r\n\
+                   mg foo:1 N0 v\r\ngat 0 foo:2 t:1\r\ntouch foo:2 0\r\nincr n:1 1\r\n\
+                   append foo:2 0 0 1\r\ny\r\nreplace r:1 0 0 1\r\nx\r\nstats detail dump\r\n\
+                   stats detail off\r\nget foo:1\r\nstats detail dump\r\n";
     let (ours, theirs) = (Memcached::start_ours(&[]), Memcached::start(&[]));
     let lines = |server: &Memcached| {
         // In what order they come is told by nobody.

@@ -25,7 +25,7 @@ use crate::library::{Library, Registration};
 use crate::modules;
 use crate::program::{ByDigest, Program};
 use ffi::{Body, Ending, Gate};
-use shared::{Failure, Shared};
+use shared::{Failure, Registering, Shared};
 
 /// How many instructions pass between two looks at the time.
 const TICK: u32 = 1000;
@@ -318,9 +318,9 @@ impl Interpreter {
             let text = [b"ERR Error compiling function: ", &problem[..]].concat();
             Fault::Error(ScriptError::new(text))
         })?;
-        self.shared.loading.replace(Some(Vec::new()));
+        self.shared.loading.replace(Some(Registering::default()));
         let result = self.run_loading.call::<(bool, Value)>(body);
-        let registered = self.shared.loading.take().unwrap_or_default();
+        let Registering { registrations, bodies } = self.shared.loading.take().unwrap_or_default();
         let failure = match result {
             Ok((true, _)) => None,
             Ok((false, value)) => {
@@ -331,24 +331,17 @@ impl Interpreter {
             Err(error) => Some(failure::from_outside(&error)),
         };
         if let Some(failure) = failure {
+            drop(bodies);
+            self.lua.expire_registry_values();
             return Err(match self.shared.stop.get() {
                 Some(stop) => Fault::Stop(stop),
                 None => Fault::Error(failure.describe_loading()),
             });
         }
-        if registered.is_empty() {
+        if registrations.is_empty() {
             return Err(Fault::Error(ScriptError::new("ERR No functions registered")));
         }
-        let mut functions = HashMap::new();
-        let mut registrations = Vec::new();
-        for one in registered {
-            let key = self.lua.create_registry_value(one.body);
-            let key = key
-                .map_err(|error| Fault::Error(failure::from_outside(&error).describe_loading()))?;
-            functions.insert(one.registration.name.clone(), key);
-            registrations.push(one.registration);
-        }
-        let compiled = Compiled { identity: library.identity(), functions, memory: 0 };
+        let compiled = Compiled { identity: library.identity(), functions: bodies, memory: 0 };
         if let Some(former) = self.libraries.insert(library.name().into(), compiled) {
             self.library_memory -= former.memory;
             self.lua.expire_registry_values();

@@ -2,10 +2,10 @@
 //!
 //! Invariant: it works while a library is loaded and at no other time.
 
-use mlua::{Table, Value};
+use mlua::{Function, Table, Value};
 
 use super::api::refuse;
-use super::shared::{Registered, Shared};
+use super::shared::Shared;
 use crate::call::Call;
 use crate::library::{Registration, is_name};
 use crate::shebang::Flags;
@@ -13,11 +13,11 @@ use crate::shebang::Flags;
 /// Takes a name and a function, or one table of named arguments.
 pub(super) fn register_function(call: &Call<'_>, shared: &Shared) -> mlua::Result<()> {
     let mut loading = shared.loading.borrow_mut();
-    let Some(registered) = loading.as_mut() else {
+    let Some(registering) = loading.as_mut() else {
         let text = "redis.register_function can only be called on FUNCTION LOAD command";
         return Err(refuse(call, text));
     };
-    let function = match (call.args.len(), call.get(0)) {
+    let (registration, body) = match (call.args.len(), call.get(0)) {
         (1, Value::Table(named)) => from_named(call, named)?,
         (1, _) => {
             let text = "calling redis.register_function with a single argument is only \
@@ -30,19 +30,21 @@ pub(super) fn register_function(call: &Call<'_>, shared: &Shared) -> mlua::Resul
             return Err(refuse(call, text));
         }
     };
-    if !is_name(&function.registration.name) {
+    if !is_name(&registration.name) {
         let text = "Library names can only contain letters, numbers, or underscores(_) and must \
                     be at least one character long";
         return Err(refuse(call, text));
     }
-    if registered.iter().any(|other| other.registration.name == function.registration.name) {
+    if registering.bodies.contains_key(&registration.name) {
         return Err(refuse(call, "Function already exists in the library"));
     }
-    registered.push(function);
+    let body = call.lua.create_registry_value(body)?;
+    registering.bodies.insert(registration.name.clone(), body);
+    registering.registrations.push(registration);
     Ok(())
 }
 
-fn from_positional(call: &Call<'_>) -> mlua::Result<Registered> {
+fn from_positional(call: &Call<'_>) -> mlua::Result<(Registration, Function)> {
     let Some(name) = call.lua.coerce_string(call.get(0).clone())? else {
         let text = "first argument to redis.register_function must be a string";
         return Err(refuse(call, text));
@@ -53,10 +55,10 @@ fn from_positional(call: &Call<'_>) -> mlua::Result<Registered> {
     };
     let name = (*name.as_bytes()).into();
     let registration = Registration { name, description: None, flags: Flags::default() };
-    Ok(Registered { registration, body: body.clone() })
+    Ok((registration, body.clone()))
 }
 
-fn from_named(call: &Call<'_>, named: &Table) -> mlua::Result<Registered> {
+fn from_named(call: &Call<'_>, named: &Table) -> mlua::Result<(Registration, Function)> {
     let (mut name, mut description, mut body) = (None, None, None);
     let mut flags = Flags::default();
     for pair in named.pairs::<Value, Value>() {
@@ -99,7 +101,7 @@ fn from_named(call: &Call<'_>, named: &Table) -> mlua::Result<Registered> {
     let Some(body) = body else {
         return Err(refuse(call, "redis.register_function must get a callback argument"));
     };
-    Ok(Registered { registration: Registration { name, description, flags }, body })
+    Ok((Registration { name, description, flags }, body))
 }
 
 fn flags_of(call: &Call<'_>, names: &Table) -> mlua::Result<Flags> {

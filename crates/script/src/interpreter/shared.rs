@@ -3,9 +3,10 @@
 //! Invariant: outside of a run there is no host, so nothing can be called.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 
-use mlua::Lua;
+use mlua::{Lua, RegistryKey};
 use proto::{ArgsBuffer, Output, Resp};
 
 use super::ffi::{Lent, Outcome, Panic};
@@ -41,7 +42,7 @@ pub(super) struct Shared {
     /// What became of the command.
     pub(super) outcome: Cell<Outcome>,
     /// What the library that is being loaded has registered.
-    pub(super) loading: RefCell<Option<Vec<Registered>>>,
+    pub(super) loading: RefCell<Option<Registering>>,
     /// Whether that was loaded before, by another thread: what it says is known.
     pub(super) loads_again: Cell<bool>,
     pub(super) seed: Rc<Seed>,
@@ -49,10 +50,12 @@ pub(super) struct Shared {
     pub(super) desk: Rc<Desk>,
 }
 
-/// A function of a library that is being loaded.
-pub(super) struct Registered {
-    pub(super) registration: Registration,
-    pub(super) body: mlua::Function,
+/// What a library has registered so far: its functions in their order, and the body of each by its
+/// name. They are in the registry: Lua's stack has room for few.
+#[derive(Default)]
+pub(super) struct Registering {
+    pub(super) registrations: Vec<Registration>,
+    pub(super) bodies: HashMap<Box<[u8]>, RegistryKey>,
 }
 
 /// An error that ended a run, not yet in its client's words.

@@ -45,6 +45,20 @@ fn a_library_registers_functions() {
     assert!(second.flags.names().eq(["no-writes", "allow-stale"]));
 }
 
+/// A library of another server may have more functions than Lua's stack has places.
+#[test]
+fn a_library_has_as_many_functions_as_it_likes() {
+    let mut bench = Bench::new();
+    let all = "for number = 1, 30000 do redis.register_function('f' .. number, function() \
+        return number end) end";
+    let twice = load(&mut bench, &format!("#!lua name=lib\n{all} {all}"));
+    assert!(twice.unwrap_err().contains("Function already exists in the library"));
+    let source = format!("#!lua name=lib\n{all}");
+    assert_eq!(load(&mut bench, &source).unwrap().len(), 30000);
+    let library = Library::parse(source.as_bytes()).unwrap();
+    assert_eq!(call(&mut bench, &library, "f29999").unwrap(), ":29999\r\n");
+}
+
 #[test]
 fn what_cannot_be_loaded_says_why() {
     let mut bench = Bench::new();

@@ -207,7 +207,10 @@ impl Draft {
                 let size = item_size(argument)?.to_string();
                 self.set("memcached-item-size-max", size.as_bytes());
             }
-            b'D' => self.set("memcached-prefix-delimiter", argument.get(..1).unwrap_or_default()),
+            b'D' => {
+                let delimiter = argument.get(..1).ok_or("memcached: -D wants a delimiter")?;
+                self.set("memcached-prefix-delimiter", delimiter);
+            }
             b'b' => self.set("tcp-backlog", argument),
             b'B' => self.set("memcached-protocol", protocol(argument)?),
             b'A' => self.set("memcached-shutdown", b"yes"),
@@ -460,6 +463,11 @@ mod tests {
         ];
         assert_eq!(directives, expected);
         assert_eq!(notices.len(), 1, "{notices:?}");
+    }
+
+    #[test]
+    fn a_delimiter_is_not_empty() {
+        assert!(read(&["-D", ""].map(OsString::from), None).is_err());
     }
 
     #[test]

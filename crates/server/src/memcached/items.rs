@@ -11,8 +11,8 @@ use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Te
 use persist::asides::Aside;
 use proto::Output;
 use proto::memcached::{
-    Arithmetic, Deadline, Delete, Expiry, Failure, Form, Item, Number, Operation, Request,
-    Response, Retrieve, Store, StoreMode, Value, answer,
+    Arithmetic, Deadline, Delete, Expiry, Failure, Item, Number, Operation, Request, Response,
+    Retrieve, Store, StoreMode, Value, answer,
 };
 
 use super::deeds::keys_of;
@@ -152,9 +152,7 @@ impl Work<'_> {
             return self.miss(key, retrieve);
         };
         self.tally.add_if(is_get, Figure::GetHits);
-        if counts_by_prefix(self.request) {
-            self.details.note(key, Asked::Hit);
-        }
+        self.details.note(key, Asked::Hit);
         // What expires at once is told for the last time.
         let is_last = moment == Some(Deadline::Passed);
         let (notes, ttl_s) = (entry.notes(), if is_last { Some(0) } else { ttl_of(entry, now) });
@@ -203,9 +201,7 @@ impl Work<'_> {
 
     /// Answers a miss, or makes the item that the client is to fill.
     fn miss(&mut self, key: &[u8], retrieve: &Retrieve<'_>) -> Result<(), Refusal> {
-        if counts_by_prefix(self.request) {
-            self.details.note(key, Asked::Miss);
-        }
+        self.details.note(key, Asked::Miss);
         let is_free = !self.tx.exists(key)?;
         let is_get = retrieve.touch.is_none();
         let Some(expiry) = retrieve.vivify.filter(|_| is_free) else {
@@ -569,11 +565,6 @@ impl Work<'_> {
         let now = self.tx.now();
         Ok(self.tx.peek(key)?.map_or(Some(0), |entry| ttl_of(entry, now)))
     }
-}
-
-/// Whether a read is counted by its prefix: as in memcached, those of meta commands are not.
-fn counts_by_prefix(request: &Request<'_>) -> bool {
-    !matches!(request.form, Form::Meta(_))
 }
 
 /// The seconds that an entry has left, begun ones counted; `None` for ever.

@@ -46,7 +46,7 @@ use crate::worker::Worker;
 pub(crate) use auth::{is_known, needs_login};
 
 use deeds::{Deed, Deeds};
-use details::Details;
+use details::{Details, Noted};
 use events::Events;
 use figures::{Figure, Figures, Tally};
 use users::Users;
@@ -410,7 +410,11 @@ impl Turn<'_> {
         let lookout = &server.memcached.lookout;
         let events = Events::of(lookout.watched(), self.session.client.descriptor);
         let (tx_of, request) = (&mut tx, self.request);
-        let details = server.memcached.details.begin();
+        // As in memcached, meta commands are not counted by their prefixes.
+        let details = match request.form {
+            Form::Meta(_) => Noted::default(),
+            _ => server.memcached.details.begin(),
+        };
         let out = &mut *self.out;
         let mut work = items::Work { tx: tx_of, request, out, tally, events, details, size_max };
         let result = work.run();

@@ -1,17 +1,19 @@
 //! A library of functions that is loaded without a server, to tell whether it can be.
 //!
-//! Invariant: it reaches nothing but its interpreter, and takes no longer than a server gives it.
+//! Invariant: it reaches nothing but its interpreter, and ends within a minute.
 
 use base::time::Clock;
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Host, Interpreter, Library, LogLevel, Replication, Stop, Version};
 
-use super::caller::LOADING_TIME_US;
-use super::libraries::TIMEOUT;
 use super::run::LIMITS;
 use crate::config::Config;
 use crate::control::NOT_FROM_SCRIPT;
 use crate::version;
+
+/// A server loads what it once accepted however long that takes; an operator is told of it.
+const TIME_US: i64 = 60_000_000;
+const TOO_LONG: &[u8] = b"it has not registered its functions within a minute";
 
 /// A host that does nothing.
 struct Alone {
@@ -27,11 +29,11 @@ pub fn check_library(code: &[u8]) -> Result<(), String> {
     let config = Config::new();
     let (text, number) = (version::of_redis(&config), version::number_of_redis(&config));
     let clock = Clock::system();
-    let mut host = Alone { deadline_us: clock.monotonic_us() + LOADING_TIME_US, clock };
+    let mut host = Alone { deadline_us: clock.monotonic_us() + TIME_US, clock };
     match Interpreter::new(&Version { text, number }).load(&library, &mut host, LIMITS) {
         Ok(_) => Ok(()),
         Err(Fault::Error(error)) => Err(said(&error.text)),
-        Err(Fault::Stop(_)) => Err(said(TIMEOUT.line().unwrap_or_default())),
+        Err(Fault::Stop(_)) => Err(said(TOO_LONG)),
     }
 }
 

@@ -36,8 +36,8 @@ const READ_ONLY: Refusal =
 /// A script that runs longer is begun again on a heavy-work thread.
 const WORKER_TIME_US: i64 = 500;
 
-/// How long a library may take to load.
-pub(super) const LOADING_TIME_US: i64 = 500_000;
+/// How long a library may take to load that a client brings.
+const LOADING_TIME_US: i64 = 500_000;
 
 /// The host of a library that is loaded: it can call nothing.
 pub(super) struct Loader {
@@ -71,6 +71,12 @@ impl Loader {
     /// For a thread that nobody waits for.
     pub(super) fn begin(server: &'static Server) -> Self {
         Self::with(server, LOADING_TIME_US, Stop::Killed, None)
+    }
+
+    /// For a library that was accepted before, here or by another server, and comes back from a
+    /// file: it takes the time it takes. A slower machine must not lose what a faster one had.
+    pub(super) fn begin_accepted(server: &'static Server) -> Self {
+        Self { server, deadline_us: i64::MAX, at_deadline: Stop::Killed, lines: None }
     }
 
     /// For a worker, which a library that takes longer leaves.

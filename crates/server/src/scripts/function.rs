@@ -263,7 +263,7 @@ const LOAD: ControlCommand = Command {
         }
         Ok(Next::elsewhere(move |_, args, reply| {
             let change = Change { server, args, is_new: true };
-            reply.bulk(&change.load(Loader::begin(server))?);
+            reply.bulk(&change.load(change.loader())?);
             Ok(())
         }))
     },
@@ -354,7 +354,7 @@ impl Change<'_> {
             RestoreError::Content => NO_FUNCTIONS,
         })?;
         let server = self.server;
-        let load = |code: &Vec<u8>| Loaded::load(Loader::begin(server), server, code, |_| Ok(()));
+        let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         let change = |state: &mut State| {
             if policy.flushes {
@@ -371,6 +371,12 @@ impl Change<'_> {
             })
         };
         self.server.scripts.libraries.change_together(change, || self.tell())
+    }
+
+    /// For a thread that nobody waits for.
+    fn loader(&self) -> Loader {
+        let begin = if self.is_new { Loader::begin } else { Loader::begin_accepted };
+        begin(self.server)
     }
 
     /// Makes one change that fails without any effect.
@@ -399,7 +405,7 @@ pub(crate) fn replay(
     match entry.spec.role {
         Role::DeleteLibrary => change.delete(),
         Role::FlushLibraries => change.flush(),
-        Role::LoadLibrary => change.load(Loader::begin(server)).map(drop),
+        Role::LoadLibrary => change.load(change.loader()).map(drop),
         Role::RestoreLibraries => change.restore(Policy::of(args)?),
         _ => Ok(()),
     }

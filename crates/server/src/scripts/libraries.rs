@@ -17,7 +17,7 @@ use super::run::{LIMITS, with_interpreter};
 use crate::server::Server;
 use crate::unit::drill;
 
-pub(super) const TIMEOUT: Refusal =
+const TIMEOUT: Refusal =
     Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
 
@@ -169,14 +169,14 @@ impl Libraries {
         look(&self.state.read().expect("no critical section here panics"))
     }
 
-    /// Adds a library whose name and functions are new.
+    /// Adds a library that comes from a file.
     pub(crate) fn load(
         &self,
         server: &'static Server,
         source: &[u8],
         replaces: bool,
     ) -> Result<(), Refusal> {
-        let loaded = Loaded::load(Loader::begin(server), server, source, |_| Ok(()))?;
+        let loaded = Loaded::load(Loader::begin_accepted(server), server, source, |_| Ok(()))?;
         self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 
