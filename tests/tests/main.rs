@@ -79,6 +79,7 @@ mod load_rules;
 mod loading;
 mod logs_of_peers;
 mod long_replies;
+mod looks;
 mod mailboxes;
 mod member_scan;
 mod memcached;

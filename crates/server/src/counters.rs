@@ -17,6 +17,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) sessions: AtomicU64,
     /// Microseconds spent in commands.
     pub(crate) busy_us: AtomicU64,
+    /// Looks at the sockets that sessions waited for.
+    pub(crate) looks: AtomicU64,
 }
 
 impl WorkerCounters {
@@ -25,6 +27,7 @@ impl WorkerCounters {
         for counter in self.sums() {
             counter.store(0, Ordering::Relaxed);
         }
+        self.looks.store(0, Ordering::Relaxed);
     }
 
     /// Everything that is summed up.

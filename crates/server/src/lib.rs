@@ -39,6 +39,7 @@ mod journal;
 mod latency;
 mod loading;
 mod log;
+mod looks;
 mod loops;
 mod mailbox;
 mod memcached;

@@ -25,16 +25,18 @@ use tokio::task::unconstrained;
 use crate::audience::relocate;
 use crate::clients::{Client, Signal, client_flags};
 use crate::config::settings::SERVER_THREAD_AFFINITY;
-use crate::counters::WorkerCounters;
+use crate::counters::{WorkerCounters, add};
 use crate::courtesy::{self, Courtesy};
 use crate::evict::Evictor;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
 use crate::held_line::{self, HeldLine};
+use crate::looks::{SocketLooks, TURN_US};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
 use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
+use crate::unit::drill;
 use crate::unregistration::Unregistration;
 
 /// How much a session reads at once.
@@ -81,6 +83,9 @@ pub(crate) struct Worker {
     wall_offset_us: Cell<i64>,
     /// When the present batch began.
     batch_began: Cell<Moment>,
+    /// What the present turn of a session has taken so far, in microseconds.
+    turn_us: Cell<i64>,
+    looks: SocketLooks,
     pub(crate) second_turns: SecondTurns,
     pub(crate) held_line: HeldLine,
     pub(crate) courtesy: Courtesy,
@@ -123,6 +128,8 @@ impl Worker {
             ticked_us: Cell::new(0),
             wall_offset_us: Cell::new(0),
             batch_began: Cell::default(),
+            turn_us: Cell::new(0),
+            looks: SocketLooks::default(),
             second_turns: SecondTurns::default(),
             held_line: HeldLine::default(),
             courtesy: Courtesy::default(),
@@ -147,6 +154,40 @@ impl Worker {
     pub(crate) fn tick(&self) -> i64 {
         let now = self.server.keyspace.clock().since(self.batch_began.get());
         now - self.ticked_us.replace(now)
+    }
+
+    /// A session's turn begins.
+    #[inline]
+    pub(crate) fn begin_turn(&self) {
+        self.turn_us.set(0);
+    }
+
+    /// The session of the present turn has read so many bytes, and executed what it could.
+    #[inline]
+    pub(crate) fn note_turn(&self, bytes: usize) {
+        /// So many bytes are copied in a microsecond, where their memory is new.
+        const BYTES_PER_US: usize = 4096;
+        let executed_us = self.ticked_us.get() - self.batch_began.get().us();
+        let took_us = 1 + executed_us + (bytes / BYTES_PER_US) as i64;
+        self.turn_us.set(self.turn_us.get() + took_us);
+    }
+
+    /// Whether a session's present turn is over.
+    #[inline]
+    pub(crate) fn is_turn_over(&self) -> bool {
+        let turn_us = self.turn_us.get();
+        turn_us > 0 && is_over(turn_us)
+    }
+
+    /// A session goes on later, and lets others have the worker.
+    pub(crate) fn give_way(&self, waker: &Waker) {
+        let now_us = self.ticked_us();
+        self.end_turn_at(waker, (now_us - self.turn_us.get(), now_us));
+    }
+
+    /// The same for a session whose turn began and ended then.
+    pub(crate) fn end_turn_at(&self, waker: &Waker, times_us: (i64, i64)) {
+        self.looks.give_way(waker, times_us, drill::are_turns_short());
     }
 
     /// When the present batch began.
@@ -310,6 +351,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
     tokio::task::spawn_local(unconstrained(held_line::run(Rc::clone(&worker))));
     tokio::task::spawn_local(gathering::run(Rc::clone(&worker)));
+    tokio::task::spawn_local(look_at_sockets(Rc::clone(&worker)));
     while let Some(message) = inbox.recv().await {
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
@@ -374,6 +416,23 @@ async fn deliver_mail(worker: Rc<Worker>) {
         } else {
             together = WOKEN_LEAST;
         }
+    }
+}
+
+/// Whether a turn that has lasted for so long is over.
+#[inline]
+pub(crate) fn is_over(turn_us: i64) -> bool {
+    turn_us >= TURN_US || drill::are_turns_short()
+}
+
+/// Wakes those who wait for a look at the sockets, behind it.
+async fn look_at_sockets(worker: Rc<Worker>) {
+    loop {
+        poll_fn(|cx| worker.looks.poll(cx.waker())).await;
+        // It goes on behind the next look.
+        tokio::task::yield_now().await;
+        add(&worker.counters.looks, 1);
+        worker.looks.end();
     }
 }
 

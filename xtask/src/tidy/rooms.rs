@@ -39,6 +39,7 @@ const ROOMS: &[Room] = &[
             "startup/memory.rs",
             "log.rs",
             "loops.rs",
+            "looks.rs",
             "spell.rs",
             "syslog.rs",
             "aging.rs",

@@ -19,11 +19,10 @@ use crate::client_memory;
 use crate::clients::Signal;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
-use crate::worker::{READ_SIZE, Worker};
+use crate::worker::{READ_SIZE, Worker, is_over};
 
-/// After so many commands, or so many microseconds, a session lets others have the worker.
+/// After so many commands, or a turn's time, a session lets others have the worker.
 pub(super) const COMMAND_BUDGET: u32 = 64;
-pub(super) const TIME_BUDGET_US: i64 = 200;
 
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
@@ -47,13 +46,17 @@ pub(super) enum End {
 impl Serve {
     /// Executes what is there, or reads more.
     pub(super) fn serve_requests(&mut self, cx: &mut TaskContext<'_>) -> Turn {
+        if self.worker.is_turn_over() {
+            self.worker.give_way(cx.waker());
+            return Turn::Wait;
+        }
         if self.has_requests() {
             self.worker.start_batch();
             let input = std::mem::take(&mut self.input);
             let start = self.executed;
             let (consumed, end) = self.run_batch(&input[start..], None);
             self.put_back(input, start + consumed);
-            return self.after_batch(cx, end);
+            return self.after_batch(cx, end, 0);
         }
         if self.input.is_empty() {
             let worker = Rc::clone(&self.worker);
@@ -81,7 +84,7 @@ impl Serve {
             let (consumed, end) = self.run_batch(&buffer[..count], None);
             self.input.extend_from_slice(&buffer[consumed..count]);
             self.executed = 0;
-            return self.after_batch(cx, end);
+            return self.after_batch(cx, end, count);
         }
         self.read_more(cx)
     }
@@ -134,7 +137,7 @@ impl Serve {
         let input = std::mem::take(&mut self.input);
         let (consumed, end) = self.run_batch(&input, None);
         self.put_back(input, consumed);
-        self.after_batch(cx, end)
+        self.after_batch(cx, end, count)
     }
 
     /// A buffer grows as bytes come, and not beyond the argument that it is for: what it has room
@@ -158,7 +161,7 @@ impl Serve {
         let start = self.executed;
         let (consumed, end) = self.run_batch(&input[start..], Some(grant));
         self.put_back(input, start + consumed);
-        self.after_batch(cx, end)
+        self.after_batch(cx, end, 0)
     }
 
     fn put_back(&mut self, input: Vec<u8>, executed: usize) {
@@ -187,8 +190,9 @@ impl Serve {
         self.mind_memory();
     }
 
-    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End) -> Turn {
+    fn after_batch(&mut self, cx: &mut TaskContext<'_>, end: End, read: usize) -> Turn {
         self.note_batch();
+        self.worker.note_turn(read);
         match end {
             End::Drained if self.may_wait() => {
                 self.line_up(cx);
@@ -205,7 +209,7 @@ impl Serve {
                 {
                     return Turn::End;
                 }
-                cx.waker().wake_by_ref();
+                self.worker.give_way(cx.waker());
                 Turn::Wait
             }
         }
@@ -218,7 +222,7 @@ impl Serve {
             self.place = Place::Joining;
         }
         if self.stream.poll_readable(cx).is_ready() {
-            cx.waker().wake_by_ref();
+            self.worker.give_way(cx.waker());
         }
     }
 
@@ -269,7 +273,7 @@ impl Serve {
             if let Some(end) = batch.next(self, &mut output) {
                 break end;
             }
-            if batch.commands >= budget || worker.ticked_us() - started >= TIME_BUDGET_US {
+            if batch.commands >= budget || is_over(worker.ticked_us() - started) {
                 break End::Yielded;
             }
         };

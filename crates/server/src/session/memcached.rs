@@ -12,14 +12,14 @@ use proto::memcached::{Limits, Operation, Parser, Progress, Request};
 use smallvec::SmallVec;
 
 use super::Serve;
-use super::batch::{COMMAND_BUDGET, End, TIME_BUDGET_US};
+use super::batch::{COMMAND_BUDGET, End};
 use super::life::BACKLOG_LIMIT;
 use super::window::WINDOW;
 use crate::clients::client_flags;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::{Grant, Step};
 use crate::memcached::{self, Dialogue};
-use crate::worker::Worker;
+use crate::worker::{Worker, is_over};
 
 /// A request that is not executed yet.
 struct Ahead<'a> {
@@ -59,7 +59,7 @@ impl Serve {
             if let Some(end) = batch.next_window(self, &mut output) {
                 break end;
             }
-            if batch.commands >= budget || worker.ticked_us() - started >= TIME_BUDGET_US {
+            if batch.commands >= budget || is_over(worker.ticked_us() - started) {
                 break End::Yielded;
             }
         };

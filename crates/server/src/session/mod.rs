@@ -329,6 +329,7 @@ impl Serve {
             self.waker = Some(cx.waker().clone());
         }
         Gathering::open();
+        self.worker.begin_turn();
         let driven = contain(|| self.drive(cx));
         self.worker.end_turn();
         let driven = driven.unwrap_or_else(|_| {

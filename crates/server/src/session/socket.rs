@@ -22,15 +22,13 @@ use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
+use crate::worker::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
 const SLICES: usize = 16;
 
-/// A long reply is made in pieces of about this size,
+/// A long reply is made in pieces of about this size.
 const PIECE: usize = 64 * 1024;
-
-/// of which so many are made before the others of the worker have their turn.
-const PIECES_PER_TURN: u32 = 4;
 
 /// A client's socket.
 pub(crate) enum Stream {
@@ -265,15 +263,21 @@ impl Serve {
     }
 
     fn send(&mut self, cx: &mut TaskContext<'_>, output: &mut Output) -> Poll<io::Result<()>> {
-        let mut pieces = 0;
+        // What leaves in one piece is sent without a look at the clock.
+        let is_long = output.is_streaming() || output.len() > PIECE;
+        let clock = self.worker.server.keyspace.clock();
+        let began_us = if is_long { clock.monotonic_us() } else { 0 };
+        let mut is_first = true;
         while !output.is_empty() {
-            if output.is_streaming() && output.len() < PIECE {
-                if pieces == PIECES_PER_TURN {
-                    cx.waker().wake_by_ref();
+            if is_long && !std::mem::replace(&mut is_first, false) {
+                let now_us = clock.monotonic_us();
+                if is_over(now_us - began_us) {
+                    self.worker.end_turn_at(cx.waker(), (began_us, now_us));
                     return Poll::Pending;
                 }
+            }
+            if output.is_streaming() && output.len() < PIECE {
                 output.pull(PIECE);
-                pieces += 1;
             }
             let free = self.free_bytes(cx, output);
             let mut slices = [IoSlice::new(&[]); SLICES];

@@ -109,9 +109,36 @@ mod apart {
 }
 
 #[cfg(debug_assertions)]
+mod short {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Whether each turn of a session ends as soon as it has done something.
+    static IS_ARMED: AtomicBool = AtomicBool::new(false);
+
+    /// Arms the drill, or ends it; whether it was armed.
+    pub(crate) fn arm_short(is_armed: bool) -> bool {
+        IS_ARMED.swap(is_armed, Ordering::Relaxed)
+    }
+
+    /// Whether it is armed.
+    #[inline]
+    pub(crate) fn are_turns_short() -> bool {
+        IS_ARMED.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(not(debug_assertions))]
+#[inline]
+pub(crate) const fn are_turns_short() -> bool {
+    false
+}
+
+#[cfg(debug_assertions)]
 pub(crate) use apart::arm_apart;
 #[cfg(debug_assertions)]
 pub(crate) use armed::{arm, wants_undo};
+#[cfg(debug_assertions)]
+pub(crate) use short::{are_turns_short, arm_short};
 
 /// Whether a command is to compute without its locks though it is short.
 #[cfg(debug_assertions)]

@@ -2,7 +2,8 @@
 //! assertions.
 //!
 //! Invariant: a drill strikes once; without arguments DEBUG DRILL says whether it is still to come.
-//! APART is none that strikes: until it is OFF all that can computes without its locks.
+//! APART and SHORT are none that strike: until they are OFF all that can computes without its
+//! locks, and each turn of a session is over as soon as it has done something.
 
 use commands::arguments::{integer, is};
 use commands::errors::SYNTAX;
@@ -10,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::{Context, Next};
-use crate::unit::drill::{Cause, arm, arm_apart};
+use crate::unit::drill::{Cause, arm, arm_apart, arm_short};
 
 const CAUSES: &[(&str, Cause)] = &[
     ("WIDEN", Cause::Widen),
@@ -26,7 +27,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-AT-STEP", Cause::PanicAtStep),
 ];
 
-/// DEBUG DRILL [cause step | APART [OFF]]
+/// DEBUG DRILL [cause step | APART [OFF] | SHORT [OFF]]
 pub(super) fn drill(
     _: &mut Context<'_>,
     args: Args<'_>,
@@ -34,9 +35,10 @@ pub(super) fn drill(
 ) -> Result<Next, Refusal> {
     let order = match args.get(2) {
         None => None,
-        Some(word) if is(word, "APART") => {
+        Some(word) if is(word, "APART") || is(word, "SHORT") => {
+            let arm = if is(word, "APART") { arm_apart } else { arm_short };
             let is_armed = args.get(3).is_none_or(|word| !is(word, "OFF"));
-            reply.integer(i64::from(arm_apart(is_armed)));
+            reply.integer(i64::from(arm(is_armed)));
             return Ok(Next::Done);
         }
         Some(word) => {
