@@ -38,6 +38,9 @@ const PATIENCE_US: i64 = if cfg!(feature = "shuttle") { 0 } else { 1000 };
 /// No time of the monotonic clock.
 const UNTIMED: i64 = i64::MIN;
 
+/// More partitions are not sorted, but marked among all there are.
+const MARKED_MIN: usize = 1024;
+
 /// So many partitions are compared together.
 const LANES: usize = 8;
 
@@ -127,9 +130,15 @@ impl Acquisition {
     /// How many partitions it is for; none if it is for the world.
     #[must_use]
     pub fn partition_count(&self) -> usize {
+        self.partitions().len()
+    }
+
+    /// The partitions that it is for, in rising order; none if it is for the world.
+    #[must_use]
+    pub fn partitions(&self) -> &[PartitionIndex] {
         match &self.wanted {
-            Wanted::Partitions(partitions) => partitions.len(),
-            Wanted::World => 0,
+            Wanted::Partitions(partitions) => partitions,
+            Wanted::World => &[],
         }
     }
 
@@ -422,12 +431,32 @@ fn is_among(partition: PartitionIndex, sorted: &[PartitionIndex]) -> bool {
 
 impl Wanted {
     fn of_partitions(mut partitions: PartitionSet) -> Self {
+        if partitions.len() > MARKED_MIN {
+            return Self::Partitions(distinct(&partitions));
+        }
         if partitions.len() > 1 {
             sort(&mut partitions);
             partitions.dedup();
         }
         Self::Partitions(partitions)
     }
+}
+
+/// Distinct partitions in rising order, of very many: each is marked among all there are.
+#[cold]
+fn distinct(partitions: &[PartitionIndex]) -> PartitionSet {
+    let mut marks = vec![0_u64; PARTITIONS.div_ceil(64)];
+    for &partition in partitions {
+        marks[usize::from(partition) / 64] |= 1 << (partition % 64);
+    }
+    let of_word = |(place, mut word): (usize, u64)| {
+        std::iter::from_fn(move || {
+            let bit = word.trailing_zeros();
+            word = word.checked_sub(1).map(|rest| word & rest)?;
+            Some((place * 64) as PartitionIndex + bit as PartitionIndex)
+        })
+    };
+    marks.into_iter().enumerate().flat_map(of_word).collect()
 }
 
 /// Puts partitions in rising order. So few as most transactions have are each put where those that
@@ -475,7 +504,7 @@ impl Drop for Acquisition {
 mod tests {
     use base::random::Random;
 
-    use super::{PARTITIONS, is_among, sort};
+    use super::{PARTITIONS, PartitionSet, distinct, is_among, sort};
     use crate::lock::partition::PartitionIndex;
 
     #[test]
@@ -490,6 +519,20 @@ mod tests {
             expected.sort_unstable();
             sort(&mut partitions);
             assert_eq!(partitions, expected);
+        }
+    }
+
+    #[test]
+    fn very_many_partitions_come_into_rising_order_each_once() {
+        let mut random = Random::from_seed(3);
+        for count in [0, 1, 63, 64, 65, 1000, PARTITIONS, 3 * PARTITIONS] {
+            let number = |_| random.below(PARTITIONS as u64) as PartitionIndex;
+            let mut partitions: PartitionSet = (0..count).map(number).collect();
+            partitions.extend([0, PARTITIONS as PartitionIndex - 1]);
+            let found = distinct(&partitions);
+            partitions.sort_unstable();
+            partitions.dedup();
+            assert_eq!(found, partitions, "{count}");
         }
     }
 

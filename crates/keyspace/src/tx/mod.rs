@@ -332,6 +332,12 @@ impl Tx {
         self.touched
     }
 
+    /// The partitions that it was granted; none if it has the world.
+    #[must_use]
+    pub fn partitions(&self) -> &[PartitionIndex] {
+        self.grant.partitions()
+    }
+
     /// Whether the transaction has the whole keyspace for itself.
     #[must_use]
     pub fn has_world(&self) -> bool {

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use commands::{Flags, Plan};
-use keyspace::{HeavyPass, Tx};
+use keyspace::{HeavyPass, PartitionSet, Tx};
 use proto::{Args, OwnedArgs};
 
-use super::{Request, Round, Step, Work, partitions};
+use super::{Request, Round, Step, Work};
 use crate::busy::Hold;
 use crate::heavy::{Reading, Transaction};
 use crate::session::Stage;
@@ -41,7 +41,7 @@ impl Request<'_> {
             }
             pass = Some(asked);
         }
-        let hold = Hold::begin(server, self.worker.ticked_us(), partitions(&self.locations()));
+        let hold = Hold::begin(server, self.worker.ticked_us(), tx.partitions().into());
         let args = OwnedArgs::from(self.args);
         let client = Arc::clone(&self.session.client);
         let transaction = Transaction { pass, hold, tx, client };
@@ -69,12 +69,11 @@ impl Request<'_> {
 
     /// Gives the locks back and has the command go on without them.
     fn read_apart(&self, tx: Tx, phase: Tx, mut pass: HeavyPass, work: Work) -> Step {
-        let options = tx.options();
+        let (options, partitions) = (tx.options(), PartitionSet::from(tx.partitions()));
         // The locks go first, as the world may be granted right after the pass.
         drop(tx);
         pass.step_aside();
-        let (partitions, client) =
-            (partitions(&self.locations()), Arc::clone(&self.session.client));
+        let client = Arc::clone(&self.session.client);
         let reading = Reading { pass, phase, options, partitions, client };
         let heavy = &work.server.heavy;
         Step::Wait(Stage::Elsewhere(heavy.run_reading(reading, self.args.into(), work)))
