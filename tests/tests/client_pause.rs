@@ -6,9 +6,10 @@ use base::quote::split_arguments;
 use proto::value::Value;
 use tests::client::field;
 use tests::render::{render, text};
+use tests::samples::{SLOW_THAT_HOLDS, slow_pair};
 use tests::server::eventually;
 use tests::watching::say;
-use tests::{Oracle, Server, check, play};
+use tests::{Client, Oracle, Server, check, play};
 
 /// The key is over, and counted until the pause is.
 #[test]
@@ -212,4 +213,71 @@ fn paused_clients_can_be_killed_and_leave() {
     assert!(victim.is_closed());
     assert_eq!(text(&killer.call(&["CLIENT", "UNPAUSE"])), "OK");
     assert_eq!(killer.call(&["EXISTS", "a"]), Value::Integer(0));
+}
+
+/// Says whether `key` is there, again and again, and that it changes no more.
+fn stays_as_it_is(client: &mut Client, key: &str) {
+    let mut is_there = || client.call(&["EXISTS", key]);
+    let first = is_there();
+    for _ in 0..40 {
+        std::thread::sleep(Duration::from_millis(25));
+        assert_eq!(is_there(), first, "it changed in a pause");
+    }
+}
+
+/// What gave its locks back to compute takes them again behind the pause, not in it.
+#[test]
+fn what_began_before_a_pause_writes_before_it_or_behind_it() {
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "600000"]);
+    let (mut slow, mut admin) = (server.client(), server.client());
+    for key in ["a", "b"] {
+        let members: Vec<String> = (0..30_000).map(|number| format!("{key}:{number}")).collect();
+        admin.call(&[&["SADD".to_owned(), key.to_owned()], &members[..]].concat());
+    }
+    for words in
+        [vec!["ZUNIONSTORE", "out", "2", "a", "b"], vec!["SORT", "a", "ALPHA", "STORE", "out"]]
+    {
+        admin.call(&["DEL", "out"]);
+        slow.send(&words);
+        let name = format!("cmd={}", words[0].to_lowercase());
+        eventually("it has begun", || text(&admin.call(&["CLIENT", "LIST"])).contains(&name));
+        assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+        stays_as_it_is(&mut admin, "out");
+        // The world does not wait for what is held.
+        assert_eq!(render(&admin.call(&["SAVE"])), "OK");
+        assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+        assert!(matches!(slow.receive(), Value::Integer(30_000..)));
+        assert_eq!(render(&admin.call(&["EXISTS", "out"])), "(integer) 1");
+    }
+}
+
+/// A unit that begins again with more locks begins behind the pause, as one that is new.
+#[test]
+fn a_unit_that_begins_again_does_so_behind_a_pause() {
+    const WIDEN: &str = "for turn = 1, 2000000 do end redis.call('GET', 'a')
+        redis.call('SET', KEYS[1], 'v') return 2";
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "600000"]);
+    let (mut holder, mut admin) = (server.client(), server.client());
+    slow_pair(&mut admin, "a", "b", 8_000);
+    let script = vec!["EVAL", WIDEN, "1", "out"];
+    for words in [vec![script.clone()], vec![vec!["MULTI"], script, vec!["EXEC"]]] {
+        admin.call(&["DEL", "out"]);
+        holder.send(&SLOW_THAT_HOLDS);
+        eventually("it is held", || text(&admin.call(&["CLIENT", "LIST"])).contains("cmd=eval"));
+        let mut unit = server.client();
+        words.iter().for_each(|words| unit.send(words));
+        eventually("it has begun", || {
+            let list = text(&admin.call(&["CLIENT", "LIST"]));
+            list.matches("cmd=eval").count() + list.matches("cmd=exec").count() == 2
+        });
+        // Where it is quicker or slower than that, it writes before the pause or behind it, too.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+        assert!(matches!(holder.receive(), Value::Integer(1..)));
+        stays_as_it_is(&mut admin, "out");
+        assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+        words[1..].iter().for_each(|_| _ = unit.receive());
+        unit.receive();
+        assert_eq!(render(&admin.call(&["EXISTS", "out"])), "(integer) 1");
+    }
 }

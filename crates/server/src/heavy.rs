@@ -34,10 +34,12 @@ use crate::session::{Elsewhere, Ran, Stage, Then};
 use crate::table::Entry;
 use crate::unit::drill;
 
+mod anew;
 mod errand;
 mod pool;
 mod reading;
 
+use anew::Gates;
 use errand::Errands;
 pub(crate) use errand::{CountedErrand, Errand, Homeward};
 use pool::{Job, Pool};
@@ -107,6 +109,7 @@ impl Transaction {
         let Self { mut pass, mut hold, mut tx, client } = self;
         let mut output = Output::new();
         let watch = Watch::start(work.server.keyspace.clock());
+        let gates = Gates::of_command(work.server, work.entry.spec.flags);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
             match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
@@ -115,7 +118,7 @@ impl Transaction {
                 Outcome::Wait(wait) => {
                     waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
                 }
-                Outcome::Widen => match again(tx, round, &mut pass, &mut hold, || true) {
+                Outcome::Widen => match again(tx, round, &mut pass, &mut hold, &gates, || true) {
                     Ok(widened) => {
                         tx = widened;
                         continue;
@@ -145,14 +148,15 @@ impl Transaction {
 
 /// Begins a transaction again with the locks that it turned out to need; waits for them as long as
 /// a client is kept waiting. Where they do not come all it did is undone, and it holds nothing.
-/// Others run meanwhile, so it begins at the time when they come. Where they are wanted no more
-/// it begins without any.
+/// Others run meanwhile, so it begins at the time when they come, unless a gate objects. Where they
+/// are wanted no more it begins without any.
 #[cold]
 fn again(
     tx: Tx,
     round: u32,
     pass: &mut Option<HeavyPass>,
     hold: &mut Hold,
+    gates: &Gates,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -171,6 +175,9 @@ fn again(
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_there = acquisition.attempt();
             assert!(is_there, "nothing is asked for");
+        } else if gates.hold()? {
+            acquisition = gates.await_leave(acquisition, pass.as_mut())?;
+            continue;
         }
         if acquisition.prolong() {
             if let Obstacle::Partitions(partitions) = acquisition.obstacle() {

@@ -61,6 +61,13 @@ impl Pause {
     /// What a command with these flags waits for, if it is held; `None` if the pause is over.
     #[cold]
     pub(crate) fn hold(&self, flags: Flags, now: UnixMillis) -> Option<Stage> {
+        let left = self.left(flags, now)?;
+        Some(Stage::Paused(Box::pin(tokio::time::sleep(left))))
+    }
+
+    /// How long a command with these flags is held, if it is.
+    #[cold]
+    pub(crate) fn left(&self, flags: Flags, now: UnixMillis) -> Option<Duration> {
         let is_held = flags.has(Flags::WRITE)
             || flags.has(Flags::MAY_REPLICATE)
             || self.all_commands.load(Ordering::Relaxed);
@@ -77,7 +84,7 @@ impl Pause {
             }
             return None;
         };
-        Some(Stage::Paused(Box::pin(tokio::time::sleep(Duration::from_millis(left)))))
+        Some(Duration::from_millis(left))
     }
 
     /// Queues a session to be woken by `end`.

@@ -22,6 +22,9 @@ use super::check::Check;
 /// The longest name that a file can have.
 const NAME_MAX: usize = 255;
 
+/// The largest number of a file that is read: behind it as many more can be written and read.
+const SEQUENCE_MAX: u64 = i64::MAX as u64 / 2;
+
 /// The longest line: a name of which each byte is written as four, and what stands around it. What
 /// other servers read ends at 1,022 bytes, which names of letters do not come near.
 const LINE_MAX: usize = 2048;
@@ -138,6 +141,9 @@ impl Manifest {
         let part = Part { name, sequence };
         if sequence == 0 {
             return Err(INVALID);
+        }
+        if sequence > SEQUENCE_MAX {
+            return Err("the number leaves no room for those behind it");
         }
         match kind.ok_or(INVALID)? {
             [b'b'] if self.base.is_some() => return Err("there is a base already"),
@@ -405,6 +411,11 @@ mod tests {
             ("file a seq 1 type\n", 1, "it is invalid"),
             ("file a seq 1 type bb\n", 1, "it is invalid"),
             ("file \"a seq 1 type b\n", 1, "it is invalid"),
+            (
+                "file a seq 4611686018427387904 type i\n",
+                1,
+                "the number leaves no room for those behind it",
+            ),
             ("\n", 1, "it is invalid"),
             ("file a seq 1 type b\nfile b seq 1 type i", 2, "it is cut off"),
             (&long, 1, "it is too long"),

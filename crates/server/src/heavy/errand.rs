@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Watch, again};
+use super::{Gates, Watch, again};
 use crate::busy::Hold;
 use crate::execute;
+use crate::scripts;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
@@ -115,9 +116,11 @@ impl Errand {
                 Err(Refusal::Widen) => {
                     self.output.clear();
                     self.program.restart();
+                    let gates = self.gates(&args);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
-                    match again(tx, round, &mut self.pass, &mut self.hold, is_wanted) {
+                    let (pass, hold) = (&mut self.pass, &mut self.hold);
+                    match again(tx, round, pass, hold, &gates, is_wanted) {
                         Ok(tx) => self.unit = Unit::begin(server, tx, reader),
                         Err(busy) => {
                             self.program.abandon();
@@ -139,6 +142,22 @@ impl Errand {
                     self.micros += watch.micros();
                     return self.come_back(args);
                 }
+            }
+        }
+    }
+
+    /// What it passes where it begins anew.
+    fn gates(&self, args: &OwnedArgs) -> Gates {
+        let (server, entry) = (self.unit.server, self.entry);
+        let flags_of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
+        match self.program.queue() {
+            Some(queue) => {
+                let effective = entry.spec.flags.and(queue.flags());
+                Gates::of_program(server, effective, queue.flags_by(flags_of))
+            }
+            None => {
+                let declared = flags_of(entry, args.as_args());
+                Gates::of_program(server, entry.spec.flags, declared)
             }
         }
     }

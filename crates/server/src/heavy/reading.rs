@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use keyspace::{
-    Acquisition, BUSY, Computed, HeavyPass, Keyspace, Obstacle, PartitionSet, Patience, Refusal,
-    Tx, TxOptions,
+    Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Refusal, Tx,
+    TxOptions,
 };
 use proto::{Output, OwnedArgs};
 
-use super::{Transaction, Watch, wait_for_client};
+use super::{Gates, Transaction, Watch, wait_for_client};
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
@@ -51,7 +51,8 @@ impl Reading {
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
                 let options = TxOptions { lane, heavy: true, ..options };
-                let begun = begin_again(keyspace, &mut pass, options, &partitions, &mut computed);
+                let gates = Gates::of_command(server, work.entry.spec.flags);
+                let begun = begin_again(&gates, &mut pass, options, &partitions, &mut computed);
                 match begun {
                     Ok(tx) => {
                         let since_us = keyspace.clock().monotonic_us();
@@ -78,22 +79,26 @@ impl Reading {
     }
 }
 
-/// Begins the command again with its locks, and with what it computed if that is still valid. If it
-/// is not, the locks are to be held for long.
+/// Begins the command again with its locks, and with what it computed if that is still valid, unless
+/// a gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    keyspace: &'static Keyspace,
+    gates: &Gates,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<Computed>,
 ) -> Result<Tx, Refusal> {
-    let mut patience = Patience::default();
+    let (keyspace, mut patience) = (gates.keyspace(), Patience::default());
     if !pass.come_back(|| patience.lasts(keyspace, Obstacle::World)) {
         return Err(BUSY);
     }
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
+        if gates.hold()? {
+            acquisition = gates.await_leave(acquisition, Some(pass))?;
+            continue;
+        }
         let now_us = keyspace.clock().now_us();
         let options = TxOptions { now: now_us / 1000, now_us, ..options };
         let mut tx = Tx::begin(acquisition, options);

@@ -115,6 +115,10 @@ impl Program for Exec {
         needs
     }
 
+    fn queue(&self) -> Option<&Queue> {
+        Some(&self.queue)
+    }
+
     fn run(
         &mut self,
         _: Args<'_>,

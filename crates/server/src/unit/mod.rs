@@ -102,6 +102,11 @@ pub(crate) trait Program: Send {
     /// The program is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
+    /// The commands that it runs, if they are queued.
+    fn queue(&self) -> Option<&Queue> {
+        None
+    }
+
     /// Whether it may have to come back to its session's worker.
     fn returns(&self, _: &Unit) -> bool {
         false

@@ -71,6 +71,17 @@ pub(super) struct Queued<'a> {
 }
 
 impl Queue {
+    /// The flags of all its commands together.
+    pub(crate) fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The same, as this finds them for each.
+    pub(crate) fn flags_by(&self, flags_of: impl Fn(&Entry, Args<'_>) -> Flags) -> Flags {
+        let flags_of = |flags: Flags, it: Queued<'_>| flags.and(flags_of(it.entry, it.args));
+        self.iter_from(0).fold(Flags::NONE, flags_of)
+    }
+
     /// A queue that need not grow for a transaction of usual size, in the memory of one that is
     /// over if there is any.
     fn with_room() -> Self {
@@ -182,8 +193,7 @@ impl Pending {
 
     /// What EXEC would do, by the flags that `flags_of` finds for each of its commands.
     pub(crate) fn flags_by(&self, flags_of: impl Fn(&Entry, Args<'_>) -> Flags) -> Flags {
-        let commands = self.queue.iter().flat_map(|queue| queue.iter_from(0));
-        commands.fold(Flags::NONE, |flags, it| flags.and(flags_of(it.entry, it.args)))
+        self.queue.as_ref().map_or(Flags::NONE, |queue| queue.flags_by(flags_of))
     }
 
     /// Whether EXEC is refused while data are loaded, as one of its commands is.
