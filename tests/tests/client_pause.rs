@@ -281,3 +281,40 @@ fn a_unit_that_begins_again_does_so_behind_a_pause() {
         assert_eq!(render(&admin.call(&["EXISTS", "out"])), "(integer) 1");
     }
 }
+
+/// What has its locks when the pause comes, and takes more, ends before the pause is answered.
+#[test]
+fn a_pause_is_answered_when_what_was_under_way_is_over() {
+    const LONG: &str = "for turn = 1, 20000000 do end redis.call('SET', 'out', 'v') return 2";
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "600000"]);
+    let mut admin = server.client();
+    let script = vec!["EVAL", LONG, "1", "in"];
+    for words in [vec![script.clone()], vec![vec!["MULTI"], script, vec!["EXEC"]]] {
+        admin.call(&["DEL", "out"]);
+        let mut unit = server.client();
+        words.iter().for_each(|words| unit.send(words));
+        eventually("it has begun", || {
+            let list = text(&admin.call(&["CLIENT", "LIST"]));
+            list.contains("cmd=eval") || list.contains("cmd=exec")
+        });
+        assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+        stays_as_it_is(&mut admin, "out");
+        assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+        words.iter().for_each(|_| _ = unit.receive());
+        assert_eq!(render(&admin.call(&["EXISTS", "out"])), "(integer) 1");
+    }
+}
+
+/// A pause that would wait too long is refused, and holds nobody.
+#[test]
+fn a_pause_beside_a_script_without_end_is_refused_and_not_on() {
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "100"]);
+    let (mut holder, mut admin) = (server.client(), server.client());
+    holder.send(&["EVAL", "while true do end", "1", "key"]);
+    eventually("it is busy", || {
+        render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])).contains("BUSY")
+    });
+    eventually("it ends", || render(&admin.call(&["SCRIPT", "KILL"])) == "OK");
+    holder.receive();
+    assert_eq!(render(&admin.call(&["SET", "key", "v"])), "OK");
+}

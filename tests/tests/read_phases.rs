@@ -169,6 +169,29 @@ fn who_caches_what_it_reads_has_it_before_the_news() {
     assert!(matches!(slow.receive(), Value::Push(_)));
 }
 
+/// Whose news come by another connection cannot tell which came first: it keeps its locks, in every
+/// mode.
+#[test]
+fn who_hears_of_changes_keeps_its_locks() {
+    let server = start(&["--busy-reply-threshold", "1"]);
+    let (mut news, mut other) = (server.client3(), server.client());
+    slow_pair(&mut other, "a", "b", 2_000);
+    begin_drill(&server);
+    let id = render(&news.call(&["CLIENT", "ID"]));
+    let id = id.trim_start_matches("(integer) ");
+    for mode in ["", " BCAST", " BCAST PREFIX a", " OPTOUT"] {
+        let mut slow = server.client();
+        assert_eq!(ask(&mut slow, &format!("CLIENT TRACKING ON REDIRECT {id}{mode}")), "OK");
+        eventually(mode, || {
+            slow.send(&["LCS", "a", "b", "LEN"]);
+            has_begun(&server, "lcs");
+            let is_kept_waiting = ask(&mut other, "SETRANGE a 0 x").contains("BUSY");
+            assert!(matches!(slow.receive(), Value::Integer(1..)));
+            is_kept_waiting
+        });
+    }
+}
+
 #[test]
 fn errors_and_absent_keys_are_told_from_there_as_well() {
     let server = start(&[]);

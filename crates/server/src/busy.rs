@@ -10,7 +10,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use keyspace::{Acquisition, Keyspace, Obstacle, PartitionIndex, PartitionSet, Refusal};
+use keyspace::{Acquisition, BUSY, Keyspace, Obstacle, PartitionIndex, PartitionSet, Refusal};
 
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::heavy;
@@ -30,6 +30,8 @@ struct Held {
     since_us: i64,
     /// In rising order.
     partitions: PartitionSet,
+    /// Whether it has given its locks back and waits.
+    is_paused: bool,
 }
 
 impl Held {
@@ -51,7 +53,7 @@ impl Hold {
     pub(crate) fn begin(server: &'static Server, since_us: i64, partitions: PartitionSet) -> Self {
         let mut partitions = partitions;
         partitions.sort_unstable();
-        let held = Arc::new(Held { since_us, partitions });
+        let held = Arc::new(Held { since_us, partitions, is_paused: false });
         server.underway.holds().push(Arc::clone(&held));
         server.underway.count.fetch_add(1, Ordering::Relaxed);
         Self { server, held, locked_us: since_us }
@@ -59,18 +61,18 @@ impl Hold {
 
     /// It has given its locks back and waits for others.
     pub(crate) fn pause(&mut self) {
-        self.change(PartitionSet::new());
+        self.change(PartitionSet::new(), true);
     }
 
     /// It has other locks now.
     pub(crate) fn resume(&mut self, partitions: PartitionSet) {
-        self.change(partitions);
+        self.change(partitions, false);
         self.locked_us = self.server.keyspace.clock().monotonic_us();
     }
 
-    fn change(&mut self, partitions: PartitionSet) {
+    fn change(&mut self, partitions: PartitionSet, is_paused: bool) {
         self.note();
-        let held = Arc::new(Held { since_us: self.held.since_us, partitions });
+        let held = Arc::new(Held { since_us: self.held.since_us, partitions, is_paused });
         let before = std::mem::replace(&mut self.held, Arc::clone(&held));
         let mut holds = self.server.underway.holds();
         let place = holds.iter_mut().find(|other| Arc::ptr_eq(other, &before));
@@ -103,6 +105,15 @@ impl Underway {
         }
         let holds = self.holds();
         holds.iter().filter(|held| counts(held)).map(|held| held.since_us).min()
+    }
+
+    /// Whether one that may change something has been under way since before that.
+    pub(crate) fn is_any_before(&self, time_us: i64) -> bool {
+        self.active_since().is_some_and(|since_us| since_us < time_us)
+    }
+
+    fn active_since(&self) -> Option<i64> {
+        self.since(|held| !held.is_paused)
     }
 
     fn holds(&self) -> MutexGuard<'_, Vec<Arc<Held>>> {
@@ -152,6 +163,18 @@ fn since(server: &Server, parked: &Parked) -> Option<i64> {
         let partition = acquisition.awaits()?;
         server.underway.since(|held| held.holds(partition))
     })
+}
+
+/// Waits for those that were under way before that, for a client: on a heavy-work thread.
+pub(crate) fn await_those_before(server: &Server, time_us: i64) -> Result<(), Refusal> {
+    while server.underway.is_any_before(time_us) {
+        let since = || server.underway.active_since().unwrap_or(time_us);
+        if left(server, since).is_some_and(|left| left <= 0) {
+            return Err(BUSY);
+        }
+        std::thread::sleep(heavy::BETWEEN_LOOKS);
+    }
+    Ok(())
 }
 
 /// Takes the world for a while, for `DEBUG STOP-WORLD`: on a heavy-work thread.

@@ -17,6 +17,7 @@ use crate::scripts;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
+use crate::unit::Queue;
 use crate::valve::Valve;
 use crate::worker::Worker;
 
@@ -122,6 +123,47 @@ pub(crate) fn admit_deed(
         return Verdict::Postponed(Stage::Shut(valve));
     }
     Verdict::Admitted
+}
+
+/// The gates for one that begins a second time: its locks were given back in its middle, and others
+/// ran since. What a pause promises, and what ails, holds for whatever takes its locks behind it.
+pub(crate) struct Again {
+    pub(crate) server: &'static Server,
+    effective: Flags,
+    declared: Flags,
+}
+
+impl Again {
+    pub(crate) fn of_command(server: &'static Server, entry: &Entry) -> Self {
+        let flags = entry.spec.flags;
+        Self { server, effective: flags, declared: flags }
+    }
+
+    /// For a program whose commands are queued, or that is one.
+    pub(crate) fn of_program(
+        server: &'static Server,
+        entry: &Entry,
+        args: Args<'_>,
+        queue: Option<&Queue>,
+    ) -> Self {
+        let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
+        let (effective, declared) = match queue {
+            Some(queue) => (entry.spec.flags.and(queue.flags()), queue.flags_by(of)),
+            None => (entry.spec.flags, of(entry, args)),
+        };
+        Self { server, effective, declared }
+    }
+
+    /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
+    /// has its locks: who pauses afterwards sees all that it does.
+    pub(crate) fn hold(&self) -> Result<bool, Refusal> {
+        let Self { server, effective, declared } = *self;
+        if let Some(refusal) = server.ailments.refuse(server, effective, Role::Any) {
+            return Err(refusal);
+        }
+        let now = server.keyspace.clock().now_ms();
+        Ok(server.pause.may_hold() && server.pause.left(declared, now).is_some())
+    }
 }
 
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind

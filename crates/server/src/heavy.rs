@@ -28,18 +28,17 @@ use crate::control::ControlWork;
 use crate::cores::Cores;
 use crate::crew::MAX_WORKERS;
 use crate::execute::{self, Outcome, Work};
+use crate::gates;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
 use crate::table::Entry;
 use crate::unit::drill;
 
-mod anew;
 mod errand;
 mod pool;
 mod reading;
 
-use anew::Gates;
 use errand::Errands;
 pub(crate) use errand::{CountedErrand, Errand, Homeward};
 use pool::{Job, Pool};
@@ -52,7 +51,7 @@ const MAX_VISITS: usize = 8;
 const MAX_JOBS: usize = 8;
 const MAX_THREADS: usize = MAX_TRANSACTIONS + MAX_VISITS + MAX_JOBS;
 /// How long a thread may wait on for what nobody wants any more.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -109,7 +108,7 @@ impl Transaction {
         let Self { mut pass, mut hold, mut tx, client } = self;
         let mut output = Output::new();
         let watch = Watch::start(work.server.keyspace.clock());
-        let gates = Gates::of_command(work.server, work.entry.spec.flags);
+        let gates = gates::Again::of_command(work.server, work.entry);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
             match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
@@ -156,7 +155,7 @@ fn again(
     round: u32,
     pass: &mut Option<HeavyPass>,
     hold: &mut Hold,
-    gates: &Gates,
+    gates: &gates::Again,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -176,7 +175,7 @@ fn again(
             let is_there = acquisition.attempt();
             assert!(is_there, "nothing is asked for");
         } else if gates.hold()? {
-            acquisition = gates.await_leave(acquisition, pass.as_mut())?;
+            acquisition = await_leave(gates, acquisition, pass.as_mut())?;
             continue;
         }
         if acquisition.prolong() {
@@ -188,6 +187,40 @@ fn again(
         }
         acquisition.defer();
     }
+}
+
+/// Gives the locks back until the gates let pass; what is to be waited for then is the same. The
+/// world may pass meanwhile.
+#[cold]
+fn await_leave(
+    gates: &gates::Again,
+    acquisition: Acquisition,
+    pass: Option<&mut HeavyPass>,
+) -> Result<Acquisition, Refusal> {
+    let (server, keyspace) = (gates.server, gates.server.keyspace);
+    let again = match acquisition.obstacle() {
+        Obstacle::World => Acquisition::of_world(keyspace),
+        Obstacle::Partitions(partitions) => {
+            Acquisition::of_partitions(keyspace, partitions.iter().copied().collect())
+        }
+    };
+    drop(acquisition);
+    let mut aside = pass.filter(|pass| pass.is_admitted());
+    if let Some(pass) = &mut aside {
+        pass.step_aside();
+    }
+    let leave = loop {
+        match gates.hold() {
+            Ok(true) if server.shutdown.is_asked() => break Err(BUSY),
+            Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
+            Ok(false) => break Ok(again),
+            Err(refusal) => break Err(refusal),
+        }
+    };
+    if let Some(pass) = aside {
+        pass.come_back(|| true);
+    }
+    leave
 }
 
 /// Waits for locks, or for the world, on a thread that may.

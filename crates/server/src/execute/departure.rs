@@ -54,7 +54,10 @@ impl Request<'_> {
     /// change would come before the reply that it makes void.
     fn read_phase(&self, tx: &Tx, work: Work, is_first: bool) -> Option<Tx> {
         let spec = work.entry.spec;
-        if spec.plan != Plan::Keys || work.reader.is_some() || !computes_apart(spec.flags) {
+        if spec.plan != Plan::Keys
+            || self.session.is_told_of_changes()
+            || !computes_apart(spec.flags)
+        {
             return None;
         }
         if self.may_widen() && commands::generic::pattern_option(self.args).is_some() {

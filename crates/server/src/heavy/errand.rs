@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Gates, Watch, again};
+use super::{Watch, again};
 use crate::busy::Hold;
 use crate::execute;
-use crate::scripts;
+use crate::gates;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
@@ -116,7 +116,8 @@ impl Errand {
                 Err(Refusal::Widen) => {
                     self.output.clear();
                     self.program.restart();
-                    let gates = self.gates(&args);
+                    let (entry, queue) = (self.entry, self.program.queue());
+                    let gates = gates::Again::of_program(server, entry, args.as_args(), queue);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, hold) = (&mut self.pass, &mut self.hold);
@@ -142,22 +143,6 @@ impl Errand {
                     self.micros += watch.micros();
                     return self.come_back(args);
                 }
-            }
-        }
-    }
-
-    /// What it passes where it begins anew.
-    fn gates(&self, args: &OwnedArgs) -> Gates {
-        let (server, entry) = (self.unit.server, self.entry);
-        let flags_of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
-        match self.program.queue() {
-            Some(queue) => {
-                let effective = entry.spec.flags.and(queue.flags());
-                Gates::of_program(server, effective, queue.flags_by(flags_of))
-            }
-            None => {
-                let declared = flags_of(entry, args.as_args());
-                Gates::of_program(server, entry.spec.flags, declared)
             }
         }
     }

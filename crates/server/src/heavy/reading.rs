@@ -12,10 +12,11 @@ use keyspace::{
 };
 use proto::{Output, OwnedArgs};
 
-use super::{Gates, Transaction, Watch, wait_for_client};
+use super::{Transaction, Watch, await_leave, wait_for_client};
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
+use crate::gates;
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Then};
 use crate::unit::drill;
@@ -51,7 +52,7 @@ impl Reading {
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
                 let options = TxOptions { lane, heavy: true, ..options };
-                let gates = Gates::of_command(server, work.entry.spec.flags);
+                let gates = gates::Again::of_command(server, work.entry);
                 let begun = begin_again(&gates, &mut pass, options, &partitions, &mut computed);
                 match begun {
                     Ok(tx) => {
@@ -79,16 +80,16 @@ impl Reading {
     }
 }
 
-/// Begins the command again with its locks, and with what it computed if that is still valid, unless
-/// a gate objects. If it is not valid, the locks are to be held for long.
+/// Begins the command again with its locks, and with what it computed if that is still valid,
+/// unless a gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    gates: &Gates,
+    gates: &gates::Again,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<Computed>,
 ) -> Result<Tx, Refusal> {
-    let (keyspace, mut patience) = (gates.keyspace(), Patience::default());
+    let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
     if !pass.come_back(|| patience.lasts(keyspace, Obstacle::World)) {
         return Err(BUSY);
     }
@@ -96,7 +97,7 @@ fn begin_again(
     loop {
         wait_for_client(keyspace, &mut acquisition)?;
         if gates.hold()? {
-            acquisition = gates.await_leave(acquisition, Some(pass))?;
+            acquisition = await_leave(gates, acquisition, Some(pass))?;
             continue;
         }
         let now_us = keyspace.clock().now_us();

@@ -322,6 +322,12 @@ impl Session {
         tracked.tracker.options.remembers(self.has_caching).then_some(self.client.id)
     }
 
+    /// Whether it is told of changes to what it reads, remembered or not.
+    pub(crate) fn is_told_of_changes(&self) -> bool {
+        let options = self.tracked.as_ref().map(|tracked| &tracked.tracker.options);
+        options.is_some_and(|options| options.remembers(self.has_caching) || options.broadcasts())
+    }
+
     /// As `reader`, for one command.
     #[inline]
     pub(crate) fn reader_of(&self, entry: &Entry) -> Option<ClientId> {

@@ -30,6 +30,11 @@ pub(crate) enum Mode {
 }
 
 impl TrackingOptions {
+    /// Whether it is told of keys that nobody remembers.
+    pub(crate) fn broadcasts(&self) -> bool {
+        self.mode == Mode::Broadcast
+    }
+
     /// Whether what a command reads is remembered, given whether CLIENT CACHING came before it.
     #[inline]
     pub(crate) fn remembers(&self, has_caching: bool) -> bool {

@@ -1,6 +1,7 @@
 //! CLIENT PAUSE and UNPAUSE.
 //!
-//! Invariant: the end of a pause is a time that exists.
+//! Invariants: the end of a pause is a time that exists; a pause is answered when what was under way
+//! on heavy-work threads is over.
 
 use std::sync::atomic::Ordering;
 
@@ -11,6 +12,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::OF_OTHERS;
+use crate::busy;
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
@@ -49,10 +51,25 @@ fn pause(
     }
     let now = context.server.keyspace.clock().now_ms();
     let until = now.checked_add(timeout).ok_or(Refusal::error("ERR timeout is out of range"))?;
-    let until = context.server.pause.begin(now, until, all_commands);
-    hold_expiry(context.server, until);
-    reply.ok();
-    Ok(Next::Done)
+    let server = context.server;
+    let was_on = server.pause.is_on(now);
+    let until = server.pause.begin(now, until, all_commands);
+    hold_expiry(server, until);
+    let began_us = server.keyspace.clock().monotonic_us();
+    if context.unit.is_some() || !server.underway.is_any_before(began_us) {
+        reply.ok();
+        return Ok(Next::Done);
+    }
+    // What is under way on other threads is over before anybody is told that nothing changes.
+    Ok(Next::visit(move |_, _, reply| {
+        busy::await_those_before(server, began_us).inspect_err(|_| {
+            if !was_on {
+                end(server);
+            }
+        })?;
+        reply.ok();
+        Ok(())
+    }))
 }
 
 pub(super) const UNPAUSE: ControlCommand = Command {
@@ -69,10 +86,14 @@ pub(super) const UNPAUSE: ControlCommand = Command {
 };
 
 fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    hold_expiry(context.server, 0);
-    context.server.pause.end();
+    end(context.server);
     reply.ok();
     Ok(Next::Done)
+}
+
+fn end(server: &Server) {
+    hold_expiry(server, 0);
+    server.pause.end();
 }
 
 /// While writes are held the data stand still, for those who only read too.
