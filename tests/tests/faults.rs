@@ -29,8 +29,12 @@ const FAULTS: u64 = 12;
 const SEED: u64 = 40;
 
 /// What was not so once.
-const FOUND: [&str; 3] =
-    ["Save/protect memory/12/11/1", "Write/receive/4/10/1", "Write/accept/4/1/1"];
+const FOUND: [&str; 4] = [
+    "Save/protect memory/12/11/1",
+    "Write/receive/4/10/1",
+    "Write/accept/4/1/1",
+    "Steer/name a file/5/4/18446744073709551615",
+];
 
 const WRITERS: usize = 3;
 
@@ -471,6 +475,25 @@ fn every_number_of_threads_will_do() {
         assert!(is_there || !is_set, "{number} threads: {reply:?}");
     }
     assert!(served > 0 && served < 16, "{served} of them served");
+}
+
+/// What the log holds is loaded by one thread where no other can be had.
+#[test]
+fn a_log_is_loaded_without_another_thread() {
+    let threads = row_of("start a thread");
+    let folder = folder();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![threads]), &ARGUMENTS);
+    assert!(subject.serves());
+    let is_ok = |reply: Option<Value>| reply == Some(Value::Simple("OK".into()));
+    await_idle(&mut subject, "aof_rewrite_in_progress");
+    assert!(is_ok(subject.ask(&["SET", "key", "value"])));
+    subject.injector.arm(threads, Fault::Error(Errno::AGAIN), 0, u64::MAX);
+    assert!(is_ok(subject.ask(&["DEBUG", "LOADAOF"])), "{}", subject.log());
+    assert_eq!(subject.ask(&["GET", "key"]), Some(Value::Bulk(b"value".into())));
+    assert!(is_ok(subject.ask(&["SET", "key", "other"])));
+    assert!(subject.injector.disarm() > 0, "it asked for no thread");
+    subject.signal(Signal::TERM);
+    assert!(subject.ends_within(BOUND), "{}", subject.log());
 }
 
 /// What the standard error output is told of memory stands in the log's file, too.

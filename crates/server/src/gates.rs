@@ -17,7 +17,6 @@ use crate::scripts;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
-use crate::unit::Queue;
 use crate::valve::Valve;
 use crate::worker::Worker;
 
@@ -125,6 +124,9 @@ pub(crate) fn admit_deed(
     Verdict::Admitted
 }
 
+/// Finds what a command says that it does.
+pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
+
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
 /// ran since. What a pause promises, and what ails, holds for whatever takes its locks behind it.
 pub(crate) struct Again {
@@ -139,16 +141,17 @@ impl Again {
         Self { server, effective: flags, declared: flags }
     }
 
-    /// For a program whose commands are queued, or that is one.
+    /// For a program that is a command, or whose commands are queued: `queued` says what they do,
+    /// and what they say that they do as this finds it.
     pub(crate) fn of_program(
         server: &'static Server,
         entry: &Entry,
         args: Args<'_>,
-        queue: Option<&Queue>,
+        queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
         let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
-        let (effective, declared) = match queue {
-            Some(queue) => (entry.spec.flags.and(queue.flags()), queue.flags_by(of)),
+        let (effective, declared) = match queued(&of) {
+            Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
         Self { server, effective, declared }

@@ -4,14 +4,13 @@
 //! Invariants: units come in the order of the file; a few pieces of it are in memory at most, or
 //! two units where they are larger: one that is run, and one that is read.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use persist::aof::{AofError, Place, UnitReader};
 
 use super::sort::{Sorter, Stretch};
-use crate::reception::plain;
 
 /// About how many bytes of the file are handed over at once.
 const PIECE: u64 = if cfg!(test) { 4 << 10 } else { 256 << 10 };
@@ -94,19 +93,25 @@ impl Drop for Running<'_> {
 }
 
 /// Has all of a file run, in its order. What cannot be read comes behind it. `run` is told where
-/// in the file the stretches end.
+/// in the file the stretches end. Where the system gives no thread all is done by this one.
 pub(super) fn run_each(
     reader: UnitReader<'_>,
     sorter: Sorter,
     mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,
 ) -> Result<Read, Stopped> {
     let underway = Underway::default();
+    let source = Mutex::new(Some((reader, sorter)));
+    let take = || source.lock().expect("nobody panics in it").take().expect("one thread reads");
     thread::scope(|scope| {
         let (sender, receiver): (_, Receiver<Piece>) = channel();
-        let (builder, underway) = (thread::Builder::new().name("aof-reader".to_owned()), &underway);
+        let (builder, underway, take) =
+            (thread::Builder::new().name("aof-reader".to_owned()), &underway, &take);
         let running = Running(underway);
-        let reading = builder.spawn_scoped(scope, move || read(reader, sorter, &sender, underway));
-        let reading = reading.map_err(|error| Stopped::Alone(plain(&error)))?;
+        let reading = builder.spawn_scoped(scope, move || {
+            // Where nobody runs them any more that is said there.
+            read(take(), |piece| underway.grow(piece.bytes) && sender.send(piece).is_ok())
+        });
+        let Ok(reading) = reading else { return run_alone(take(), run) };
         for Piece { stretches, end, bytes } in receiver {
             run(stretches, end)?;
             underway.shrink(bytes);
@@ -116,13 +121,26 @@ pub(super) fn run_each(
     })
 }
 
+/// The same, piece by piece.
+fn run_alone(
+    source: (UnitReader<'_>, Sorter),
+    mut run: impl FnMut(Vec<Stretch>, u64) -> Result<(), Stopped>,
+) -> Result<Read, Stopped> {
+    let mut result = Ok(());
+    let read = read(source, |piece| {
+        result = run(piece.stretches, piece.end);
+        result.is_ok()
+    });
+    result.map(|()| read)
+}
+
+/// Reads a file to its end, or until a piece is not taken.
 fn read(
-    mut reader: UnitReader<'_>,
-    mut sorter: Sorter,
-    pieces: &Sender<Piece>,
-    underway: &Underway,
+    (mut reader, mut sorter): (UnitReader<'_>, Sorter),
+    mut take: impl FnMut(Piece) -> bool,
 ) -> Read {
     let mut begin = reader.place().offset();
+    let mut goes_on = true;
     let end = loop {
         match reader.next_unit() {
             Ok(Some(unit)) => {
@@ -132,9 +150,8 @@ fn read(
                     continue;
                 }
                 let bytes = end - std::mem::replace(&mut begin, end);
-                let piece = Piece { stretches: sorter.take(), end, bytes };
-                if !underway.grow(bytes) || pieces.send(piece).is_err() {
-                    // Nobody runs them any more, and says why.
+                goes_on = take(Piece { stretches: sorter.take(), end, bytes });
+                if !goes_on {
                     break Ok(());
                 }
             }
@@ -142,9 +159,10 @@ fn read(
             Err(error) => break Err(error),
         }
     };
-    // As above. What is left is less than a piece.
-    let last = Piece { stretches: sorter.take(), end: reader.place().offset(), bytes: 0 };
-    let _ = pieces.send(last);
+    if goes_on {
+        // What is left is less than a piece.
+        take(Piece { stretches: sorter.take(), end: reader.place().offset(), bytes: 0 });
+    }
     Read { end, place: reader.place(), number: reader.number() }
 }
 
@@ -157,7 +175,7 @@ mod tests {
     use persist::storage::{How, Storage};
 
     use super::thread;
-    use super::{AHEAD, PIECE, Running, Sorter, Stopped, Stretch, Underway, run_each};
+    use super::{AHEAD, PIECE, Running, Sorter, Stopped, Stretch, Underway, run_alone, run_each};
     use crate::start::test_server;
 
     /// A file of this many commands, several pieces of them, and a torn one.
@@ -195,6 +213,35 @@ mod tests {
         let Ok(read) = read else { panic!("it is run to its end") };
         assert_eq!(next, COUNT);
         assert!(read.end.is_err());
+    }
+
+    #[test]
+    fn without_a_thread_all_is_run_in_the_same_order() {
+        let disk = disk(2_000);
+        let mut ends = [Vec::new(), Vec::new()];
+        for (is_alone, ends) in ends.iter_mut().enumerate() {
+            let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+            let source = (UnitReader::new(&mut *file), Sorter::new(test_server(), 1));
+            let run = |stretches: Vec<Stretch>, end| {
+                ends.push((stretches.len(), end));
+                Ok(())
+            };
+            let read = match is_alone {
+                0 => run_each(source.0, source.1, run),
+                _ => run_alone(source, run),
+            };
+            assert!(read.is_ok_and(|read| read.end.is_err()));
+        }
+        assert!(ends[0].len() > 3);
+        assert_eq!(ends[0], ends[1]);
+        let mut file = disk.open(Path::new("log"), How::Read).unwrap();
+        let (source, mut count) = ((UnitReader::new(&mut *file), Sorter::new(test_server(), 1)), 0);
+        let stopped = run_alone(source, |_, _| {
+            count += 1;
+            if count < 3 { Ok(()) } else { Err(Stopped::Alone("enough".to_owned())) }
+        });
+        assert!(stopped.is_err());
+        assert_eq!(count, 3, "nothing is run behind what failed");
     }
 
     #[test]

@@ -134,6 +134,11 @@ impl Rewrite {
         now_us - books.ended_us < wait
     }
 
+    /// When the last one ended, on the monotonic clock in microseconds.
+    pub(super) fn ended_us(&self) -> i64 {
+        self.books().ended_us
+    }
+
     fn books(&self) -> MutexGuard<'_, Books> {
         self.0.lock().expect("no critical section here panics")
     }

@@ -199,8 +199,7 @@ impl Writer {
                 self.server.journal.note_written(end, began_us);
             }
             self.sync_if_due();
-            let is_tired = self.now_us() - self.began_us >= RETRY_US;
-            if self.state == State::Lost && !self.is_lent && is_tired {
+            if self.state == State::Lost && !self.is_lent && self.is_rested() {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
@@ -210,6 +209,13 @@ impl Writer {
             last = queue::Last { records, took, left };
             self.pad_ahead();
         }
+    }
+
+    /// Whether the next base may be asked for: some time behind the last attempt, and behind its
+    /// end, however long that took.
+    fn is_rested(&self) -> bool {
+        let latest_us = self.began_us.max(self.server.aof.rewrite.ended_us());
+        self.now_us() - latest_us >= RETRY_US
     }
 
     /// How long to wait for records; for ever if `None`.

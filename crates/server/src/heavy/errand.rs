@@ -12,7 +12,7 @@ use proto::{Args, Output, OwnedArgs, Resp};
 use super::{Watch, again};
 use crate::busy::Hold;
 use crate::execute;
-use crate::gates;
+use crate::gates::{self, FlagsOf};
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
@@ -116,8 +116,9 @@ impl Errand {
                 Err(Refusal::Widen) => {
                     self.output.clear();
                     self.program.restart();
-                    let (entry, queue) = (self.entry, self.program.queue());
-                    let gates = gates::Again::of_program(server, entry, args.as_args(), queue);
+                    let (entry, of) = (self.entry, args.as_args());
+                    let queued = |of: FlagsOf<'_>| self.program.flags(of);
+                    let gates = gates::Again::of_program(server, entry, of, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, hold) = (&mut self.pass, &mut self.hold);

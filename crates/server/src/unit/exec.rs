@@ -18,6 +18,7 @@ use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use crate::control::fieldsets::Fieldsets;
 use crate::control::{Asker, Context, ControlHandler, ControlWork, Next};
 use crate::execute;
+use crate::gates::FlagsOf;
 use crate::guard::{Limited, Request};
 use crate::loading::LOADING;
 use crate::server::Server;
@@ -115,8 +116,8 @@ impl Program for Exec {
         needs
     }
 
-    fn queue(&self) -> Option<&Queue> {
-        Some(&self.queue)
+    fn flags(&self, of: FlagsOf<'_>) -> Option<(Flags, Flags)> {
+        Some((self.queue.flags(), self.queue.flags_by(of)))
     }
 
     fn run(

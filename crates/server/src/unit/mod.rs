@@ -32,6 +32,7 @@ use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
 use crate::control::server::debug_touches_keys;
+use crate::gates::FlagsOf;
 use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
@@ -102,8 +103,8 @@ pub(crate) trait Program: Send {
     /// The program is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
-    /// The commands that it runs, if they are queued.
-    fn queue(&self) -> Option<&Queue> {
+    /// What its commands do, and what they say that they do as this finds it, if they are queued.
+    fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! CLIENT PAUSE and UNPAUSE.
 //!
-//! Invariants: the end of a pause is a time that exists; a pause is answered when what was under way
-//! on heavy-work threads is over.
+//! Invariants: the end of a pause is a time that exists; a pause is answered when what was under
+//! way on heavy-work threads is over.
 
 use std::sync::atomic::Ordering;
 
