@@ -96,7 +96,7 @@ fn tell(request: &Request<'_>, answers: &mut Vec<u8>) {
         Response::Hit(item),
         Response::Miss,
         Response::End,
-        Response::Stored { cas: 1 },
+        Response::Stored { cas: 1, size: 1 },
         Response::NotStored,
         Response::Exists,
         Response::NotFound,

@@ -239,3 +239,69 @@ fn an_error_of_a_file_names_it_and_the_place() {
         assert!(named, "{file}, {check}: {told}");
     }
 }
+
+/// Where the log begins there is no file yet that a line could name.
+#[test]
+fn an_error_of_a_log_that_is_to_begin_names_its_place() {
+    let mut program = Program::new();
+    if !program.heeds_modes() {
+        println!("modes do not apply here");
+        return;
+    }
+    let cases = [
+        ("Can't open or create append-only dir", "appendonlydir", &[][..], "."),
+        ("Can't create the AOF base file in", "appendonlydir", &["appendonlydir"], "appendonlydir"),
+        ("Can't upgrade the old AOF file", "appendonly.aof", &["appendonlydir"], "."),
+    ];
+    for (says, names, directories, closed) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for directory in directories {
+            fs::create_dir(path.join(directory)).unwrap();
+            set_mode(&path.join(directory), 0o777);
+        }
+        if names == "appendonly.aof" {
+            fs::write(path.join(names), "").unwrap();
+            set_mode(&path.join(names), 0o666);
+        }
+        set_mode(path, 0o777);
+        set_mode(&path.join(closed), 0o555);
+        let socket = tempfile::tempdir().unwrap();
+        set_mode(socket.path(), 0o777);
+        let socket = socket.path().join("socket");
+        let own = ["--port", "0", "--unixsocket", socket.to_str().unwrap(), "--save", ""];
+        let told = program.said(path, &[&own[..], &["--appendonly", "yes"]].concat());
+        let place = path.join(names).display().to_string();
+        let is_named = |line: &str| line.contains(says) && line.contains(&place);
+        assert!(told.lines().any(is_named), "{says}, {place}: {told}");
+    }
+}
+
+/// The commands of a log are looked at only as far as a start would stop at them.
+#[test]
+fn a_check_of_a_log_compiles_the_libraries_that_it_loads() {
+    let program = Program::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some.aof");
+    let broken = LIBRARY.replace(" end)", " enx)");
+    for (words, why) in [
+        (vec!["FUNCTION", "LOAD", LIBRARY], None),
+        (vec!["function", "load", "REPLACE", LIBRARY], None),
+        (vec!["FUNCTION", "LOAD", "replace", &broken], Some("'mylib' fails: ERR Error compiling")),
+        (vec!["FUNCTION", "LOAD", "return 1"], Some("Missing library metadata")),
+        (vec!["SET", "FUNCTION", &broken], None),
+    ] {
+        let first = tests::client::encode(&["SET", "k", "v"]);
+        let log = [first.clone(), tests::client::encode(&words)].concat();
+        fs::write(&path, log).unwrap();
+        set_mode(folder.path(), 0o755);
+        set_mode(&path, 0o644);
+        let output = program.output(folder.path(), &["check", "aof", "some.aof"]).unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.success(), why.is_none(), "{words:?}: {told}");
+        if let Some(why) = why {
+            let place = format!("AOF some.aof is not valid, at offset {}:", first.len());
+            assert!(told.contains(&place) && told.contains(why), "{words:?}: {told}");
+        }
+    }
+}

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::{Flaw, Operator, Repair, snapshot};
 use crate::aof::manifest::{Manifest, Part};
-use crate::aof::{AofDamage, AofError, Place, UnitReader};
+use crate::aof::{AofDamage, AofError, Place, Unit, UnitReader};
 use crate::storage::{Claim, Claimed, How, Storage, read_full, read_whole};
 
 /// Checks a journal, and repairs it as far as that is wanted.
@@ -53,6 +53,30 @@ fn check_some_is_left(place: Place, path: &Path, until: i64) -> Result<(), Flaw>
     Ok(())
 }
 
+/// Whether the libraries of functions that a unit loads can be loaded: a server that cannot does
+/// not start. Nothing is cut off for that, as what follows is sound.
+fn check_libraries(
+    unit: &Unit,
+    path: &Path,
+    library: &dyn Fn(&[u8]) -> Result<(), String>,
+) -> Result<(), Flaw> {
+    for command in &unit.commands {
+        let args = command.as_args();
+        let is = |index: usize, word: &[u8]| {
+            args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word))
+        };
+        if !is(0, b"FUNCTION") || !is(1, b"LOAD") {
+            continue;
+        }
+        let code = args.get(args.len() - 1).unwrap_or_default();
+        library(code).map_err(|why| {
+            let (name, offset) = (path.display(), unit.offset);
+            Flaw(format!("AOF {name} is not valid, at offset {offset}: {why}"))
+        })?;
+    }
+    Ok(())
+}
+
 /// Checks a file; without a repair it is not touched.
 fn check_file(
     storage: &dyn Storage,
@@ -78,6 +102,7 @@ fn check_file(
         }
         false => (0, Vec::new()),
     };
+    let library = operator.library;
     let mut units = UnitReader::behind(&mut *file, offset, rest);
     let (place, sound, error) = loop {
         let place = units.place();
@@ -87,7 +112,7 @@ fn check_file(
                     check_some_is_left(place, path, until)?;
                     break (place, place.offset(), None);
                 }
-                _ => {}
+                _ => check_libraries(&unit, path, library)?,
             },
             // Padding at the end stays: a server may be about to write over it.
             Ok(None) => break (units.place(), size, None),

@@ -21,6 +21,8 @@ pub enum Response<'v> {
     Stored {
         /// The new one.
         cas: u64,
+        /// How long its value is now.
+        size: usize,
     },
     /// The condition of the store mode does not hold.
     NotStored,

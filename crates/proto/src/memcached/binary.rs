@@ -317,7 +317,7 @@ pub(super) fn answer(
         | Response::Number(_)
         | Response::Ok
             if is_quiet(opcode) => {}
-        Response::Stored { cas } => send(Packet { cas, ..Packet::default() }, none),
+        Response::Stored { cas, .. } => send(Packet { cas, ..Packet::default() }, none),
         Response::Number(number) => {
             let packet = Packet { cas: number.cas, ..Packet::default() };
             send(packet, plain(&number.value.to_be_bytes()));

@@ -8,8 +8,9 @@ use super::answer::{Item, Number, Response, Value, push_failure, push_number, pu
 use super::flags::{Flags, Letters};
 use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
-use super::numbers::{parse_flags, parse_i32, parse_time, parse_u64};
+use super::numbers::{parse_flags, parse_time, parse_u64};
 use super::parser::{Behind, Limits, Parsed};
+use super::text::length_of;
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
     StoreMode,
@@ -187,7 +188,7 @@ fn retrieval<'a>(
 fn storage<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
     let alone = |failure| Parsed { request: refused(failure), behind: Behind::Nothing };
     let Some(key) = words.next() else { return alone(Failure::Unknown) };
-    let length = words.next().and_then(parse_i32).and_then(|length| usize::try_from(length).ok());
+    let length = words.next().and_then(|word| length_of(word, limits));
     let (Ok(()), Some(length)) = (check_length(key), length) else {
         return alone(Failure::BadFormat);
     };
@@ -286,13 +287,13 @@ pub(super) fn answer(
     }
     match response {
         Response::Hit(item) => push_item(out, request, flags, item),
-        Response::Miss => push_code(out, b"EN", request, flags, 0),
+        Response::Miss => push_code(out, b"EN", request, flags),
         Response::Number(number) => push_changed(out, request, flags, number),
-        Response::Stored { cas } => push_code(out, b"HD", request, flags, cas),
-        Response::Deleted | Response::Touched => push_code(out, b"HD", request, flags, 0),
-        Response::NotStored => push_code(out, b"NS", request, flags, 0),
-        Response::Exists => push_code(out, b"EX", request, flags, 0),
-        Response::NotFound => push_code(out, b"NF", request, flags, 0),
+        Response::Stored { cas, size } => push_stored(out, request, flags, cas, size),
+        Response::Deleted | Response::Touched => push_code(out, b"HD", request, flags),
+        Response::NotStored => push_code(out, b"NS", request, flags),
+        Response::Exists => push_code(out, b"EX", request, flags),
+        Response::NotFound => push_code(out, b"NF", request, flags),
         Response::Inspected(text) => {
             let mut buffer = [0; KEY_LENGTH_MAX];
             let key = request.operation.key();
@@ -401,13 +402,26 @@ const LINE_RESERVE: usize = 64;
 
 /// A code, and what the client wants to see with it. Only a store shows a CAS value, which is 0
 /// where nothing was stored.
-fn push_code(out: &mut Output, code: &[u8], request: &Request<'_>, flags: &Flags<'_>, cas: u64) {
+fn push_code(out: &mut Output, code: &[u8], request: &Request<'_>, flags: &Flags<'_>) {
     let tail = out.tail();
     tail.extend_from_slice(code);
     let shows_cas = matches!(request.operation, Operation::Store(_));
     for (letter, token) in flags.iter() {
         match letter {
-            b'c' if shows_cas => push_flag(tail, b'c', cas),
+            b'c' if shows_cas => push_flag(tail, b'c', 0),
+            _ => push_echo(tail, request, letter, token),
+        }
+    }
+    tail.extend_from_slice(LINE_END);
+}
+
+fn push_stored(out: &mut Output, request: &Request<'_>, flags: &Flags<'_>, cas: u64, size: usize) {
+    let tail = out.tail();
+    tail.extend_from_slice(b"HD");
+    for (letter, token) in flags.iter() {
+        match letter {
+            b'c' => push_flag(tail, b'c', cas),
+            b's' => push_flag(tail, b's', size as u64),
             _ => push_echo(tail, request, letter, token),
         }
     }

@@ -163,9 +163,13 @@ fn storage<'a>(
         None => Some(None),
         Some(cas) => parse_u64(cas).map(Some),
     };
-    let (Some(key), Some(flags), Some(seconds), Some(length), Some(compare)) =
-        (Key::plain(key), parse_flags(flags), parse_time(expiry), length_of(length), compare)
-    else {
+    let (Some(key), Some(flags), Some(seconds), Some(length), Some(compare)) = (
+        Key::plain(key),
+        parse_flags(flags),
+        parse_time(expiry),
+        length_of(length, limits),
+        compare,
+    ) else {
         return alone(Operation::refuse(Failure::BadFormat), quiet);
     };
     let form = Form::Text { with_cas: false, quiet };
@@ -184,8 +188,12 @@ fn storage<'a>(
     Parsed { request, behind: Behind::Value(length) }
 }
 
-fn length_of(word: &[u8]) -> Option<usize> {
-    parse_i32(word).and_then(|length| usize::try_from(length).ok())
+/// The length of a value. It fits a number of 32 bits with the line end behind it, or is that of a
+/// name and a password, which are too long anyway then.
+pub(super) fn length_of(word: &[u8], limits: &Limits) -> Option<usize> {
+    const MOST: usize = i32::MAX as usize - LINE_END.len();
+    let length = parse_i32(word).and_then(|length| usize::try_from(length).ok())?;
+    (length <= MOST || limits.is_strict).then_some(length)
 }
 
 type Outcome<'a> = Result<Operation<'a>, Failure<'static>>;

@@ -114,8 +114,7 @@ impl Files {
     /// Takes over a log of one file, as servers before Redis 7.0 keep it, if there is one and
     /// nothing else; whether there is.
     pub(super) fn take_over_single(&mut self) -> io::Result<bool> {
-        let beside = self.directory.parent().unwrap_or(&self.directory);
-        let old = beside.join(OsStr::from_bytes(&self.name));
+        let old = self.single_path();
         let single = Manifest::of_single_file(&self.name);
         let is_begun = self.manifest == single;
         let is_new = self.manifest == Manifest::default();
@@ -132,6 +131,12 @@ impl Files {
         self.storage.rename(&old, &self.path_of(&self.name))?;
         self.storage.sync_directory(&self.directory)?;
         Ok(true)
+    }
+
+    /// Where a log of a single file lies, which is older than manifests are.
+    pub(super) fn single_path(&self) -> PathBuf {
+        let beside = self.directory.parent().unwrap_or(&self.directory);
+        beside.join(OsStr::from_bytes(&self.name))
     }
 
     /// Whether the manifest on disk is known. Where it is not, it may name an increment behind the
@@ -285,6 +290,13 @@ fn directory(server: &Server) -> io::Result<PathBuf> {
 /// Makes the directory of the log where there is none, or the one of a log that was lent.
 pub(super) fn make_directory(server: &Server, lent: Option<&Path>) -> io::Result<()> {
     server.storage.make_directory(&lent_or_own(server, lent)?)
+}
+
+/// Why there is no directory of the log.
+pub(super) fn unmade_directory(server: &Server, error: &io::Error) -> String {
+    let name = server.config.get(APPENDDIRNAME);
+    let path = directory(server).unwrap_or_else(|_| OsStr::from_bytes(&name).into());
+    format!("Can't open or create append-only dir {}: {}", path.display(), plain(error))
 }
 
 /// Where the base is written that is under way.

@@ -14,7 +14,7 @@ use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
-use super::files::{Beginning, Files, make_directory, new_base_path};
+use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::runner::Runner;
 use super::sort::Sorter;
 use super::writer::Last;
@@ -50,10 +50,16 @@ enum Ending {
 /// Looks what there is. The error is for the operator.
 pub(crate) fn find(server: &'static Server) -> Result<Stock, String> {
     let made = make_directory(server, None);
-    made.map_err(|error| format!("Can't open or create append-only dir: {}", plain(&error)))?;
+    made.map_err(|error| unmade_directory(server, &error))?;
     let mut files = Files::find(server)?;
     let taken = files.take_over_single();
-    taken.map_err(|error| format!("Can't upgrade the old AOF file: {}", plain(&error)))?;
+    taken.map_err(|error| {
+        format!(
+            "Can't upgrade the old AOF file {}: {}",
+            files.single_path().display(),
+            plain(&error)
+        )
+    })?;
     measure(server, files)
 }
 
@@ -90,8 +96,6 @@ impl Stock {
     /// Loads all there is and begins to write behind it. The error is for the operator.
     pub(crate) fn load(self, server: &'static Server) -> Result<(), String> {
         let mut files = self.files;
-        let told =
-            |what: &'static str| move |error: io::Error| format!("{what}: {}", plain(&error));
         let is_new = files.manifest().parts().len() == 0;
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
@@ -99,7 +103,10 @@ impl Stock {
         let replayed = replay(server, &files, Ending::Mended, &mut None)?;
         let Replayed { bytes: total, base, number } = replayed;
         if is_new {
-            begin_base(server, &mut files).map_err(told("Can't create the AOF base file"))?;
+            begin_base(server, &mut files).map_err(|error| {
+                let directory = files.directory().display();
+                format!("Can't create the AOF base file in {directory}: {}", plain(&error))
+            })?;
         } else {
             let seconds = seconds_since(server, began_us);
             log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");

@@ -252,7 +252,7 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
     };
     server.backup.abandon(server, "the append-only file was turned on");
     files::make_directory(server, None)
-        .map_err(|error| fail(format!("cannot make its directory: {}", plain(&error))))?;
+        .map_err(|error| fail(files::unmade_directory(server, &error)))?;
     let files = Files::find(server).map_err(fail)?;
     let queue = Queue::new(&server.aof.valve, server.journal.end());
     spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::files::{Beginning, Files, make_directory, new_base_path};
+use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
 use crate::config::settings::{
@@ -200,7 +200,7 @@ pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
     let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
         Ok(path) => path,
         Err(error) => {
-            log_warning!(server.log, "Can't open or create append-only dir: {}", plain(&error));
+            log_warning!(server.log, "{}", unmade_directory(server, &error));
             done(server, None);
             return false;
         }

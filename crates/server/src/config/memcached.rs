@@ -142,6 +142,7 @@ struct Draft {
     addresses: Vec<Vec<u8>>,
     verbosity: usize,
     megabytes: Option<u64>,
+    item_size: Option<u64>,
     keeps_all: bool,
     clients: Option<Vec<u8>>,
     wants_sasl: bool,
@@ -204,8 +205,9 @@ impl Draft {
             }
             b'M' => self.keeps_all = true,
             b'I' => {
-                let size = item_size(argument)?.to_string();
-                self.set("memcached-item-size-max", size.as_bytes());
+                let size = item_size(argument)?;
+                self.item_size = Some(size);
+                self.set("memcached-item-size-max", size.to_string().as_bytes());
             }
             b'D' => {
                 let delimiter = argument.get(..1).ok_or("memcached: -D wants a delimiter")?;
@@ -284,6 +286,9 @@ impl Draft {
                 format!("memcached: -m {megabytes} is too little: it has {MEGABYTES_MIN} MB");
             self.notices.push(line);
             megabytes = MEGABYTES_MIN;
+        }
+        if let Some(size) = self.item_size.filter(|size| *size > (megabytes << 20) / 2) {
+            return Err(format!("memcached: -I {size} is more than half of the memory (-m)"));
         }
         self.set("maxmemory", format!("{megabytes}mb").as_bytes());
         let policy: &[u8] = if self.keeps_all { b"noeviction" } else { b"allkeys-lru" };
@@ -501,6 +506,8 @@ mod tests {
             ("-t 8", "--worker-threads 8"),
             ("-I 2m", "--memcached-item-size-max 2097152"),
             ("-I 4096", "--memcached-item-size-max 4096"),
+            ("-I 32m", "--memcached-item-size-max 33554432"),
+            ("-I 512m -m 1024", "--memcached-item-size-max 536870912"),
             ("-b 512", "--tcp-backlog 512"),
             ("-B ascii", "--memcached-protocol text"),
             ("-A", "--memcached-shutdown yes"),
@@ -572,6 +579,8 @@ mod tests {
             ("-m 1g", "-m wants a number"),
             ("-I 10", "-I is from 1k to 1024m"),
             ("-I 2g", "-I is from 1k to 1024m"),
+            ("-I 33m", "-I 34603008 is more than half of the memory (-m)"),
+            ("-m 512 -I 262145k", "more than half of the memory"),
             ("-B morse", "-B is auto, ascii or binary"),
             ("-l 127.0.0.1:1,127.0.0.2:2", "all addresses have one port"),
             ("-S", "-S wants a file"),

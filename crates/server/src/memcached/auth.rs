@@ -99,7 +99,7 @@ impl Turn<'_> {
             return Response::Failed(Failure::Client("bad authentication token format"));
         };
         match self.log_in(&token[..at], without_blanks(&token[at..])) {
-            true => Response::Stored { cas: 0 },
+            true => Response::Stored { cas: 0, size: 0 },
             false => Response::Failed(Failure::AuthenticationFailed),
         }
     }

@@ -273,6 +273,7 @@ impl Work<'_> {
             }
             self.tally.add(Figure::CasHits);
         }
+        let mut size = store.value.len();
         match (store.mode, found) {
             (StoreMode::Add, Some(_)) | (StoreMode::Replace, None) => {
                 return Ok(Response::NotStored);
@@ -281,9 +282,10 @@ impl Work<'_> {
                 self.put(key, store.value, expiry, notes)?;
             }
             (StoreMode::Append | StoreMode::Prepend, Some(Kind::String)) => {
-                if !self.extend(key, store)? {
+                let Some(extended) = self.extend(key, store)? else {
                     return Ok(Response::NotStored);
-                }
+                };
+                size = extended;
                 self.renew(key)?;
             }
             (StoreMode::Append | StoreMode::Prepend, Some(_)) => {
@@ -294,26 +296,28 @@ impl Work<'_> {
                 None => return Ok(Response::NotStored),
             },
         }
-        Ok(Response::Stored { cas: self.finish_cas(key, store.new_cas)? })
+        Ok(Response::Stored { cas: self.finish_cas(key, store.new_cas)?, size })
     }
 
-    /// Adds to the value at one end; its notes and its deadline stay. `false` if there is no room.
-    fn extend(&mut self, key: &[u8], store: &Store<'_>) -> Result<bool, Refusal> {
+    /// Adds to the value at one end; its notes and its deadline stay. Its length then;
+    /// nothing if there is no room.
+    fn extend(&mut self, key: &[u8], store: &Store<'_>) -> Result<Option<usize>, Refusal> {
         let text = self.tx.peek_text(key)?.expect("it is a string");
-        if text.len() + store.value.len() > self.size_max {
-            return Ok(false);
+        let size = text.len() + store.value.len();
+        if size > self.size_max {
+            return Ok(None);
         }
         if store.mode == StoreMode::Append {
             self.tx.append_text(key, store.value)?;
             self.tx.event(EventClass::String, "append", key);
             self.tx.effects_mut().instead(&[b"APPEND", key, store.value]);
-            return Ok(true);
+            return Ok(Some(size));
         }
         let whole = [store.value, text.contiguous(&mut Vec::new())].concat();
         self.tx.update_text(key, |_| Ok(NewText::from_bytes(&whole, true)))?;
         self.tx.event(EventClass::String, "set", key);
         self.journal_item(key)?;
-        Ok(true)
+        Ok(Some(size))
     }
 
     /// A value that was made longer counts as a new one: nobody has read it or won it.

@@ -240,6 +240,8 @@ impl Turn<'_> {
             let age_s = (now - server.started) / 1000;
             self.tell(&format!("{descriptor}:secs_since_last_cmd"), age_s);
         }
+        let socket = self.worker.server.config.get(MEMCACHED_UNIXSOCKET);
+        let socket = format!("unix:{}", String::from_utf8_lossy(&socket));
         let own = self.session.client.id;
         for client in server.clients.all() {
             let of = |name: &str| format!("{}:{name}", client.descriptor);
@@ -247,7 +249,7 @@ impl Turn<'_> {
                 (Peer::Tcp(peer), Peer::Tcp(local)) => {
                     (format!("tcp:{peer}"), format!("tcp:{local}"))
                 }
-                _ => ("unix:".to_owned(), "unix:".to_owned()),
+                _ => ("unix:".to_owned(), socket.clone()),
             };
             let idle_s = (now - client.live.last_active.load(Ordering::Relaxed)).max(0) / 1000;
             self.tell(&of("addr"), peer);

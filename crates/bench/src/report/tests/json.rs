@@ -89,6 +89,7 @@ fn time_series_have_memtiers_names_in_the_order_of_time() {
     assert_eq!(all["Totals"]["Time-Serie"]["0"]["Count"], 1100);
     assert_eq!(all["Totals"]["Time-Serie"]["11"]["Count"], 100);
     assert!(text.find("\"9\": {") < text.find("\"10\": {"), "ten follows nine");
+    assert!(["SET", "GET", "WAIT"].iter().all(|kind| all.get(kind).is_some()), "{:?}", names(all));
     assert_eq!(all["SET"][0], serde_json::json!({"<=msec": 0.01, "percent": 0.0}));
 }
 

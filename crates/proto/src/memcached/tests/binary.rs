@@ -156,8 +156,8 @@ fn answers_are_packets() {
     for quiet in [0x09, 0x0d, 0x1e, 0x24] {
         assert_eq!(told(quiet, Response::Miss), b"");
     }
-    assert_eq!(told(0x01, Response::Stored { cas: 3 }), reply(0x01, 0, 3, b"", b"", b""));
-    assert_eq!(told(0x11, Response::Stored { cas: 3 }), b"");
+    assert_eq!(told(0x01, Response::Stored { cas: 3, size: 0 }), reply(0x01, 0, 3, b"", b"", b""));
+    assert_eq!(told(0x11, Response::Stored { cas: 3, size: 0 }), b"");
     let exists = b"Data exists for key.";
     assert_eq!(told(0x12, Response::NotStored), reply(0x12, 2, 0, b"", b"", exists));
     assert_eq!(told(0x11, Response::Exists), reply(0x11, 2, 0, b"", b"", exists));

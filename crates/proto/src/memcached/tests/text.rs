@@ -169,11 +169,11 @@ fn values_must_end_where_they_say() {
 #[test]
 fn answers_are_lines() {
     let table: Vec<(&[u8], Response<'static>, &[u8])> = vec![
-        (b"set a 0 0 0\r\n\r\n", Response::Stored { cas: 3 }, b"STORED\r\n"),
+        (b"set a 0 0 0\r\n\r\n", Response::Stored { cas: 3, size: 0 }, b"STORED\r\n"),
         (b"set a 0 0 0\r\n\r\n", Response::NotStored, b"NOT_STORED\r\n"),
         (b"cas a 0 0 0 1\r\n\r\n", Response::Exists, b"EXISTS\r\n"),
         (b"cas a 0 0 0 1\r\n\r\n", Response::NotFound, b"NOT_FOUND\r\n"),
-        (b"set a 0 0 0 noreply\r\n\r\n", Response::Stored { cas: 3 }, b""),
+        (b"set a 0 0 0 noreply\r\n\r\n", Response::Stored { cas: 3, size: 0 }, b""),
         (b"delete a\r\n", Response::Deleted, b"DELETED\r\n"),
         (b"touch a 0\r\n", Response::Touched, b"TOUCHED\r\n"),
         (b"version\r\n", Response::Version(b"1.6.18"), b"VERSION 1.6.18\r\n"),
