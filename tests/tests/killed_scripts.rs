@@ -113,6 +113,33 @@ fn a_script_that_waits_for_locks_is_killed_at_once() {
     }
 }
 
+/// Whoever is killed while it waits for the world begins without locks, not beside who has it.
+#[test]
+fn a_script_that_waits_for_the_world_is_killed() {
+    let server = Server::start(&["--worker-threads", "2", "--enable-debug-command", "yes"]);
+    let (mut client, mut stopper, mut killer) = (server.client(), server.client(), server.client());
+    // Long enough that the other asks for the world first.
+    let script = "for turn = 1, 30000000 do end return #redis.call('KEYS', '*')";
+    eventually("it is killed in its wait", || {
+        client.send(&["EVAL", script, "0"]);
+        eventually("it runs", || ask(&mut killer, "INFO stats").contains("total_commands"));
+        stopper.send(&["DEBUG", "STOP-WORLD", "0.3"]);
+        let mut is_killed = false;
+        let reply = loop {
+            is_killed |= ask(&mut killer, "SCRIPT KILL") == "OK";
+            match client.arrival(Duration::ZERO) {
+                Ok(Arrival::Silence) => {}
+                Ok(Arrival::Reply(reply)) => break render(&reply),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(render(&stopper.receive()), "OK");
+        assert_eq!(is_killed, reply.contains("Script killed by user"), "{reply}");
+        is_killed
+    });
+    assert_eq!(ask(&mut client, "SET k v"), "OK");
+}
+
 /// Each of them can neither be undone nor put off, so the script goes on where it runs it.
 #[test]
 fn a_script_that_cannot_begin_again_is_killed_with_one_worker() {

@@ -171,6 +171,12 @@ fn again(
     loop {
         if !wait_for_client_while(keyspace, &mut acquisition, &mut are_wanted)? {
             drop(acquisition);
+            // Others may have the world, and then nothing else begins.
+            if let Some(pass) = pass
+                && !pass.is_admitted()
+            {
+                pass.come_back(|| true);
+            }
             acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
             let is_there = acquisition.attempt();
             assert!(is_there, "nothing is asked for");

@@ -67,23 +67,22 @@ pub(super) const HMGET: DataCommand = Command {
 };
 
 fn hmget(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
-    reply_values(tx, &args[1], args.skip(2), reply)
+    charge(tx, args.len() - 2)?;
+    reply_values(tx, tx.view::<Hash>(&args[1])?, args.skip(2), reply);
+    Ok(())
 }
 
 /// Replies the values of some fields.
 pub(super) fn reply_values(
     tx: &Tx,
-    key: &[u8],
+    hash: Option<HashRef<'_>>,
     fields: Args<'_>,
     reply: &mut Reply<'_>,
-) -> Result<(), Refusal> {
-    charge(tx, fields.len())?;
-    let hash = tx.view::<Hash>(key)?;
+) {
     reply.array(fields.len());
     for field in fields.iter() {
         reply_value(hash.and_then(|hash| live(hash, field, tx.vantage())), reply);
     }
-    Ok(())
 }
 
 pub(super) const HGETALL: DataCommand = Command {

@@ -52,7 +52,10 @@ fn hgetex(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     }
     let fields = parse::<Hash>(args, next, NOT_POSITIVE)?;
     if next == 2 {
-        return reply_values(tx, key, fields, reply);
+        charge(tx, fields.len())?;
+        // It has been looked up, as a writing command does that.
+        reply_values(tx, tx.peek_view::<Hash>(key)?, fields, reply);
+        return Ok(());
     }
     charge(tx, fields.len())?;
     reply.array(fields.len());
