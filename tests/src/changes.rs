@@ -14,7 +14,8 @@ pub const KEYS: [&str; 30] = [
 ];
 
 /// What makes values large again. `%` stands for a member of sixty bytes, `@` for a number below
-/// 200, `#` for a key, `^` for a number that rises.
+/// 200, `#` for a key, `^` for a number that rises,
+/// `&` for one that it was lately.
 const GROWTH: &[&str] = &[
     "SET s1 %",
     "SETRANGE s2 30000 %",
@@ -34,6 +35,13 @@ const GROWTH: &[&str] = &[
     "SETBIT b2 900000 1",
     "ARMSET a1 @ % @ %",
     "ARMSET a2 ** 120",
+    "XADD x1 ^-* f %",
+    "XADD x2 ^-* f %",
+    "XADD x2 ^-* f % g %",
+    "XADD x2 ^-* f %",
+    "XGROUP CREATE x1 p 0",
+    "XGROUP CREATE x2 p 0",
+    "XREADGROUP GROUP p c COUNT 2 STREAMS x2 >",
 ];
 
 const CHANGES: &[&str] = &[
@@ -125,6 +133,25 @@ const CHANGES: &[&str] = &[
     "XGROUP DESTROY x2 g@",
     "XGROUP CREATECONSUMER x1 g@ c",
     "XSETID x1 ^-9",
+    "XREADGROUP GROUP p c COUNT 3 STREAMS x2 >",
+    "XREADGROUP GROUP p d COUNT 20 STREAMS x1 x2 > >",
+    "XREADGROUP GROUP p d NOACK COUNT 2 STREAMS x2 >",
+    "XREADGROUP GROUP p c STREAMS x2 0",
+    "XACK x2 p &-0 &-0 &-0",
+    "XCLAIM x2 p d 0 &-0 &-0 &-0 TIME 5 RETRYCOUNT 2",
+    "XCLAIM x2 p c 0 &-0 &-0 FORCE JUSTID",
+    "XAUTOCLAIM x2 p c 0 0 COUNT 5",
+    "XAUTOCLAIM x2 p d 0 &-0 JUSTID",
+    "XDEL x2 &-0 &-0",
+    "XDELEX x2 ACKED IDS 2 &-0 &-0",
+    "XDELEX x2 DELREF IDS 2 &-0 &-0",
+    "XACKDEL x2 p DELREF IDS 2 &-0 &-0",
+    "XACKDEL x2 p ACKED IDS 1 &-0",
+    "XADD x2 DELREF MAXLEN 40 ^-* f %",
+    "XTRIM x2 MAXLEN 30 DELREF",
+    "XTRIM x2 MAXLEN 30 ACKED",
+    "XGROUP DELCONSUMER x2 p c",
+    "XGROUP SETID x2 p &-0",
     "ARSET a1 @ %",
     "ARSET a2 @ % % %",
     "ARDEL a1 @",
@@ -193,7 +220,9 @@ impl Draw {
                 _ => {
                     self.next += u64::from(word.contains('^'));
                     let (next, number) = (self.next.to_string(), self.below(200).to_string());
-                    words.push(word.replace('^', &next).replace('@', &number));
+                    let lately = self.next.saturating_sub(self.random.below(30)).to_string();
+                    let word = word.replace('^', &next).replace('&', &lately);
+                    words.push(word.replace('@', &number));
                 }
             }
         }

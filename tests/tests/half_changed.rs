@@ -32,9 +32,30 @@ const DEPTH: u64 = 12;
 const WAITS: [&[&str]; 2] =
     [&["BLMOVE", "q", "l2", "LEFT", "RIGHT", "0"], &["BZPOPMIN", "w", "e2", "0"]];
 
-/// What is there of each key: its deadline and, where that is asked for, its encoding.
-const TELL: &str = "local told = {} for _, key in ipairs(KEYS) do \
+/// What is there of each key: its deadline and, where that is asked for, its encoding; of a stream
+/// its entries, and its groups with what is pending but for the times.
+const TELL: &str = "local function of(map, name) \
+        for at = 1, #map, 2 do if map[at] == name then return map[at + 1] end end end \
+    local function flat(value, left_out) if type(value) ~= 'table' then return tostring(value) end \
+        local all = {} for at, one in ipairs(value) do \
+            if at ~= left_out then all[#all + 1] = flat(one) end end \
+        return '[' .. table.concat(all, ' ') .. ']' end \
+    local function groups(key) local all = {} \
+        local told = redis.call('XINFO', 'STREAM', key, 'FULL', 'COUNT', 0) \
+        for _, group in ipairs(of(told, 'groups')) do \
+            for _, name in ipairs({'name', 'last-delivered-id', 'entries-read', 'lag'}) do \
+                all[#all + 1] = tostring(of(group, name)) end \
+            for _, one in ipairs(of(group, 'pending')) do all[#all + 1] = flat(one, 3) end \
+            for _, consumer in ipairs(of(group, 'consumers')) do \
+                all[#all + 1] = of(consumer, 'name') \
+                for _, one in ipairs(of(consumer, 'pending')) do \
+                    all[#all + 1] = flat(one, 2) end end end \
+        return table.concat(all, ' ') end \
+    local told = {} for _, key in ipairs(KEYS) do \
     told[#told + 1] = key .. ' ' .. redis.call('PEXPIRETIME', key) \
+    if redis.call('TYPE', key).ok == 'stream' then \
+        told[#told] = told[#told] .. ' stream ' .. \
+            flat(redis.call('XRANGE', key, '-', '+')) .. groups(key) end \
     if ARGV[1] == 'true' then told[#told] = told[#told] .. ' ' .. \
         tostring(redis.call('OBJECT', 'ENCODING', key)) end end \
     return table.concat(told, '\\n')";
@@ -159,14 +180,25 @@ impl Side {
         let count = keys.len().to_string();
         let with_encodings = with_encodings.to_string();
         let words = [&["EVAL", TELL, &count][..], &keys, &[&with_encodings]].concat();
-        let told = self.admin.call(&words);
-        let digest = render(&self.admin.call(&["DEBUG", "DIGEST"]));
+        let mut told = Vec::new();
+        for database in ["0", "1"] {
+            self.admin.call(&["SELECT", database]);
+            let lines = text(&self.admin.call(&words));
+            let values = self.admin.call(&[&["DEBUG", "DIGEST-VALUE"][..], &keys].concat());
+            let Value::Array(digests) = values else { panic!("{values:?}") };
+            for (line, digest) in lines.lines().zip(&digests) {
+                // A stream's digest knows when its entries were delivered.
+                let is_stream = line.contains(" stream [");
+                told.push(if is_stream { line.into() } else { format!("{line} {}", text(digest)) });
+            }
+        }
+        self.admin.call(&["SELECT", "0"]);
         let figures = ["keyspace", "keysizes"].map(|section| {
             let report = text(&self.admin.call(&["INFO", section]));
             let lines = report.lines().map(|line| line.split(",avg_ttl").next().unwrap_or(line));
             lines.collect::<Vec<_>>().join("\n")
         });
-        [digest, text(&told), figures.join("\n")].join("\n")
+        [told.join("\n"), figures.join("\n")].join("\n")
     }
 
     /// Whether the process answers; if not, it has said why and ended.
