@@ -43,6 +43,7 @@ mod doubles;
 mod dump;
 mod dump_containers;
 mod dump_streams;
+mod elsewhere;
 mod error_bytes;
 mod errors_of_files;
 mod eviction;

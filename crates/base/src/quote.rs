@@ -6,17 +6,37 @@ use std::fmt::Write;
 /// `bytes` in double quotes, all that is not printable ASCII escaped.
 pub fn quote(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() + 2);
-    text.push('"');
-    bytes.iter().for_each(|byte| push_escaped(&mut text, *byte));
-    text.push('"');
+    quote_to(&mut text, bytes);
     text
+}
+
+/// Appends what [`quote`] gives to a text.
+pub fn quote_to(text: &mut String, bytes: &[u8]) {
+    text.push('"');
+    push_all_escaped(text, bytes);
+    text.push('"');
 }
 
 /// `bytes` without quotes around them, as they may be shown on a terminal or in a line.
 pub fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
-    bytes.iter().for_each(|byte| push_escaped(&mut text, *byte));
+    push_all_escaped(&mut text, bytes);
     text
+}
+
+/// What needs no escapes is copied in one piece.
+fn push_all_escaped(text: &mut String, bytes: &[u8]) {
+    text.reserve(bytes.len());
+    for part in bytes.chunk_by(|one, other| is_plain(*one) == is_plain(*other)) {
+        match std::str::from_utf8(part) {
+            Ok(plain) if is_plain(part[0]) => text.push_str(plain),
+            _ => part.iter().for_each(|byte| push_escaped(text, *byte)),
+        }
+    }
+}
+
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && byte != b'\\' && byte != b'"'
 }
 
 fn push_escaped(text: &mut String, byte: u8) {

@@ -19,6 +19,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) busy_us: AtomicU64,
     /// Looks at the sockets that sessions waited for.
     pub(crate) looks: AtomicU64,
+    /// Commands that ran on other threads.
+    pub(crate) elsewhere: AtomicU64,
 }
 
 impl WorkerCounters {
@@ -28,6 +30,7 @@ impl WorkerCounters {
             counter.store(0, Ordering::Relaxed);
         }
         self.looks.store(0, Ordering::Relaxed);
+        self.elsewhere.store(0, Ordering::Relaxed);
     }
 
     /// Everything that is summed up.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::quote::quote;
+use base::quote::quote_to;
 use commands::{Flags, Group};
 use proto::Args;
 
@@ -134,7 +134,7 @@ fn line(now: i64, database: usize, source: &str, entry: &Entry, args: Args<'_>) 
     let mut line = format!("+{seconds}.{micros:06} [{database} {source}]");
     for index in 0..args.len() {
         line.push(' ');
-        line.push_str(&quote(secrets::shown(entry, args, index)));
+        quote_to(&mut line, secrets::shown(entry, args, index));
     }
     line.push_str("\r\n");
     Arc::from(line.into_bytes())

@@ -1,6 +1,6 @@
 //! Where the values live, how they are read, and how CONFIG GET and SET reach them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -117,16 +117,16 @@ impl Config {
     pub fn matching(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found = BTreeMap::new();
         for pattern in patterns {
-            let exact = glob::is_literal(pattern);
+            if glob::is_literal(pattern) {
+                if let Some((index, name)) = NAMES.get(&pattern.to_ascii_lowercase()) {
+                    found.entry(*name).or_insert_with(|| (pattern.to_vec(), *index));
+                }
+                continue;
+            }
             for (index, option) in ALL.iter().enumerate() {
                 for name in option.names() {
-                    let matches = match exact {
-                        true => name.as_bytes().eq_ignore_ascii_case(pattern),
-                        false => !option.hidden && glob::matches(pattern, name.as_bytes(), true),
-                    };
-                    if matches {
-                        let shown = if exact { pattern } else { name.as_bytes() };
-                        found.entry(name).or_insert_with(|| (shown.to_vec(), index));
+                    if !option.hidden && glob::matches(pattern, name.as_bytes(), true) {
+                        found.entry(name).or_insert_with(|| (name.as_bytes().to_vec(), index));
                     }
                 }
             }
@@ -251,9 +251,16 @@ impl Default for Config {
     }
 }
 
+/// All names in lower case, each with its option.
+static NAMES: LazyLock<HashMap<Vec<u8>, (usize, &'static str)>> = LazyLock::new(|| {
+    let all = ALL.iter().enumerate();
+    let named = all.flat_map(|(index, option)| option.names().map(move |name| (index, name)));
+    named.map(|(index, name)| (name.to_ascii_lowercase().into_bytes(), (index, name))).collect()
+});
+
 /// The place in the list of the option of that name, or alias, in any case.
 pub(super) fn find(name: &[u8]) -> Option<usize> {
-    ALL.iter().position(|option| option.is_called(name))
+    NAMES.get(&name.to_ascii_lowercase()).map(|(index, _)| *index)
 }
 
 /// The value that the option at `index` has unless told otherwise.

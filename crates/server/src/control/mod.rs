@@ -19,6 +19,7 @@ use commands::Command;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::execute::looks_heavy;
 use crate::server::Server;
 use crate::session::{Session, Stage};
 use crate::table::Entry;
@@ -85,6 +86,24 @@ impl Next {
         work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
     ) -> Self {
         Self::Elsewhere(Box::new(work))
+    }
+
+    /// Does what needs nothing of its session here, or on a heavy-work thread where it is for very
+    /// many names.
+    pub(crate) fn by_size(
+        server: &'static Server,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+        work: fn(&'static Server, Args<'_>, &mut Reply<'_>),
+    ) -> Self {
+        if !looks_heavy(args) {
+            work(server, args, reply);
+            return Self::Done;
+        }
+        Self::elsewhere(move |_, args, reply| {
+            work(server, args, reply);
+            Ok(())
+        })
     }
 
     /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.

@@ -49,7 +49,9 @@ pub(super) const DUMP: DataCommand = Command {
 fn dump(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     match tx.read(&args[1])? {
         Some(entry) => {
-            let cost = entry.memory() as u64 * BYTE_COST_NS;
+            // What was never written takes no memory, and is packed all the same.
+            let length = entry.text().map_or(0, |text| text.len());
+            let cost = entry.memory().max(length) as u64 * BYTE_COST_NS;
             tx.charge(cost)?;
             if cost <= WORKER_BUDGET_NS {
                 reply.bulk(&pack(tx.keyspace(), entry));

@@ -85,7 +85,7 @@ impl Request<'_> {
 
 /// Whether a request's size alone is more than a worker should spend on one client.
 #[inline]
-pub(super) fn looks_heavy(args: Args<'_>) -> bool {
+pub(crate) fn looks_heavy(args: Args<'_>) -> bool {
     /// What one more argument costs: a lookup, an entry, a line of reply.
     const ARGUMENT_NS: u64 = 150;
     let count = args.len() as u64;

@@ -108,6 +108,9 @@ impl Loader {
     }
 }
 
+/// A script that is given a longer reply is not for a worker.
+const WORKER_COPY: usize = 256 * 1024;
+
 /// The host of one call.
 pub(super) struct Caller<'a> {
     pub(super) server: &'static Server,
@@ -341,6 +344,10 @@ impl Caller<'_> {
             let called = self.unit.call(entry, handler, args, resp, reply);
             self.unit.tx.set_for_script(false);
             match called {
+                // Lua gets a copy of it.
+                Ok(_) if reply.len() > WORKER_COPY && self.unit.hurries() && self.may_restart => {
+                    return Err(Stop::Heavy);
+                }
                 Ok(failed) => return Ok(failed),
                 Err(Refusal::Widen) => return Err(Stop::Widen),
                 Err(_) if self.may_restart => return Err(Stop::Heavy),

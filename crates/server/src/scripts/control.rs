@@ -92,13 +92,14 @@ const EXISTS: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        let digests = args.skip(2);
-        reply.array(digests.len());
-        for digest in digests.iter() {
-            let script = Sha1::parse(digest).and_then(|it| context.server.scripts.cache.get(it));
-            reply.integer(i64::from(script.is_some()));
-        }
-        Ok(Next::Done)
+        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+            let digests = args.skip(2);
+            reply.array(digests.len());
+            for digest in digests.iter() {
+                let script = Sha1::parse(digest).and_then(|it| server.scripts.cache.get(it));
+                reply.integer(i64::from(script.is_some()));
+            }
+        }))
     },
 };
 

@@ -277,7 +277,10 @@ impl Body for Serve {
 
     fn leave(&mut self) {
         self.give_up_wait();
-        self.session.unsubscribe_all();
+        if let Some(all) = self.session.subscriptions.take() {
+            all.end_with_client();
+            self.session.client.take_deliveries();
+        }
         self.session.tracked = None;
         self.session.end_transaction(self.worker.server);
         watch::tell_departure(self.worker.server, &self.session);

@@ -345,6 +345,7 @@ impl Serve {
 
     /// Passes on what came of a command that did not run here.
     fn pass_on_result(&mut self, mut done: Elsewhere) {
+        crate::counters::add(&self.worker.counters.elsewhere, 1);
         let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
         self.book(&mut done.ran, reply_bytes);
         // Its command took long; from here on it may be idle.

@@ -52,14 +52,15 @@ const GET: ControlCommand = Command {
 };
 
 fn get(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let patterns: Vec<&[u8]> = args.skip(2).iter().collect();
-    let found = context.server.config.matching(&patterns);
-    reply.map(found.len());
-    for (name, value) in found {
-        reply.bulk(&name);
-        reply.bulk(&value);
-    }
-    Ok(Next::Done)
+    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        let patterns: Vec<&[u8]> = args.skip(2).iter().collect();
+        let found = server.config.matching(&patterns);
+        reply.map(found.len());
+        for (name, value) in found {
+            reply.bulk(&name);
+            reply.bulk(&value);
+        }
+    }))
 }
 
 const SET: ControlCommand = Command {

@@ -11,6 +11,7 @@ use super::latency_report::{doctor_report, graph_report};
 use crate::config::settings::LATENCY_TRACKING;
 use crate::control::help::{self, container};
 use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
 use crate::stats::{Figures, bucket_limit};
 use crate::table::Entry;
 
@@ -185,9 +186,13 @@ fn histogram(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
-    let (table, stats) = (&context.server.table, &context.server.stats);
+    Ok(Next::by_size(context.server, args, reply, write_histogram))
+}
+
+fn write_histogram(server: &'static Server, args: Args<'_>, reply: &mut Reply<'_>) {
+    let (table, stats) = (&server.table, &server.stats);
     let wanted: Vec<&Entry> = match args.len() {
-        _ if !context.server.config.get(LATENCY_TRACKING) => Vec::new(),
+        _ if !server.config.get(LATENCY_TRACKING) => Vec::new(),
         2 => table.entries().iter().collect(),
         _ => args.skip(2).iter().filter_map(|name| table.find_full(name)).collect(),
     };
@@ -202,7 +207,6 @@ fn histogram(
         shown += 1;
     }
     reply.finish_map(mark, shown);
-    Ok(Next::Done)
 }
 
 /// Calls, and how many of them took at most so many microseconds, from doubling to doubling.

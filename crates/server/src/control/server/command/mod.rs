@@ -172,23 +172,25 @@ fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Res
     if args.len() == 2 {
         return info_of_all(context, args, reply);
     }
-    reply.array(args.len() - 2);
-    for name in args.iter().skip(2) {
-        match context.server.table.find_full(name) {
-            Some(entry) => info::write(entry, reply),
-            None => reply.null(),
+    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        reply.array(args.len() - 2);
+        for name in args.iter().skip(2) {
+            match server.table.find_full(name) {
+                Some(entry) => info::write(entry, reply),
+                None => reply.null(),
+            }
         }
-    }
-    Ok(Next::Done)
+    }))
 }
 
 fn docs(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let table = &context.server.table;
-    let found: Vec<&Entry> = match args.len() {
-        2 => table.entries().iter().collect(),
-        _ => args.iter().skip(2).filter_map(|name| table.find_full(name)).collect(),
-    };
-    reply.map(found.len());
-    found.into_iter().for_each(|entry| docs::write_named(entry, reply));
-    Ok(Next::Done)
+    Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+        let table = &server.table;
+        let found: Vec<&Entry> = match args.len() {
+            2 => table.entries().iter().collect(),
+            _ => args.iter().skip(2).filter_map(|name| table.find_full(name)).collect(),
+        };
+        reply.map(found.len());
+        found.into_iter().for_each(|entry| docs::write_named(entry, reply));
+    }))
 }

@@ -33,6 +33,7 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
             ("net_in_bytes", &counters.net_in),
             ("net_out_bytes", &counters.net_out),
             ("looks", &counters.looks),
+            ("elsewhere", &counters.elsewhere),
         ] {
             let comma = if line.is_empty() { "" } else { "," };
             line += &format!("{comma}{name}={}", counter.load(Ordering::Relaxed));

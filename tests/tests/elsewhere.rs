@@ -1,0 +1,121 @@
+//! What takes long leaves its worker, whatever it is: long replies that a unit makes, control
+//! commands of very many names, messages for very many patterns. INFO's section Workers counts it.
+
+use tests::render::render;
+use tests::{Client, Server, check};
+
+fn start() -> Server {
+    Server::start(&["--worker-threads", "1", "--save", ""])
+}
+
+/// How many commands ran on other threads.
+fn elsewhere(client: &mut Client) -> u64 {
+    let workers = render(&client.call(&["INFO", "workers"]));
+    let figure = workers.split("elsewhere=").nth(1).expect("the worker's line has it");
+    let figure = figure.split(|end: char| !end.is_ascii_digit()).next();
+    figure.and_then(|it| it.parse().ok()).expect("it is a number")
+}
+
+/// Whether a command runs on another thread.
+fn leaves<A: AsRef<[u8]>>(client: &mut Client, request: &[A]) -> (bool, String) {
+    let before = elsewhere(client);
+    let reply = render(&client.call(request));
+    (elsewhere(client) > before, reply)
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+/// A request with so many names.
+fn of_names(line: &str, count: usize, name: impl Fn(usize) -> String) -> Vec<String> {
+    words(line).into_iter().chain((0..count).map(name)).collect()
+}
+
+#[test]
+fn control_commands_of_very_many_names_leave_their_worker_and_reply_the_same() {
+    let server = start();
+    let mut client = server.client();
+    for line in ["CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "LATENCY HISTOGRAM", "SCRIPT EXISTS"]
+    {
+        let name = |number| format!("name:{number}");
+        let (is_long, _) = leaves(&mut client, &of_names(line, 20_000, name));
+        let (is_short_long, _) = leaves(&mut client, &of_names(line, 20, name));
+        assert_eq!((is_long, is_short_long), (true, false), "{line}");
+    }
+    let names = of_names("CONFIG GET", 5000, |number| {
+        ["MaxMemory", "maxclients", "nothing", "SAVE", "maxmemory"][number % 5].to_owned()
+    });
+    let (is_long, reply) = leaves(&mut client, &names);
+    assert!(is_long);
+    assert_eq!(reply, render(&client.call(&["CONFIG", "GET", "MaxMemory", "maxclients", "SAVE"])));
+}
+
+const FILL: &str = "for i = 1, 20000 do local m = 'member:' .. i
+    redis.call('HSET', 'hash', m, m) redis.call('RPUSH', 'list', m)
+    redis.call('XADD', 'stream', i, 'field', m) end return 'OK'";
+
+#[test]
+fn long_replies_within_a_unit_are_not_made_on_a_worker() {
+    let server = start();
+    let mut client = server.client();
+    client.call(&["EVAL", FILL, "0"]);
+    client.call(&["SETRANGE", "string", "999999", "x"]);
+    for line in ["HGETALL hash", "LRANGE list 0 -1", "XRANGE stream - +", "XREVRANGE stream + -"] {
+        let alone = render(&client.call(&words(line)));
+        client.call(&["MULTI"]);
+        client.call(&["SET", "other", "1"]);
+        client.call(&words(line));
+        let before = elsewhere(&mut server.client());
+        let within = render(&client.call(&["EXEC"]));
+        assert!(elsewhere(&mut client) > before, "{line} within EXEC");
+        assert!(within.contains(alone.lines().last().expect("it is long")), "{line}");
+        let script = "local r = redis.call(unpack(ARGV)) return #r";
+        let request: Vec<String> = words("EVAL")
+            .into_iter()
+            .chain([script.to_owned(), "0".to_owned()])
+            .chain(words(line))
+            .collect();
+        let (left, _) = leaves(&mut client, &request);
+        assert!(left, "{line} within a script");
+    }
+    let (left, length) =
+        leaves(&mut client, &["EVAL", "return #redis.call('GET', KEYS[1])", "1", "string"]);
+    assert_eq!((left, &*length), (true, "(integer) 1000000"));
+    let (left, _) =
+        leaves(&mut client, &["EVAL", "return #redis.call('GET', KEYS[1])", "1", "other"]);
+    assert!(!left, "a short one stays");
+}
+
+#[test]
+fn a_value_with_a_hole_is_packed_elsewhere() {
+    let server = start();
+    let mut client = server.client();
+    check(&mut client, "> SETRANGE hole 1999999 x\n(integer) 2000000");
+    assert!(leaves(&mut client, &["DUMP", "hole"]).0);
+}
+
+#[test]
+fn messages_for_very_many_patterns_are_published_elsewhere_and_come_behind_the_reply() {
+    let server = start();
+    let (mut client, mut subscriber) = (server.client(), server.client());
+    subscriber.call(&["HELLO", "3"]);
+    subscriber.send(&of_names("PSUBSCRIBE", 3000, |number| format!("n*{number}")));
+    for _ in 0..3000 {
+        subscriber.receive();
+    }
+    assert_eq!(leaves(&mut client, &["PUBLISH", "n2999", "m"]), (true, "(integer) 4".to_owned()));
+    // n*9, n*99, n*999, n*2999
+    for _ in 0..4 {
+        assert!(render(&subscriber.receive()).contains("pmessage"));
+    }
+    subscriber.send(&["PUBLISH", "n0", "own"]);
+    assert_eq!(render(&subscriber.receive()), "(integer) 1");
+    assert!(render(&subscriber.receive()).contains("own"));
+    // Who has so many is gone at once, and they soon.
+    drop(subscriber);
+    tests::server::eventually("its patterns are gone", || {
+        render(&client.call(&["PUBSUB", "NUMPAT"])) == "(integer) 0"
+    });
+    assert!(!leaves(&mut client, &["PUBLISH", "nothing", "m"]).0);
+}
