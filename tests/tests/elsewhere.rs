@@ -1,6 +1,8 @@
 //! What takes long leaves its worker, whatever it is: long replies that a unit makes, control
 //! commands of very many names, messages for very many patterns. INFO's section Workers counts it.
 
+use proto::value::Value;
+use tests::client::encode;
 use tests::render::render;
 use tests::{Client, Server, check};
 
@@ -118,4 +120,38 @@ fn messages_for_very_many_patterns_are_published_elsewhere_and_come_behind_the_r
         render(&client.call(&["PUBSUB", "NUMPAT"])) == "(integer) 0"
     });
     assert!(!leaves(&mut client, &["PUBLISH", "nothing", "m"]).0);
+}
+
+#[test]
+fn a_long_value_leaves_with_the_bytes_that_were_read_and_what_stands_behind_it_stays() {
+    let server = start();
+    let (mut client, mut admin) = (server.client(), server.client());
+    let long: Vec<u8> = (0..3_000_000_u32).map(|number| number as u8).collect();
+    let short = b"short".to_vec();
+    let set = |value: &[u8], options: &[&str]| {
+        let words = [b"SET".to_vec(), b"long".to_vec(), value.to_vec()];
+        let options = options.iter().map(|word| word.as_bytes().to_vec());
+        encode(&words.into_iter().chain(options).collect::<Vec<_>>())
+    };
+    let get = encode(&["GET", "long"]);
+    for (value, options, leaves) in
+        [(&long, &[][..], true), (&long, &["EX", "100"][..], true), (&short, &[][..], false)]
+    {
+        let before = elsewhere(&mut admin);
+        // A request behind it, and half of one.
+        let (half, rest) = get.split_at(7);
+        client.send_raw(&[&set(value, options), &get[..], half].concat());
+        assert_eq!(render(&client.receive()), "OK");
+        assert!(client.receive() == Value::Bulk(value.clone()), "it is what was sent");
+        client.send_raw(rest);
+        assert!(client.receive() == Value::Bulk(value.clone()), "and so is the next request");
+        assert_eq!(elsewhere(&mut admin) > before, leaves);
+    }
+    // Other commands do, too.
+    let before = elsewhere(&mut admin);
+    client.call(&[&b"APPEND"[..], b"long", &long]);
+    client.call(&[&b"HSET"[..], b"hash", b"field", &long]);
+    assert_eq!(elsewhere(&mut admin), before + 2);
+    assert_eq!(render(&admin.call(&["STRLEN", "long"])), "(integer) 3000005");
+    assert_eq!(render(&admin.call(&["HSTRLEN", "hash", "field"])), "(integer) 3000000");
 }

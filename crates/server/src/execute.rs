@@ -39,7 +39,7 @@ mod unit;
 pub(crate) use chain::{CHAIN_MAX, Chain, Link, Links};
 #[cfg(debug_assertions)]
 pub(crate) use departure::computes_apart;
-pub(crate) use departure::looks_heavy;
+pub(crate) use departure::{Freight, looks_heavy};
 pub(crate) use known::{Known, Recognized};
 pub(crate) use queue::queue_together;
 use rejection::reject;
@@ -291,7 +291,7 @@ impl Request<'_> {
         let (entry, resp) = (self.entry, self.session.resp);
         let reader = self.session.reader_of(entry);
         let work = Work { server, entry, handler, resp, reader };
-        if looks_heavy(self.args) || drill::reads_apart(entry.spec.flags) {
+        if looks_heavy(self.args) || self.is_bulky() || drill::reads_apart(entry.spec.flags) {
             return self.hand_over(tx, work, round, true);
         }
         match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {

@@ -344,6 +344,19 @@ impl Heavy {
         self.report(move |lane| transaction.run(lane, args, work))
     }
 
+    /// As `run_transaction`, for a session that waits for the result already.
+    pub(crate) fn begin_transaction(
+        &self,
+        transaction: Transaction,
+        args: OwnedArgs,
+        work: Work,
+        sender: oneshot::Sender<Elsewhere>,
+    ) {
+        self.transact(Box::new(move |lane| {
+            let _ = sender.send(transaction.run(lane, args, work));
+        }));
+    }
+
     /// Runs a command here that has given its locks back.
     pub(crate) fn run_reading(
         &self,

@@ -16,6 +16,7 @@ use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
 
+use super::departure::is_long;
 use super::unit::conclude;
 use super::{Outcome, Work, book, looks_heavy, options};
 use crate::budget;
@@ -85,7 +86,7 @@ impl<'a> Chain<'a> {
             let Link { args, entry, .. } = *link;
             let before = before.replace(entry);
             let is_admitted = gates::admits_behind(worker, session, before, entry, args);
-            if !is_alike || !is_admitted || looks_heavy(args) {
+            if !is_alike || !is_admitted || looks_heavy(args) || is_long(args) {
                 break;
             }
             if are_programs {

@@ -1,20 +1,28 @@
 //! What is too much for a worker leaves it: with its locks, or without where it only reads or
-//! stores what it computes.
+//! stores what it computes. A request that is long because of what it brings leaves with the very
+//! bytes that were read.
 //!
 //! Invariant: what leaves has changed nothing yet that is not committed (what was over is removed
 //! before it is known that the rest is heavy), and has leave for heavy work before its locks or its
 //! copies leave the worker's turnstile.
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use commands::{Flags, Plan};
 use keyspace::{HeavyPass, PartitionSet, Tx};
 use proto::{Args, OwnedArgs};
+use tokio::sync::oneshot;
 
 use super::{Request, Round, Step, Work};
 use crate::busy::Hold;
 use crate::heavy::{Reading, Transaction};
-use crate::session::Stage;
+use crate::session::{Elsewhere, Stage};
+
+/// A request of so many bytes leaves its worker, where these lie by themselves: to copy them takes
+/// longer than the way.
+const BULKY: usize = 1 << 20;
 
 impl Request<'_> {
     /// Moves a transaction to a heavy-work thread, without its locks if it can do without them; or
@@ -42,11 +50,27 @@ impl Request<'_> {
             pass = Some(asked);
         }
         let hold = Hold::begin(server, self.worker.ticked_us(), tx.partitions().into());
-        let args = OwnedArgs::from(self.args);
         let client = Arc::clone(&self.session.client);
         let transaction = Transaction { pass, hold, tx, client };
+        if self.is_bulky() {
+            let (sender, receiver) = oneshot::channel();
+            self.worker.freight.load(Leaving {
+                transaction,
+                work,
+                arguments: self.args.iter().map(addresses).collect(),
+                sender,
+            });
+            return Step::Wait(Stage::Elsewhere(receiver));
+        }
+        let args = OwnedArgs::from(self.args);
         let receiver = server.heavy.run_transaction(transaction, args, work);
         Step::Wait(Stage::Elsewhere(receiver))
+    }
+
+    /// Whether what the request brings is more than a worker should copy, and can go along with it.
+    #[inline]
+    pub(super) fn is_bulky(&self) -> bool {
+        is_long(self.args) && self.worker.freight.holds(self.args)
     }
 
     /// A transaction that computes without the locks of this one, if the command is of those that
@@ -81,6 +105,83 @@ impl Request<'_> {
         let heavy = &work.server.heavy;
         Step::Wait(Stage::Elsewhere(heavy.run_reading(reading, self.args.into(), work)))
     }
+}
+
+/// What leaves a worker together with the input of its session.
+#[derive(Default)]
+pub(crate) struct Freight {
+    /// Where the input lies that the present request may take along.
+    input: Cell<(usize, usize)>,
+    leaving: Cell<Option<Box<Leaving>>>,
+}
+
+/// A transaction that leaves as soon as its session has no use for the input any more.
+pub(crate) struct Leaving {
+    transaction: Transaction,
+    work: Work,
+    /// Where its arguments lie.
+    arguments: Vec<Range<usize>>,
+    sender: oneshot::Sender<Elsewhere>,
+}
+
+impl Freight {
+    /// Requests of this input are executed, which may go along with one of them.
+    #[inline]
+    pub(crate) fn open(&self, input: &[u8]) {
+        let Range { start, end } = addresses(input);
+        self.input.set((start, end));
+    }
+
+    /// They were executed; the request that is to leave with the input, if one is.
+    #[inline]
+    pub(crate) fn close(&self) -> Option<Box<Leaving>> {
+        self.input.set((0, 0));
+        self.leaving.take()
+    }
+
+    /// Whether the input is little else than this request.
+    #[cold]
+    fn holds(&self, args: Args<'_>) -> bool {
+        let (start, end) = self.input.get();
+        let lies_here = |argument: &[u8]| {
+            let argument = addresses(argument);
+            start <= argument.start && argument.end <= end
+        };
+        let Some(last) = args.iter().last().filter(|_| args.iter().all(lies_here)) else {
+            return false;
+        };
+        // What stands behind it is copied.
+        end - addresses(last).end < BULKY
+    }
+
+    #[cold]
+    fn load(&self, leaving: Leaving) {
+        self.leaving.set(Some(Box::new(leaving)));
+    }
+}
+
+impl Leaving {
+    /// Leaves with the input that the request was found in.
+    #[cold]
+    pub(crate) fn set_out(self, input: Vec<u8>) {
+        let Self { transaction, work, arguments, sender } = self;
+        let begin = addresses(&input).start;
+        let place = |argument: Range<usize>| argument.start - begin..argument.end - begin;
+        let places: Vec<Range<usize>> = arguments.into_iter().map(place).collect();
+        let args = OwnedArgs::within(input, &places).expect("requests stay below 4 GiB");
+        work.server.heavy.begin_transaction(transaction, args, work, sender);
+    }
+}
+
+fn addresses(bytes: &[u8]) -> Range<usize> {
+    let Range { start, end } = bytes.as_ptr_range();
+    start.addr()..end.addr()
+}
+
+/// Whether a request leaves its worker for what it brings, if that can go along.
+#[inline]
+pub(super) fn is_long(args: Args<'_>) -> bool {
+    args.extent() >= BULKY
 }
 
 /// Whether a request's size alone is more than a worker should spend on one client.

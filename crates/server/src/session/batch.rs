@@ -27,6 +27,9 @@ pub(super) const COMMAND_BUDGET: u32 = 64;
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
 
+/// From so many bytes on a buffer for an argument grows to four times its size.
+const LONG: usize = 1 << 20;
+
 /// Replies of so few bytes do not leave before those of the requests behind them are there, too.
 const GATHERED: usize = 4096;
 
@@ -52,10 +55,7 @@ impl Serve {
         }
         if self.has_requests() {
             self.worker.start_batch();
-            let input = std::mem::take(&mut self.input);
-            let start = self.executed;
-            let (consumed, end) = self.run_batch(&input[start..], None);
-            self.put_back(input, start + consumed);
+            let end = self.run_input(None);
             return self.after_batch(cx, end, 0);
         }
         if self.input.is_empty() {
@@ -134,9 +134,7 @@ impl Serve {
             return Turn::Again;
         }
         self.worker.start_batch();
-        let input = std::mem::take(&mut self.input);
-        let (consumed, end) = self.run_batch(&input, None);
-        self.put_back(input, consumed);
+        let end = self.run_input(None);
         self.after_batch(cx, end, count)
     }
 
@@ -149,7 +147,12 @@ impl Serve {
         }
         let announced = self.parser.as_ref().and_then(|parser| parser.bytes_announced());
         match announced.and_then(|bytes| bytes.checked_sub(have)) {
-            Some(missing) => self.input.reserve_exact(missing.clamp(1, have.max(READ_AHEAD))),
+            Some(missing) => {
+                // To grow copies what is there: seldom, where it is much. Options stand behind a
+                // long value, for which it is not to grow once more.
+                let most = have.saturating_mul(if have < LONG { 1 } else { 3 }).max(READ_AHEAD);
+                self.input.reserve_exact(missing.saturating_add(READ_AHEAD).min(most));
+            }
             None => self.input.reserve(READ_AHEAD),
         }
     }
@@ -157,11 +160,27 @@ impl Serve {
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
     pub(super) fn run_granted(&mut self, cx: &mut TaskContext<'_>, grant: Grant) -> Turn {
         self.worker.start_batch();
-        let input = std::mem::take(&mut self.input);
-        let start = self.executed;
-        let (consumed, end) = self.run_batch(&input[start..], Some(grant));
-        self.put_back(input, start + consumed);
+        let end = self.run_input(Some(grant));
         self.after_batch(cx, end, 0)
+    }
+
+    /// Executes what is there. A long request may leave its worker with the whole input; what
+    /// stands behind it stays.
+    fn run_input(&mut self, grant: Option<Grant>) -> End {
+        let (input, start) = (std::mem::take(&mut self.input), self.executed);
+        if start == 0 {
+            self.worker.freight.open(&input);
+        }
+        let (consumed, end) = self.run_batch(&input[start..], grant);
+        match self.worker.freight.close() {
+            Some(leaving) => {
+                self.input = input[start + consumed..].to_vec();
+                self.executed = 0;
+                leaving.set_out(input);
+            }
+            None => self.put_back(input, start + consumed),
+        }
+        end
     }
 
     fn put_back(&mut self, input: Vec<u8>, executed: usize) {

@@ -205,9 +205,6 @@ pub(crate) struct Unit {
 /// that is begun again.
 const REMARKS_MAX: usize = 4 << 20;
 
-/// What a worker makes of one reply within a unit: that takes it about 150 us.
-const WORKER_REPLY_BYTES: u64 = 64 * 1024;
-
 /// Held by a unit that did what cannot be undone: a panic would leave the other half undone.
 struct Finality(&'static Keyspace);
 
@@ -362,14 +359,6 @@ impl Unit {
             self.readings.push(Reading::new(reader, &mut self.tx, entry.spec, args));
         }
         Ok(failed)
-    }
-
-    /// Whether the rest of a reply, which is made here, keeps a worker for too long. What a command
-    /// changed has no way back.
-    fn is_too_much(&self, entry: &Entry, out: &Output) -> bool {
-        self.hurries
-            && entry.spec.flags.has(Flags::READONLY)
-            && out.bytes_to_come() > WORKER_REPLY_BYTES
     }
 
     /// Replies a refusal as the error it is, which counts once all is final.

@@ -3,10 +3,14 @@
 //! Invariant: a session is used at its own worker only.
 
 use base::time::Moment;
+use commands::Flags;
+use proto::Output;
 
+use super::Unit;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::Session;
+use crate::table::Entry;
 use crate::worker::Worker;
 
 /// Where a program runs.
@@ -33,5 +37,18 @@ impl Place<'_> {
             Self::Worker(worker, _) => Some(&worker.rounds),
             Self::Heavy => None,
         }
+    }
+}
+
+/// What a worker makes of one reply within a unit: that takes it about 150 us.
+const WORKER_REPLY_BYTES: u64 = 64 * 1024;
+
+impl Unit {
+    /// Whether the rest of a reply, which is made here, keeps a worker for too long. What a command
+    /// changed has no way back.
+    pub(super) fn is_too_much(&self, entry: &Entry, out: &Output) -> bool {
+        self.hurries
+            && entry.spec.flags.has(Flags::READONLY)
+            && out.bytes_to_come() > WORKER_REPLY_BYTES
     }
 }
