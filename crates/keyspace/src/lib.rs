@@ -48,7 +48,7 @@ pub use ruin::is_halfway;
 pub use sizes::Sizes;
 pub use structs::{arena, heap};
 pub use tx::{
-    Computed, Counted, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark,
+    Begun, Computed, Effects, Event, EventClass, Evicted, Lifetime, Look, MEMBER_EVENTS, Mark,
     Need, Order, Outcome, Propagation, Rule, Swept, Tx, TxOptions,
 };
 pub use waiting::{GaveUp, Queue, Standing, Waiter};

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, BUSY, Counted, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, Obstacle, PartitionIndex,
+    Acquisition, BUSY, Begun, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, Obstacle, PartitionIndex,
     PartitionSet, Patience, Refusal, Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
@@ -97,7 +97,7 @@ pub(crate) struct Heavy {
 impl Transaction {
     /// Runs the command, which began on a worker.
     fn run(mut self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
-        self.tx.give_up(Counted::default());
+        self.tx.give_up(&Begun::default());
         self.tx.move_to_heavy(lane);
         self.go_on(args, work)
     }

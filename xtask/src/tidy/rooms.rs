@@ -138,7 +138,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 215;
+const WIDEST_CIRCLE: usize = 216;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

@@ -13,6 +13,9 @@
 //! How long locks are held is timed by the worker that runs the command; an acquisition times
 //! itself where no worker does: while it is parked, and on heavy-work threads.
 //!
+//! An acquisition that is complete may try for one more lock, out of their order (`extend`): it
+//! waits for none.
+//!
 //! Invariants: `held` is a prefix of `partitions`; dropping an acquisition releases everything.
 
 use std::task::{Poll, Waker};
@@ -168,6 +171,21 @@ impl Acquisition {
             }
             self.held += 1;
         }
+        true
+    }
+
+    /// Takes one more lock, which others may have that come before it, if it is free right now.
+    /// Everything else must be held. Whether it is held.
+    pub(crate) fn extend(&mut self, index: PartitionIndex) -> bool {
+        let is_complete = self.is_complete();
+        let Wanted::Partitions(partitions) = &mut self.wanted else { return is_complete };
+        debug_assert!(is_complete && self.ticket.is_none(), "it waits for nothing");
+        let Err(place) = partitions.binary_search(&index) else { return true };
+        if !self.keyspace.partition(index).word.acquire_spinning() {
+            return false;
+        }
+        partitions.insert(place, index);
+        self.held += 1;
         true
     }
 

@@ -13,6 +13,7 @@
 //! - every change passes `Door::before_change`.
 
 mod altered;
+mod beyond;
 mod container;
 mod door;
 mod effects;
@@ -36,6 +37,8 @@ use std::cell::{Cell, RefCell};
 use base::time::UnixMillis;
 use smallvec::SmallVec;
 
+pub use beyond::Begun;
+use beyond::Beyond;
 pub use container::Outcome;
 pub use effects::{Effects, Event, EventClass, MEMBER_EVENTS, Propagation};
 pub use evict::{Evicted, Look, Need, Order, Rule};
@@ -48,7 +51,7 @@ use crate::clock::AccessClock;
 use crate::counters::{Count, LaneCounters};
 use crate::entry::EntryRef;
 use crate::keyspace::{Keyspace, Location};
-use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
+use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::{Lsn, PartitionIndex};
 use crate::refusal::Refusal;
 use crate::waiting::{NamedKey, ReadyKeys};
@@ -153,7 +156,7 @@ struct Missed {
 /// What a transaction looked up so far; booked when it is concluded, so that a round that was
 /// undone does not count.
 #[derive(Clone, Debug, Default)]
-pub struct Counted {
+pub(crate) struct Counted {
     hits: Cell<u64>,
     misses: Cell<u64>,
     expired: Cell<u64>,
@@ -167,13 +170,6 @@ impl Counted {
     fn gone(&self) -> u64 {
         self.expired.get() + self.expired_members.get() + self.evicted.get()
     }
-}
-
-/// What a transaction needed beyond its grant.
-#[derive(Default)]
-struct Beyond {
-    partitions: PartitionSet,
-    world: bool,
 }
 
 impl Tx {
@@ -359,12 +355,6 @@ impl Tx {
         result
     }
 
-    /// The command that ran has to begin again, where so much had been looked up.
-    pub fn give_up(&mut self, counted: Counted) {
-        self.counted = counted;
-        self.missed.get_mut().clear();
-    }
-
     /// Marks the transaction as running on a heavy-work thread with a lane of its own.
     pub fn move_to_heavy(&mut self, lane: usize) {
         self.move_to(lane, true);
@@ -510,24 +500,6 @@ impl Tx {
         self.grant.for_each_held(|content| content.last_write = lsn);
     }
 
-    /// After `Refusal::Widen`: undoes everything, gives the locks back, and names what to lock for
-    /// the next round (the world after too many). The caller begins again with the same time.
-    #[must_use]
-    pub fn widen(mut self, round: u32) -> Acquisition {
-        self.roll_back();
-        let keyspace = self.keyspace;
-        let Beyond { partitions: mut union, world } = self.beyond.take();
-        let world = world || self.has_world();
-        if let Wanted::Partitions(partitions) = self.grant.wanted() {
-            union.extend_from_slice(partitions);
-        }
-        drop(self);
-        if world || round >= crate::WIDENING_ROUNDS {
-            return Acquisition::of_world(keyspace);
-        }
-        Acquisition::of_partitions(keyspace, union)
-    }
-
     /// It will hold its locks for long. `false` if somebody was kept from some of them for long and
     /// is to have them first: then it is to `defer`, unless it has changed something.
     #[must_use]
@@ -550,12 +522,6 @@ impl Tx {
     #[inline]
     fn locate(&self, key: &[u8]) -> Location {
         self.hinted(key).unwrap_or_else(|| self.keyspace.locate(key))
-    }
-
-    #[cold]
-    fn refuse_beyond(&self, partition: PartitionIndex) -> Refusal {
-        self.beyond.borrow_mut().partitions.push(partition);
-        Refusal::Widen
     }
 
     /// Opens a granted partition's table for a change.

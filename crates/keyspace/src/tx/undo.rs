@@ -23,6 +23,8 @@ pub(super) struct UndoLog {
     images: Images,
     /// What was flushed and swapped, in its order.
     databases: Vec<Turn>,
+    /// How many changes came here so far.
+    changes: u64,
 }
 
 /// By partition and physical database, then by key; `None` for a key that was absent.
@@ -59,6 +61,7 @@ impl UndoLog {
         image: impl FnOnce() -> Option<EntryBox>,
     ) {
         steps::step();
+        self.changes += 1;
         let images = self.images.entry((partition, physical)).or_default();
         if !images.contains_key(key) {
             images.insert(key.into(), image());
@@ -76,6 +79,7 @@ impl UndoLog {
     }
 
     fn turn(&mut self, deed: Deed) {
+        self.changes += 1;
         let images = std::mem::take(&mut self.images);
         self.databases.push(Turn { images, deed });
     }
@@ -92,10 +96,10 @@ impl Tx {
         self.undo.is_some()
     }
 
-    /// What it looked up so far.
-    #[must_use]
-    pub fn counted(&self) -> Counted {
-        self.counted.clone()
+    /// How many changes it made that can be undone.
+    #[inline]
+    pub(super) fn changes_kept(&self) -> u64 {
+        self.undo.as_ref().map_or(0, |undo| undo.changes)
     }
 
     /// Where it stands, to be returned to; `None` where something was changed before, which cannot

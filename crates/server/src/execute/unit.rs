@@ -146,9 +146,8 @@ impl Request<'_> {
             }
             pass = Some(asked);
         }
-        let needs = program.needs(self.args);
         program.set_out(self.session);
-        let hold = Hold::begin(server, self.worker.ticked_us(), needs.partitions);
+        let hold = Hold::begin(server, self.worker.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
         let errand = Errand {

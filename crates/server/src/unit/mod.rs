@@ -8,6 +8,7 @@
 //! is told anything of them. All that a step does can be undone, or is put off until the commit, or
 //! comes behind `become_final`, after which the unit is never begun again.
 
+mod attempt;
 mod commands;
 pub(crate) mod drill;
 mod exec;
@@ -319,14 +320,12 @@ impl Unit {
             // Alone it would go from lock to lock; a unit keeps those that it has.
             self.tx.require_world()?;
         }
-        let (mark, counted) = (out.mark(), self.tx.counted());
-        let reply = &mut Reply::new(out, resp);
-        let mut run = |tx: &mut Tx| handler.run(tx, args, reply);
-        let result = if self.hurries { run(&mut self.tx) } else { self.tx.unhurried(run) };
+        let (mark, begun) = (out.mark(), self.tx.begin_command());
+        let result = self.attempt(handler, args, resp, out, &begun);
         let failed = match result {
             Ok(()) if self.is_too_much(entry, out) => {
                 out.truncate(mark);
-                self.tx.give_up(counted);
+                self.tx.give_up(&begun);
                 return Err(Refusal::Heavy);
             }
             Ok(()) => {
@@ -336,7 +335,7 @@ impl Unit {
             }
             Err(refusal @ (Refusal::Heavy | Refusal::Widen)) => {
                 out.truncate(mark);
-                self.tx.give_up(counted);
+                self.tx.give_up(&begun);
                 return Err(refusal);
             }
             // Within a unit nobody waits: the others could not do what is waited for.

@@ -12,6 +12,7 @@ use super::{OPTIONS, audit, keyspace, on, set};
 use crate::entry::NewText;
 use crate::keyspace::Keyspace;
 use crate::lock::acquisition::{Acquisition, PartitionSet};
+use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Tx, TxOptions};
 use crate::walk::Walk;
 
@@ -32,33 +33,57 @@ impl Wake for Unpark {
 fn transact<R>(
     keyspace: &'static Keyspace,
     lane: usize,
-    mut acquisition: Acquisition,
+    acquisition: Acquisition,
     run: impl FnOnce(&mut Tx) -> R,
 ) -> R {
+    let mut run = Some(run);
+    transact_widening(keyspace, lane, acquisition, OPTIONS, |tx| {
+        let run = run.take().expect("it never widens");
+        Ok(run(tx))
+    })
+}
+
+/// The same, again with more locks as often as it needs some.
+fn transact_widening<R>(
+    keyspace: &'static Keyspace,
+    lane: usize,
+    mut acquisition: Acquisition,
+    options: TxOptions,
+    mut run: impl FnMut(&mut Tx) -> Result<R, Refusal>,
+) -> R {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let outside = acquisition.wants_world();
+    let mut round = 0;
     loop {
+        let outside = acquisition.wants_world();
         if !outside && !keyspace.enter(lane) {
             if keyspace.wait_for_world(&waker) {
                 thread::park();
             }
             continue;
         }
+        let mut result = None;
         let ready = acquisition.poll(&waker).is_ready();
         if ready {
-            let mut tx = Tx::begin(acquisition, TxOptions { lane, ..OPTIONS });
-            let result = run(&mut tx);
-            tx.conclude();
-            drop(tx);
-            if !outside {
-                keyspace.leave(lane);
+            let mut tx = Tx::begin(acquisition, TxOptions { lane, ..options });
+            result = run(&mut tx).ok();
+            if result.is_some() {
+                tx.conclude();
+                tx.seal();
+                acquisition = Acquisition::of_partitions(keyspace, PartitionSet::new());
+                drop(tx);
+            } else {
+                acquisition = tx.widen(round);
+                round += 1;
             }
-            return result;
         }
         if !outside {
             keyspace.leave(lane);
         }
-        thread::park();
+        match result {
+            Some(result) => return result,
+            None if ready => {}
+            None => thread::park(),
+        }
     }
 }
 
@@ -91,6 +116,33 @@ fn transfer(keyspace: &'static Keyspace, lane: usize, random: &mut Random) {
     });
 }
 
+/// A transfer that declares one account and meets the others on its way, in any order.
+fn transfer_reaching(keyspace: &'static Keyspace, lane: usize, random: &mut Random) -> usize {
+    let keys: Vec<_> = (0..3).map(|_| account(random.below(ACCOUNTS as u64) as usize)).collect();
+    let amount = random.below(20) as i64;
+    let options = TxOptions { undoable: true, ..OPTIONS };
+    let mut reached = 0;
+    transact_widening(keyspace, lane, plan(keyspace, &keys[..1]), options, |tx| {
+        let mut add = |tx: &mut Tx, key: &[u8], amount: i64| {
+            let begun = tx.begin_command();
+            while tx.text(key).is_err() {
+                if !tx.reach(&begun) {
+                    return Err(Refusal::Widen);
+                }
+                reached += 1;
+            }
+            let sum = balance(tx, key) + amount;
+            tx.put_text(key, NewText::Integer(sum), Lifetime::Keep)
+        };
+        for pair in keys.windows(2) {
+            add(tx, &pair[0], -amount)?;
+            add(tx, &pair[1], amount)?;
+        }
+        Ok(())
+    });
+    reached
+}
+
 fn open_accounts(keyspace: &'static Keyspace) {
     for number in 0..ACCOUNTS {
         let key = account(number);
@@ -100,6 +152,29 @@ fn open_accounts(keyspace: &'static Keyspace) {
 
 fn sum(tx: &Tx) -> i64 {
     (0..ACCOUNTS).map(|number| balance(tx, &account(number))).sum()
+}
+
+#[test]
+fn transfers_that_take_locks_where_they_stand_keep_the_sum() {
+    let keyspace = keyspace();
+    open_accounts(keyspace);
+    let reached: usize = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|lane| {
+                scope.spawn(move || {
+                    let mut random = Random::from_seed(lane as u64);
+                    (0..TURNS)
+                        .map(|_| transfer_reaching(keyspace, lane, &mut random))
+                        .sum::<usize>()
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().expect("it goes on")).sum()
+    });
+    assert!(reached > 0, "what is free is taken");
+    let sum = transact(keyspace, 0, Acquisition::of_world(keyspace), |tx| sum(tx));
+    assert_eq!(sum, DEPOSIT * ACCOUNTS as i64);
+    audit(keyspace);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{NOW, OPTIONS, audit, begin, get, keyspace, on, scattered, set, set_u
 use crate::WIDENING_ROUNDS;
 use crate::counters::Count;
 use crate::entry::NewText;
-use crate::lock::acquisition::Wanted;
+use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Mark, Tx, TxOptions};
 
@@ -56,6 +56,58 @@ fn undo_restores_bytes_deadlines_clocks_and_marks() {
     for key in [plain, volatile, large] {
         assert_eq!(tx.idle_seconds(tx.peek(key).unwrap().unwrap()), Some(0), "the clock is back");
     }
+}
+
+#[test]
+fn a_lock_that_is_free_is_taken_where_the_command_stands() {
+    let keyspace = keyspace();
+    let keys = scattered(keyspace, 3);
+    set(&mut on(keyspace, &[&keys[1]]), &keys[1], b"1");
+    let mut tx = begin(keyspace, &[&keys[0]], undoable());
+    set(&mut tx, &keys[0], b"0");
+    tx.settle();
+    let begun = tx.begin_command();
+    assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
+    assert!(tx.reach(&begun));
+    tx.give_up(&begun);
+    assert_eq!(get(&tx, &keys[1]).unwrap(), b"1");
+    let place = |key: &[u8]| PartitionSet::from_slice(&[keyspace.locate(key).partition()]);
+    let mut other = Acquisition::of_partitions(keyspace, place(&keys[1]));
+    assert!(!other.attempt(), "it is kept");
+    // What others have is not waited for.
+    let held = on(keyspace, &[&keys[2]]);
+    let begun = tx.begin_command();
+    assert_eq!(tx.read(&keys[2]).unwrap_err(), Refusal::Widen);
+    assert!(!tx.reach(&begun));
+    drop(held);
+    let acquisition = tx.widen(0);
+    let mut all: PartitionSet = keys.iter().map(|key| keyspace.locate(key).partition()).collect();
+    all.sort_unstable();
+    assert_eq!(*acquisition.wanted(), Wanted::Partitions(all));
+    drop(acquisition);
+    assert!(other.attempt() && get(&on(keyspace, &[&keys[0]]), &keys[0]).is_none());
+}
+
+#[test]
+fn a_command_is_not_begun_again_alone_where_it_changed_something_or_cannot_be_undone() {
+    let keyspace = keyspace();
+    let keys = scattered(keyspace, 2);
+    let meets = |tx: &mut Tx, changes: bool, wants_world: bool| {
+        let begun = tx.begin_command();
+        if changes {
+            set(tx, &keys[0], b"v");
+        }
+        assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
+        assert!(!wants_world || tx.flush_all().is_err());
+        tx.reach(&begun)
+    };
+    let start = |options| begin(keyspace, &[&keys[0]], options);
+    assert!(!meets(&mut start(undoable()), true, false));
+    assert!(!meets(&mut start(undoable()), false, true));
+    assert!(!meets(&mut start(OPTIONS), false, false));
+    assert!(!meets(&mut start(TxOptions { heavy: true, ..undoable() }), false, false));
+    assert!(meets(&mut start(undoable()), false, false));
+    audit(keyspace);
 }
 
 #[test]
