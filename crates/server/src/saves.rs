@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use crate::log::{log_notice, log_warning};
 use crate::schedule::Schedule;
+use crate::scripts::Still;
 use crate::server::Server;
 use crate::snapshot::{Finished, Purpose, Snapshot, Target};
 use crate::unit::drill;
@@ -195,21 +196,27 @@ impl Saves {
 
     /// Saves here and now, with a world that must not change any more before what is in memory is
     /// given up; it is awaited if it is not there yet.
-    /// Where a client waits for that it is told BUSY if others hold keys for too long.
+    /// Where a client waits for that it is told BUSY if others hold keys for too long. Libraries
+    /// change without the world: they stand still from the cut on as well.
     pub(crate) fn hold_world(
         &self,
         server: &'static Server,
         is_awaited: bool,
         world: &mut Acquisition,
-    ) -> Result<(), Unsaved> {
+    ) -> Result<Still, Unsaved> {
         let snapshot = self.take_turn(server, Manner::Final, is_awaited);
         let snapshot = snapshot.map_err(|_| Unsaved::Failed)?;
         let turn = Turn(server, Arc::clone(&snapshot));
         let changes = Arc::new(AtomicU64::new(0));
-        let target = target(server, Arc::clone(&changes), || ());
+        let still = Arc::new(Mutex::new(None));
+        let at_cut = {
+            let still = Arc::clone(&still);
+            move || *lock(&still) = Some(server.scripts.libraries.stand_still())
+        };
+        let target = target(server, Arc::clone(&changes), at_cut);
         let result = snapshot.hold_world(target, world);
         let saved = match &result {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(lock(&still).take().expect("a file has a cut")),
             Err(_) if snapshot.is_given_up_as_busy() => Err(Unsaved::Busy),
             Err(_) => Err(Unsaved::Failed),
         };
@@ -469,6 +476,10 @@ fn target(
             at_cut();
         }),
     }
+}
+
+fn lock(still: &Mutex<Option<Still>>) -> MutexGuard<'_, Option<Still>> {
+    still.lock().expect("no critical section here panics")
 }
 
 /// The snapshot file, within the working directory.

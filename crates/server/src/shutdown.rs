@@ -105,7 +105,7 @@ fn save(server: &'static Server, force: bool) -> Result<(), GoesOn> {
     let mut world = Acquisition::of_world(server.keyspace);
     match server.saves.hold_world(server, false, &mut world) {
         // Never given back, as what would change now would be lost.
-        Ok(()) => std::mem::forget(world),
+        Ok(still) => std::mem::forget((world, still)),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
             log_warning!(

@@ -357,6 +357,7 @@ impl Change<'_> {
         let load = |code: &Vec<u8>| Loaded::load(self.loader(), server, code, |_| Ok(()));
         let loaded: Vec<_> = codes.iter().map(load).collect::<Result<_, _>>()?;
         let change = |state: &mut State| {
+            self.check()?;
             if policy.flushes {
                 state.clear();
             }
@@ -381,7 +382,16 @@ impl Change<'_> {
 
     /// Makes one change that fails without any effect.
     fn make(&self, change: impl FnOnce(&mut State) -> Result<(), Refusal>) -> Result<(), Refusal> {
-        self.server.scripts.libraries.change_once(change, || self.tell())
+        let checked = |state: &mut State| {
+            self.check()?;
+            change(state)
+        };
+        self.server.scripts.libraries.change_once(checked, || self.tell())
+    }
+
+    /// Refuses what is new while the libraries are to stand still.
+    fn check(&self) -> Result<(), Refusal> {
+        if self.is_new { self.server.scripts.libraries.check_changes() } else { Ok(()) }
     }
 
     /// Where the journal is behind the record.

@@ -1,10 +1,11 @@
 //! The libraries of functions.
 //!
 //! Invariants: no two functions have one name, whatever the case of its letters; who reads has one
-//! state of all libraries, and who changes them leaves a new state or none.
+//! state of all libraries, and who changes them leaves a new state or none. While a [`Still`] is
+//! there no client changes them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 use keyspace::{Lsn, Refusal};
@@ -20,6 +21,8 @@ use crate::unit::drill;
 const TIMEOUT: Refusal =
     Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
+const STILL: Refusal =
+    Refusal::error("LOADING Libraries do not change while data are put on disk or loaded");
 
 /// All libraries.
 #[derive(Default)]
@@ -27,6 +30,17 @@ pub(crate) struct Libraries {
     state: RwLock<Arc<State>>,
     /// How often libraries went.
     losses: AtomicU64,
+    /// How many there are who need clients not to change them. Goes up while the state is held.
+    stills: AtomicUsize,
+}
+
+/// While this is there, clients' changes are refused: what a file has of the libraries stays true.
+pub(crate) struct Still(&'static Libraries);
+
+impl Drop for Still {
+    fn drop(&mut self) {
+        self.0.stills.fetch_sub(1, Ordering::Release);
+    }
 }
 
 /// One state of all libraries.
@@ -167,6 +181,18 @@ impl Libraries {
     /// Looks at the state while it cannot change.
     pub(crate) fn hold<R>(&self, look: impl FnOnce(&Arc<State>) -> R) -> R {
         look(&self.state.read().expect("no critical section here panics"))
+    }
+
+    /// Has clients' changes refused from now on; to be called from within [`Libraries::hold`].
+    pub(crate) fn stand_still(&'static self) -> Still {
+        self.stills.fetch_add(1, Ordering::Relaxed);
+        Still(self)
+    }
+
+    /// Refuses a client's change; to be asked where the change is made. A change takes long to be
+    /// prepared, and the gates were asked before that.
+    pub(super) fn check_changes(&self) -> Result<(), Refusal> {
+        if self.stills.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(STILL) }
     }
 
     /// Adds a library that comes from a file.

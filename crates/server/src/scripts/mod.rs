@@ -31,7 +31,7 @@ pub use alone::check_library;
 pub(crate) use alone::said_of;
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
-pub(crate) use libraries::{Libraries, State as LibrariesState};
+pub(crate) use libraries::{Libraries, State as LibrariesState, Still};
 pub(crate) use run::{Interpreters, drop_stale, tend};
 pub(crate) use running::Underway;
 

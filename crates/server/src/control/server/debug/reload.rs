@@ -1,9 +1,9 @@
 //! DEBUG RELOAD and DEBUG LOADAOF: the data set as it comes back from its files.
 //!
 //! Invariant: nothing changes between what is on disk and what is loaded, as the world stands
-//! still; commands that need data and come meanwhile are refused. Within a unit it is the unit's
-//! own world, which is back when the next step begins. Neither runs before the server has loaded
-//! what it starts with.
+//! still, and so do the libraries; commands that need data and come meanwhile are refused. Within a
+//! unit it is the unit's own world, which is back when the next step begins. Neither runs before
+//! the server has loaded what it starts with.
 
 use std::sync::MutexGuard;
 
@@ -20,7 +20,7 @@ use crate::loading::{LOADING, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::reception::plain;
 use crate::saves::{self, Unsaved};
-use crate::scripts::LibrariesState;
+use crate::scripts::{LibrariesState, Still};
 use crate::server::Server;
 
 const UNKNOWN: Refusal =
@@ -105,9 +105,10 @@ struct Reloading {
 
 impl Reloading {
     fn run(self, server: &'static Server, mut world: Acquisition, lane: usize) -> Loaded {
-        if let Err(refusal) = self.prepare(server, &mut world) {
-            return (world, Err(refusal));
-        }
+        let _still = match self.prepare(server, &mut world) {
+            Ok(still) => still,
+            Err(refusal) => return (world, Err(refusal)),
+        };
         let _turn = take_turn(server);
         // Who comes from here on is refused; those who came before wait for the world to go on.
         server.loading.begin(server, 0);
@@ -122,14 +123,15 @@ impl Reloading {
     }
 
     /// Has the world, and the file if that is to be made.
-    fn prepare(&self, server: &'static Server, world: &mut Acquisition) -> Result<(), Refusal> {
+    fn prepare(&self, server: &'static Server, world: &mut Acquisition) -> Result<Still, Refusal> {
         if self.saves {
-            server.saves.hold_world(server, true, world).map_err(|why| match why {
+            return server.saves.hold_world(server, true, world).map_err(|why| match why {
                 Unsaved::Busy => BUSY,
                 Unsaved::Failed => NOT_SAVED,
-            })?;
+            });
         }
-        heavy::wait_for_client(server.keyspace, world)
+        heavy::wait_for_client(server.keyspace, world)?;
+        Ok(stand_still(server))
     }
 }
 
@@ -138,6 +140,7 @@ fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> 
         return (world, Err(refusal));
     }
     let _turn = take_turn(server);
+    let _still = stand_still(server);
     // No rewrite begins from here on.
     server.loading.begin(server, 0);
     let (world, loaded) = load_log_into(server, world, lane);
@@ -189,6 +192,11 @@ fn find_log(server: &'static Server) -> Result<Stock, Refusal> {
 /// has the turn waits for no locks, and EXEC waits for the turn with its own.
 fn take_turn(server: &Server) -> MutexGuard<'_, ()> {
     server.take_config_turn()
+}
+
+fn stand_still(server: &'static Server) -> Still {
+    let libraries = &server.scripts.libraries;
+    libraries.hold(|_| libraries.stand_still())
 }
 
 fn options(server: &Server, lane: usize) -> TxOptions {
