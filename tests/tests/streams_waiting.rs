@@ -44,6 +44,29 @@ fn readers_are_served(server: &Server) {
     assert_eq!(served(server, &read, &["SET", "s", "x"]), wrong);
 }
 
+/// A stream that is named twice is read twice, as without BLOCK.
+fn one_named_twice_is_read_twice(server: &Server) {
+    let mut client = server.client();
+    client.call(&["XGROUP", "CREATE", "twice", "g", "$", "MKSTREAM"]);
+    let named = ["STREAMS", "twice", "twice"];
+    let read = [&["XREAD", "BLOCK", "0"][..], &named, &["$", "$"]].concat();
+    let told = served(server, &read, &["XADD", "twice", "1-1", "a", "b"]);
+    assert_eq!(told.matches("\"1-1\"").count(), 2, "{told}");
+    client.call(&["XREADGROUP", "GROUP", "g", "c", "STREAMS", "twice", ">"]);
+    let group = &["XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "BLOCK", "0"];
+    let mut reader = waiting(server, &[&group[..], &named, &[">", ">"]].concat());
+    let add = |id| vec!["XADD", "twice", id, "a", "b"];
+    client.pipeline(&[vec!["MULTI"], add("2-1"), add("2-2"), vec!["EXEC"]]);
+    let told = render(&reader.receive());
+    assert!(told.contains("\"2-1\"") && told.contains("\"2-2\""), "{told}");
+}
+
+#[test]
+fn who_names_a_stream_twice_is_served_twice() {
+    one_named_twice_is_read_twice(&Server::start(&[]));
+    one_named_twice_is_read_twice(&Oracle::redis82());
+}
+
 #[test]
 fn who_waits_is_served_or_told_that_the_group_is_gone() {
     readers_are_served(&Server::start(&[]));

@@ -134,11 +134,12 @@ impl Blocked {
         if self.requests.len() == 1 {
             return smallvec![Asked::Of(0)];
         }
+        let (served, _) = &self.requests[nth as usize];
         let is_ready = |place: &usize| {
             let (key, _) = &self.requests[*place];
             let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
-            *place == nth as usize
-                || tx.is_ready(key) && (waiter.heeds_deletion() || self.heeds(kind()))
+            // A key that is named twice is in the line of those that are ready no more.
+            key == served || tx.is_ready(key) && (waiter.heeds_deletion() || self.heeds(kind()))
         };
         let ready = (0..self.requests.len()).filter(is_ready);
         if self.entry.spec.group != Group::Stream {
