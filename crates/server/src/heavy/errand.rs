@@ -68,17 +68,22 @@ impl Drop for CountedErrand {
     }
 }
 
-/// An errand on its way to its session, which may be gone when it comes.
-pub(crate) struct Homeward(Option<Box<Errand>>);
+/// An errand on its way, which nobody runs: the thread that it waits for may have ended when it
+/// comes, and its session may be gone.
+pub(crate) struct OnTheWay(Option<Box<Errand>>);
 
-impl Homeward {
-    /// The errand, which has come home.
+impl OnTheWay {
+    pub(super) fn new(errand: Errand) -> Self {
+        Self(Some(Box::new(errand)))
+    }
+
+    /// The errand, which has come to where it runs on.
     pub(crate) fn take(mut self) -> Box<Errand> {
         self.0.take().expect("it is taken once")
     }
 }
 
-impl Drop for Homeward {
+impl Drop for OnTheWay {
     fn drop(&mut self) {
         let Some(errand) = self.0.take() else { return };
         let unit = &errand.unit;
@@ -88,7 +93,7 @@ impl Drop for Homeward {
         }
         let server = unit.server;
         if !server.shutdown.is_asked() {
-            server.keyspace.ruin("a transaction lost its session half way and cannot be undone");
+            server.keyspace.ruin("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.
         std::mem::forget(errand);
@@ -166,7 +171,7 @@ impl Errand {
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
         let ran = Ran { args, ..Ran::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(Homeward(Some(Box::new(self))));
+        let then = Then::GoesOn(OnTheWay::new(self));
         Elsewhere { output: Output::new(), seen: 0, ran, then }
     }
 
@@ -193,4 +198,97 @@ impl Errand {
 /// What is passed on of a program that is over.
 fn over(output: Output, seen: Lsn, ran: Ran) -> Elsewhere {
     Elsewhere { output, seen, ran, then: Then::Nothing }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use keyspace::{
+        Acquisition, HeavyPass, Lifetime, NewText, PartitionSet, Refusal, Tx, TxOptions,
+    };
+    use proto::{Args, Output, OwnedArgs, Resp};
+
+    use super::{CountedErrand, Errand};
+    use crate::busy::Hold;
+    use crate::config::ShutdownFlags;
+    use crate::server::Server;
+    use crate::start::test_server;
+    use crate::unit::{Needs, Place, Program, Unit};
+
+    /// A program that is never run.
+    struct Idle;
+
+    impl Program for Idle {
+        fn needs(&self, _: Args<'_>) -> Needs {
+            Needs::default()
+        }
+
+        fn run(
+            &mut self,
+            _: Args<'_>,
+            _: &mut Unit,
+            _: &mut Place<'_>,
+            _: &mut Output,
+        ) -> Result<(), Refusal> {
+            unreachable!("no thread takes it")
+        }
+
+        fn restart(&mut self) {}
+    }
+
+    /// A program that has stored `x` and is to leave its worker.
+    fn half_done(server: &'static Server, undoable: bool) -> Errand {
+        let keyspace = server.keyspace;
+        let partitions = PartitionSet::from_elem(keyspace.locate(b"x").partition(), 1);
+        let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
+        assert!(acquisition.attempt());
+        let options = TxOptions { undoable, ..TxOptions::internal(0, 1) };
+        let mut tx = Tx::begin(acquisition, options);
+        tx.put_text(b"x", NewText::Integer(100), Lifetime::Forever).unwrap();
+        Errand {
+            unit: Unit::begin(server, tx, None),
+            hold: Hold::begin(server, 0, partitions),
+            pass: Some(HeavyPass::to_move(keyspace)),
+            program: Box::new(Idle),
+            output: Output::new(),
+            entry: server.table.find(b"EXEC").unwrap(),
+            resp: Resp::Two,
+            wants_reply: true,
+            widens: false,
+            micros: 0,
+            count: CountedErrand::begin(server),
+        }
+    }
+
+    /// Whether others see `x`, if they get its lock.
+    fn sight(server: &'static Server) -> Option<bool> {
+        let partition = server.keyspace.locate(b"x").partition();
+        let acquisition = server.keyspace.try_acquire(partition)?;
+        let tx = Tx::begin(acquisition, TxOptions::internal(1, 1));
+        Some(tx.exists(b"x").unwrap())
+    }
+
+    /// The threads end while a program waits for one, or before it comes: at the end of the process.
+    #[test]
+    fn nobody_sees_the_first_half_of_what_no_thread_takes() {
+        for (undoable, seen) in [(true, Some(false)), (false, None)] {
+            for comes_late in [false, true] {
+                let server = test_server();
+                let nosave = ShutdownFlags { save: false, nosave: true, now: true, force: false };
+                server.shutdown.carry_out(server, nosave).unwrap();
+                let errand = half_done(server, undoable);
+                assert_eq!(sight(server), None, "it has its lock");
+                if comes_late {
+                    server.heavy.dismiss(Duration::ZERO);
+                    let _ = server.heavy.run_errand(errand, OwnedArgs::default());
+                } else {
+                    // No thread is there, and none can be made.
+                    server.heavy.transactions.refuse_threads(true);
+                    let _ = server.heavy.run_errand(errand, OwnedArgs::default());
+                }
+                assert_eq!(sight(server), seen, "undoable: {undoable}, late: {comes_late}");
+            }
+        }
+    }
 }

@@ -73,10 +73,13 @@ impl Pool {
         let result = self.start_thread(queue);
         if result.is_err() {
             let mut queue = self.lock();
-            if queue.threads == 0 {
-                queue.waiting.clear();
-            }
+            let given_up = match queue.threads {
+                0 => std::mem::take(&mut queue.waiting),
+                _ => VecDeque::new(),
+            };
             self.arrived.notify_one();
+            drop(queue);
+            drop(given_up);
         }
         result
     }
@@ -107,8 +110,11 @@ impl Pool {
     pub(super) fn end(&self) {
         let mut queue = self.lock();
         queue.ending = true;
-        queue.waiting.clear();
         self.arrived.notify_all();
+        let given_up = std::mem::take(&mut queue.waiting);
+        drop(queue);
+        // What is undone with them, or who waits for them, may submit more.
+        drop(given_up);
     }
 
     /// Waits at most this long until they have ended.

@@ -16,7 +16,7 @@ use super::life::Wait;
 use crate::blocking::Waiting;
 use crate::clients::ClientId;
 use crate::execute::Round;
-use crate::heavy::Homeward;
+use crate::heavy::OnTheWay;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
@@ -52,7 +52,9 @@ pub(crate) struct Parked {
 }
 
 impl Parked {
-    pub(crate) fn new(acquisition: Acquisition, round: Round, began_us: i64) -> Box<Self> {
+    /// A request begins to wait, or waits on if it had its locks and gave them back.
+    pub(crate) fn new(acquisition: Acquisition, round: Round, now_us: i64) -> Box<Self> {
+        let began_us = round.began_us.unwrap_or(now_us);
         Box::new(Self { acquisition, round, began_us, timer: None })
     }
 }
