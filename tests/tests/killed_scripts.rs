@@ -55,6 +55,30 @@ fn a_script_that_is_killed_has_written_nothing() {
     }
 }
 
+/// An EXEC begins again for a key that nobody declared: what was killed in it stays so.
+#[test]
+fn an_exec_that_begins_again_ends_what_was_killed_in_it() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    let (mut client, mut killer) = (server.client(), server.client());
+    for turn in 1..=2 {
+        for request in [
+            &["MULTI"][..],
+            &["SET", "before", "1"],
+            &["EVAL", "while true do end", "0"],
+            &["EVAL", "return redis.call('INCR', 'nobody-declared-it')", "0"],
+        ] {
+            client.call(request);
+        }
+        client.send(&["EXEC"]);
+        eventually("the script is killed", || ask(&mut killer, "SCRIPT KILL") == "OK");
+        let Value::Array(replies) = client.receive() else { panic!("EXEC answers") };
+        let replies: Vec<_> = replies.iter().map(render).collect();
+        assert_eq!(replies[0], "OK");
+        assert!(replies[1].contains("Script killed by user"), "{replies:?}");
+        assert_eq!(replies[2], format!("(integer) {turn}"));
+    }
+}
+
 #[test]
 fn a_script_that_was_undone_can_be_killed() {
     let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "20"]);

@@ -571,6 +571,12 @@ impl Keyspace {
         self.world.stopped_since()
     }
 
+    /// Whether somebody waits for the world, or has it: then no heavy work begins.
+    #[must_use]
+    pub fn is_world_wanted(&self) -> bool {
+        self.world.is_wanted()
+    }
+
     /// How long transactions kept others waiting.
     #[inline]
     #[must_use]

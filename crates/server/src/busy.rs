@@ -154,10 +154,14 @@ fn left(server: &Server, since: impl FnOnce() -> i64) -> Option<i64> {
 /// Since when there has been what a request waits for, if that is known.
 fn since(server: &Server, parked: &Parked) -> Option<i64> {
     let Parked { acquisition, round, .. } = parked;
-    let waits_for_heavy_work = acquisition.wants_world() || round.pass.is_some();
     let stop = server.keyspace.stopped_since();
-    if waits_for_heavy_work {
+    let waits_for_leave = round.pass.as_ref().is_some_and(|pass| !pass.is_admitted());
+    if acquisition.wants_world() || waits_for_leave && server.keyspace.is_world_wanted() {
         return stop.into_iter().chain(server.underway.since(|_| true)).min();
+    }
+    if waits_for_leave {
+        // For any of many threads, whichever is free first.
+        return None;
     }
     stop.or_else(|| {
         let partition = acquisition.awaits()?;
@@ -190,10 +194,54 @@ pub(crate) fn stop_world(
 
 #[cfg(test)]
 mod tests {
-    use keyspace::{Obstacle, PartitionSet};
+    use std::task::Waker;
 
-    use super::{Hold, waits_on};
+    use keyspace::{Acquisition, HEAVY_TRANSACTIONS, HeavyPass, Obstacle, PartitionSet};
+
+    use super::{Hold, patience_left, waits_on};
+    use crate::execute::Round;
+    use crate::session::Parked;
     use crate::start::test_server;
+
+    /// What a request waits for says how long it waits, not what it has beside that.
+    #[test]
+    fn a_wait_is_measured_by_what_it_is_for() {
+        let server = test_server();
+        let keyspace = server.keyspace;
+        let now = keyspace.clock().monotonic_us();
+        // As if it had been under way for an hour.
+        let _old = Hold::begin(server, now - 3_600_000_000, PartitionSet::from_elem(1, 1));
+        let is_patient = |partition, pass| {
+            let wanted = PartitionSet::from_elem(partition, 1);
+            let acquisition = Acquisition::of_partitions(keyspace, wanted);
+            let round = Round { pass, ..Round::default() };
+            patience_left(server, &Parked::new(acquisition, round, now)).unwrap() > 0
+        };
+        let ask = || HeavyPass::to_move(keyspace);
+        assert!(is_patient(2, None));
+        assert!(is_patient(2, Some(ask())), "it has leave, and waits for its locks");
+        let all: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| ask()).collect();
+        assert!(all.iter().all(HeavyPass::is_admitted));
+        assert!(is_patient(2, Some(ask())), "any thread will do");
+        drop(all);
+        let underway = ask();
+        let mut world = Acquisition::of_world(keyspace);
+        assert!(world.poll(Waker::noop()).is_pending());
+        assert!(!is_patient(2, Some(ask())), "the world waits for the old one");
+        drop((world, underway));
+        assert!(is_patient(2, Some(ask())));
+    }
+
+    /// A request that had its locks and gave them back waits on.
+    #[test]
+    fn a_wait_that_is_taken_up_again_goes_on() {
+        let server = test_server();
+        let acquisition = || Acquisition::of_partitions(server.keyspace, PartitionSet::new());
+        let parked = Parked::new(acquisition(), Round::default(), 1);
+        assert_eq!(parked.began_us, 1);
+        let round = Round { began_us: Some(parked.began_us), ..Round::default() };
+        assert_eq!(Parked::new(acquisition(), round, 2).began_us, 1);
+    }
 
     /// A command that waits for more locks holds none, so nobody is told BUSY for its sake.
     #[test]

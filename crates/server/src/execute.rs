@@ -73,6 +73,11 @@ pub(crate) struct Round {
     pub(crate) pass: Option<HeavyPass>,
     /// Whether it turned out to be that in the middle, and moves before it begins.
     pub(crate) moves: bool,
+    /// When it began to wait for what it has now, or still waits for, if it has waited: on the
+    /// monotonic clock in microseconds.
+    pub(crate) began_us: Option<i64>,
+    /// What of it was ended by others in an attempt before, if it is a program.
+    pub(crate) killed: Vec<usize>,
 }
 
 /// What the wait of a request ended with.

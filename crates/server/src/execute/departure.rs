@@ -29,14 +29,20 @@ impl Request<'_> {
     /// gives them back while somebody asks for the world or was kept from them for long. `is_first`
     /// says that its handler has not run yet.
     #[cold]
-    pub(super) fn hand_over(&self, mut tx: Tx, work: Work, round: Round, is_first: bool) -> Step {
+    pub(super) fn hand_over(
+        &self,
+        mut tx: Tx,
+        work: Work,
+        mut round: Round,
+        is_first: bool,
+    ) -> Step {
         let server = work.server;
         let mut pass = None;
         // A transaction that has the world needs no leave, and would wait for itself.
         if !tx.has_world() {
-            let asked = round.pass.unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
+            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             if !asked.is_admitted() {
-                let round = Round { number: round.number, pass: Some(asked), moves: false };
+                let round = Round { pass: Some(asked), moves: false, ..round };
                 drop(tx);
                 return self.park(self.plan(&self.locations()), round);
             }
@@ -44,7 +50,7 @@ impl Request<'_> {
                 return self.read_apart(tx, phase, asked, work);
             }
             if !tx.prolong() {
-                let round = Round { number: round.number, pass: Some(asked), moves: false };
+                let round = Round { pass: Some(asked), moves: false, ..round };
                 return self.park(tx.defer(), round);
             }
             pass = Some(asked);

@@ -50,6 +50,9 @@ impl Request<'_> {
         let is_granted = grant.is_some();
         let (mut acquisition, mut round) =
             grant.unwrap_or_else(|| (self.acquisition(needs), Round::default()));
+        if !round.killed.is_empty() {
+            program.kill(self.args, std::mem::take(&mut round.killed));
+        }
         if !is_granted && !self.acquire(&mut acquisition) {
             return self.park(acquisition, round);
         }
@@ -97,10 +100,10 @@ impl Request<'_> {
         debug_assert!(!unit.is_final(), "what is final is never begun again");
         self.out.truncate(mark);
         program.restart();
-        let moves = unit.begins_elsewhere();
+        let (moves, killed) = (unit.begins_elsewhere(), program.killed());
         let acquisition = unit.into_tx().widen(round.number);
         let number = round.number + u32::from(!moves);
-        self.park(acquisition, Round { number, pass: None, moves })
+        self.park(acquisition, Round { number, moves, killed, ..Round::default() })
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
@@ -128,8 +131,9 @@ impl Request<'_> {
                 } else {
                     unit.into_tx().widen(round.number)
                 };
-                let Round { number, moves, .. } = *round;
-                return Ok(self.park(acquisition, Round { number, pass: Some(asked), moves }));
+                let killed = program.killed();
+                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
+                return Ok(self.park(acquisition, round));
             }
             if !asked.is_admitted() {
                 // There is no script in it, so it comes to its end.
@@ -140,8 +144,8 @@ impl Request<'_> {
             if !unit.tx.prolong() && unit.is_fresh() {
                 self.out.truncate(mark);
                 program.restart();
-                let Round { number, moves, .. } = *round;
-                let round = Round { number, pass: Some(asked), moves };
+                let killed = program.killed();
+                let round = Round { pass: Some(asked), killed, ..std::mem::take(round) };
                 return Ok(self.park(unit.into_tx().defer(), round));
             }
             pass = Some(asked);

@@ -180,6 +180,7 @@ pub(super) fn prepare(
         seed: None,
         has_failed: false,
         listed: None,
+        was_killed: false,
         has_claim: false,
         books: Books::default(),
         saw: 0,

@@ -15,7 +15,7 @@ use super::brevity::Brevity;
 use super::cache::Handle;
 use super::caller::Caller;
 use super::libraries::Loaded;
-use super::running::Listed;
+use super::running::{Listed, What};
 use crate::guard::Limited;
 use crate::server::Server;
 use crate::session::Session;
@@ -232,6 +232,8 @@ pub(super) struct Call {
     pub(super) has_claim: bool,
     /// Where it stands for SCRIPT KILL, once it has taken long.
     pub(super) listed: Option<Listed>,
+    /// Whether its last run was ended by SCRIPT KILL.
+    pub(super) was_killed: bool,
     /// Of the run that was the last.
     pub(super) books: Books,
     /// Where the journal was behind the change that made the function what it is.
@@ -279,7 +281,7 @@ impl Program for Call {
         };
         unit.tx.switch_database(database);
         if !matches!(result, Err(Fault::Stop(Stop::Widen | Stop::Heavy))) {
-            self.listed = None;
+            self.was_killed = self.listed.take().is_some_and(Listed::leave);
         }
         self.conclude(result, before, unit, out)
     }
@@ -300,6 +302,17 @@ impl Program for Call {
     fn abandon(&mut self) {
         self.listed = None;
         self.books = Books::default();
+    }
+
+    fn killed(&mut self) -> Vec<usize> {
+        self.was_killed |= self.listed.take().is_some_and(Listed::leave);
+        if self.was_killed { vec![0] } else { Vec::new() }
+    }
+
+    fn kill(&mut self, args: Args<'_>, _: Vec<usize>) {
+        let now_us = self.server.keyspace.clock().monotonic_us();
+        let what = What { function: None, request: args.into() };
+        self.listed = Some(self.server.scripts.underway.enter_killed(now_us, what));
     }
 
     fn needs_no_locks(&self) -> bool {

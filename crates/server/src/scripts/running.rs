@@ -89,6 +89,14 @@ impl Underway {
         Listed { running, underway: self, is_shutting: false }
     }
 
+    /// A script whose earlier run was killed, and undone, stands here: it is killed already.
+    pub(crate) fn enter_killed(&'static self, since_us: i64, what: What) -> Listed {
+        let listed = self.enter(since_us, false, what);
+        let is_killed = listed.running.turn(KILLED);
+        debug_assert!(is_killed, "it has not begun");
+        listed
+    }
+
     /// Says who has been busy longest, if a script shuts the server.
     #[inline]
     pub(crate) fn refuse(&self) -> Option<Refusal> {
@@ -172,6 +180,13 @@ impl Listed {
     /// Whether it is to end.
     pub(crate) fn is_killed(&self) -> bool {
         self.running.state.load(Ordering::Relaxed) == KILLED
+    }
+
+    /// Leaves, so that nobody can end it any more; whether somebody had it end before.
+    pub(crate) fn leave(self) -> bool {
+        let running = Arc::clone(&self.running);
+        drop(self);
+        running.state.load(Ordering::Relaxed) == KILLED
     }
 
     /// Shuts the server to others, or opens it.

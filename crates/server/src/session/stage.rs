@@ -74,7 +74,7 @@ pub(crate) enum Then {
     /// It found nothing and stands in queues now.
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
-    GoesOn(Homeward),
+    GoesOn(OnTheWay),
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.

@@ -65,7 +65,8 @@ impl Waits for Serve {
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
         let Stage::Parked(parked) = self.take_stage() else { return Turn::Again };
-        let Parked { acquisition, round, .. } = *parked;
+        let Parked { acquisition, mut round, began_us, .. } = *parked;
+        round.began_us = Some(began_us);
         let grant = match with {
             Resumption::Granted => Grant::Locks(acquisition, round),
             Resumption::Busy => Grant::Busy,

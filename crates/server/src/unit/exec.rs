@@ -50,6 +50,8 @@ struct Exec {
     has_begun: bool,
     /// The present command's program, if it is a unit of its own: it may have to go on elsewhere.
     nested: Option<Box<dyn Program>>,
+    /// Which commands of the queue were ended by others. They end as well where all begins again.
+    killed: Vec<usize>,
     /// The work of the present command, if that may wait for a disk or for others and is to be done
     /// elsewhere.
     task: Option<ControlWork>,
@@ -98,6 +100,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         ran,
         has_begun,
         nested,
+        killed: Vec::new(),
         task: None,
         closes,
         is_mute,
@@ -182,9 +185,23 @@ impl Program for Exec {
     }
 
     fn restart(&mut self) {
-        let nested = self.ran.drain(..).filter_map(|ran| ran.nested).chain(self.nested.take());
-        nested.for_each(|mut program| program.forget());
+        let nested = self.ran.drain(..).map(|ran| ran.nested).chain([self.nested.take()]);
+        for (place, program) in nested.enumerate() {
+            let Some(mut program) = program else { continue };
+            if !program.killed().is_empty() && !self.killed.contains(&place) {
+                self.killed.push(place);
+            }
+            program.forget();
+        }
         self.has_begun = false;
+    }
+
+    fn killed(&mut self) -> Vec<usize> {
+        self.killed.clone()
+    }
+
+    fn kill(&mut self, _: Args<'_>, killed: Vec<usize>) {
+        self.killed = killed;
     }
 
     fn abandon(&mut self) {
@@ -453,7 +470,12 @@ impl Exec {
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();
                 match prepare(Asked { server, entry, resp, limited, session }, queued.args) {
-                    Ok(program) => program,
+                    Ok(mut program) => {
+                        if self.killed.contains(&self.ran.len()) {
+                            program.kill(queued.args, vec![0]);
+                        }
+                        program
+                    }
                     Err(refusal) => return Ok(self.refuse(unit, &refusal, out)),
                 }
             }

@@ -95,6 +95,15 @@ pub(crate) trait Program: Send {
         false
     }
 
+    /// What somebody had end of it: the places of its parts, or the first if it has none. It is
+    /// given up, and nobody can have it end any more.
+    fn killed(&mut self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Somebody had these end when it ran before, which was undone: they end at once.
+    fn kill(&mut self, _: Args<'_>, _: Vec<usize>) {}
+
     /// What it did is final; its locks are still held.
     fn committed(&mut self, _: Args<'_>, _: &mut Unit) {}
 
