@@ -269,7 +269,7 @@ mod tests {
         Some(tx.exists(b"x").unwrap())
     }
 
-    /// The threads end while a program waits for one, or before it comes: at the end of the process.
+    /// No thread is there for a program, or they end before it comes: at the end of the process.
     #[test]
     fn nobody_sees_the_first_half_of_what_no_thread_takes() {
         for (undoable, seen) in [(true, Some(false)), (false, None)] {

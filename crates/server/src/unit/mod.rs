@@ -18,21 +18,20 @@ mod remark;
 
 use std::collections::BTreeMap;
 
-use keyspace::{Effects, Keyspace, Lsn, Mark, PartitionSet, Refusal, Tx};
+use keyspace::{Effects, Keyspace, Lsn, Mark, Refusal, Tx};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 
 use ::commands::declare::Command;
-use ::commands::{Flags, Handler, Plan, Role};
+use ::commands::{Flags, Handler, Plan};
 
 pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::{Pending, Queue};
-pub(crate) use place::Place;
+pub(crate) use place::{Needs, Place};
 pub(crate) use remark::Remark;
 
 use crate::blocking;
 use crate::clients::ClientId;
 use crate::commit;
-use crate::control::server::debug_touches_keys;
 use crate::gates::FlagsOf;
 use crate::guard::Limited;
 use crate::journal::Deed;
@@ -42,7 +41,7 @@ use crate::pubsub::Publication;
 use crate::server::{Server, write_refusal};
 use crate::session::Session;
 use crate::stats;
-use crate::table::{Entry, Run};
+use crate::table::Entry;
 use crate::tracking::Reading;
 use crate::worker::Worker;
 
@@ -142,42 +141,6 @@ pub(crate) trait Program: Send {
 
     /// Books its commands, and ends its session if one of them did that. At its session's worker.
     fn book(&self, _: Args<'_>, _: &Worker, _: &mut Session) {}
-}
-
-/// What a program locks.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Needs {
-    pub(crate) partitions: PartitionSet,
-    pub(crate) world: bool,
-    /// Whether it may meet keys that nobody declared.
-    pub(crate) undoable: bool,
-}
-
-impl Needs {
-    /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
-    /// refused in its own words.
-    pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
-        if matches!(entry.run, Run::Control(_)) {
-            self.world |= entry.spec.role == Role::Debug && debug_touches_keys(args);
-            return;
-        }
-        self.undoable |= matches!(entry.run, Run::Unit(_))
-            || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
-        match entry.spec.plan {
-            Plan::World | Plan::Visits => self.world = true,
-            Plan::Keys => {
-                let before = self.partitions.len();
-                let visited = entry.spec.keys.iter().try_for_each(|keys| {
-                    keys.visit(args, |index| {
-                        self.partitions.push(server.keyspace.locate(&args[index]).partition());
-                    })
-                });
-                if visited.is_err() {
-                    self.partitions.truncate(before);
-                }
-            }
-        }
-    }
 }
 
 /// A running unit: its transaction, and what its commands did so far.

@@ -1,16 +1,18 @@
-//! Where a program runs, which may change on the way.
+//! Where a program runs, which may change on the way, and what it locks.
 //!
 //! Invariant: a session is used at its own worker only.
 
 use base::time::Moment;
-use commands::Flags;
-use proto::Output;
+use commands::{Flags, Plan, Role};
+use keyspace::PartitionSet;
+use proto::{Args, Output};
 
 use super::Unit;
+use crate::control::server::debug_touches_keys;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::Session;
-use crate::table::Entry;
+use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
 /// Where a program runs.
@@ -50,5 +52,41 @@ impl Unit {
         self.hurries
             && entry.spec.flags.has(Flags::READONLY)
             && out.bytes_to_come() > WORKER_REPLY_BYTES
+    }
+}
+
+/// What a program locks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    pub(crate) partitions: PartitionSet,
+    pub(crate) world: bool,
+    /// Whether it may meet keys that nobody declared.
+    pub(crate) undoable: bool,
+}
+
+impl Needs {
+    /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
+    /// refused in its own words.
+    pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
+        if matches!(entry.run, Run::Control(_)) {
+            self.world |= entry.spec.role == Role::Debug && debug_touches_keys(args);
+            return;
+        }
+        self.undoable |= matches!(entry.run, Run::Unit(_))
+            || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
+        match entry.spec.plan {
+            Plan::World | Plan::Visits => self.world = true,
+            Plan::Keys => {
+                let before = self.partitions.len();
+                let visited = entry.spec.keys.iter().try_for_each(|keys| {
+                    keys.visit(args, |index| {
+                        self.partitions.push(server.keyspace.locate(&args[index]).partition());
+                    })
+                });
+                if visited.is_err() {
+                    self.partitions.truncate(before);
+                }
+            }
+        }
     }
 }
