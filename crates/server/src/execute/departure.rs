@@ -131,14 +131,16 @@ pub(crate) struct Leaving {
 }
 
 impl Freight {
-    /// Requests of this input are executed, which may go along with one of them.
+    /// Requests of this input are executed, which may go along with one of them. What a panic left
+    /// here is of another input, and ends.
     #[inline]
     pub(crate) fn open(&self, input: &[u8]) {
         let Range { start, end } = addresses(input);
         self.input.set((start, end));
+        self.leaving.take();
     }
 
-    /// They were executed; the request that is to leave with the input, if one is.
+    /// They were executed; the request that is to leave with the input, if there is one.
     #[inline]
     pub(crate) fn close(&self) -> Option<Box<Leaving>> {
         self.input.set((0, 0));

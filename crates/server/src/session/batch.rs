@@ -168,9 +168,7 @@ impl Serve {
     /// stands behind it stays.
     fn run_input(&mut self, grant: Option<Grant>) -> End {
         let (input, start) = (std::mem::take(&mut self.input), self.executed);
-        if start == 0 {
-            self.worker.freight.open(&input);
-        }
+        self.worker.freight.open(if start == 0 { &input } else { &[] });
         let (consumed, end) = self.run_batch(&input[start..], grant);
         match self.worker.freight.close() {
             Some(leaving) => {
