@@ -58,6 +58,8 @@ impl Tx {
         }
         self.effects.reset();
         self.stale.get_mut().clear();
+        // Somebody may have begun to watch such a key, or to wait for it, while it was not held.
+        self.renew_views();
         true
     }
 

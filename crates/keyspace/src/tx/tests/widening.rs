@@ -9,6 +9,7 @@ use crate::entry::NewText;
 use crate::lock::acquisition::{Acquisition, PartitionSet, Wanted};
 use crate::refusal::Refusal;
 use crate::tx::{Lifetime, Mark, Tx, TxOptions};
+use crate::watch::Watch;
 
 #[test]
 fn undo_restores_bytes_deadlines_clocks_and_marks() {
@@ -86,6 +87,24 @@ fn a_lock_that_is_free_is_taken_where_the_command_stands() {
     assert_eq!(*acquisition.wanted(), Wanted::Partitions(all));
     drop(acquisition);
     assert!(other.attempt() && get(&on(keyspace, &[&keys[0]]), &keys[0]).is_none());
+}
+
+/// Who heeds a key is looked at when its lock is taken, not when the transaction began.
+#[test]
+fn a_watch_that_began_before_the_lock_was_taken_breaks() {
+    let keyspace = keyspace();
+    let keys = scattered(keyspace, 2);
+    let mut tx = begin(keyspace, &[&keys[0]], undoable());
+    let watch = Watch::new(keyspace);
+    on(keyspace, &[&keys[1]]).watch(&keys[1], &watch);
+    let begun = tx.begin_command();
+    assert_eq!(tx.read(&keys[1]).unwrap_err(), Refusal::Widen);
+    assert!(tx.reach(&begun));
+    set(&mut tx, &keys[1], b"v");
+    tx.settle();
+    tx.break_watches();
+    assert!(watch.is_broken());
+    tx.seal();
 }
 
 #[test]
