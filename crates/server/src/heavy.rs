@@ -40,7 +40,7 @@ mod pool;
 mod reading;
 
 use errand::Errands;
-pub(crate) use errand::{CountedErrand, Errand, OnTheWay};
+pub(crate) use errand::{CountedErrand, Errand, GuardedErrand};
 use pool::{Job, Pool};
 pub(crate) use reading::Reading;
 
@@ -370,7 +370,7 @@ impl Heavy {
     /// Runs a program here; how its session waits for that.
     pub(crate) fn run_errand(&self, errand: Errand, args: OwnedArgs) -> Stage {
         let returns = errand.program.returns(&errand.unit);
-        let errand = OnTheWay::new(errand);
+        let errand = GuardedErrand::new(errand);
         let receiver = self.report(move |lane| errand.take().run(lane, args));
         if returns { Stage::Away(receiver) } else { Stage::Elsewhere(receiver) }
     }

@@ -97,23 +97,14 @@ pub(crate) async fn run(worker: Rc<Worker>) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Wake, Waker};
 
     use base::time::Clock;
     use keyspace::Lsn;
 
     use super::HeldLine;
+    use crate::counting_waker::CountingWaker;
     use crate::journal::{Journal, JournalReader, LATE_US, Reliance};
-
-    #[derive(Default)]
-    struct Bell(AtomicUsize);
-
-    impl Wake for Bell {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 
     struct Silent;
 
@@ -127,10 +118,10 @@ mod tests {
     struct Rig {
         journal: Journal,
         clock: Clock,
-        line: HeldLine<Arc<Bell>>,
+        line: HeldLine<Arc<CountingWaker>>,
         lsns: [Lsn; 3],
-        sessions: [Arc<Bell>; 3],
-        usher: Arc<Bell>,
+        sessions: [Arc<CountingWaker>; 3],
+        usher: Arc<CountingWaker>,
     }
 
     impl Rig {
@@ -152,13 +143,13 @@ mod tests {
         /// The usher's task runs.
         fn take_turn(&self) {
             let waker = Waker::from(Arc::clone(&self.usher));
-            let tell = |bell: &Arc<Bell>| bell.wake_by_ref();
+            let tell = |bell: &Arc<CountingWaker>| bell.wake_by_ref();
             self.line.usher(&self.journal, &Context::from_waker(&waker), tell);
         }
 
         /// How often the usher was woken, and each session.
         fn rung(&self) -> (usize, [usize; 3]) {
-            let count = |bell: &Arc<Bell>| bell.0.load(Ordering::SeqCst);
+            let count = |bell: &Arc<CountingWaker>| bell.count();
             (count(&self.usher), self.sessions.each_ref().map(count))
         }
     }

@@ -22,6 +22,8 @@ mod compaction;
 mod control;
 mod cores;
 mod counters;
+#[cfg(test)]
+mod counting_waker;
 mod courtesy;
 mod crew;
 mod cron;

@@ -69,30 +69,21 @@ impl SocketLooks {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
 
     use super::{APART_US, SocketLooks};
-
-    #[derive(Default)]
-    struct Bell(AtomicUsize);
-
-    impl Wake for Bell {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::counting_waker::CountingWaker;
 
     /// Sessions with their bells.
     struct Rig {
         looks: SocketLooks,
-        bells: Vec<(Arc<Bell>, Waker)>,
+        bells: Vec<(Arc<CountingWaker>, Waker)>,
     }
 
     impl Rig {
         fn new(sessions: usize) -> Self {
             let bell = |_| {
-                let bell = Arc::new(Bell::default());
+                let bell = Arc::new(CountingWaker::default());
                 (Arc::clone(&bell), Waker::from(bell))
             };
             Self { looks: SocketLooks::default(), bells: (0..sessions).map(bell).collect() }
@@ -101,9 +92,9 @@ mod tests {
         /// Whether the session goes on at once.
         fn goes_on(&self, session: usize, began_us: i64, now_us: i64) -> bool {
             let (bell, waker) = &self.bells[session];
-            let before = bell.0.load(Ordering::SeqCst);
+            let before = bell.count();
             self.looks.give_way(waker, (began_us, now_us), false);
-            bell.0.load(Ordering::SeqCst) != before
+            bell.count() != before
         }
     }
 
@@ -122,7 +113,7 @@ mod tests {
         assert!(!rig.goes_on(0, 0, APART_US));
         assert!(!rig.goes_on(1, APART_US, APART_US + 1));
         assert!(!rig.goes_on(0, APART_US, APART_US + 1), "by its second turn, too");
-        let rung = || rig.bells.iter().map(|(bell, _)| bell.0.load(Ordering::SeqCst));
+        let rung = || rig.bells.iter().map(|(bell, _)| bell.count());
         assert_eq!(rig.looks.end(), 2);
         assert_eq!(rung().collect::<Vec<_>>(), [1, 1, 0]);
         assert_eq!(rig.looks.end(), 0);

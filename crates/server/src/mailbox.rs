@@ -233,21 +233,12 @@ pub(crate) fn hand_out_next(
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
+    use std::task::Waker;
 
     use super::{IN_TRANSIT, MailFigures, Mailboxes, Rounds, hand_out, hand_out_next};
     use crate::audience::{Audience, relocate};
     use crate::clients::{Client, Clients, Delivery, Peer, Signal};
-
-    #[derive(Default)]
-    struct Bell(AtomicUsize);
-
-    impl Wake for Bell {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
+    use crate::counting_waker::CountingWaker;
 
     const LANES: usize = 4;
 
@@ -256,7 +247,7 @@ mod tests {
         mailboxes: Mailboxes,
         audience: Audience,
         /// Rung by the rounds at each worker.
-        bells: [Arc<Bell>; LANES],
+        bells: [Arc<CountingWaker>; LANES],
     }
 
     impl Rig {
@@ -299,7 +290,7 @@ mod tests {
         }
 
         fn rung(&self) -> [usize; LANES] {
-            self.bells.each_ref().map(|bell| bell.0.load(Ordering::SeqCst))
+            self.bells.each_ref().map(|bell| bell.count())
         }
     }
 
@@ -415,7 +406,7 @@ mod tests {
     #[test]
     fn signals_to_many_clients_of_a_worker_wake_it_once() {
         let rig = Rig::new();
-        let (bell, rounds) = (Arc::new(Bell::default()), Rounds::default());
+        let (bell, rounds) = (Arc::new(CountingWaker::default()), Rounds::default());
         let clients: Vec<_> = (0..50).map(|_| rig.join(3)).collect();
         for client in &clients {
             client.set_waker(&Waker::from(Arc::clone(&bell)));
@@ -423,8 +414,8 @@ mod tests {
             assert!(client.is_asked(Signal::Kill));
         }
         rig.mailboxes.ring(&rounds);
-        assert_eq!((rig.rung()[3], bell.0.load(Ordering::SeqCst)), (1, 0));
+        assert_eq!((rig.rung()[3], bell.count()), (1, 0));
         rig.empty(3);
-        assert_eq!(bell.0.load(Ordering::SeqCst), 50);
+        assert_eq!(bell.count(), 50);
     }
 }

@@ -28,7 +28,7 @@ use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::{WorkerCounters, add};
 use crate::courtesy::{self, Courtesy};
 use crate::evict::Evictor;
-use crate::execute::Freight;
+use crate::execute::InputHandover;
 use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
 use crate::held_line::{self, HeldLine};
@@ -87,7 +87,7 @@ pub(crate) struct Worker {
     /// What the present turn of a session has taken so far, in microseconds.
     turn_us: Cell<i64>,
     looks: SocketLooks,
-    pub(crate) freight: Freight,
+    pub(crate) handover: InputHandover,
     pub(crate) second_turns: SecondTurns,
     pub(crate) held_line: HeldLine,
     pub(crate) courtesy: Courtesy,
@@ -132,7 +132,7 @@ impl Worker {
             batch_began: Cell::default(),
             turn_us: Cell::new(0),
             looks: SocketLooks::default(),
-            freight: Freight::default(),
+            handover: InputHandover::default(),
             second_turns: SecondTurns::default(),
             held_line: HeldLine::default(),
             courtesy: Courtesy::default(),

@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
             "cores.rs",
             "cores/",
             "counters.rs",
+            "counting_waker.rs",
             "startup/limits.rs",
             "startup/memory.rs",
             "log.rs",

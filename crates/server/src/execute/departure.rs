@@ -60,7 +60,7 @@ impl Request<'_> {
         let transaction = Transaction { pass, hold, tx, client };
         if self.is_bulky() {
             let (sender, receiver) = oneshot::channel();
-            self.worker.freight.load(Leaving {
+            self.worker.handover.load(Departing {
                 transaction,
                 work,
                 arguments: self.args.iter().map(addresses).collect(),
@@ -76,7 +76,7 @@ impl Request<'_> {
     /// Whether what the request brings is more than a worker should copy, and can go along with it.
     #[inline]
     pub(super) fn is_bulky(&self) -> bool {
-        is_long(self.args) && self.worker.freight.holds(self.args)
+        is_long(self.args) && self.worker.handover.holds(self.args)
     }
 
     /// A transaction that computes without the locks of this one, if the command is of those that
@@ -115,14 +115,14 @@ impl Request<'_> {
 
 /// What leaves a worker together with the input of its session.
 #[derive(Default)]
-pub(crate) struct Freight {
+pub(crate) struct InputHandover {
     /// Where the input lies that the present request may take along.
     input: Cell<(usize, usize)>,
-    leaving: Cell<Option<Box<Leaving>>>,
+    departing: Cell<Option<Box<Departing>>>,
 }
 
 /// A transaction that leaves as soon as its session has no use for the input any more.
-pub(crate) struct Leaving {
+pub(crate) struct Departing {
     transaction: Transaction,
     work: Work,
     /// Where its arguments lie.
@@ -130,21 +130,21 @@ pub(crate) struct Leaving {
     sender: oneshot::Sender<Elsewhere>,
 }
 
-impl Freight {
+impl InputHandover {
     /// Requests of this input are executed, which may go along with one of them. What a panic left
     /// here is of another input, and ends.
     #[inline]
     pub(crate) fn open(&self, input: &[u8]) {
         let Range { start, end } = addresses(input);
         self.input.set((start, end));
-        self.leaving.take();
+        self.departing.take();
     }
 
     /// They were executed; the request that is to leave with the input, if there is one.
     #[inline]
-    pub(crate) fn close(&self) -> Option<Box<Leaving>> {
+    pub(crate) fn close(&self) -> Option<Box<Departing>> {
         self.input.set((0, 0));
-        self.leaving.take()
+        self.departing.take()
     }
 
     /// Whether the input is little else than this request.
@@ -163,12 +163,12 @@ impl Freight {
     }
 
     #[cold]
-    fn load(&self, leaving: Leaving) {
-        self.leaving.set(Some(Box::new(leaving)));
+    fn load(&self, departing: Departing) {
+        self.departing.set(Some(Box::new(departing)));
     }
 }
 
-impl Leaving {
+impl Departing {
     /// Leaves with the input that the request was found in.
     #[cold]
     pub(crate) fn set_out(self, input: Vec<u8>) {

@@ -70,9 +70,9 @@ impl Drop for CountedErrand {
 
 /// An errand on its way, which nobody runs: the thread that it waits for may have ended when it
 /// comes, and its session may be gone.
-pub(crate) struct OnTheWay(Option<Box<Errand>>);
+pub(crate) struct GuardedErrand(Option<Box<Errand>>);
 
-impl OnTheWay {
+impl GuardedErrand {
     pub(super) fn new(errand: Errand) -> Self {
         Self(Some(Box::new(errand)))
     }
@@ -83,7 +83,7 @@ impl OnTheWay {
     }
 }
 
-impl Drop for OnTheWay {
+impl Drop for GuardedErrand {
     fn drop(&mut self) {
         let Some(errand) = self.0.take() else { return };
         let unit = &errand.unit;
@@ -171,7 +171,7 @@ impl Errand {
 
     fn come_back(self, args: OwnedArgs) -> Elsewhere {
         let ran = Ran { args, ..Ran::begun(self.entry, Args::default()) };
-        let then = Then::GoesOn(OnTheWay::new(self));
+        let then = Then::GoesOn(GuardedErrand::new(self));
         Elsewhere { output: Output::new(), seen: 0, ran, then }
     }
 

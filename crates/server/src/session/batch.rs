@@ -168,9 +168,9 @@ impl Serve {
     /// stands behind it stays.
     fn run_input(&mut self, grant: Option<Grant>) -> End {
         let (input, start) = (std::mem::take(&mut self.input), self.executed);
-        self.worker.freight.open(if start == 0 { &input } else { &[] });
+        self.worker.handover.open(if start == 0 { &input } else { &[] });
         let (consumed, end) = self.run_batch(&input[start..], grant);
-        match self.worker.freight.close() {
+        match self.worker.handover.close() {
             Some(leaving) => {
                 self.input = input[start + consumed..].to_vec();
                 self.executed = 0;

@@ -16,7 +16,7 @@ use super::life::Wait;
 use crate::blocking::Waiting;
 use crate::clients::ClientId;
 use crate::execute::Round;
-use crate::heavy::OnTheWay;
+use crate::heavy::GuardedErrand;
 use crate::table::Entry;
 use crate::unit::Program;
 use crate::valve::Valve;
@@ -74,7 +74,7 @@ pub(crate) enum Then {
     /// It found nothing and stands in queues now.
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
-    GoesOn(OnTheWay),
+    GoesOn(GuardedErrand),
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.
