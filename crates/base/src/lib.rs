@@ -12,6 +12,7 @@ mod float_text;
 pub mod glob;
 mod grisu;
 pub mod hash;
+pub mod io_text;
 pub mod long_double;
 pub mod number;
 pub mod quote;

@@ -15,10 +15,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
+use base::io_text::plain;
+
 use crate::aof::{self, Phase};
 use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 use crate::log::{log_notice, log_warning};
-use crate::reception::plain;
 use crate::server::Server;
 
 /// The backup of a server.

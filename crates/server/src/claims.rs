@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use base::io_text::plain;
 use persist::storage::{Claim, Claimed, How};
 
 use crate::config::Config;
 use crate::config::settings::SAVE;
-use crate::reception::plain;
 use crate::saves;
 use crate::server::Server;
 

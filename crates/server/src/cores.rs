@@ -115,7 +115,7 @@ impl Cores {
     /// As many workers as asked for, or one for each core that we may use.
     pub(crate) fn workforce(&self, asked: usize) -> Workforce {
         if asked > 0 {
-            let workers = asked.min(crate::crew::MAX_WORKERS);
+            let workers = asked.min(crate::lanes::MAX_WORKERS);
             return Workforce { workers, reason: "asked for" };
         }
         self.by_default(cpu_quota::cores(Path::new("/")), online_cores())
@@ -129,7 +129,7 @@ impl Cores {
             _ if online.is_some_and(|online| bound < online) => (bound, "the affinity mask"),
             _ => (bound, "one per core"),
         };
-        Workforce { workers: usable.min(crate::crew::MAX_WORKERS), reason }
+        Workforce { workers: usable.min(crate::lanes::MAX_WORKERS), reason }
     }
 }
 
@@ -205,7 +205,7 @@ mod tests {
         let cores = Cores::of_process();
         assert_eq!(cores.workforce(3).workers, 3);
         assert_eq!(cores.workforce(3).reason, "asked for");
-        assert_eq!(cores.workforce(5000).workers, crate::crew::MAX_WORKERS);
+        assert_eq!(cores.workforce(5000).workers, crate::lanes::MAX_WORKERS);
         assert!((1..=cores.numbers.len()).contains(&cores.workforce(0).workers));
     }
 

@@ -12,14 +12,11 @@ use std::thread::JoinHandle;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::mpsc::{self, error::SendError};
 
-use crate::scripts::STACK_BYTES;
+use crate::lanes::STACK_BYTES;
 use crate::server::Server;
 use crate::session::Moving;
 use crate::unregistration::Unregistration;
 use crate::worker::{self, Message};
-
-/// The most workers that can be asked for; higher lanes are for other threads.
-pub(crate) const MAX_WORKERS: usize = 128;
 
 /// The workers of a server.
 pub(crate) struct Crew {

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
+use base::io_text::plain;
 use keyspace::AccessPolicy;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::fchdir;
@@ -26,7 +27,7 @@ use crate::config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError}
 use crate::log::{Sink, log_warning};
 use crate::notifications;
 use crate::output_limit;
-use crate::reception::{self, plain};
+use crate::reception;
 use crate::server::Server;
 use crate::startup::panics::Unbroken;
 use crate::startup::{limits, title};

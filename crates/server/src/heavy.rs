@@ -26,9 +26,9 @@ use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control::ControlWork;
 use crate::cores::Cores;
-use crate::crew::MAX_WORKERS;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
+use crate::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
@@ -44,24 +44,11 @@ pub(crate) use errand::{CountedErrand, Errand, GuardedErrand};
 use pool::{Job, Pool};
 pub(crate) use reading::Reading;
 
-/// The most threads of each pool. There is one for each transaction that has leave, and one for who
-/// has the world, which needs none.
-const MAX_TRANSACTIONS: usize = HEAVY_TRANSACTIONS + 1;
-const MAX_VISITS: usize = 8;
-const MAX_JOBS: usize = 8;
-const MAX_THREADS: usize = MAX_TRANSACTIONS + MAX_VISITS + MAX_JOBS;
 /// How long a thread may wait on for what nobody wants any more.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
-
-/// The first lane of the heavy-work threads.
-const FIRST_LANE: usize = MAX_WORKERS;
-
-/// The lane of the thread that loads the data at the start. Those behind it are for threads that
-/// help it.
-pub(crate) const LOADER_LANE: usize = FIRST_LANE + MAX_THREADS;
 
 /// A control command that does its work here.
 pub(crate) struct Call {
@@ -295,7 +282,7 @@ impl Wake for Unpark {
 
 impl Heavy {
     pub(crate) fn new(keyspace: &'static Keyspace, cores: &Arc<Cores>) -> Self {
-        let mut first = FIRST_LANE;
+        let mut first = FIRST_HEAVY_LANE;
         let mut pool = |name, most| {
             let pool = Pool::new(name, Arc::clone(cores), first..first + most);
             first += most;

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Mutex;
 
+use base::io_text::plain;
 use base::time::Clock;
 use keyspace::heap;
 
@@ -19,7 +20,6 @@ use crate::config::settings::{
     LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED,
 };
 use crate::config::{Config, LogFormat, LogLevel, LogTimestampFormat};
-use crate::reception::plain;
 use crate::syslog::Syslog;
 
 /// Where log lines go, and which.

@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::audience::Roll;
 use crate::clients::{Client, Delivery, Signal};
-use crate::crew::MAX_WORKERS;
+use crate::lanes::MAX_WORKERS;
 use crate::tracking::Notice;
 
 /// The mailbox of clients that are between two workers; never open.

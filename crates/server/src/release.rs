@@ -8,34 +8,16 @@
 //!
 //! Invariant: a thread gives back once for each time it is asked to, between two batches or jobs.
 
-use std::sync::OnceLock;
-
+use crate::allocator::{give_back, give_back_at_once};
 use crate::budget::Advice;
 use crate::server::Server;
 use crate::worker::Worker;
 
-/// How the allocator of the process is told what to do with what nobody uses.
-pub struct Allocator {
-    /// Gives back what the calling thread holds.
-    pub give_back: fn(),
-    /// Whether all threads give back at once what becomes free, and do not keep it for a moment in
-    /// case it is wanted again.
-    pub give_back_at_once: fn(bool),
-}
-
-static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
-
-/// Says what the allocator of the process is. Without that nothing is given back here; what is said
-/// later does not count.
-pub fn allocate_by(allocator: Allocator) {
-    let _ = ALLOCATOR.set(allocator);
-}
-
 /// Looks at what the system gave, and asks where too much of it lies idle.
 pub(crate) fn look(server: &Server, now_us: i64) {
     let Some(Advice { release, at_once }) = server.budget.look(now_us) else { return };
-    if let Some((at_once, allocator)) = at_once.zip(ALLOCATOR.get()) {
-        (allocator.give_back_at_once)(at_once);
+    if let Some(at_once) = at_once {
+        give_back_at_once(at_once);
     }
     if release {
         ask(server);
@@ -53,12 +35,5 @@ pub(crate) fn turn(worker: &Worker) {
     let asked = worker.server.budget.releases();
     if worker.released.replace(asked) != asked {
         give_back();
-    }
-}
-
-/// Gives back what the calling thread does not use.
-pub(crate) fn give_back() {
-    if let Some(allocator) = ALLOCATOR.get() {
-        (allocator.give_back)();
     }
 }

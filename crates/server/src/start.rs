@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base::io_text::plain;
 use keyspace::{Keyspace, Options};
 use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
@@ -29,7 +30,7 @@ use crate::evict;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
-use crate::reception::{Listeners, plain};
+use crate::reception::Listeners;
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::counters::add;
-use crate::crew::MAX_WORKERS;
+use crate::lanes::MAX_WORKERS;
 
 /// Buckets of a histogram: four to a doubling of microseconds, up to two hours.
 const BUCKETS: usize = 4 * 34;

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use acl::{DeclareError, Declared, RuleError, User};
+use base::io_text::plain;
 use keyspace::Refusal;
 
 use crate::config::settings::{ACLFILE, REQUIREPASS};
 use crate::config::{CommandLine, Place, UserLine};
 use crate::log::log_warning;
-use crate::reception::plain;
 use crate::server::Server;
 use crate::whole_file;
 

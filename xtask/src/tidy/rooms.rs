@@ -44,9 +44,12 @@ const ROOMS: &[Room] = &[
             "spell.rs",
             "syslog.rs",
             "aging.rs",
+            "allocator.rs",
+            "lanes.rs",
+            "process_times.rs",
             "heavy/pool.rs",
         ],
-        arrows_up: 7,
+        arrows_up: 3,
     },
     Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 4 },
     Room {
@@ -59,7 +62,7 @@ const ROOMS: &[Room] = &[
             "audience.rs",
             "unregistration.rs",
         ],
-        arrows_up: 9,
+        arrows_up: 8,
     },
     Room { name: "journal", places: &["journal.rs"], arrows_up: 1 },
     Room {
@@ -74,12 +77,19 @@ const ROOMS: &[Room] = &[
             "stats.rs",
             "tracking/",
         ],
-        arrows_up: 9,
+        arrows_up: 8,
     },
     Room {
         name: "limits",
-        places: &["ailments.rs", "busy.rs", "budget.rs", "pause.rs", "claims.rs"],
-        arrows_up: 10,
+        places: &[
+            "ailments.rs",
+            "busy.rs",
+            "budget.rs",
+            "pause.rs",
+            "claims.rs",
+            "loading/progress.rs",
+        ],
+        arrows_up: 9,
     },
     Room {
         name: "session",
@@ -97,15 +107,15 @@ const ROOMS: &[Room] = &[
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
-        arrows_up: 23,
+        arrows_up: 22,
     },
     Room { name: "scripting", places: &["scripts/"], arrows_up: 17 },
     Room {
         name: "durability",
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
-        arrows_up: 33,
+        arrows_up: 22,
     },
-    Room { name: "memcached", places: &["memcached/", "config/memcached.rs"], arrows_up: 19 },
+    Room { name: "memcached", places: &["memcached/", "config/memcached.rs"], arrows_up: 17 },
     Room {
         name: "net",
         places: &[
@@ -139,7 +149,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 216;
+const WIDEST_CIRCLE: usize = 214;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

@@ -15,9 +15,9 @@ use super::ahead::Stopped;
 use super::replay::{Replayer, options};
 use super::sort::Task;
 use crate::execute::Known;
-use crate::heavy::LOADER_LANE;
+use crate::lanes::LOADER_LANE;
+use crate::lanes::STACK_BYTES;
 use crate::loading::Inside;
-use crate::scripts::STACK_BYTES;
 use crate::server::Server;
 
 /// Stretches that wait for a thread; more would only take memory.

@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use base::io_text::plain;
 use persist::aof::manifest::{BaseForm, Manifest, Part};
 use persist::storage::{Claim, File, How, Storage, read_whole, write_all};
 
 use crate::claims;
 use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
-use crate::reception::plain;
 use crate::server::Server;
 
 /// The files and where they lie.

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use base::io_text::plain;
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::Part;
 use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
@@ -24,7 +25,6 @@ use crate::effects::set_replays;
 use crate::heavy::wait_for;
 use crate::loading::{self, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
-use crate::reception::plain;
 use crate::server::Server;
 
 /// How snapshots begin.

@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 
+use base::io_text::plain;
 use keyspace::Lsn;
 use persist::aof::manifest::BaseForm;
 
@@ -43,7 +44,6 @@ use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use crate::cores::Duty;
 use crate::journal::Reliance;
 use crate::log::log_warning;
-use crate::reception::plain;
 use crate::server::Server;
 use crate::valve::Valve;
 use figures::Figures;

@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use base::io_text::plain;
+
 use super::files::Beginning;
 use super::writer::{State, Writer};
-use crate::reception::plain;
 
 impl Writer {
     /// A base is in its place: a backup that waits for one has it now.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use base::io_text::plain;
+
 use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
@@ -14,7 +16,6 @@ use crate::config::settings::{
     AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
 };
 use crate::log::{log_notice, log_warning};
-use crate::reception::plain;
 use crate::server::Server;
 use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
 use crate::unit::drill;

@@ -5,6 +5,7 @@
 //! before the next one begins; so whatever the number of threads, all is as if one had run it.
 
 use base::UnixMillis;
+use base::io_text::plain;
 use keyspace::Tx;
 use proto::Output;
 
@@ -12,7 +13,6 @@ use super::ahead::Stopped;
 use super::apart::Crew;
 use super::replay::Replayer;
 use super::sort::{Stretch, Task};
-use crate::reception::plain;
 use crate::server::Server;
 
 /// After so many units it is told how far loading has come.
@@ -55,7 +55,8 @@ impl Runner {
                 Stretch::Apart(shares) => self.run_apart(shares)?,
             }
         }
-        self.server.loading.advance_to(self.server, self.before + end);
+        let Server { loading, keyspace, log, .. } = self.server;
+        loading.advance_to(self.before + end, keyspace.clock(), log);
         Ok(())
     }
 
@@ -72,7 +73,8 @@ impl Runner {
         for tasks in tasks.chunks(REPORT_EACH) {
             tasks.iter().try_for_each(|task| replayer.run(task))?;
             let end = tasks.last().map_or(0, |task| task.unit.end);
-            self.server.loading.advance_to(self.server, self.before + end);
+            let Server { loading, keyspace, log, .. } = self.server;
+            loading.advance_to(self.before + end, keyspace.clock(), log);
         }
         Ok(())
     }

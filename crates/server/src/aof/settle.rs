@@ -4,13 +4,13 @@
 //! Invariants: what a manifest may name is whole up to the increment that is written; a rewrite is
 //! told to be over, and a log to be on, when a crash cannot undo it any more.
 
+use base::io_text::plain;
 use keyspace::Lsn;
 
 use super::files::Beginning;
 use super::writer::{State, Writer};
 use super::{Base, Fresh, Order, Phase, rewrite};
 use crate::log::log_warning;
-use crate::reception::plain;
 
 impl Writer {
     /// Begins the increment that follows a base, whose cut is here.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use base::io_text::plain;
 use base::random::Random;
 use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
@@ -31,7 +32,6 @@ use crate::config::settings::{
 };
 use crate::courtesy::LogCourtesy;
 use crate::log::{log_notice, log_warning};
-use crate::reception::plain;
 use crate::server::Server;
 
 /// Between two tries while the disk fails.

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use base::io_text::plain;
 use base::number::{parse_f64, parse_i64};
 use base::quote::quote;
 
@@ -234,8 +235,7 @@ pub(super) const LOCALE: Kind = Kind::Text(|text| match text {
 
 /// What the system says of a failed call, without the error's number.
 pub(super) fn error_text(error: &std::io::Error) -> Fault {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned().into()
+    plain(error).into()
 }
 
 fn plain_name(text: &[u8], empty: &'static str, path: &'static str) -> Result<Arc<[u8]>, Fault> {

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::allocator::give_back;
 use crate::cores::{Cores, Duty};
-use crate::scripts::STACK_BYTES;
+use crate::lanes::STACK_BYTES;
+use crate::scripts;
 use crate::startup::panics::contain;
-use crate::{release, scripts};
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
 pub(super) type Job = Box<dyn FnOnce(usize) + Send>;
@@ -161,7 +162,7 @@ impl Pool {
                 released = queue.releases;
                 drop(queue);
                 scripts::drop_stale();
-                release::give_back();
+                give_back();
                 queue = self.lock();
                 continue;
             }

@@ -108,7 +108,8 @@ impl<P: Placer> Sink for Reading<P> {
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
         delay(self.server, batch.len() as u64);
-        self.server.loading.advance_to(self.server, batch.end());
+        let Server { loading, keyspace, log, .. } = self.server;
+        loading.advance_to(batch.end(), keyspace.clock(), log);
         self.placer.place(Load::Batch(batch))
     }
 
@@ -123,7 +124,8 @@ impl<P: Placer> Gatherer for Reading<P> {
     }
 
     fn advance(&mut self, offset: u64) {
-        self.server.loading.advance_to(self.server, offset);
+        let Server { loading, keyspace, log, .. } = self.server;
+        loading.advance_to(offset, keyspace.clock(), log);
     }
 
     fn entry(&mut self, made: Made) -> Result<(), FileError> {

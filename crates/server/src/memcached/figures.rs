@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use crate::counters;
-use crate::crew::MAX_WORKERS;
+use crate::lanes::MAX_WORKERS;
 
 /// Declares the figures with their names, in the order in which they are told.
 macro_rules! figures {

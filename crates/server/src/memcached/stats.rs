@@ -17,9 +17,9 @@ use crate::config::settings::{
     MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
 };
 use crate::config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
-use crate::control::server::processor_seconds;
 use crate::counters::Totals;
 use crate::execute::Step;
+use crate::process_times::{self, Times};
 
 impl Turn<'_> {
     /// Tells a report.
@@ -86,7 +86,7 @@ impl Turn<'_> {
     fn tell_general(&mut self) {
         let server = self.worker.server;
         let now = server.keyspace.clock().now_ms();
-        let (user, system) = processor_seconds();
+        let Times { user, system, .. } = process_times::of_process();
         self.tell("pid", std::process::id());
         self.tell("uptime", (now - server.started) / 1000);
         self.tell("time", unix_seconds(now));

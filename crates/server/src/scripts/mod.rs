@@ -47,10 +47,6 @@ pub(crate) const COMMANDS: [&[&UnitCommand]; 2] = [eval::COMMANDS, fcall::COMMAN
 pub(crate) const CONTROL_COMMANDS: [&[&ControlCommand]; 2] =
     [control::COMMANDS, function::COMMANDS];
 
-/// The stack of a thread that runs scripts: their formats nest a thousand deep. What is not used
-/// takes no memory.
-pub(crate) const STACK_BYTES: usize = 8 << 20;
-
 /// What the server knows of scripts.
 #[derive(Default)]
 pub(crate) struct Scripts {

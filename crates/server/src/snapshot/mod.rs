@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
+use base::io_text::plain;
+
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
@@ -36,7 +38,6 @@ use crate::config::settings::{
 };
 use crate::cores::Duty;
 use crate::heavy::{self, Admission};
-use crate::reception::plain;
 use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;

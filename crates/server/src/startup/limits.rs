@@ -3,12 +3,12 @@
 //! Invariant: the limit of open files is only ever raised.
 
 use base::Clock;
+use base::io_text::plain;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
 use crate::config::settings::{DISABLE_THP, MAXCLIENTS};
 use crate::log::{Log, log_notice, log_warning};
-use crate::reception::plain;
 
 /// Descriptors besides those of clients: listeners, files, the workers' own.
 const RESERVED: u64 = 32;

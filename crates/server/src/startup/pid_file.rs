@@ -7,10 +7,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use base::io_text::plain;
+
 use crate::config::Config;
 use crate::config::settings::PIDFILE;
 use crate::log::{Log, log_notice, log_warning};
-use crate::reception::plain;
 
 /// Where a daemon that was told no other place leaves its id, as Redis' does.
 const DEFAULT: &str = "/var/run/redis.pid";

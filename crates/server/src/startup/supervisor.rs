@@ -7,10 +7,11 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use base::io_text::plain;
+
 use crate::config::settings::SUPERVISED;
 use crate::config::{Config, Supervised};
 use crate::log::{Log, log_warning};
-use crate::reception::plain;
 
 /// Who is told of our state.
 #[derive(Clone, Debug, PartialEq, Eq)]

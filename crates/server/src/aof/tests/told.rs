@@ -64,7 +64,7 @@ fn a_log_that_waits_for_its_first_rewrite_says_so() {
     let disk = new_disk();
     let server = start(&disk).unwrap();
     switch_off(server);
-    server.loading.begin(server, 0);
+    server.loading.begin(server.keyspace.clock(), 0);
     switch_on(server).unwrap();
     let (phase, told) = server.aof.told(0);
     assert!(phase == Phase::Starting && told.is_scheduled);

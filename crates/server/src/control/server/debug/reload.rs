@@ -7,6 +7,7 @@
 
 use std::sync::MutexGuard;
 
+use base::io_text::plain;
 use commands::arguments::is;
 use keyspace::{Acquisition, BUSY, Refusal, Tx, TxOptions};
 use persist::storage::How;
@@ -18,7 +19,6 @@ use crate::control::{Context, Next};
 use crate::heavy;
 use crate::loading::{LOADING, Twice, snapshot};
 use crate::log::{log_notice, log_warning};
-use crate::reception::plain;
 use crate::saves::{self, Unsaved};
 use crate::scripts::{LibrariesState, Still};
 use crate::server::Server;
@@ -111,7 +111,7 @@ impl Reloading {
         };
         let _turn = take_turn(server);
         // Who comes from here on is refused; those who came before wait for the world to go on.
-        server.loading.begin(server, 0);
+        server.loading.begin(server.keyspace.clock(), 0);
         let mut tx = Tx::begin(world, options(server, lane));
         let emptied = if self.empties { empty(server, &mut tx) } else { Ok(()) };
         let result = emptied.and_then(|()| load(server, self.twice, &mut tx));
@@ -142,7 +142,7 @@ fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> 
     let _turn = take_turn(server);
     let _still = stand_still(server);
     // No rewrite begins from here on.
-    server.loading.begin(server, 0);
+    server.loading.begin(server.keyspace.clock(), 0);
     let (world, loaded) = load_log_into(server, world, lane);
     server.loading.end();
     if loaded.is_ok() {

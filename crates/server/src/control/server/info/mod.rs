@@ -24,8 +24,6 @@ use ::commands::declare::{Command, Flags, Group, Spec, at_least};
 use ::keyspace::Refusal;
 use proto::{Args, Reply};
 
-pub(crate) use process::processor_seconds;
-
 use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
 

@@ -23,7 +23,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("rdb_last_load_keys_expired", expired);
     report.field("rdb_last_load_keys_loaded", loaded);
     append_only::write(server, report);
-    if let Some(progress) = server.loading.progress(server) {
+    if let Some(progress) = server.loading.progress(server.keyspace.clock()) {
         report.field("loading_start_time", progress.started);
         report.field("loading_total_bytes", progress.total_bytes);
         report.field("loading_rdb_used_mem", progress.used_memory);
