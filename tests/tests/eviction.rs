@@ -114,6 +114,30 @@ fn while_the_world_stands_still_a_write_is_refused_if_no_key_can_go() {
     assert_eq!(client.call(&["SET", "a", "1"]), Value::Error(REFUSED.into()));
 }
 
+/// What the gates said as a transaction began holds to its end, for scripts in it, too: else it
+/// would be applied by half.
+#[test]
+fn memory_that_gets_short_meanwhile_does_not_halve_a_transaction() {
+    let server = Server::start(&["--enable-debug-command", "yes", "--busy-reply-threshold", "20"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    other.send(&["MULTI"]);
+    for line in [
+        "INCR x",
+        "DEBUG SLEEP 2",
+        "EVAL \"return redis.call('incr', KEYS[1])\" 1 y",
+        "EVAL \"#!lua\nreturn redis.call('incr', KEYS[1])\" 1 declared",
+        "INCR z",
+    ] {
+        other.send(&base::quote::split_arguments(line.as_bytes()).unwrap());
+    }
+    other.send(&["EXEC"]);
+    eventually("it runs", || matches!(client.call(&["GET", "x"]), Value::Error(_)));
+    client.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    eventually("nothing fits", || matches!(client.call(&["SET", "a", "1"]), Value::Error(_)));
+    (0..7).for_each(|_| drop(other.receive()));
+    check(&mut client, "> MGET x y declared z\n1) \"1\"\n2) \"1\"\n3) \"1\"\n4) \"1\"");
+}
+
 /// Sets `count` keys of some size, every second of which expires.
 fn fill(client: &mut Client, name: &str, count: usize) {
     for batch in (0..count).collect::<Vec<_>>().chunks(500) {

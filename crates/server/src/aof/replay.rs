@@ -137,8 +137,9 @@ impl Replayer {
             }
             Run::Unit(prepare) => {
                 let (server, resp) = (self.server, Resp::Two);
-                let mut program =
-                    prepare(Asked { server, entry, resp, limited: None, session: None }, args)?;
+                let shortage = Some(&self.unit.shortage);
+                let asked = Asked { server, entry, resp, limited: None, shortage, session: None };
+                let mut program = prepare(asked, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
             }
             Run::Control(_) if entry.spec.role == Role::Select => {

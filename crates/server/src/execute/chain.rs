@@ -196,7 +196,7 @@ fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<
     let Run::Unit(prepare) = link.entry.run else { return None };
     let (server, entry, resp) = (worker.server, link.entry, session.resp);
     let limited = session.limited(server);
-    let asked = Asked { server, entry, resp, limited, session: None };
+    let asked = Asked { server, entry, resp, limited, shortage: None, session: None };
     let program = prepare(asked, link.args).ok()?;
     program.is_brief().then_some(program)
 }

@@ -31,7 +31,7 @@ impl Request<'_> {
         }
         let limited = self.session.limited(server);
         let session = Some(&mut *self.session);
-        let asked = Asked { server, entry, resp, limited, session };
+        let asked = Asked { server, entry, resp, limited, shortage: None, session };
         let mut program = match prepare(asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {

@@ -15,7 +15,6 @@ use script::{Host, LogLevel, Replication, Stop};
 use super::books::Books;
 use super::function::busy_since_us;
 use super::running::{Listed, What};
-use crate::budget::OUT_OF_MEMORY;
 use crate::command_log::Execution;
 use crate::config::settings::{BUSY_SCOPE, DATABASES};
 use crate::config::{BusyScope, LogLevel as ServerLevel};
@@ -305,16 +304,11 @@ impl Caller<'_> {
         if self.is_read_only && writes {
             return Err(READ_ONLY);
         }
-        // A script that has written goes on to its end, whatever fails meanwhile: half of one, or
-        // of the EXEC it is part of, would be worse.
-        if self.has_written || self.unit.tx.effects().changes() > 0 {
+        // A script that has written goes on to its end.
+        if self.has_written {
             return Ok(());
         }
-        let takes_memory = flags.has(Flags::DENYOOM) && !self.allows_oom;
-        if takes_memory && self.server.budget.is_out_of_memory(0) {
-            return Err(OUT_OF_MEMORY);
-        }
-        self.server.ailments.refuse_write(self.server, flags).map_or(Ok(()), Err)
+        self.unit.shortage.refuse(flags, self.allows_oom).map_or(Ok(()), Err)
     }
 
     /// Runs a command; whether it failed.

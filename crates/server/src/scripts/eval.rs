@@ -11,8 +11,7 @@ use script::{ScriptError, Sha1};
 use super::books::Books;
 use super::control::NO_DEBUGGER;
 use super::run::{Call, Code, with_interpreter};
-use crate::budget::OUT_OF_MEMORY;
-use crate::unit::{Asked, Program, UnitCommand};
+use crate::unit::{Asked, Program, Shortage, UnitCommand};
 
 /// All of them.
 pub(crate) const COMMANDS: &[&UnitCommand] = &[&EVAL, &EVALSHA, &EVAL_RO, &EVALSHA_RO];
@@ -157,16 +156,15 @@ pub(super) fn prepare(
     if asks_to_read && !flags.no_writes && !flags.is_compatible {
         return Err(NOT_READ_ONLY);
     }
-    // Who says what the script does is told at once; the others are when they write.
-    if !flags.no_writes
-        && !flags.is_compatible
-        && let Some(refusal) = asked.server.ailments.refuse_write(asked.server, Flags::WRITE)
-    {
-        return Err(refusal);
-    }
-    let needs_memory = !flags.no_writes && !flags.is_compatible && !flags.allow_oom;
-    if needs_memory && asked.server.budget.is_out_of_memory(0) {
-        return Err(OUT_OF_MEMORY);
+    // What says itself what it does is told at once; other scripts are when they write.
+    if !flags.no_writes && !flags.is_compatible {
+        let refuse = |shortage: &Shortage| {
+            shortage.refuse(Flags::WRITE.and(Flags::DENYOOM), flags.allow_oom)
+        };
+        let refusal = asked.shortage.map_or_else(|| refuse(&Shortage::now(asked.server)), refuse);
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
     }
     Ok(Call {
         server: asked.server,

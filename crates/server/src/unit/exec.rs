@@ -469,7 +469,9 @@ impl Exec {
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();
-                match prepare(Asked { server, entry, resp, limited, session }, queued.args) {
+                let shortage = Some(&unit.shortage);
+                let asked = Asked { server, entry, resp, limited, shortage, session };
+                match prepare(asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {
                             program.kill(queued.args, vec![0]);

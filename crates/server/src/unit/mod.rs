@@ -15,6 +15,7 @@ mod exec;
 mod pending;
 mod place;
 mod remark;
+mod shortage;
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,7 @@ pub(crate) use commands::{COMMANDS, CONTROL_COMMANDS};
 pub(crate) use pending::{Pending, Queue};
 pub(crate) use place::{Needs, Place};
 pub(crate) use remark::Remark;
+pub(crate) use shortage::Shortage;
 
 use crate::blocking;
 use crate::clients::ClientId;
@@ -58,6 +60,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
     pub(crate) limited: Option<Limited>,
+    /// What was short as the unit that it is for began; not there if that has not begun.
+    pub(crate) shortage: Option<&'a Shortage>,
     /// Not there within a unit that left its session's worker.
     pub(crate) session: Option<&'a mut Session>,
 }
@@ -147,6 +151,8 @@ pub(crate) trait Program: Send {
 pub(crate) struct Unit {
     pub(crate) server: &'static Server,
     pub(crate) tx: Tx,
+    /// What was short as it began.
+    pub(crate) shortage: Shortage,
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
@@ -214,6 +220,7 @@ impl Unit {
         Self {
             server,
             tx,
+            shortage: Shortage::now(server),
             home,
             done,
             publications,
@@ -494,6 +501,7 @@ impl Unit {
     #[inline]
     pub(crate) fn renew(&mut self) {
         self.tx.renew();
+        self.shortage = Shortage::now(self.server);
         self.forget();
     }
 
