@@ -282,26 +282,45 @@ fn a_unit_that_begins_again_does_so_behind_a_pause() {
     }
 }
 
-/// What has its locks when the pause comes, and takes more, ends before the pause is answered.
+/// What is under way when the pause comes ends before the pause is answered, on whatever thread the
+/// one runs and in whatever form the other comes.
 #[test]
 fn a_pause_is_answered_when_what_was_under_way_is_over() {
     const LONG: &str = "for turn = 1, 20000000 do end redis.call('SET', 'out', 'v') return 2";
+    const LIBRARY: &str = "#!lua name=long\nfor turn = 1, 5000000 do end
+        redis.register_function('f', function() return 1 end)";
+    const PAUSE: &[&str] = &["CLIENT", "PAUSE", "600000", "WRITE"];
     let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "600000"]);
     let mut admin = server.client();
-    let script = vec!["EVAL", LONG, "1", "in"];
-    for words in [vec![script.clone()], vec![vec!["MULTI"], script, vec!["EXEC"]]] {
-        admin.call(&["DEL", "out"]);
-        let mut unit = server.client();
-        words.iter().for_each(|words| unit.send(words));
-        eventually("it has begun", || {
-            let list = text(&admin.call(&["CLIENT", "LIST"]));
-            list.contains("cmd=eval") || list.contains("cmd=exec")
-        });
-        assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
-        stays_as_it_is(&mut admin, "out");
-        assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
-        words.iter().for_each(|_| _ = unit.receive());
-        assert_eq!(render(&admin.call(&["EXISTS", "out"])), "(integer) 1");
+    admin.call(&["FUNCTION", "LOAD", LIBRARY]);
+    let Value::Bulk(dump) = admin.call(&["FUNCTION", "DUMP"]) else { panic!("no dump") };
+    let script: Vec<&[u8]> = vec![b"EVAL", LONG.as_bytes(), b"1", b"in"];
+    for (name, words) in [
+        ("eval", vec![script.clone()]),
+        ("exec", vec![vec![&b"MULTI"[..]], script, vec![b"EXEC"]]),
+        ("function|load", vec![vec![b"FUNCTION", b"LOAD", LIBRARY.as_bytes()]]),
+        ("function|restore", vec![vec![b"FUNCTION", b"RESTORE", &dump]]),
+    ] {
+        for pause in [vec![PAUSE], vec![&["MULTI"], PAUSE, &["EXEC"]]] {
+            admin.call(&["DEL", "out"]);
+            admin.call(&["FUNCTION", "FLUSH"]);
+            let mut unit = server.client();
+            words.iter().for_each(|words| unit.send(words));
+            eventually("it has begun", || {
+                text(&admin.call(&["CLIENT", "LIST"])).contains(&format!("cmd={name}"))
+            });
+            let replies: Vec<_> = pause.iter().map(|words| render(&admin.call(words))).collect();
+            assert!(replies.last().is_some_and(|last| last.ends_with("OK")), "{name} {replies:?}");
+            let state = |client: &mut Client| {
+                [&["EXISTS", "out"][..], &["FUNCTION", "LIST"]].map(|it| render(&client.call(it)))
+            };
+            let before = state(&mut admin);
+            std::thread::sleep(Duration::from_millis(100));
+            assert_eq!(before, state(&mut admin), "{name} beside {pause:?}");
+            assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+            words.iter().for_each(|_| _ = unit.receive());
+            assert_ne!(state(&mut admin), ["(integer) 0", "(empty array)"].map(String::from));
+        }
     }
 }
 

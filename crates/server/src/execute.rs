@@ -348,7 +348,7 @@ impl Request<'_> {
     /// Takes the locks of a plan if all are there at once.
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
-        !acquisition.wants_world() && self.worker.come_in() && acquisition.attempt()
+        !acquisition.wants_world() && self.worker.come_in_past_gates() && acquisition.attempt()
     }
 
     /// Begins a transaction with what was acquired, at the present time: others may have run since

@@ -3,10 +3,13 @@
 //! As in Redis, a pause of everything holds CLIENT UNPAUSE too, and RESET and QUIT: it ends by its
 //! time. Commands that would fail admission fail at once.
 //!
-//! Invariant: a session that waits is woken by the end of the pause or by its own timer.
+//! Invariants: a session that waits is woken by the end of the pause or by its own timer. A pause
+//! is published first, and then waits for the world; a command comes in at its worker's turnstile
+//! first, and then looks for a pause. So one of two sees the other, and what a pause holds is over
+//! when it is answered.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -21,10 +24,17 @@ use crate::session::Stage;
 pub(crate) struct Pause {
     until: AtomicI64,
     all_commands: AtomicBool,
+    /// How often one has begun.
+    begun: AtomicU64,
     waiting: Mutex<Wakers>,
 }
 
 impl Pause {
+    /// How often a pause has begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
     /// Pauses until a time; a longer pause that is on stays, and ALL outweighs WRITE.
     /// Until when it lasts.
     pub(crate) fn begin(
@@ -38,6 +48,7 @@ impl Pause {
         self.all_commands.store(all, Ordering::Relaxed);
         let until = if was_on { until.max(self.until.load(Ordering::Relaxed)) } else { until };
         self.until.store(until, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
         until
     }
 
@@ -68,12 +79,6 @@ impl Pause {
     /// How long a command with these flags is held, if it is.
     #[cold]
     pub(crate) fn left(&self, flags: Flags, now: UnixMillis) -> Option<Duration> {
-        let is_held = flags.has(Flags::WRITE)
-            || flags.has(Flags::MAY_REPLICATE)
-            || self.all_commands.load(Ordering::Relaxed);
-        if !is_held {
-            return None;
-        }
         let until = self.until.load(Ordering::Relaxed);
         let left = u64::try_from(until.saturating_sub(now)).ok().filter(|&left| left > 0);
         let Some(left) = left else {
@@ -84,7 +89,10 @@ impl Pause {
             }
             return None;
         };
-        Some(Duration::from_millis(left))
+        let is_held = flags.has(Flags::WRITE)
+            || flags.has(Flags::MAY_REPLICATE)
+            || self.all_commands.load(Ordering::Relaxed);
+        is_held.then(|| Duration::from_millis(left))
     }
 
     /// Queues a session to be woken by `end`.

@@ -240,6 +240,13 @@ impl Worker {
         inside
     }
 
+    /// Comes in to begin what the gates let pass. `false`, too, where a pause may have begun behind
+    /// them: it asks for the world, which sees those who are inside (`pause.rs`).
+    #[inline]
+    pub(crate) fn come_in_past_gates(&self) -> bool {
+        self.come_in() && !self.server.pause.may_hold()
+    }
+
     /// Goes out, if inside.
     #[inline]
     pub(crate) fn go_out(&self) {

@@ -96,7 +96,7 @@ impl<'a> Chain<'a> {
             admitted += 1;
         }
         links.truncate(admitted);
-        if links.len() < 2 || !worker.come_in() {
+        if links.len() < 2 || !worker.come_in_past_gates() {
             return None;
         }
         let mut locations: SmallVec<[Location; CHAIN_MAX]> =

@@ -19,9 +19,12 @@ use super::libraries::{Loaded, State};
 use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
+use crate::gates;
+use crate::heavy::{self, Admission};
 use crate::journal;
 use crate::server::Server;
 use crate::table::Entry;
+use crate::worker::Worker;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&FUNCTION];
@@ -77,12 +80,7 @@ const DELETE: ControlCommand = Command {
         ..CHANGES
     },
     subcommands: &[],
-    run: |context, args, reply| {
-        Change { server: context.server, args, is_new: true }.delete()?;
-        see_libraries(context)?;
-        reply.ok();
-        Ok(Next::Done)
-    },
+    run: |context, args, reply| change(context, args, reply, |change| change.delete()),
 };
 
 const DUMP: ControlCommand = Command {
@@ -120,10 +118,7 @@ const FLUSH: ControlCommand = Command {
         if args.get(2).is_some_and(|mode| !is(mode, "SYNC") && !is(mode, "ASYNC")) {
             return Err(FLUSH_MODE);
         }
-        Change { server: context.server, args, is_new: true }.flush()?;
-        see_libraries(context)?;
-        reply.ok();
-        Ok(Next::Done)
+        change(context, args, reply, |change| change.flush())
     },
 };
 
@@ -250,7 +245,7 @@ const LOAD: ControlCommand = Command {
             return Err(Refusal::owned([b"ERR Unknown option given: ", unknown].concat()));
         }
         let server = context.server;
-        if args[args.len() - 1].len() <= WORKER_SOURCE {
+        if args[args.len() - 1].len() <= WORKER_SOURCE && is_for_here(context) {
             let change = Change { server, args, is_new: true };
             match change.load(Loader::begin_briefly(server)) {
                 Err(Refusal::Heavy) => {}
@@ -261,7 +256,7 @@ const LOAD: ControlCommand = Command {
                 }
             }
         }
-        Ok(Next::elsewhere(move |_, args, reply| {
+        Ok(change_elsewhere(context, move |_, args, reply| {
             let change = Change { server, args, is_new: true };
             reply.bulk(&change.load(change.loader())?);
             Ok(())
@@ -287,13 +282,64 @@ const RESTORE: ControlCommand = Command {
         }
         let policy = Policy::of(args)?;
         let server = context.server;
-        Ok(Next::elsewhere(move |_, args, reply| {
+        Ok(change_elsewhere(context, move |_, args, reply| {
             Change { server, args, is_new: true }.restore(policy)?;
             reply.ok();
             Ok(())
         }))
     },
 };
+
+/// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
+/// whose beginning was asked for by all gates, or inside a worker's turnstile.
+fn is_for_here(context: &Context<'_>) -> bool {
+    let is_inside = |worker: &Worker| worker.come_in_past_gates();
+    context.unit.is_some() || context.worker().is_ok_and(is_inside)
+}
+
+/// Makes a short change here, or where it may wait.
+fn change(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+    make: fn(Change<'_>) -> Result<(), Refusal>,
+) -> Result<Next, Refusal> {
+    let server = context.server;
+    if is_for_here(context) {
+        make(Change { server, args, is_new: true })?;
+        see_libraries(context)?;
+        reply.ok();
+        return Ok(Next::Done);
+    }
+    Ok(change_elsewhere(context, move |_, args, reply| {
+        make(Change { server, args, is_new: true })?;
+        reply.ok();
+        Ok(())
+    }))
+}
+
+/// Leaves a change to another thread. There it keeps the world from stopping until it is made, so
+/// that CLIENT PAUSE waits for it, and waits itself while writes are paused.
+fn change_elsewhere(
+    context: &Context<'_>,
+    make: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+) -> Next {
+    if context.unit.is_some() {
+        return Next::elsewhere(make);
+    }
+    let gates = gates::Again::of_command(context.server, context.entry);
+    Next::visit(move |lane, args, reply| {
+        let _admission = loop {
+            let admission = Admission::for_client(gates.server.keyspace)?;
+            if !gates.hold()? {
+                break admission;
+            }
+            drop(admission);
+            std::thread::sleep(heavy::BETWEEN_LOOKS);
+        };
+        make(lane, args, reply)
+    })
+}
 
 /// What FUNCTION RESTORE does with the libraries that are there.
 #[derive(Clone, Copy)]

@@ -69,7 +69,8 @@ impl Needs {
     /// refused in its own words.
     pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
         if matches!(entry.run, Run::Control(_)) {
-            self.world |= entry.spec.role == Role::Debug && debug_touches_keys(args);
+            let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
+            self.world |= is_debug || entry.spec.plan == Plan::World;
             return;
         }
         self.undoable |= matches!(entry.run, Run::Unit(_))

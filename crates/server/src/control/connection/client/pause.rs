@@ -1,20 +1,22 @@
 //! CLIENT PAUSE and UNPAUSE.
 //!
 //! Invariants: the end of a pause is a time that exists; a pause is answered when what was under
-//! way on heavy-work threads is over.
+//! way is over.
 
 use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
+use commands::Plan;
 use commands::arguments::is;
 use commands::declare::{Command, Spec, at_least, exactly};
-use keyspace::Refusal;
+use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
 use super::OF_OTHERS;
 use crate::busy;
 use crate::control::help::misused;
 use crate::control::{Context, ControlCommand, Next};
+use crate::heavy;
 use crate::server::Server;
 
 pub(super) const PAUSE: ControlCommand = Command {
@@ -25,6 +27,8 @@ pub(super) const PAUSE: ControlCommand = Command {
         summary: "Suspends commands processing.",
         complexity: "O(1)",
         arity: at_least(3),
+        // Within a unit, which must be alone; else others are waited for.
+        plan: Plan::World,
         history: &[("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option.")],
         ..OF_OTHERS
     },
@@ -53,23 +57,33 @@ fn pause(
     let until = now.checked_add(timeout).ok_or(Refusal::error("ERR timeout is out of range"))?;
     let server = context.server;
     let was_on = server.pause.is_on(now);
+    if let Some(unit) = &context.unit {
+        // A unit that has the world is alone.
+        unit.tx.require_world()?;
+    }
     let until = server.pause.begin(now, until, all_commands);
     hold_expiry(server, until);
-    let began_us = server.keyspace.clock().monotonic_us();
-    if context.unit.is_some() || !server.underway.is_any_before(began_us) {
+    if context.unit.is_some() {
         reply.ok();
         return Ok(Next::Done);
     }
-    // What is under way on other threads is over before anybody is told that nothing changes.
+    let (number, began_us) = (server.pause.begun(), server.keyspace.clock().monotonic_us());
     Ok(Next::visit(move |_, _, reply| {
-        busy::await_those_before(server, began_us).inspect_err(|_| {
-            if !was_on {
+        await_those_inside(server, began_us).inspect_err(|_| {
+            if !was_on && server.pause.begun() == number {
                 end(server);
             }
         })?;
         reply.ok();
         Ok(())
     }))
+}
+
+/// Waits until what was let pass before that is over, on whatever thread: behind it nobody is told
+/// that nothing changes. The world comes last, as nothing long begins while it is wanted.
+fn await_those_inside(server: &'static Server, began_us: i64) -> Result<(), Refusal> {
+    busy::await_those_before(server, began_us)?;
+    heavy::wait_for_client(server.keyspace, &mut Acquisition::of_world(server.keyspace))
 }
 
 pub(super) const UNPAUSE: ControlCommand = Command {
