@@ -57,6 +57,10 @@ fn requests_count_as_in_memcached() {
         "cas none 0 0 1 7777\r\nx\r\n",
         "get a\r\n",
         "get none\r\n",
+        "ms s 1\r\nx\r\n",
+        "md s I\r\n",
+        "md s\r\n",
+        "md s I\r\n",
         "gat 0 a\r\n",
         "gat 0 none\r\n",
         "mg a T0\r\n",
@@ -81,6 +85,8 @@ fn requests_count_as_in_memcached() {
         "cas_misses",
         "cas_badval",
         "total_items",
+        "delete_hits",
+        "delete_misses",
         "store_too_large",
     ];
     let mut talk = Talk::to(&server);

@@ -68,6 +68,20 @@ fn what_is_done_to_items() {
     talk.ask("delete a\r\n", "DELETED\r\n");
     let seen = "type=item_get key=a status=found clsid=1 size=2";
     lines(&mut watcher, &[seen, "type=deleted key=a cmd=delete clsid=1 size=2"]);
+    // What is marked as stale stays, and is deleted later.
+    talk.ask("ms a 2\r\nno\r\nmd a I\r\n", "HD\r\nHD\r\n");
+    lines(
+        &mut watcher,
+        &[
+            "type=item_get key=a status=not_found clsid=0 size=0",
+            "type=item_store key=a status=stored cmd=set ttl=0 clsid=1 size=2",
+            seen,
+        ],
+    );
+    talk.ask("md a x\r\nmd a\r\n", "HD\r\nHD\r\n");
+    lines(&mut watcher, &[seen, "type=deleted key=a cmd=md clsid=1 size=0"]);
+    let empty = "type=item_get key=a status=found clsid=1 size=0";
+    lines(&mut watcher, &[empty, "type=deleted key=a cmd=md clsid=1 size=0"]);
     talk.ask("ma n N0 J7\r\n", "HD\r\n");
     lines(
         &mut watcher,

@@ -85,7 +85,7 @@ const FLAGS: &[Flag] = &[
     Flag(b'S', "enable-sasl", false, "authentication by SASL; see -Y"),
     Flag(b's', "unix-socket", true, "Unix socket instead of ports"),
     Flag(b't', "threads", true, "threads (one per core)"),
-    Flag(b'U', "udp-port", true, "UDP port (none), -1 for any"),
+    Flag(b'U', "udp-port", true, "UDP port (none), -1 for any; without -p of TCP, too"),
     Flag(b'u', "user", true, "whose rights to have instead of those of root"),
     Flag(b'V', "version", false, "the version"),
     Flag(b'v', "verbose", false, "more in the log; -vv: most"),
@@ -137,6 +137,7 @@ struct Draft {
     notices: Vec<String>,
     says: Option<Invocation>,
     port: Option<Vec<u8>>,
+    udp_port: Option<Vec<u8>>,
     unix_socket: Option<Vec<u8>>,
     unix_mask: Option<Vec<u8>>,
     addresses: Vec<Vec<u8>>,
@@ -187,7 +188,7 @@ impl Draft {
     fn apply(&mut self, letter: u8, argument: &[u8]) -> Result<(), String> {
         match letter {
             b'p' => self.port = Some(argument.to_vec()),
-            b'U' => self.set("memcached-udp-port", argument),
+            b'U' => self.udp_port = Some(argument.to_vec()),
             b's' => self.unix_socket = Some(argument.to_vec()),
             b'a' => self.unix_mask = Some(argument.to_vec()),
             b'l' => self.listen(argument)?,
@@ -269,11 +270,17 @@ impl Draft {
         self.authenticate(password_file)?;
         self.bind();
         // As in memcached, a Unix socket stands in the place of the ports.
-        let port = match (&self.unix_socket, self.port.take()) {
-            (None, port) => port.unwrap_or_else(|| PORT.into()),
+        let (port, udp_port) = (self.port.take(), self.udp_port.take());
+        let port = match (&self.unix_socket, port) {
             (Some(_), _) => b"0".to_vec(),
+            (None, Some(port)) => port,
+            // A port for UDP alone is the port for TCP, too.
+            (None, None) => udp_port.clone().filter(|port| opens(port)).unwrap_or_else(|| PORT.into()),
         };
         self.set("memcached-port", &port);
+        if let Some(port) = udp_port {
+            self.set("memcached-udp-port", &port);
+        }
         if let Some(path) = self.unix_socket.take() {
             self.set("memcached-unixsocket", &path);
             let mask = self.unix_mask.take().unwrap_or_else(|| UNIX_MASK.into());
@@ -388,6 +395,11 @@ fn split_port(address: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// Whether a port is one, rather than none.
+fn opens(port: &[u8]) -> bool {
+    parse_u64(port) != Some(0)
+}
+
 fn protocol(argument: &[u8]) -> Result<&'static [u8], String> {
     match argument {
         b"auto" | b"negotiating" => Ok(b"auto"),
@@ -482,6 +494,11 @@ mod tests {
             ("-p1000", "--memcached-port 1000"),
             ("-p -1", "--memcached-port -1"),
             ("-U -1", "--memcached-udp-port -1"),
+            ("-U 1000", "--memcached-port 1000"),
+            ("-U -1", "--memcached-port -1"),
+            ("-U 0", "--memcached-port 11211"),
+            ("-U 1000 -p 0", "--memcached-port 0"),
+            ("-U 1000 -s /run/m.sock", "--memcached-port 0"),
             ("-m 2", "--maxmemory 8mb"),
             ("--port=1000", "--memcached-port 1000"),
             ("--port 1000", "--memcached-port 1000"),

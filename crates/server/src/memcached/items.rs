@@ -347,10 +347,13 @@ impl Work<'_> {
         {
             return Ok(Response::Exists);
         }
-        self.tally.add(Figure::DeleteHits);
-        if self.events.is_watched(Class::Deletions) {
-            let size = size_of_item(self.tx.peek(key)?).unwrap_or(0);
-            self.events.delete(key, self.request, size);
+        // What is marked as stale stays.
+        if !delete.invalidates {
+            self.tally.add(Figure::DeleteHits);
+            if self.events.is_watched(Class::Deletions) {
+                let left = if delete.empties { None } else { self.tx.peek(key)? };
+                self.events.delete(key, self.request, size_of_item(left).unwrap_or(0));
+            }
         }
         if !delete.invalidates && !delete.empties {
             change::remove(self.tx, key)?;
