@@ -4,10 +4,11 @@
 //! Invariant: whatever the manifest on disk names is there, whole; what it no longer names is
 //! removed after it was replaced.
 
+use std::error::Error;
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use base::io_text::plain;
 use persist::aof::manifest::{BaseForm, Manifest, Part};
@@ -126,10 +127,11 @@ impl Files {
             return Ok(false);
         }
         // Named first: a file in the directory that nobody names would be lost.
-        self.storage.make_directory(&self.directory)?;
+        let here = &self.directory;
+        self.storage.make_directory(here).map_err(naming(here))?;
         self.replace_manifest(single)?;
-        self.storage.rename(&old, &self.path_of(&self.name))?;
-        self.storage.sync_directory(&self.directory)?;
+        self.storage.rename(&old, &self.path_of(&self.name)).map_err(naming(&old))?;
+        self.sync_directory()?;
         Ok(true)
     }
 
@@ -148,11 +150,12 @@ impl Files {
     /// Begins an increment; after an error the one before goes on, if `is_sure`.
     pub(super) fn begin(&mut self, beginning: Beginning) -> io::Result<Box<dyn File>> {
         if beginning == Beginning::Apart {
-            return self.storage.open(&self.apart_path(), How::Create);
+            let path = self.apart_path();
+            return self.storage.open(&path, How::Create).map_err(naming(&path));
         }
         let mut next = self.manifest.clone();
         let path = self.path(next.add_increment(&self.name));
-        let file = self.storage.open(&path, How::Create)?;
+        let file = self.storage.open(&path, How::Create).map_err(naming(&path))?;
         if let Err(error) = self.replace_manifest(next) {
             if !self.is_sure {
                 // Where that fails, too, it stays unsure.
@@ -168,7 +171,7 @@ impl Files {
         let mut before = self.manifest.clone();
         before.withdraw_increment();
         self.write_manifest(&before, &self.directory)?;
-        self.storage.sync_directory(&self.directory)?;
+        self.sync_directory()?;
         (self.manifest, self.is_sure) = (before, true);
         Ok(())
     }
@@ -183,18 +186,19 @@ impl Files {
     ) -> io::Result<()> {
         let mut next = self.manifest.clone();
         let part = next.next_base(&self.name, form);
-        self.storage.rename(base, &self.path(&part))?;
+        self.storage.rename(base, &self.path(&part)).map_err(naming(base))?;
         let first = match beginning {
             Beginning::Joined => next.increments().last().map_or(0, |last| last.sequence),
             Beginning::Apart => {
                 let increment = next.add_increment(&self.name);
-                self.storage.rename(&self.apart_path(), &self.path(increment))?;
+                let apart = self.apart_path();
+                self.storage.rename(&apart, &self.path(increment)).map_err(naming(&apart))?;
                 increment.sequence
             }
             Beginning::Absent => u64::MAX,
         };
         next.take_up(part, first);
-        self.storage.sync_directory(&self.directory)?;
+        self.sync_directory()?;
         self.replace_manifest(next)
     }
 
@@ -206,7 +210,8 @@ impl Files {
             next.forget_history();
             self.replace_manifest(next)?;
         }
-        let mut names = self.storage.list(&self.directory)?;
+        let names = self.storage.list(&self.directory);
+        let mut names = names.map_err(naming(&self.directory))?;
         names.retain(|name| self.manifest.is_left(&self.name, name.as_bytes()));
         Ok(names.iter().map(|name| self.directory.join(name)).collect())
     }
@@ -216,7 +221,7 @@ impl Files {
     fn replace_manifest(&mut self, manifest: Manifest) -> io::Result<()> {
         self.write_manifest(&manifest, &self.directory)?;
         (self.manifest, self.is_sure) = (manifest, false);
-        self.storage.sync_directory(&self.directory)?;
+        self.sync_directory()?;
         self.is_sure = true;
         Ok(())
     }
@@ -226,11 +231,12 @@ impl Files {
         let name = Manifest::name(&self.name);
         let temporary = directory.join(OsStr::from_bytes(&[b"temp-", &*name].concat()));
         let path = directory.join(OsStr::from_bytes(&name));
-        let mut file = self.storage.open(&temporary, How::Create)?;
-        write_all(&mut *file, &manifest.encode())?;
-        file.sync()?;
-        drop(file);
-        self.storage.rename(&temporary, &path)?;
+        let written = self.storage.open(&temporary, How::Create).and_then(|mut file| {
+            write_all(&mut *file, &manifest.encode())?;
+            file.sync()
+        });
+        written.map_err(naming(&temporary))?;
+        self.storage.rename(&temporary, &path).map_err(naming(&temporary))?;
         Ok(path)
     }
 
@@ -238,7 +244,7 @@ impl Files {
     pub(super) fn pin_base(&self, directory: &Path) -> io::Result<PathBuf> {
         let base = self.manifest.base().ok_or(io::ErrorKind::NotFound)?;
         let pinned = self.pin(base, directory)?;
-        self.storage.sync_directory(directory)?;
+        self.storage.sync_directory(directory).map_err(naming(directory))?;
         Ok(pinned)
     }
 
@@ -251,16 +257,20 @@ impl Files {
         let pinned = self.pin(increment, directory)?;
         let manifest = Manifest::of_pair(base.clone(), increment.clone());
         let manifest = self.write_manifest(&manifest, directory)?;
-        self.storage.sync_directory(directory)?;
+        self.storage.sync_directory(directory).map_err(naming(directory))?;
         Ok(vec![pinned, manifest])
     }
 
     fn pin(&self, part: &Part, directory: &Path) -> io::Result<PathBuf> {
         let path = directory.join(OsStr::from_bytes(&part.name));
         if directory != self.directory {
-            self.storage.link(&self.path(part), &path)?;
+            self.storage.link(&self.path(part), &path).map_err(naming(&path))?;
         }
         Ok(path)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.storage.sync_directory(&self.directory).map_err(naming(&self.directory))
     }
 
     fn apart_path(&self) -> PathBuf {
@@ -271,6 +281,35 @@ impl Files {
         self.directory.join(OsStr::from_bytes(name))
     }
 }
+
+/// An error with a file, by its name.
+#[derive(Debug)]
+struct Named {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// Names the file that an error is about, unless the error does.
+pub(super) fn naming(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
+    |error| match error.get_ref().and_then(|inner| inner.downcast_ref::<Named>()).is_some() {
+        true => error,
+        false => io::Error::new(error.kind(), Named { path: path.to_owned(), error }),
+    }
+}
+
+/// What an error says, without the file's name.
+pub(super) fn bare(error: &io::Error) -> String {
+    let named = error.get_ref().and_then(|inner| inner.downcast_ref::<Named>());
+    plain(named.map_or(error, |named| &named.error))
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.path.display(), self.error)
+    }
+}
+
+impl Error for Named {}
 
 /// Whether a file is there. An error says that it may be: a start without it would lose all of it.
 fn exists(storage: &dyn Storage, path: &Path) -> io::Result<bool> {

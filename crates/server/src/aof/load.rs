@@ -5,7 +5,7 @@
 //! allows; it is cut off before anything is written behind it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::io_text::plain;
 use keyspace::{Acquisition, Tx, TxOptions};
@@ -15,7 +15,9 @@ use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
-use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
+use super::files::{
+    Beginning, Files, make_directory, naming, new_base_path, unmade_directory,
+};
 use super::runner::Runner;
 use super::sort::Sorter;
 use super::writer::Last;
@@ -112,8 +114,8 @@ impl Stock {
             log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");
         }
         let last = open_last(server, &mut files, number);
-        let last = last.map_err(|(name, error)| {
-            format!("Can't open the append-only file {}: {}", name.display(), plain(&error))
+        let last = last.map_err(|error| {
+            format!("Can't open the append-only file {}", plain(&error))
         })?;
         // What cannot be removed now a later rewrite finds.
         super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
@@ -352,11 +354,12 @@ impl Source<'_> {
 /// Begins with a base that holds nothing.
 fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
     let path = new_base_path(server, None)?;
-    let file = server.storage.open(&path, How::Create)?;
     let form = base_form(server);
     let options =
         Options { form, compresses: false, sums: true, access: None, version: 0, syncs: false };
-    FileWriter::begin(file, &[("aof-base", "1")], options)?.finish()?;
+    let opened = server.storage.open(&path, How::Create);
+    let begun = opened.and_then(|file| FileWriter::begin(file, &[("aof-base", "1")], options));
+    begun.and_then(FileWriter::finish).map_err(naming(&path))?;
     files.install(&path, form, Beginning::Absent)
 }
 
@@ -365,7 +368,7 @@ fn open_last(
     server: &'static Server,
     files: &mut Files,
     number: Option<u64>,
-) -> Result<Last, (PathBuf, io::Error)> {
+) -> io::Result<Last> {
     let last = files.manifest().increments().last().map(|part| files.path(part));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {
@@ -377,5 +380,5 @@ fn open_last(
         let length = file.length()?;
         Ok(Last { file, length, number })
     });
-    measured.map_err(|error| (path, error))
+    measured.map_err(naming(&path))
 }

@@ -9,7 +9,7 @@ use std::io;
 use persist::storage::{File, How, read_full, write_all};
 
 use super::Fresh;
-use super::files::{Beginning, Files};
+use super::files::{Beginning, Files, naming};
 use super::increment::Increment;
 use super::writer::Writer;
 use crate::log::log_notice;
@@ -24,13 +24,14 @@ impl Writer {
         let storage = &*self.server.storage;
         let mut files = Files::within(self.server, directory.clone()).map_err(io::Error::other)?;
         let increment = self.files.written(beginning).ok_or(io::ErrorKind::NotFound)?;
-        let mut from = storage.open(&increment, How::Read)?;
+        let mut from = storage.open(&increment, How::Read).map_err(naming(&increment))?;
         let length = self.length();
-        copy(&mut *from, &mut *files.begin(Beginning::Apart)?, length)?;
+        let copied = copy(&mut *from, &mut *files.begin(Beginning::Apart)?, length);
+        copied.map_err(naming(&directory))?;
         let installed = files.install(&base.path, base.form, Beginning::Apart);
         let opened = installed.and_then(|()| {
             let last = files.written(Beginning::Joined).ok_or(io::ErrorKind::NotFound)?;
-            storage.open(&last, How::Append)
+            storage.open(&last, How::Append).map_err(naming(&last))
         });
         // Whether it is named there nobody knows after an error: then only the next base helps.
         let file = opened.inspect_err(|error| self.lose(error))?;

@@ -21,7 +21,7 @@ use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
 
-use super::files::{Beginning, Files};
+use super::files::{Beginning, Files, bare};
 use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
@@ -273,7 +273,7 @@ impl Writer {
             return;
         }
         if let Err(error) = self.append(batch.clone()) {
-            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
+            self.report("Error writing to the AOF file", &error);
             self.wait_for_disk(batch, &error);
         }
     }
@@ -360,7 +360,7 @@ impl Writer {
         if self.file.as_ref().is_some_and(Increment::is_padded)
             && let Err(error) = self.make_room(OVER_PADDING - ANNOTATIONS)
         {
-            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
+            self.report("Error writing to the AOF file", &error);
             self.wait_for_disk(iter::empty(), &error);
         }
     }
@@ -415,7 +415,7 @@ impl Writer {
         }
         let cut_off = self.file.as_mut().map_or(Ok(()), Increment::cut_off);
         if let Err(error) = cut_off.and_then(|()| self.write_piece(iter::empty())) {
-            log_warning!(self.server.log, "Error writing to the AOF file: {}", plain(&error));
+            self.report("Error writing to the AOF file", &error);
             self.wait_for_disk(iter::empty(), &error);
             return false;
         }
@@ -483,7 +483,7 @@ impl Writer {
         let Some(file) = &mut self.file else { return false };
         let (length, began_us) = (file.length(), self.server.keyspace.clock().monotonic_us());
         if let Err(error) = file.sync() {
-            log_warning!(self.server.log, "Fail to fsync the AOF file: {}", plain(&error));
+            self.report("Fail to fsync the AOF file", &error);
             self.lose(&error);
             return false;
         }
@@ -519,9 +519,21 @@ impl Writer {
         self.fail(error);
     }
 
+    /// Tells the operator what went wrong with the increment that is written.
+    fn report(&self, what: &str, error: &io::Error) {
+        let beginning = match self.state {
+            State::Apart => Beginning::Apart,
+            _ => Beginning::Joined,
+        };
+        let path = self.files.written(beginning);
+        let path = path.unwrap_or_else(|| self.files.directory().to_owned());
+        log_warning!(self.server.log, "{what}: {}: {}", path.display(), bare(error));
+    }
+
     fn fail(&self, error: &io::Error) {
         if self.server.aof.is_on() {
-            self.server.journal.fail(plain(error), || set_failed(self.server, true));
+            // Replies do not say where the server keeps its files.
+            self.server.journal.fail(bare(error), || set_failed(self.server, true));
         }
         self.server.aof.valve.open();
     }

@@ -350,7 +350,7 @@ impl Snapshot {
             )
         })?;
         let directory = path.parent().unwrap_or(Path::new("/"));
-        storage.sync_directory(directory).map_err(|error| write_error(&error))
+        storage.sync_directory(directory).map_err(write_error(directory))
     }
 
     fn write_file(
@@ -373,7 +373,7 @@ impl Snapshot {
             ("aof-base", if self.purpose == Purpose::Save { "0" } else { "1" }),
         ];
         let writer = FileWriter::begin(file, &notes, self.options());
-        let mut writer = writer.map_err(|error| write_error(&error))?;
+        let mut writer = writer.map_err(write_error(temporary))?;
         let mut world = world;
         let AtCut { walk, libraries, sizes } = match &mut world {
             Some(world) => self.cut(target.at_cut, world)?,
@@ -382,11 +382,11 @@ impl Snapshot {
         let world = world.as_deref();
         let mut underway = Underway { snapshot: self, walk, world, is_whole: false };
         let head = self.head(&libraries, &sizes);
-        writer.push(&head).map_err(|error| write_error(&error))?;
-        let writer = self.write_entries(writer, &underway.walk, world)?;
+        writer.push(&head).map_err(write_error(temporary))?;
+        let writer = self.write_entries((writer, temporary), &underway.walk, world)?;
         underway.is_whole = true;
         drop(underway);
-        writer.finish().map_err(|error| write_error(&error))
+        writer.finish().map_err(write_error(temporary))
     }
 
     /// Takes the world, if it is not there yet, and begins the walk.
@@ -445,15 +445,15 @@ impl Snapshot {
     /// Has all entries of the cut encoded, and writes them.
     fn write_entries(
         self: &Arc<Self>,
-        writer: FileWriter,
+        (writer, path): (FileWriter, &Path),
         walk: &Arc<Walk>,
         world: Option<&Acquisition>,
     ) -> Result<FileWriter, String> {
         let encoders = self.server.cores.count().clamp(1, ENCODERS_MAX);
         let hold = world.map_or(Hold::Each, Hold::World);
-        let writer = self.encode_by(encoders, writer, walk, &|encoder| encoder.run(hold))?;
+        let writer = self.encode_by(encoders, (writer, path), walk, &|it| it.run(hold))?;
         // What came while the last partitions were visited.
-        let writer = self.encode_by(1, writer, walk, &|encoder| encoder.run_down())?;
+        let writer = self.encode_by(1, (writer, path), walk, &|it| it.run_down())?;
         self.check()?;
         Ok(writer)
     }
@@ -462,12 +462,12 @@ impl Snapshot {
     fn encode_by(
         self: &Arc<Self>,
         encoders: usize,
-        writer: FileWriter,
+        (writer, path): (FileWriter, &Path),
         walk: &Arc<Walk>,
         work: &(dyn Fn(&mut Encoder<'_>) + Sync),
     ) -> Result<FileWriter, String> {
         let (inlet, deliveries) = passage(encoders);
-        let mut scribe = Scribe::new(self, writer, walk);
+        let mut scribe = Scribe::new(self, (writer, path), walk);
         let begun = thread::scope(|scope| {
             let mut threads = Vec::new();
             for number in 0..encoders {
@@ -494,8 +494,9 @@ impl Snapshot {
 
 const BUG: &str = "A thread of the snapshot did not come to its end";
 
-fn write_error(error: &io::Error) -> String {
-    format!("Write error saving DB on disk: {}", plain(error))
+/// What is told of an error with a file.
+fn write_error(path: &Path) -> impl Fn(io::Error) -> String {
+    |error| format!("Write error saving DB on disk: {}: {}", path.display(), plain(&error))
 }
 
 /// A walk that must come to its end.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: behind a chunk that could not be written nothing is, and the walk is given up.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,15 +17,20 @@ pub(super) struct Scribe {
     snapshot: Arc<Snapshot>,
     walk: Arc<Walk>,
     writer: FileWriter,
+    path: PathBuf,
     pace: Pace,
     result: Result<(), String>,
 }
 
 impl Scribe {
-    pub(super) fn new(snapshot: &Arc<Snapshot>, writer: FileWriter, walk: &Arc<Walk>) -> Self {
+    pub(super) fn new(
+        snapshot: &Arc<Snapshot>,
+        (writer, path): (FileWriter, &Path),
+        walk: &Arc<Walk>,
+    ) -> Self {
         let pace = Pace::new(snapshot.server);
-        let (snapshot, walk) = (Arc::clone(snapshot), Arc::clone(walk));
-        Self { snapshot, walk, writer, pace, result: Ok(()) }
+        let (snapshot, walk, path) = (Arc::clone(snapshot), Arc::clone(walk), path.to_owned());
+        Self { snapshot, walk, writer, path, pace, result: Ok(()) }
     }
 
     /// Writes a chunk that somebody still wants.
@@ -34,7 +40,7 @@ impl Scribe {
             return;
         }
         self.pace.wait(chunk.bytes.len(), || walk.is_given_up());
-        self.result = self.writer.push(chunk).map_err(|error| write_error(&error));
+        self.result = self.writer.push(chunk).map_err(write_error(&self.path));
         if self.result.is_err() {
             walk.give_up();
         }

@@ -1,12 +1,17 @@
 //! What is told to be done: a crash cannot undo it any more.
 
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use persist::storage::simulated::Fault;
 
-use super::{WRITES, append, await_end, check_after_crash, end, has, new_disk, run, start, write};
+use super::{
+    TRACES, Trace, WRITES, append, await_end, calls_of, check_after_crash, end, for_each, has,
+    new_disk, run, start, write,
+};
 use crate::aof::{Phase, switch_off, switch_on};
+use crate::saves::Manner;
 use crate::server::Server;
 
 /// How often a log is turned off and on again.
@@ -119,4 +124,47 @@ fn a_file_of_the_old_name_beside_a_log_that_was_taken_over_is_left_alone() {
     let server = start(&disk).unwrap();
     assert!(has(server, 2) && !has(server, 1));
     end(server);
+}
+
+/// Saves a snapshot.
+fn save(server: &'static Server) -> Vec<usize> {
+    let begun = server.saves.begin(server, Manner::Background, None);
+    await_end("a save", || begun.is_err() || !server.saves.is_running());
+    Vec::new()
+}
+
+/// Whichever call is the first that finds no space, the operator learns what file it was for, and
+/// clients do not.
+#[test]
+fn each_line_about_a_full_disk_names_a_file() {
+    let here = std::env::current_dir().unwrap();
+    let lines_seen = AtomicUsize::new(0);
+    for (name, trace) in TRACES.into_iter().chain([("a save", save as Trace)]) {
+        let calls = match name {
+            "a save" => 12,
+            _ => calls_of(name, trace),
+        };
+        for_each(&(0..calls).collect::<Vec<_>>(), |&call| {
+            let disk = new_disk();
+            let server = start(&disk).unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            server.config.put(b"logfile", file.path().as_os_str().as_bytes());
+            server.log.change(server.log.prepare(&server.config).unwrap());
+            disk.fail_from(disk.calls() + call, Fault::Error(libc::ENOSPC));
+            trace(server);
+            let refusal = server.journal.has_failed().then(|| server.journal.doubt());
+            disk.heal();
+            end(server);
+            let log = std::fs::read_to_string(file.path()).unwrap();
+            for line in log.lines().filter(|line| line.contains("No space left")) {
+                let is_named = line.contains(here.to_str().unwrap());
+                assert!(is_named, "{name}, call {call}: {line}");
+                lines_seen.fetch_add(1, Ordering::Relaxed);
+            }
+            let said = refusal.as_ref().and_then(|refusal| refusal.line());
+            let said = String::from_utf8_lossy(said.unwrap_or_default()).into_owned();
+            assert!(!said.contains('/'), "{name}, call {call}: {said}");
+        });
+    }
+    assert!(lines_seen.into_inner() > 100, "most calls that fail are told of");
 }

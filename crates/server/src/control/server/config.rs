@@ -109,7 +109,9 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<
     Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.take_config_turn();
         if let Err(error) = server.config.rewrite(users::lines(server).as_deref()) {
-            log_warning!(server.log, "CONFIG REWRITE failed: {error}");
+            let path = server.config.path().map(|path| format!(" {}:", path.display()));
+            let path = path.unwrap_or_default();
+            log_warning!(server.log, "CONFIG REWRITE failed:{path} {error}");
             return Err(Refusal::owned(error.to_string()));
         }
         log_notice!(server.log, "CONFIG REWRITE executed with success.");
