@@ -155,6 +155,12 @@ impl Stream {
         self.log.nodes()
     }
 
+    /// How many nodes there are, in O(1).
+    #[must_use]
+    pub fn node_count(&self) -> u64 {
+        self.log.node_count()
+    }
+
     /// Makes it a stream that stays, though it be empty.
     pub fn keep(&mut self) {
         self.is_kept = true;

@@ -154,7 +154,7 @@ fn reply_position(stream: &Stream, group: &stream::Group, reply: &mut Reply<'_>)
 fn describe(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refusal> {
     let stream = tx.view::<Stream>(&args[2])?.ok_or(NO_SUCH_KEY)?;
     let full = full_count(args)?;
-    let nodes = stream.nodes();
+    let nodes = stream.node_count() as i64;
     let rest = match full {
         Some(_) => 2,
         None => 3,
@@ -167,7 +167,6 @@ fn describe(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Re
         let cost = stream.len().min(count as u64) + pending.sum::<u64>();
         tx.charge(cost.saturating_mul(ENTRY_NS))?;
     }
-    let nodes = nodes.count() as i64;
     reply.map(7 + sent + rest);
     field("length", reply).integer(stream.len() as i64);
     field("radix-tree-keys", reply).integer(nodes);

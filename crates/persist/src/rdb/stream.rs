@@ -81,7 +81,7 @@ impl Age {
 /// Appends a stream.
 pub fn write(out: &mut Writer, stream: &Stream) {
     let age = Age::of(value_type(stream));
-    write_length(out, stream.nodes().count() as u64);
+    write_length(out, stream.node_count());
     for node in stream.nodes() {
         write_bytes(out, &bytes_of(node.master()));
         write_bytes(out, node.bytes());

@@ -33,6 +33,11 @@ impl Log {
         self.tree.leaves(0..self.tree.len()).map(|(node, _)| node)
     }
 
+    /// How many nodes there are, in O(1).
+    pub(super) fn node_count(&self) -> u64 {
+        self.tree.summary().nodes
+    }
+
     /// Adds an entry with a greater ID than any before.
     pub(super) fn append(&mut self, id: EntryId, pairs: &[Pair<'_>], limits: NodeLimits) {
         let text: usize = pairs.iter().map(|(field, value)| field.len() + value.len()).sum();

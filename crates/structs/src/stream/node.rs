@@ -35,9 +35,12 @@ pub struct Node {
     live: usize,
 }
 
-/// How many entries there are.
+/// How many entries there are, and in how many nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Live(u64);
+pub struct Live {
+    entries: u64,
+    pub(super) nodes: u64,
+}
 
 /// An entry where it lies.
 #[derive(Clone, Debug)]
@@ -347,15 +350,16 @@ impl ExactSizeIterator for Fields<'_> {}
 
 impl Summary for Live {
     fn plus(self, other: Live) -> Live {
-        Live(self.0 + other.0)
+        Live { entries: self.entries + other.entries, nodes: self.nodes + other.nodes }
     }
 
     fn minus(self, part: Live) -> Option<Live> {
-        Some(Live(self.0 - part.0))
+        let entries = self.entries - part.entries;
+        Some(Live { entries, nodes: self.nodes - part.nodes })
     }
 
     fn count(self) -> u64 {
-        self.0
+        self.entries
     }
 }
 
@@ -366,7 +370,7 @@ impl Leaf for Node {
     type Summary = Live;
 
     fn summary(&self) -> Live {
-        Live(self.live as u64)
+        Live { entries: self.live as u64, nodes: 1 }
     }
 
     fn size(&self) -> usize {

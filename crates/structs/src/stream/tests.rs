@@ -96,6 +96,7 @@ fn agree(stream: &Stream, model: &Model) {
         let checked = Node::checked(node.master(), node.bytes().to_vec()).map(|node| node.live());
         assert_eq!(checked, Ok(node.live()));
     }
+    assert_eq!(stream.node_count(), stream.nodes().count() as u64);
     let heap: usize = stream.nodes().map(|node| node.bytes().len()).sum();
     assert!(stream.memory() >= heap);
 }
