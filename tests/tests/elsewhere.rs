@@ -38,8 +38,15 @@ fn of_names(line: &str, count: usize, name: impl Fn(usize) -> String) -> Vec<Str
 fn control_commands_of_very_many_names_leave_their_worker_and_reply_the_same() {
     let server = start();
     let mut client = server.client();
-    for line in ["CONFIG GET", "COMMAND INFO", "COMMAND DOCS", "LATENCY HISTOGRAM", "SCRIPT EXISTS"]
-    {
+    for line in [
+        "CONFIG GET",
+        "COMMAND INFO",
+        "COMMAND DOCS",
+        "LATENCY HISTOGRAM",
+        "SCRIPT EXISTS",
+        "PUBSUB NUMSUB",
+        "PUBSUB SHARDNUMSUB",
+    ] {
         let name = |number| format!("name:{number}");
         let (is_long, _) = leaves(&mut client, &of_names(line, 20_000, name));
         let (is_short_long, _) = leaves(&mut client, &of_names(line, 20, name));

@@ -6,6 +6,7 @@
 
 use proto::value::Value;
 use tests::render::render;
+use tests::server::eventually;
 use tests::{Client, Server, check};
 
 fn start() -> Server {
@@ -80,4 +81,132 @@ fn between_the_commands_of_a_pipeline_the_worker_looks_at_its_sockets() {
         let looks = looks(&mut other) - before;
         assert!(looks >= least, "{line}: {looks}");
     }
+}
+
+/// So many names are done in steps, of which each has sixteen where turns are short.
+const NAMES: usize = 1600;
+const STEPS: u64 = NAMES as u64 / 16;
+
+/// A request with so many names.
+fn of_names(line: &str, count: usize) -> Vec<String> {
+    let names = (0..count).map(|number| format!("name:{number}"));
+    line.split(' ').map(str::to_owned).chain(names).collect()
+}
+
+/// What is done with very many names, how many replies there are, and the last one.
+const OF_NAMES: &[(&str, bool, usize, &str)] = &[
+    ("SUBSCRIBE", true, NAMES, "subscribe name:1599 1600"),
+    ("PSUBSCRIBE", true, NAMES, "psubscribe name:1599 3200"),
+    ("SSUBSCRIBE", true, NAMES, "ssubscribe name:1599 1600"),
+    ("UNSUBSCRIBE", true, NAMES, "unsubscribe name:1599 1600"),
+    ("SUBSCRIBE", true, NAMES, "subscribe name:1599 3200"),
+    ("UNSUBSCRIBE", false, NAMES, "unsubscribe name:999 1600"),
+    ("PUNSUBSCRIBE", false, NAMES, "punsubscribe name:999 0"),
+    ("SUNSUBSCRIBE", true, NAMES, "sunsubscribe name:1599 0"),
+    ("PSUBSCRIBE", true, NAMES, "psubscribe name:1599 1600"),
+    ("RESET", false, 1, "RESET"),
+    ("WATCH", true, 1, "OK"),
+    ("SSUBSCRIBE", true, NAMES, "ssubscribe name:1599 1600"),
+    ("QUIT", false, 1, "OK"),
+];
+
+/// A reply in words.
+fn words(reply: &Value) -> String {
+    match reply {
+        Value::Array(parts) => parts.iter().map(words).collect::<Vec<_>>().join(" "),
+        other => render(other).replace("(integer) ", "").replace('"', ""),
+    }
+}
+
+#[test]
+fn very_many_names_are_done_in_steps_and_replied_one_by_one() {
+    let server = start();
+    let (mut client, mut other) = (server.client(), server.client());
+    for &(command, has_names, replies, last) in OF_NAMES {
+        let before = looks(&mut other);
+        client.send(&of_names(command, if has_names { NAMES } else { 0 }));
+        let replies: Vec<String> = (0..replies).map(|_| words(&client.receive())).collect();
+        assert_eq!(replies.last().map(String::as_str), Some(last), "{command}");
+        let looks = looks(&mut other) - before;
+        assert!(looks >= STEPS, "{command}: {looks}");
+    }
+    eventually("nobody listens any more", || counts(&mut other) == [0, 0, 0]);
+}
+
+/// How many channels, shard channels and patterns somebody listens to.
+fn counts(client: &mut Client) -> [usize; 3] {
+    let names = |line: &str, client: &mut Client| match call(client, line) {
+        Value::Array(names) => names.len(),
+        other => panic!("{line}: {other:?}"),
+    };
+    let channels = names("PUBSUB CHANNELS", client);
+    let shard_channels = names("PUBSUB SHARDCHANNELS", client);
+    let patterns = render(&call(client, "PUBSUB NUMPAT")).replace("(integer) ", "");
+    [channels, shard_channels, patterns.parse().expect("a number")]
+}
+
+#[test]
+fn who_hangs_up_in_the_middle_leaves_nothing() {
+    let server = start();
+    let mut other = server.client();
+    for command in ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH"] {
+        let mut client = server.client();
+        client.send(&of_names(command, 50_000));
+        let has_begun = |other: &mut Client| {
+            let clients = render(&call(other, "CLIENT LIST"));
+            counts(other) != [0, 0, 0] || !clients.contains(" watch=0 ")
+        };
+        if command != "WATCH" {
+            eventually("it has begun", || has_begun(&mut other));
+        }
+        drop(client);
+        eventually("nobody listens any more", || counts(&mut other) == [0, 0, 0]);
+        eventually("nobody watches any more", || other.info("watching_clients") == "0");
+    }
+}
+
+/// Messages stand behind the replies that were under way, and before the end of what they are for.
+#[test]
+fn messages_keep_their_place_beside_very_many_names() {
+    let server = start();
+    let (mut client, mut other) = (server.client(), server.client());
+    client.send(&of_names("SUBSCRIBE", NAMES));
+    eventually("it listens", || render(&call(&mut other, "PUBLISH name:0 early")) == "(integer) 1");
+    for number in 0..NAMES {
+        assert_eq!(words(&client.receive()), format!("subscribe name:{number} {}", number + 1));
+    }
+    assert_eq!(words(&client.receive()), "message name:0 early");
+    for number in 0..NAMES {
+        call(&mut other, &format!("PUBLISH name:{number} late"));
+    }
+    client.send(&["UNSUBSCRIBE"]);
+    let mut told = std::collections::HashSet::new();
+    for _ in 0..2 * NAMES {
+        let reply = words(&client.receive());
+        match reply.split(' ').collect::<Vec<_>>()[..] {
+            ["message", name, "late"] => assert!(told.insert(name.to_owned()), "{name} twice"),
+            ["unsubscribe", name, _] => assert!(told.contains(name), "{name} without its message"),
+            _ => panic!("{reply}"),
+        }
+    }
+    check(&mut client, "> PING\nPONG");
+}
+
+/// A watch that is entered in steps is one: what changes behind its reply breaks it.
+#[test]
+fn very_many_keys_are_watched_and_no_longer_watched() {
+    let server = start();
+    let (mut client, mut other) = (server.client(), server.client());
+    for number in [0, NAMES / 2, NAMES - 1] {
+        assert_eq!(render(&client.call(&of_names("WATCH", NAMES))), "OK");
+        call(&mut other, &format!("SET name:{number} v"));
+        check(&mut client, "> MULTI\nOK\n> PING\nQUEUED\n> EXEC\n(nil)");
+    }
+    assert_eq!(render(&client.call(&of_names("WATCH", NAMES))), "OK");
+    check(&mut client, "> MULTI\nOK\n> PING\nQUEUED\n> EXEC\n1) PONG");
+    assert_eq!(render(&client.call(&of_names("WATCH", NAMES))), "OK");
+    check(&mut client, "> UNWATCH\nOK");
+    call(&mut other, "SET name:7 v");
+    check(&mut client, "> MULTI\nOK\n> PING\nQUEUED\n> EXEC\n1) PONG");
+    eventually("nobody watches any more", || other.info("watching_clients") == "0");
 }

@@ -158,7 +158,7 @@ pub(crate) fn execute(
     match &mut step {
         Step::Postpone(_) => return step,
         // What runs elsewhere is booked when it comes back.
-        Step::Wait(Stage::Elsewhere(_) | Stage::Away(_)) => _ = worker.tick(),
+        Step::Wait(Stage::Elsewhere(_) | Stage::Away(_) | Stage::Steps(_)) => _ = worker.tick(),
         // What waits is booked when that is over.
         Step::Wait(Stage::Blocked(blocked)) => note_wait(worker, session, &mut blocked.ran),
         _ => book(worker, session, entry, args, out, length),
@@ -455,7 +455,7 @@ impl Request<'_> {
 
 /// How a session's transactions are begun.
 #[inline]
-fn options(worker: &Worker, session: &Session) -> TxOptions {
+pub(crate) fn options(worker: &Worker, session: &Session) -> TxOptions {
     // CLIENT IMPORT-SOURCE has its effect in import mode only.
     let sees_expired = worker.server.keyspace.settings().suspends_expiry()
         && session.client.has_flag(client_flags::IMPORT_SOURCE);

@@ -182,6 +182,12 @@ impl Worker {
         turn_us > 0 && is_over(turn_us)
     }
 
+    /// Whether the present batch has lasted for a turn's time.
+    pub(crate) fn is_batch_over(&self) -> bool {
+        let began = self.batch_began.get();
+        is_over(self.server.keyspace.clock().since(began) - began.us())
+    }
+
     /// A session goes on later, and lets others have the worker.
     pub(crate) fn give_way(&self, waker: &Waker) {
         let now_us = self.ticked_us();

@@ -15,9 +15,7 @@ use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
 use super::ahead::{Read, Stopped, run_each};
-use super::files::{
-    Beginning, Files, make_directory, naming, new_base_path, unmade_directory,
-};
+use super::files::{Beginning, Files, make_directory, naming, new_base_path, unmade_directory};
 use super::runner::Runner;
 use super::sort::Sorter;
 use super::writer::Last;
@@ -114,9 +112,8 @@ impl Stock {
             log_notice!(server.log, "DB loaded from append only file: {seconds:.3} seconds");
         }
         let last = open_last(server, &mut files, number);
-        let last = last.map_err(|error| {
-            format!("Can't open the append-only file {}", plain(&error))
-        })?;
+        let last =
+            last.map_err(|error| format!("Can't open the append-only file {}", plain(&error)))?;
         // What cannot be removed now a later rewrite finds.
         super::rewrite::remove(server, files.take_leftovers().unwrap_or_default());
         // How long the log was when its base was made nobody has noted. To take all of it would let
@@ -364,11 +361,7 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
 }
 
 /// The last increment, to be written on; what it holds is on disk.
-fn open_last(
-    server: &'static Server,
-    files: &mut Files,
-    number: Option<u64>,
-) -> io::Result<Last> {
+fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) -> io::Result<Last> {
     let last = files.manifest().increments().last().map(|part| files.path(part));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {

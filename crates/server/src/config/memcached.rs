@@ -275,7 +275,9 @@ impl Draft {
             (Some(_), _) => b"0".to_vec(),
             (None, Some(port)) => port,
             // A port for UDP alone is the port for TCP, too.
-            (None, None) => udp_port.clone().filter(|port| opens(port)).unwrap_or_else(|| PORT.into()),
+            (None, None) => {
+                udp_port.clone().filter(|port| opens(port)).unwrap_or_else(|| PORT.into())
+            }
         };
         self.set("memcached-port", &port);
         if let Some(port) = udp_port {

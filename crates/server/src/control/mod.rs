@@ -21,7 +21,7 @@ use proto::{Args, Reply};
 
 use crate::execute::looks_heavy;
 use crate::server::Server;
-use crate::session::{Session, Stage};
+use crate::session::{Session, Stage, Steps, Stepwise};
 use crate::table::Entry;
 use crate::unit::Unit;
 use crate::worker::Worker;
@@ -104,6 +104,15 @@ impl Next {
             work(server, args, reply);
             Ok(())
         })
+    }
+
+    /// Does it in steps, between which others of the worker come.
+    pub(crate) fn in_steps(
+        entry: &'static Entry,
+        args: Args<'_>,
+        work: impl Stepwise + 'static,
+    ) -> Self {
+        Self::Wait(Stage::Steps(Steps::begin(entry, args, Box::new(work))))
     }
 
     /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.

@@ -9,7 +9,7 @@ use proto::{Args, Mark, Reply};
 use super::{Request, Round, Step};
 use crate::busy::Hold;
 use crate::heavy::{CountedErrand, Errand};
-use crate::session::Session;
+use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
 use crate::worker::Worker;
@@ -45,6 +45,9 @@ impl Request<'_> {
                 return Step::Done;
             }
         };
+        if let Some(work) = program.in_steps(self.args) {
+            return Step::Wait(Stage::Steps(Steps::begin(entry, self.args, work)));
+        }
         let needs = program.needs(self.args);
         let undoable = needs.undoable || drill::wants_undo();
         let is_granted = grant.is_some();

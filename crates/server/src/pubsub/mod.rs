@@ -56,7 +56,7 @@ impl Default for PubSub {
         Self {
             channels: Registry::new(SHARDS),
             // To publish walks all of them, so they lie together.
-            patterns: Registry::new(1),
+            patterns: Registry::in_order(),
             shard_channels: Registry::new(SHARDS),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering as Compared;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -38,14 +38,29 @@ pub(crate) struct Registry {
 const SPARE: usize = 16;
 
 #[repr(align(128))]
-struct Shard(RwLock<HashSet<Named, RandomState>>);
+struct Shard(RwLock<Names>);
+
+/// The channels of a shard.
+enum Names {
+    Hashed(HashSet<Named, RandomState>),
+    Ordered(BTreeSet<Named>),
+}
 
 impl Registry {
     /// An empty one; names are spread over so many locks.
     pub(super) fn new(shards: usize) -> Self {
+        Self::of(shards, |hasher| Names::Hashed(HashSet::with_hasher(hasher.clone())))
+    }
+
+    /// An empty one whose names lie together. They may be very many, and a set of so many that is
+    /// hashed keeps all others waiting when it grows.
+    pub(super) fn in_order() -> Self {
+        Self::of(1, |_| Names::Ordered(BTreeSet::new()))
+    }
+
+    fn of(shards: usize, names: impl Fn(&RandomState) -> Names) -> Self {
         let hasher = RandomState::new();
-        let shard = |_| Shard(RwLock::new(HashSet::with_hasher(hasher.clone())));
-        let shards = (0..shards).map(shard).collect();
+        let shards = (0..shards).map(|_| Shard(RwLock::new(names(&hasher)))).collect();
         Self { count: AtomicUsize::new(0), hasher, shards }
     }
 
@@ -121,13 +136,9 @@ impl Registry {
         let mut shard = self.shard(&channel.name).write();
         // Others may have joined meanwhile, or left and joined anew.
         let is_listed =
-            shard.get(&*channel.name).is_some_and(|found| Arc::ptr_eq(&found.0, channel));
+            shard.get(&channel.name).is_some_and(|found| Arc::ptr_eq(&found.0, channel));
         if channel.audience.is_empty() && is_listed {
-            shard.remove(&*channel.name);
-            if shard.capacity() > 4 * shard.len() + SPARE {
-                let room = 2 * shard.len();
-                shard.shrink_to(room);
-            }
+            shard.remove(&channel.name);
             self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
@@ -138,12 +149,48 @@ impl Registry {
     }
 }
 
+impl Names {
+    fn get(&self, name: &[u8]) -> Option<&Named> {
+        match self {
+            Self::Hashed(names) => names.get(name),
+            Self::Ordered(names) => names.get(name),
+        }
+    }
+
+    fn insert(&mut self, named: Named) {
+        match self {
+            Self::Hashed(names) => names.insert(named),
+            Self::Ordered(names) => names.insert(named),
+        };
+    }
+
+    fn remove(&mut self, name: &[u8]) {
+        match self {
+            Self::Hashed(names) => {
+                names.remove(name);
+                if names.capacity() > 4 * names.len() + SPARE {
+                    names.shrink_to(2 * names.len());
+                }
+            }
+            Self::Ordered(names) => _ = names.remove(name),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Named> {
+        let (hashed, ordered) = match self {
+            Self::Hashed(names) => (Some(names), None),
+            Self::Ordered(names) => (None, Some(names)),
+        };
+        hashed.into_iter().flatten().chain(ordered.into_iter().flatten())
+    }
+}
+
 impl Shard {
-    fn read(&self) -> RwLockReadGuard<'_, HashSet<Named, RandomState>> {
+    fn read(&self) -> RwLockReadGuard<'_, Names> {
         self.0.read().expect("no critical section here panics")
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashSet<Named, RandomState>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Names> {
         self.0.write().expect("no critical section here panics")
     }
 }

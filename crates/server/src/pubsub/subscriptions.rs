@@ -12,6 +12,7 @@ use super::registry::Named;
 use crate::audience::Audience;
 use crate::clients::{Client, client_flags};
 use crate::server::Server;
+use crate::session::FEW;
 
 /// The subscriptions of a client.
 pub(crate) struct Subscriptions {
@@ -42,6 +43,16 @@ impl Subscriptions {
     /// The names of a kind.
     pub(crate) fn names(&self, kind: SubscriptionKind) -> Vec<Box<[u8]>> {
         self.sets[kind as usize].iter().map(|named| named.0.name.clone()).collect()
+    }
+
+    /// The first name of a kind.
+    pub(crate) fn first_name(&self, kind: SubscriptionKind) -> Option<Box<[u8]>> {
+        self.sets[kind as usize].first().map(|named| named.0.name.clone())
+    }
+
+    /// Whether they are so many that they are not ended at once.
+    pub(crate) fn are_many(&self) -> bool {
+        self.sets.iter().map(BTreeSet::len).sum::<usize>() > FEW
     }
 
     /// All names, each with whether it is a pattern.
@@ -83,6 +94,14 @@ impl Subscriptions {
         self.bytes -= bytes_of(name);
         self.note(kind);
         true
+    }
+
+    /// Ends one of any kind; `false` if there is none. `settle` hands out what is under way to the
+    /// client.
+    pub(crate) fn remove_first(&mut self, settle: impl FnOnce()) -> bool {
+        let names = SubscriptionKind::ALL.map(|kind| (kind, self.first_name(kind)));
+        let found = names.into_iter().find_map(|(kind, name)| Some((kind, name?)));
+        found.is_some_and(|(kind, name)| self.remove(kind, &name, settle))
     }
 
     /// Ends all, as their client is gone: where they are very many, on another thread.

@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 
 use super::blocked::{Blocked, Rousing};
 use super::life::Wait;
+use super::steps::Steps;
 use crate::blocking::Waiting;
 use crate::clients::ClientId;
 use crate::execute::Round;
@@ -31,6 +32,8 @@ pub(crate) enum Stage {
     Elsewhere(oneshot::Receiver<Elsewhere>),
     /// The same from a unit that may come back, and then goes on with the session.
     Away(oneshot::Receiver<Elsewhere>),
+    /// Its own next step.
+    Steps(Box<Steps>),
     /// The end of other sessions.
     Departures(Box<Departures>),
     /// The end of CLIENT PAUSE; the request at the head of the input is still to be run.
@@ -124,7 +127,7 @@ impl Stage {
         match self {
             Self::Requests => Wait::Nothing,
             Self::Parked(_) => Wait::Locks,
-            Self::Elsewhere(_) | Self::Departures(_) => Wait::Result,
+            Self::Elsewhere(_) | Self::Steps(_) | Self::Departures(_) => Wait::Result,
             Self::Away(_) => Wait::Return,
             Self::Paused(_) => Wait::Leave,
             Self::Shut(_) => Wait::Room,
@@ -138,6 +141,9 @@ impl Stage {
             && let Rousing::Underway(..) = blocked.rousing
         {
             blocked.rousing = Rousing::Due;
+        }
+        if let Self::Steps(steps) = &mut self {
+            steps.pack();
         }
         if self.wait().goes_along() { self } else { Self::Requests }
     }

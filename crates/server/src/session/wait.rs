@@ -48,19 +48,7 @@ impl Waits for Serve {
 
     fn has_lost_patience(&mut self, cx: &mut TaskContext<'_>) -> bool {
         let Stage::Parked(parked) = &mut self.stage else { return false };
-        loop {
-            let Some(left) = busy::patience_left(self.worker.server, parked) else { return false };
-            let left = u64::try_from(left).ok().filter(|&left| left > 0);
-            let Some(left) = left else { return true };
-            let timer = parked
-                .timer
-                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
-            if timer.as_mut().poll(cx).is_pending() {
-                return false;
-            }
-            // What it waits for now may have begun later than what it waited for first.
-            parked.timer = None;
-        }
+        parked.has_lost_patience(self.worker.server, cx)
     }
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
@@ -78,6 +66,7 @@ impl Waits for Serve {
         match self.take_stage() {
             Stage::Elsewhere(receiver) => self.await_elsewhere(cx, receiver, Stage::Elsewhere),
             Stage::Away(receiver) => self.await_elsewhere(cx, receiver, Stage::Away),
+            Stage::Steps(steps) => self.take_step(cx, steps),
             Stage::Departures(departures) => self.await_departures(cx, departures),
             stage => unreachable!("{:?} is no wait for a result", stage.wait()),
         }
@@ -239,6 +228,7 @@ impl Waits for Serve {
             | Stage::Shut(_)
             | Stage::Elsewhere(_)
             | Stage::Away(_)
+            | Stage::Steps(_)
             | Stage::Departures(_) => (true, false),
         };
         client.set_flag(client_flags::WORKING, works);
@@ -248,6 +238,25 @@ impl Waits for Serve {
         {
             client.show_waiter(blocked.place.as_ref().map(Place::waiter));
             client.set_flag(client_flags::BLOCKED, true);
+        }
+    }
+}
+
+impl Parked {
+    /// Whether it has waited long enough; if not, the session is woken when that may be so.
+    pub(super) fn has_lost_patience(&mut self, server: &Server, cx: &mut TaskContext<'_>) -> bool {
+        loop {
+            let Some(left) = busy::patience_left(server, self) else { return false };
+            let left = u64::try_from(left).ok().filter(|&left| left > 0);
+            let Some(left) = left else { return true };
+            let timer = self
+                .timer
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(Duration::from_micros(left))));
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            // What it waits for now may have begun later than what it waited for first.
+            self.timer = None;
         }
     }
 }
@@ -309,7 +318,7 @@ impl Serve {
             Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
                 match errand.take().go_on(&self.worker, &mut self.session, ran.args) {
-                    Ok(done) => self.pass_on_result(done),
+                    Ok(done) => self.pass_on_what_came(done),
                     Err(leaves) => {
                         let (errand, args) = *leaves;
                         self.stage = self.worker.server.heavy.run_errand(errand, args);
@@ -318,10 +327,15 @@ impl Serve {
                 Turn::Again
             }
             Poll::Ready(Ok(done)) => {
-                self.pass_on_result(done);
+                self.pass_on_what_came(done);
                 Turn::Again
             }
         }
+    }
+
+    fn pass_on_what_came(&mut self, done: Elsewhere) {
+        crate::counters::add(&self.worker.counters.elsewhere, 1);
+        self.pass_on_result(done);
     }
 
     fn await_departures(
@@ -345,8 +359,7 @@ impl Serve {
     }
 
     /// Passes on what came of a command that did not run here.
-    fn pass_on_result(&mut self, mut done: Elsewhere) {
-        crate::counters::add(&self.worker.counters.elsewhere, 1);
+    pub(super) fn pass_on_result(&mut self, mut done: Elsewhere) {
         let reply_bytes = done.output.len() as u64 + done.output.bytes_to_come();
         self.book(&mut done.ran, reply_bytes);
         // Its command took long; from here on it may be idle.
@@ -355,7 +368,9 @@ impl Serve {
         let mut output = self.output();
         let begun = output.appended();
         // EXEC has left out itself what its client does not want.
-        if self.session.replies() || done.ran.entry.spec.role == Role::Exec {
+        let entry = done.ran.entry;
+        let is_made = entry.spec.role == Role::Exec || execute::answers_with_messages(entry);
+        if self.session.replies() || is_made {
             output.append(done.output);
         }
         self.session.command_done(Some(done.ran.entry));

@@ -8,14 +8,15 @@ use std::sync::Arc;
 use commands::Access;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::keys::all_from;
-use keyspace::Refusal;
+use keyspace::{PartitionSet, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
 use crate::control::{Context, ControlCommand, Next};
+use crate::execute;
 use crate::server::Server;
-use crate::session::Session;
+use crate::session::{FEW, Footing, Progress, Session, Stepwise};
 use crate::unregistration::{Registered, Unregistration};
 
 /// Those that run as a unit.
@@ -197,6 +198,11 @@ impl Program for Watch {
         Ok(())
     }
 
+    fn in_steps(&self, args: Args<'_>) -> Option<Box<dyn Stepwise>> {
+        let watch = || Box::new(EachKey { watch: Arc::clone(&self.watch), next: 1 });
+        (args.len() > FEW).then(|| watch() as Box<dyn Stepwise>)
+    }
+
     fn restart(&mut self) {}
 
     fn committed(&mut self, args: Args<'_>, unit: &mut Unit) {
@@ -215,6 +221,47 @@ impl Program for Watch {
             self.entered.drain(..).for_each(|key| watching.add((self.database, key)));
         }
         session.show_pending();
+    }
+}
+
+/// Watches each of very many keys. What changes before all are watched breaks the watch as what
+/// changes later does.
+struct EachKey {
+    watch: Arc<keyspace::Watch>,
+    /// The argument that comes next.
+    next: usize,
+}
+
+impl Stepwise for EachKey {
+    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+        let keyspace = footing.worker.server.keyspace;
+        // Nothing that changes any more breaks a watch that is broken.
+        while !self.watch.is_broken()
+            && let Some(key) = footing.args.get(self.next)
+        {
+            let partition = || keyspace.locate(key).partition();
+            let acquisition = match footing.acquire(|| PartitionSet::from_slice(&[partition()])) {
+                Some(Ok(acquisition)) => acquisition,
+                // The keys that are watched stay so.
+                Some(Err(busy)) => return Progress::Failed(busy),
+                None => return Progress::Waits,
+            };
+            let (worker, session) = (footing.worker, &mut *footing.session);
+            let mut tx = Tx::begin(acquisition, execute::options(worker, session));
+            let database = session.database;
+            if let Some(watching) = session.pending.as_mut().and_then(|it| it.watching.as_mut()) {
+                watching.add((database, key.into()));
+                tx.watch(key, &self.watch);
+            }
+            drop(tx);
+            self.next += 1;
+            if footing.is_over() {
+                return Progress::GoesOn;
+            }
+        }
+        footing.session.show_pending();
+        Reply::new(footing.out, footing.session.resp).ok();
+        Progress::Done
     }
 }
 

@@ -41,7 +41,7 @@ use crate::mailbox::Rounds;
 use crate::notifications::notify;
 use crate::pubsub::Publication;
 use crate::server::{Server, write_refusal};
-use crate::session::Session;
+use crate::session::{Session, Stepwise};
 use crate::stats;
 use crate::table::Entry;
 use crate::tracking::Reading;
@@ -81,6 +81,12 @@ pub(crate) trait Program: Send {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal>;
+
+    /// The program as steps, if its keys are too many to be locked together. Then nothing else of
+    /// it runs.
+    fn in_steps(&self, _: Args<'_>) -> Option<Box<dyn Stepwise>> {
+        None
+    }
 
     /// All it did was undone: it begins anew.
     fn restart(&mut self);

@@ -15,6 +15,7 @@ use proto::{Args, ArgsBuffer};
 use super::Needs;
 use crate::clients::Client;
 use crate::server::Server;
+use crate::session::FEW;
 use crate::table::Entry;
 use crate::unregistration::{Registered, Unregistration};
 use crate::worker::Worker;
@@ -211,6 +212,9 @@ impl Pending {
     /// As `end`, and at once where the locks of all watched keys are free.
     pub(super) fn end_at(self, worker: &Worker) {
         let Some(watching) = self.watching else { return };
+        if watching.keys.len() > FEW {
+            return watching.end_elsewhere(worker.server);
+        }
         let keyspace = worker.server.keyspace;
         let partitions = watching.keys.iter().map(|(_, key)| keyspace.locate(key).partition());
         let mut acquisition = Acquisition::of_partitions(keyspace, partitions.collect());
@@ -293,7 +297,14 @@ impl Watching {
 
     /// As `end`, at some time soon: nobody waits for it.
     pub(super) fn end_elsewhere(self, server: &'static Server) {
-        let keys = self.keys.iter().map(|(database, key)| (*database, &**key));
-        drop(Unregistration::new(server, Registered::Watch(self.watch), keys));
+        let is_much = self.keys.len() > FEW;
+        let begin = move || {
+            let keys = self.keys.iter().map(|(database, key)| (*database, &**key));
+            drop(Unregistration::new(server, Registered::Watch(self.watch), keys));
+        };
+        match is_much {
+            true => server.heavy.spawn(move |_| begin()),
+            false => begin(),
+        }
     }
 }

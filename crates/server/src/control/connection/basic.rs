@@ -11,6 +11,9 @@ use super::AT_ANY_TIME;
 use crate::clients::client_flags;
 use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlCommand, Next};
+use crate::server::Server;
+use crate::session::{Footing, Progress, Session, Stepwise};
+use crate::worker::Worker;
 
 pub(super) const PING: ControlCommand = Command {
     spec: Spec {
@@ -113,16 +116,51 @@ pub(super) const QUIT: ControlCommand = Command {
 };
 
 /// Its subscriptions are over before it hears so.
-fn quit(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let (server, worker) = (context.server, context.worker()?);
+fn quit(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
+    let (worker, entry) = (context.worker()?, context.entry);
     let session = context.session()?;
+    if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
+        return Ok(Next::in_steps(entry, args, Silence { closes: true }));
+    }
+    end_listening(worker, session, reply);
+    Ok(Next::Close)
+}
+
+/// Ends what is left of subscriptions, and says so.
+fn end_listening(worker: &Worker, session: &mut Session, reply: &mut Reply<'_>) {
     if let Some(all) = &mut session.subscriptions {
         all.remove_all(|| worker.hand_out_letters());
-        session.pass_on(server, reply);
+        session.pass_on(worker.server, reply);
         session.subscriptions = None;
     }
     reply.ok();
-    Ok(Next::Close)
+}
+
+/// Ends very many subscriptions.
+struct Silence {
+    /// Whether the connection is closed then, or begins anew.
+    closes: bool,
+}
+
+impl Stepwise for Silence {
+    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+        let worker = footing.worker;
+        while let Some(all) = &mut footing.session.subscriptions
+            && all.remove_first(|| worker.hand_out_letters())
+        {
+            if footing.is_over() {
+                return Progress::GoesOn;
+            }
+        }
+        let mut reply = Reply::new(footing.out, footing.session.resp);
+        if self.closes {
+            end_listening(worker, footing.session, &mut reply);
+            return Progress::Closes;
+        }
+        begin_anew(worker.server, footing.session);
+        Reply::new(footing.out, footing.session.resp).simple("RESET");
+        Progress::Done
+    }
 }
 
 pub(super) const RESET: ControlCommand = Command {
@@ -140,9 +178,22 @@ pub(super) const RESET: ControlCommand = Command {
     run: reset,
 };
 
+fn reset(
+    context: &mut Context<'_>,
+    args: Args<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<Next, Refusal> {
+    let (server, entry, session) = (context.server, context.entry, context.session()?);
+    if session.subscriptions.as_ref().is_some_and(|all| all.are_many()) {
+        return Ok(Next::in_steps(entry, args, Silence { closes: false }));
+    }
+    begin_anew(server, session);
+    reply.simple("RESET");
+    Ok(Next::Done)
+}
+
 /// Makes the connection what it was when it came, but for the library's name, which stays true.
-fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    let (server, session) = (context.server, context.session()?);
+fn begin_anew(server: &'static Server, session: &mut Session) {
     server.watchers.remove(&session.client);
     session.end_transaction(server);
     session.unsubscribe_all();
@@ -157,6 +208,4 @@ fn reset(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Resul
     let flags = client_flags::NO_EVICT | client_flags::NO_TOUCH | client_flags::IMPORT_SOURCE;
     session.client.set_flag(flags, false);
     session.client.names().name = Box::default();
-    reply.simple("RESET");
-    Ok(Next::Done)
 }

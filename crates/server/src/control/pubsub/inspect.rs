@@ -9,6 +9,7 @@ use proto::{Args, Reply};
 use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
 use crate::pubsub::{Registry, SubscriptionKind};
+use crate::server::Server;
 
 /// More channels than these take longer than one client may have a worker for.
 const CHANNELS_OF_A_WORKER: usize = 1000;
@@ -100,7 +101,11 @@ const NUMSUB: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, args, reply| count(context, SubscriptionKind::Channel, args, reply),
+    run: |context, args, reply| {
+        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+            count(server, SubscriptionKind::Channel, args, reply);
+        }))
+    },
 };
 
 const SHARDNUMSUB: ControlCommand = Command {
@@ -115,22 +120,20 @@ const SHARDNUMSUB: ControlCommand = Command {
         ..BASE
     },
     subcommands: &[],
-    run: |context, args, reply| count(context, SubscriptionKind::ShardChannel, args, reply),
+    run: |context, args, reply| {
+        Ok(Next::by_size(context.server, args, reply, |server, args, reply| {
+            count(server, SubscriptionKind::ShardChannel, args, reply);
+        }))
+    },
 };
 
-fn count(
-    context: &mut Context<'_>,
-    kind: SubscriptionKind,
-    args: Args<'_>,
-    reply: &mut Reply<'_>,
-) -> Result<Next, Refusal> {
-    let (names, registry) = (args.skip(2), context.server.pubsub.registry(kind));
+fn count(server: &Server, kind: SubscriptionKind, args: Args<'_>, reply: &mut Reply<'_>) {
+    let (names, registry) = (args.skip(2), server.pubsub.registry(kind));
     reply.array(2 * names.len());
     for name in names.iter() {
         reply.bulk(name);
         reply.integer(registry.subscribers(name) as i64);
     }
-    Ok(Next::Done)
 }
 
 const NUMPAT: ControlCommand = Command {

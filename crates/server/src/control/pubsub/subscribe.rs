@@ -10,7 +10,9 @@ use proto::{Args, Reply};
 
 use crate::control::{Context, ControlCommand, Next};
 use crate::pubsub::{SubscriptionKind, Subscriptions};
-use crate::session::Session;
+use crate::server::Server;
+use crate::session::{FEW, Footing, Progress, Session, Stepwise};
+use crate::worker::Worker;
 
 /// What all of them have in common.
 const BASE: Spec = Spec {
@@ -86,14 +88,73 @@ fn begin(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    // The reply of a unit is made in one piece.
+    if args.len() > FEW && context.unit.is_none() {
+        let work = EachName { kind, next: 1, ends: false };
+        return Ok(Next::in_steps(context.entry, args, work));
+    }
     let (server, session) = (context.server, context.session()?);
+    args.skip(1).iter().for_each(|name| begin_one((server, session), kind, name, reply));
+    Ok(Next::Done)
+}
+
+fn begin_one(
+    (server, session): (&'static Server, &mut Session),
+    kind: SubscriptionKind,
+    name: &[u8],
+    reply: &mut Reply<'_>,
+) {
     let Session { subscriptions, client, .. } = session;
     let all = subscriptions.get_or_insert_with(|| Box::new(Subscriptions::new(server, client)));
-    for name in args.skip(1).iter() {
-        all.add(kind, name);
-        tell(reply, begun(kind), Some(name), counted(all, kind));
+    all.add(kind, name);
+    tell(reply, begun(kind), Some(name), counted(all, kind));
+}
+
+/// Begins, or ends, a subscription to each of very many names.
+struct EachName {
+    kind: SubscriptionKind,
+    /// The argument that comes next.
+    next: usize,
+    ends: bool,
+}
+
+impl Stepwise for EachName {
+    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+        let Self { kind, ends, .. } = *self;
+        while let Some(name) = footing.args.get(self.next) {
+            let (worker, resp) = (footing.worker, footing.session.resp);
+            let mut reply = Reply::new(footing.out, resp);
+            match ends {
+                true => end_one(worker, footing.session, kind, (name, true), &mut reply),
+                false => {
+                    begin_one((worker.server, footing.session), kind, name, &mut reply);
+                }
+            }
+            self.next += 1;
+            if footing.is_over() {
+                return Progress::GoesOn;
+            }
+        }
+        Progress::Done
     }
-    Ok(Next::Done)
+}
+
+/// Ends all subscriptions of a kind, which are very many.
+struct All(SubscriptionKind);
+
+impl Stepwise for All {
+    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+        let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
+        while let Some(name) = first(footing.session) {
+            let (worker, resp) = (footing.worker, footing.session.resp);
+            let mut reply = Reply::new(footing.out, resp);
+            end_one(worker, footing.session, self.0, (&name, true), &mut reply);
+            if footing.is_over() {
+                return Progress::GoesOn;
+            }
+        }
+        Progress::Done
+    }
 }
 
 pub(super) const UNSUBSCRIBE: ControlCommand = Command {
@@ -144,44 +205,49 @@ fn end(
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
+    let (worker, is_alone, entry) = (context.worker()?, context.unit.is_none(), context.entry);
+    let session = context.session()?;
+    if args.len() > FEW && is_alone {
+        return Ok(Next::in_steps(entry, args, EachName { kind, next: 1, ends: true }));
+    }
     for name in args.skip(1).iter() {
-        end_one(context, kind, name, reply)?;
+        end_one(worker, session, kind, (name, is_alone), reply);
     }
     if args.len() > 1 {
         return Ok(Next::Done);
     }
-    let all = context.session()?.subscriptions.as_ref();
+    let all = session.subscriptions.as_ref();
+    if all.is_some_and(|all| all.count(kind) > FEW) && is_alone {
+        return Ok(Next::in_steps(entry, args, All(kind)));
+    }
     let names = all.map(|all| all.names(kind)).unwrap_or_default();
     for name in &names {
-        end_one(context, kind, name, reply)?;
+        end_one(worker, session, kind, (name, is_alone), reply);
     }
     if names.is_empty() {
-        tell(reply, ended(kind), None, left(context.session()?, kind));
+        tell(reply, ended(kind), None, left(session, kind));
     }
     Ok(Next::Done)
 }
 
+/// Ends a subscription; `is_alone` says that no unit may still take the reply back.
 fn end_one(
-    context: &mut Context<'_>,
+    worker: &Worker,
+    session: &mut Session,
     kind: SubscriptionKind,
-    name: &[u8],
+    (name, is_alone): (&[u8], bool),
     reply: &mut Reply<'_>,
-) -> Result<(), Refusal> {
-    let (server, worker) = (context.server, context.worker()?);
-    let is_alone = context.unit.is_none();
-    let session = context.session()?;
+) {
     if let Some(all) = &mut session.subscriptions {
         all.remove(kind, name, || worker.hand_out_letters());
         if all.is_empty() {
             session.subscriptions = None;
         }
-        // The reply of a unit may still be taken back.
         if is_alone {
-            session.pass_on(server, reply);
+            session.pass_on(worker.server, reply);
         }
     }
     tell(reply, ended(kind), Some(name), left(session, kind));
-    Ok(())
 }
 
 /// What is left to a session of the subscriptions that are counted with a kind.

@@ -1,0 +1,164 @@
+//! Requests that are done in steps, none longer than a session's turn: others of the worker come in
+//! between.
+//!
+//! Invariants: between two steps nothing is locked and the session is whole, so the session may end
+//! or move there; the reply is passed on when the last step is done.
+
+use std::task::Context as TaskContext;
+
+use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal};
+use proto::{Args, Output, Reply};
+
+use super::life::Turn;
+use super::stage::{Elsewhere, Parked, Ran, Then};
+use super::{Serve, Session, Stage};
+use crate::counters;
+use crate::execute::Round;
+use crate::table::Entry;
+use crate::worker::Worker;
+
+/// What is about no more names than this is done at once.
+pub(crate) const FEW: usize = 64;
+
+/// The clock is looked at after so many parts of a step.
+const PARTS_PER_LOOK: u32 = 16;
+
+/// Work that goes on from where the last step ended.
+pub(crate) trait Stepwise: Send {
+    /// Takes a step.
+    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress;
+}
+
+/// How far a step came.
+pub(crate) enum Progress {
+    /// All is done, and replied.
+    Done,
+    /// The same, and the connection is to be closed.
+    Closes,
+    /// There is an error to be replied.
+    Failed(Refusal),
+    /// The turn's time is over.
+    GoesOn,
+    /// The locks for the next part are not there; the session is woken when they are.
+    Waits,
+}
+
+/// A request under way.
+pub(crate) struct Steps {
+    work: Box<dyn Stepwise>,
+    /// The wait for locks of its next part.
+    parked: Option<Box<Parked>>,
+    /// What is passed on in the end.
+    done: Elsewhere,
+}
+
+/// Where a step is taken.
+pub(crate) struct Footing<'a, 'c> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) session: &'a mut Session,
+    /// Those of the request.
+    pub(crate) args: Args<'a>,
+    pub(crate) out: &'a mut Output,
+    parked: &'a mut Option<Box<Parked>>,
+    cx: &'a mut TaskContext<'c>,
+    parts: u32,
+}
+
+impl Steps {
+    /// A request that is about to begin.
+    pub(crate) fn begin(
+        entry: &'static Entry,
+        args: Args<'_>,
+        work: Box<dyn Stepwise>,
+    ) -> Box<Self> {
+        let (output, ran) = (Output::new(), Ran::begun(entry, args));
+        let done = Elsewhere { output, seen: Lsn::default(), ran, then: Then::Nothing };
+        Box::new(Self { work, parked: None, done })
+    }
+
+    /// The session goes to another worker, where the next part asks for its locks anew.
+    pub(super) fn pack(&mut self) {
+        self.parked = None;
+    }
+}
+
+impl Footing<'_, '_> {
+    /// Called behind each part of a step: whether the step is over.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.parts += 1;
+        self.parts.is_multiple_of(PARTS_PER_LOOK) && self.worker.is_batch_over()
+    }
+
+    /// The locks of the next part, if they are there; the error says that others have them for too
+    /// long.
+    pub(crate) fn acquire(
+        &mut self,
+        wanted: impl FnOnce() -> PartitionSet,
+    ) -> Option<Result<Acquisition, Refusal>> {
+        let (worker, server) = (self.worker, self.worker.server);
+        let mut parked = match self.parked.take() {
+            Some(parked) => parked,
+            None => {
+                let mut acquisition = Acquisition::of_partitions(server.keyspace, wanted());
+                if worker.come_in() && acquisition.attempt() {
+                    return Some(Ok(acquisition));
+                }
+                Parked::new(acquisition, Round::default(), worker.ticked_us())
+            }
+        };
+        if worker.poll_locks(&mut parked.acquisition, self.cx.waker()).is_ready() {
+            return Some(Ok(parked.acquisition));
+        }
+        if parked.has_lost_patience(server, self.cx) {
+            return Some(Err(BUSY));
+        }
+        *self.parked = Some(parked);
+        None
+    }
+}
+
+impl Serve {
+    /// Takes the next step, if the session's turn is not over.
+    pub(super) fn take_step(&mut self, cx: &mut TaskContext<'_>, mut steps: Box<Steps>) -> Turn {
+        if self.worker.is_turn_over() {
+            self.worker.give_way(cx.waker());
+            self.stage = Stage::Steps(steps);
+            return Turn::Wait;
+        }
+        self.worker.start_batch();
+        let Steps { work, parked, done } = &mut *steps;
+        let progress = work.step(&mut Footing {
+            worker: &self.worker,
+            session: &mut self.session,
+            args: done.ran.args.as_args(),
+            out: &mut done.output,
+            parked,
+            cx,
+            parts: 0,
+        });
+        let micros = u64::try_from(self.worker.tick()).unwrap_or(0);
+        counters::add(&self.worker.counters.busy_us, micros);
+        done.ran.micros += micros;
+        self.worker.note_turn(0);
+        match progress {
+            Progress::GoesOn => {
+                self.worker.give_way(cx.waker());
+                self.stage = Stage::Steps(steps);
+                return Turn::Wait;
+            }
+            Progress::Waits => {
+                self.stage = Stage::Steps(steps);
+                return Turn::Wait;
+            }
+            Progress::Failed(refusal) => {
+                let mut reply = Reply::new(&mut done.output, self.session.resp);
+                self.worker.server.refuse(&refusal, &mut reply);
+                done.ran.failed = true;
+            }
+            Progress::Closes => self.session.close(),
+            Progress::Done => {}
+        }
+        self.pass_on_result(steps.done);
+        Turn::Again
+    }
+}
