@@ -92,6 +92,7 @@ mod memory_account;
 mod never_wait;
 mod notifications;
 mod one_writer;
+mod output_limits;
 mod phases;
 mod pipelined_scripts;
 mod pipelines;

@@ -4,7 +4,9 @@
 //!
 //! Invariants: bytes leave in the order they came; a position counts all plain bytes ever
 //! appended, so that marks survive the sending of what lies before them; pins are sorted by
-//! position and none is empty; nothing is appended behind a stream before it is done.
+//! position and none is empty; nothing is appended behind a stream before it is done; of plain bytes
+//! and of pinned ones there are never more than the ceiling and one piece, and whether something was
+//! dropped for that is known.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,6 +44,27 @@ pub struct Output {
     consumed: u64,
     /// What comes behind all that is here.
     stream: Option<Box<Stream>>,
+    ceiling: Ceiling,
+    /// Where something was dropped, if it was.
+    dropped: Option<Box<Dropped>>,
+}
+
+/// Bytes that were to be in an output.
+struct Dropped {
+    /// Where the first of them were to be.
+    spot: Mark,
+    /// The last piece.
+    piece: Vec<u8>,
+}
+
+/// With so many bytes unsent the output takes no more.
+#[derive(Clone, Copy)]
+struct Ceiling(usize);
+
+impl Default for Ceiling {
+    fn default() -> Ceiling {
+        Ceiling(usize::MAX)
+    }
 }
 
 struct Pin {
@@ -56,6 +79,12 @@ struct Pin {
 pub struct Mark {
     at: u64,
     pins: u64,
+}
+
+impl Mark {
+    fn is_behind(self, other: Mark) -> bool {
+        self.at > other.at || self.pins > other.pins
+    }
 }
 
 impl Output {
@@ -91,6 +120,18 @@ impl Output {
         self.consumed + self.len() as u64
     }
 
+    /// With so many bytes unsent it takes no more: what comes then is dropped.
+    #[inline]
+    pub fn set_ceiling(&mut self, bytes: usize) {
+        self.ceiling = Ceiling(bytes);
+    }
+
+    /// Whether something was dropped.
+    #[inline]
+    pub fn is_overfull(&self) -> bool {
+        self.dropped.is_some()
+    }
+
     /// The present end.
     #[inline]
     pub fn mark(&self) -> Mark {
@@ -111,6 +152,8 @@ impl Output {
             let sent = if self.pins.is_empty() { std::mem::take(&mut self.pin_sent) } else { 0 };
             self.pinned -= pin.length - sent;
         }
+        // What was dropped before the mark is missing still.
+        self.dropped.take_if(|dropped| dropped.spot.is_behind(mark));
     }
 
     /// The plain bytes written since `mark`, to look at what kind of reply it was.
@@ -118,9 +161,11 @@ impl Output {
         self.plain.get(self.index_of(mark.at)..).unwrap_or_default()
     }
 
-    /// Drops all that is not sent.
+    /// Drops all that is not sent, and has no ceiling any more.
     pub fn clear(&mut self) {
         self.stream = None;
+        self.ceiling = Ceiling::default();
+        self.dropped = None;
         self.pins_gone += self.pins.len() as u64;
         self.pins.clear();
         self.pin_sent = 0;
@@ -193,6 +238,9 @@ impl Output {
         }
         self.plain.extend_from_slice(&other.plain[from..]);
         self.stream = other.stream.take();
+        if other.is_overfull() && !self.is_overfull() {
+            self.drop_next();
+        }
     }
 
     /// Takes all that came after `mark`, of which nothing is sent.
@@ -203,8 +251,10 @@ impl Output {
         let pins = self.pins.split_off(kept.min(self.pins.len()));
         let pinned = pins.iter().map(|pin| pin.length).sum();
         self.pinned -= pinned;
-        let (plain, origin) = (self.plain.split_off(index), mark.at);
-        Output { plain, origin, pins, pinned, stream: self.stream.take(), ..Output::default() }
+        let (plain, origin, ceiling) = (self.plain.split_off(index), mark.at, self.ceiling);
+        let stream = self.stream.take();
+        let dropped = self.dropped.take_if(|dropped| dropped.spot.is_behind(mark));
+        Output { plain, origin, pins, pinned, stream, ceiling, dropped, ..Output::default() }
     }
 
     /// Puts `bytes` in the place of what lies between positions as `appended` counts them, which
@@ -219,9 +269,10 @@ impl Output {
             from = index(place.end);
         }
         new.extend_from_slice(&old[from..]);
-        let stream = self.stream.take();
+        let (stream, ceiling, dropped) = (self.stream.take(), self.ceiling, self.dropped.take());
         self.clear();
         (self.plain, self.stream) = (new, stream);
+        (self.ceiling, self.dropped) = (ceiling, dropped);
     }
 
     /// Forgets what of the reply was still to be made.
@@ -275,12 +326,35 @@ impl Output {
     #[inline]
     pub(crate) fn tail(&mut self) -> &mut Vec<u8> {
         debug_assert!(self.stream.is_none(), "a stream is the end of an output");
+        if self.plain.len() >= self.ceiling.0 && self.is_full() {
+            return self.drop_next();
+        }
         &mut self.plain
+    }
+
+    /// Whether no more is taken.
+    #[cold]
+    fn is_full(&self) -> bool {
+        self.len() >= self.ceiling.0
+    }
+
+    /// Where bytes go that are dropped.
+    #[cold]
+    fn drop_next(&mut self) -> &mut Vec<u8> {
+        let spot = self.mark();
+        let first = || Box::new(Dropped { spot, piece: Vec::new() });
+        let piece = &mut self.dropped.get_or_insert_with(first).piece;
+        piece.clear();
+        piece
     }
 
     /// Appends shared bytes, pinned if that is worth it.
     pub(crate) fn push_shared(&mut self, bytes: Box<dyn SharedBytes>) {
         let length = bytes.len();
+        if self.len() >= self.ceiling.0 {
+            self.drop_next();
+            return;
+        }
         if length >= PIN_FLOOR {
             let at = self.origin + self.plain.len() as u64;
             self.pins.push_back(Pin { at, length, bytes });
@@ -298,7 +372,7 @@ impl Output {
     /// Appends shared bytes but for the first ones, pinned if that is worth it.
     pub(crate) fn push_rest(&mut self, bytes: &Arc<[u8]>, skipped: usize) {
         if bytes.len() - skipped < PIN_FLOOR {
-            self.plain.extend_from_slice(&bytes[skipped..]);
+            self.tail().extend_from_slice(&bytes[skipped..]);
         } else {
             self.push_shared(Box::new(Rest { bytes: Box::new(Arc::clone(bytes)), skipped }));
         }
@@ -414,7 +488,7 @@ mod tests {
     use proptest::prelude::{Just, Strategy, prop, prop_oneof};
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{COMPACTION_FLOOR, KEPT_CAPACITY, Output, PIN_FLOOR};
+    use super::{COMPACTION_FLOOR, KEPT_CAPACITY, Mark, Output, PIN_FLOOR};
     use crate::reply::{Reply, Resp};
     use crate::source::Source;
 
@@ -657,6 +731,39 @@ mod tests {
             prop_assert_eq!(gather(&output), &model[..]);
             prop_assert_eq!(drain(&mut output, pace), model);
             prop_assert_eq!(output.plain.len(), 0);
+        }
+    }
+
+    /// Whatever is appended, moved or taken back, an output that is whole is known from one that is
+    /// not.
+    #[test]
+    fn what_is_beyond_the_ceiling_is_dropped_and_known() {
+        const CEILING: usize = 100;
+        let text = |output: &Output| output.runs().flatten().copied().collect::<Vec<u8>>();
+        for piece in [1, 7, 99, 5000] {
+            let mut output = Output::new();
+            output.set_ceiling(CEILING);
+            let before = output.mark();
+            for number in 1..=200 {
+                let mut reply = Reply::new(&mut output, Resp::Two);
+                match number % 2 {
+                    0 => reply.bulk(&vec![b'x'; piece]),
+                    _ => reply.bulk_shared(shared(b'y', piece)),
+                }
+                assert!(output.len() < 2 * (CEILING + piece + 20), "{piece}: {}", output.len());
+            }
+            assert!(output.is_overfull());
+            let mut whole = Output::new();
+            Reply::new(&mut whole, Resp::Two).simple("OK");
+            whole.append(output.split_off(before));
+            assert!(whole.is_overfull() && !output.is_overfull());
+            assert!(text(&whole).starts_with(b"+OK\r\n$"));
+            whole.truncate(whole.mark());
+            assert!(whole.is_overfull(), "what comes behind may be taken back");
+            whole.truncate(Mark { at: 5, pins: 0 });
+            assert!(!whole.is_overfull() && text(&whole) == b"+OK\r\n");
+            Reply::new(&mut output, Resp::Two).simple("OK");
+            assert_eq!(text(&output), b"+OK\r\n");
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::Call;
 use crate::mailbox::Rounds;
+use crate::output_limit;
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
 use crate::table::{Entry, Run};
@@ -439,7 +440,8 @@ impl Request<'_> {
     /// The request, for another thread.
     fn call(&self) -> Call {
         let (server, resp) = (self.worker.server, self.session.resp);
-        Call { server, entry: self.entry, args: self.args.into(), resp }
+        let ceiling = output_limit::ceiling(server, &self.session.client);
+        Call { server, entry: self.entry, args: self.args.into(), resp, ceiling }
     }
 
     #[cold]

@@ -30,6 +30,7 @@ use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 use crate::mailbox::Rounds;
+use crate::output_limit;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
 use crate::table::Entry;
@@ -56,6 +57,8 @@ pub(crate) struct Call {
     pub(crate) entry: &'static Entry,
     pub(crate) args: OwnedArgs,
     pub(crate) resp: Resp,
+    /// The most that may wait to be sent to its client.
+    pub(crate) ceiling: usize,
 }
 
 /// A transaction that moves here, with what it holds beside its locks.
@@ -94,6 +97,7 @@ impl Transaction {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut hold, mut tx, client } = self;
         let mut output = Output::new();
+        output.set_ceiling(output_limit::ceiling(work.server, &client));
         let watch = Watch::start(work.server.keyspace.clock());
         let gates = gates::Again::of_command(work.server, work.entry);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
@@ -375,8 +379,9 @@ impl Heavy {
     fn call(pool: &Arc<Pool>, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
         let job = move |lane| {
-            let Call { server, entry, args, resp } = call;
+            let Call { server, entry, args, resp, ceiling } = call;
             let mut output = Output::new();
+            output.set_ceiling(ceiling);
             let watch = Watch::start(server.keyspace.clock());
             drill::point();
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));

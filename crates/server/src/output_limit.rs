@@ -6,6 +6,9 @@
 //! A client that monitors, or tracks what others change, is an ordinary one, as in Redis; but where
 //! those have no limit, which is the default, it is judged as a subscriber: others fill its buffer.
 //!
+//! A reply does not grow beyond the hard limit while it is made: what comes then is dropped, and
+//! nothing of it leaves.
+//!
 //! Invariant: a client over its hard limit is closed at once, one over its soft limit once it has
 //! been for as long as the limit says: its session looks whenever it has something to send, and is
 //! woken to look when that time is over.
@@ -43,14 +46,29 @@ pub(crate) fn is_exceeded(
         look_again(client, limit, now - began);
     }
     if exceeded {
-        server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
-        let client = describe(server, client, now);
-        log_warning!(
-            server.log,
-            "Client {client} scheduled to be closed ASAP for overcoming of output buffer limits."
-        );
+        note(server, client, now);
     }
     exceeded
+}
+
+/// Says that a client is closed for its limits.
+pub(crate) fn note(server: &Server, client: &Arc<Client>, now: UnixMillis) {
+    server.stats.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+    let client = describe(server, client, now);
+    log_warning!(
+        server.log,
+        "Client {client} scheduled to be closed ASAP for overcoming of output buffer limits."
+    );
+}
+
+/// With so many bytes unsent the client is closed at once, so its replies need not grow beyond that
+/// while they are made.
+pub(crate) fn ceiling(server: &Server, client: &Client) -> usize {
+    let flags = client.live.flags.load(Ordering::Relaxed);
+    match limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags).hard {
+        0 => usize::MAX,
+        hard => usize::try_from(hard).unwrap_or(usize::MAX),
+    }
 }
 
 /// Has all sessions look that have something unsent: the limits are others now.

@@ -18,6 +18,7 @@ use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::mailbox::Rounds;
+use crate::output_limit;
 use crate::session::{Elsewhere, Ran, Then};
 use crate::unit::drill;
 
@@ -43,6 +44,7 @@ impl Reading {
         let watch = Watch::start(keyspace.clock());
         phase.move_to_heavy(lane);
         let (mut output, rounds) = (Output::new(), Rounds::default());
+        output.set_ceiling(output_limit::ceiling(server, &client));
         let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &rounds) {
             Outcome::Replied(seen) => (false, seen),
             Outcome::Failed(seen) => (true, seen),

@@ -107,7 +107,13 @@ impl Turn<'_> {
         // What the books say of it is that somebody administered.
         let entry = server.table.entries().iter().find(|entry| entry.spec.name == "CONFIG");
         let entry = entry.or_else(|| server.table.entries().first()).expect("there are commands");
-        let call = Call { server, entry, args: OwnedArgs::default(), resp: Resp::Two };
+        let call = Call {
+            server,
+            entry,
+            args: OwnedArgs::default(),
+            resp: Resp::Two,
+            ceiling: usize::MAX,
+        };
         let work = move |lane, _: proto::Args<'_>, reply: &mut Reply<'_>| -> Result<(), Refusal> {
             work(lane, reply);
             Ok(())

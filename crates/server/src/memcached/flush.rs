@@ -51,7 +51,7 @@ impl Turn<'_> {
         answer(&mut busy, self.request, Response::Failed(failure_of(&BUSY)));
         let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
-        let call = Call { server, entry, args, resp: Resp::Two };
+        let call = Call { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
         Step::Wait(Stage::Elsewhere(server.heavy.run_visit(
             call,
             Box::new(move |lane, _, reply| {

@@ -99,7 +99,9 @@ impl Serve {
     /// each turn would cost more than the commands.
     #[inline]
     pub(super) fn gathers(&self) -> bool {
-        let is_little = |output: &Output| output.len() < GATHERED && !output.is_streaming();
+        let is_little = |output: &Output| {
+            output.len() < GATHERED && !output.is_streaming() && !output.is_overfull()
+        };
         matches!(self.stage, Stage::Requests)
             && self.has_requests()
             && !self.session.closing

@@ -246,6 +246,10 @@ impl Body for Serve {
     #[cold]
     fn owes_too_much(&mut self) -> bool {
         let (server, client) = (self.worker.server, &self.session.client);
+        if self.is_overfull() {
+            output_limit::note(server, client, self.worker.now_ms());
+            return true;
+        }
         let owed = (self.unsent() + client.delivery_bytes()) as u64;
         output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
     }
@@ -363,7 +367,7 @@ impl Serve {
         let is_settled = match flushed {
             Poll::Ready(done) => done.is_ok(),
             // Who holds replies back sees to them again.
-            Poll::Pending => self.held.is_some(),
+            Poll::Pending => self.held.is_some() && !self.is_overfull(),
         };
         if !is_settled || !reads_on || self.has_more() {
             waker.wake_by_ref();

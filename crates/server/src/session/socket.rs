@@ -22,6 +22,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
+use crate::output_limit;
 use crate::worker::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
@@ -246,6 +247,11 @@ impl Serve {
     /// all has left.
     pub(super) fn flush(&mut self, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
         let Some(mut output) = self.output.take() else { return Poll::Ready(Ok(())) };
+        if output.is_overfull() {
+            // Nothing of it leaves: the session sees next that its client owes too much.
+            self.output = Some(output);
+            return Poll::Pending;
+        }
         let live = &self.session.client.live;
         let has_waited = live.output_bytes.load(Ordering::Relaxed) > 0;
         let written = live.net_out.load(Ordering::Relaxed);
@@ -307,8 +313,14 @@ impl Serve {
     /// The output to append replies to: what is still unsent, or the worker's spare one.
     pub(super) fn output(&mut self) -> Box<Output> {
         let mut output = self.output.take().unwrap_or_else(|| self.worker.take_output());
+        output.set_ceiling(output_limit::ceiling(self.worker.server, &self.session.client));
         output.finish();
         output
+    }
+
+    /// Whether more was to be replied than the client's limits allow.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.output.as_ref().is_some_and(|output| output.is_overfull())
     }
 
     /// Keeps an output for the next flush, unless there is nothing in it and no watermark counts

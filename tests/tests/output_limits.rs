@@ -1,0 +1,98 @@
+//! `client-output-buffer-limit` bounds a reply while it is made, wherever that is: the memory that
+//! it takes, and nothing of it leaves.
+
+use tests::client::encode;
+use tests::render::render;
+use tests::{Client, Server, check};
+
+/// The hard limit of ordinary clients.
+const LIMIT: u64 = 1 << 20;
+
+/// What the process may take beyond that, of replies of more than ten times as much.
+const SLACK: u64 = 24 << 20;
+
+/// A value that is copied into replies.
+const LENGTH: usize = 60_000;
+
+fn start() -> Server {
+    let limits = format!("normal {LIMIT} 0 0");
+    let server =
+        Server::start(&["--client-output-buffer-limit", &limits, "--save", "", "--maxmemory", "0"]);
+    let mut client = server.client();
+    client.call(&["SET", "k", &"x".repeat(LENGTH)]);
+    for _ in 0..50 {
+        client.call(&["RPUSH", "l", &"y".repeat(LENGTH / 10)]);
+    }
+    server
+}
+
+/// A request with a word so many times.
+fn repeated(command: &[&str], word: &str, times: usize) -> Vec<u8> {
+    let words: Vec<&str> = command.iter().copied().chain(vec![word; times]).collect();
+    encode(&words)
+}
+
+/// Requests that would be replied with 240 MB each.
+fn requests() -> Vec<(&'static str, Vec<u8>)> {
+    const COPIES: usize = 4000;
+    let transaction = |request: &[&str], times| {
+        [encode(&["MULTI"]), encode(request).repeat(times), encode(&["EXEC"])].concat()
+    };
+    let script = "local t = {} for i = 1, 4000 do t[i] = ARGV[1] end return t";
+    vec![
+        ("on another thread", repeated(&["MGET"], "k", COPIES)),
+        ("in a transaction", transaction(&["GET", "k"], COPIES)),
+        ("ranges in a transaction", transaction(&["LRANGE", "l", "0", "-1"], 800)),
+        ("of a script", encode(&["EVAL", script, "0", &"z".repeat(LENGTH)])),
+        ("of the server", repeated(&["COMMAND", "DOCS"], "set", 20_000)),
+    ]
+}
+
+#[test]
+fn a_reply_takes_no_more_than_the_limit_and_its_client_is_closed() {
+    for (what, request) in requests() {
+        let server = start();
+        let mut admin = server.client();
+        let before = server.peak();
+        let mut client = server.client();
+        // It may be closed before all is sent.
+        let _ = client.try_send_raw(&request);
+        let left = client.receive_to_close();
+        assert!(left.split(|byte| *byte == b'\n').all(is_of_those_before), "{what}");
+        let taken = server.peak() - before;
+        assert!(taken < LIMIT + SLACK, "{what}: {taken} bytes");
+        assert_eq!(admin.info("client_output_buffer_limit_disconnections"), "1", "{what}");
+        check(&mut admin, "> PING\nPONG");
+    }
+}
+
+/// Whether a line is of the replies that came before the one that was too long.
+fn is_of_those_before(line: &[u8]) -> bool {
+    [&b"+OK\r"[..], b"+QUEUED\r", b""].contains(&line)
+}
+
+/// A reply below the limit, one that nobody wants, and one that was taken back.
+#[test]
+fn who_is_owed_little_stays() {
+    let server = start();
+    let mut client = server.client();
+    let much = repeated(&["MGET"], "k", 100);
+    for _ in 0..5 {
+        client.send_raw(&repeated(&["MGET"], "k", 10));
+        assert!(render(&client.receive()).len() > 10 * LENGTH);
+        client.send_raw(&encode(&["CLIENT", "REPLY", "SKIP"]));
+        client.send_raw(&much);
+        check(&mut client, "> PING\nPONG");
+        client.send_raw(&encode(&["CLIENT", "REPLY", "OFF"]));
+        client.send_raw(&much.repeat(3));
+        client.send_raw(&encode(&["MULTI"]));
+        client.send_raw(&encode(&["GET", "k"]).repeat(100));
+        client.send_raw(&encode(&["EXEC"]));
+        check(&mut client, "> CLIENT REPLY ON\nOK\n> PING\nPONG");
+    }
+    assert_eq!(closed(&mut client), "0");
+}
+
+fn closed(client: &mut Client) -> String {
+    client.info("client_output_buffer_limit_disconnections")
+}
