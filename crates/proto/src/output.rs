@@ -4,9 +4,9 @@
 //!
 //! Invariants: bytes leave in the order they came; a position counts all plain bytes ever
 //! appended, so that marks survive the sending of what lies before them; pins are sorted by
-//! position and none is empty; nothing is appended behind a stream before it is done; of plain bytes
-//! and of pinned ones there are never more than the ceiling and one piece, and whether something was
-//! dropped for that is known.
+//! position and none is empty; nothing is appended behind a stream before it is done; of plain
+//! bytes, and of pinned ones, there are never more than the ceiling and one piece, and whether
+//! something was dropped for that is known.
 
 use std::collections::VecDeque;
 use std::fmt;

@@ -23,7 +23,6 @@ use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::Call;
 use crate::mailbox::Rounds;
-use crate::output_limit;
 use crate::server::Server;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
 use crate::table::{Entry, Run};
@@ -440,7 +439,7 @@ impl Request<'_> {
     /// The request, for another thread.
     fn call(&self) -> Call {
         let (server, resp) = (self.worker.server, self.session.resp);
-        let ceiling = output_limit::ceiling(server, &self.session.client);
+        let ceiling = server.output_ceiling(&self.session.client);
         Call { server, entry: self.entry, args: self.args.into(), resp, ceiling }
     }
 

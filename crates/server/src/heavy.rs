@@ -30,7 +30,6 @@ use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 use crate::mailbox::Rounds;
-use crate::output_limit;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
 use crate::table::Entry;
@@ -97,7 +96,7 @@ impl Transaction {
         // In a panic too the locks go first, as the world may be granted right after the pass.
         let Self { mut pass, mut hold, mut tx, client } = self;
         let mut output = Output::new();
-        output.set_ceiling(output_limit::ceiling(work.server, &client));
+        output.set_ceiling(work.server.output_ceiling(&client));
         let watch = Watch::start(work.server.keyspace.clock());
         let gates = gates::Again::of_command(work.server, work.entry);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());

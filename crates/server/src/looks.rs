@@ -18,6 +18,9 @@ const APART_US: i64 = 500;
 /// The time of a session's turn, after which it gives way.
 pub(crate) const TURN_US: i64 = 200;
 
+/// What is about no more names than this takes well less than a turn, and is done at once.
+pub(crate) const FEW: usize = 64;
+
 /// What a worker knows of the looks at its sockets.
 #[derive(Default)]
 pub(crate) struct SocketLooks {

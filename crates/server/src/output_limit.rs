@@ -61,13 +61,15 @@ pub(crate) fn note(server: &Server, client: &Arc<Client>, now: UnixMillis) {
     );
 }
 
-/// With so many bytes unsent the client is closed at once, so its replies need not grow beyond that
-/// while they are made.
-pub(crate) fn ceiling(server: &Server, client: &Client) -> usize {
-    let flags = client.live.flags.load(Ordering::Relaxed);
-    match limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags).hard {
-        0 => usize::MAX,
-        hard => usize::try_from(hard).unwrap_or(usize::MAX),
+impl Server {
+    /// With so many bytes unsent the client is closed at once, so its replies need not grow beyond
+    /// that while they are made.
+    pub(crate) fn output_ceiling(&self, client: &Client) -> usize {
+        let flags = client.live.flags.load(Ordering::Relaxed);
+        match limit_of(self.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags).hard {
+            0 => usize::MAX,
+            hard => usize::try_from(hard).unwrap_or(usize::MAX),
+        }
     }
 }
 

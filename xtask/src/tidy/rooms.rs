@@ -94,7 +94,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "session",
         places: &["session/state.rs", "session/stage.rs", "session/life", "unit/pending.rs"],
-        arrows_up: 13,
+        arrows_up: 14,
     },
     Room { name: "commit", places: &["blocking.rs", "commit.rs"], arrows_up: 8 },
     Room { name: "admission", places: &["guard.rs", "gates.rs"], arrows_up: 10 },
@@ -149,7 +149,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 215;
+const WIDEST_CIRCLE: usize = 216;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

@@ -126,7 +126,7 @@ impl Files {
         if !exists(self.storage, &old)? {
             return Ok(false);
         }
-        // Named first: a file in the directory that nobody names would be lost.
+        // FileError first: a file in the directory that nobody names would be lost.
         let here = &self.directory;
         self.storage.make_directory(here).map_err(naming(here))?;
         self.replace_manifest(single)?;
@@ -284,32 +284,32 @@ impl Files {
 
 /// An error with a file, by its name.
 #[derive(Debug)]
-struct Named {
+struct FileError {
     path: PathBuf,
     error: io::Error,
 }
 
 /// Names the file that an error is about, unless the error does.
 pub(super) fn naming(path: &Path) -> impl FnOnce(io::Error) -> io::Error {
-    |error| match error.get_ref().and_then(|inner| inner.downcast_ref::<Named>()).is_some() {
+    |error| match error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()).is_some() {
         true => error,
-        false => io::Error::new(error.kind(), Named { path: path.to_owned(), error }),
+        false => io::Error::new(error.kind(), FileError { path: path.to_owned(), error }),
     }
 }
 
 /// What an error says, without the file's name.
 pub(super) fn bare(error: &io::Error) -> String {
-    let named = error.get_ref().and_then(|inner| inner.downcast_ref::<Named>());
+    let named = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>());
     plain(named.map_or(error, |named| &named.error))
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for FileError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.path.display(), self.error)
     }
 }
 
-impl Error for Named {}
+impl Error for FileError {}
 
 /// Whether a file is there. An error says that it may be: a start without it would lose all of it.
 fn exists(storage: &dyn Storage, path: &Path) -> io::Result<bool> {

@@ -18,7 +18,6 @@ use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::mailbox::Rounds;
-use crate::output_limit;
 use crate::session::{Elsewhere, Ran, Then};
 use crate::unit::drill;
 
@@ -44,7 +43,7 @@ impl Reading {
         let watch = Watch::start(keyspace.clock());
         phase.move_to_heavy(lane);
         let (mut output, rounds) = (Output::new(), Rounds::default());
-        output.set_ceiling(output_limit::ceiling(server, &client));
+        output.set_ceiling(server.output_ceiling(&client));
         let (failed, seen) = match work.run(&mut phase, args.as_args(), &mut output, &rounds) {
             Outcome::Replied(seen) => (false, seen),
             Outcome::Failed(seen) => (true, seen),

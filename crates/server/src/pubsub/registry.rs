@@ -38,10 +38,10 @@ pub(crate) struct Registry {
 const SPARE: usize = 16;
 
 #[repr(align(128))]
-struct Shard(RwLock<Names>);
+struct Shard(RwLock<ChannelSet>);
 
 /// The channels of a shard.
-enum Names {
+enum ChannelSet {
     Hashed(HashSet<Named, RandomState>),
     Ordered(BTreeSet<Named>),
 }
@@ -49,16 +49,16 @@ enum Names {
 impl Registry {
     /// An empty one; names are spread over so many locks.
     pub(super) fn new(shards: usize) -> Self {
-        Self::of(shards, |hasher| Names::Hashed(HashSet::with_hasher(hasher.clone())))
+        Self::of(shards, |hasher| ChannelSet::Hashed(HashSet::with_hasher(hasher.clone())))
     }
 
     /// An empty one whose names lie together. They may be very many, and a set of so many that is
     /// hashed keeps all others waiting when it grows.
     pub(super) fn in_order() -> Self {
-        Self::of(1, |_| Names::Ordered(BTreeSet::new()))
+        Self::of(1, |_| ChannelSet::Ordered(BTreeSet::new()))
     }
 
-    fn of(shards: usize, names: impl Fn(&RandomState) -> Names) -> Self {
+    fn of(shards: usize, names: impl Fn(&RandomState) -> ChannelSet) -> Self {
         let hasher = RandomState::new();
         let shards = (0..shards).map(|_| Shard(RwLock::new(names(&hasher)))).collect();
         Self { count: AtomicUsize::new(0), hasher, shards }
@@ -149,7 +149,7 @@ impl Registry {
     }
 }
 
-impl Names {
+impl ChannelSet {
     fn get(&self, name: &[u8]) -> Option<&Named> {
         match self {
             Self::Hashed(names) => names.get(name),
@@ -186,11 +186,11 @@ impl Names {
 }
 
 impl Shard {
-    fn read(&self) -> RwLockReadGuard<'_, Names> {
+    fn read(&self) -> RwLockReadGuard<'_, ChannelSet> {
         self.0.read().expect("no critical section here panics")
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Names> {
+    fn write(&self) -> RwLockWriteGuard<'_, ChannelSet> {
         self.0.write().expect("no critical section here panics")
     }
 }

@@ -11,8 +11,8 @@ use super::SubscriptionKind;
 use super::registry::Named;
 use crate::audience::Audience;
 use crate::clients::{Client, client_flags};
+use crate::looks::FEW;
 use crate::server::Server;
-use crate::session::FEW;
 
 /// The subscriptions of a client.
 pub(crate) struct Subscriptions {

@@ -40,7 +40,7 @@ use life::{Body, Gone, Heard, Incoming, Outgoing, Rest, Sight, Turn, Waits};
 pub(crate) use socket::{RawStream, Stream};
 pub(crate) use stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 pub(crate) use state::Session;
-pub(crate) use steps::{FEW, Footing, Progress, Steps, Stepwise};
+pub(crate) use steps::{Stepped, Steps, Stepwise, Stride};
 pub(crate) use window::{Slot, Window};
 
 use crate::audience::relocate;

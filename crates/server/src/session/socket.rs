@@ -22,7 +22,6 @@ use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
-use crate::output_limit;
 use crate::worker::is_over;
 
 /// Slices given to one write: as many pieces as a pinned value has in 64 KB pages.
@@ -313,7 +312,7 @@ impl Serve {
     /// The output to append replies to: what is still unsent, or the worker's spare one.
     pub(super) fn output(&mut self) -> Box<Output> {
         let mut output = self.output.take().unwrap_or_else(|| self.worker.take_output());
-        output.set_ceiling(output_limit::ceiling(self.worker.server, &self.session.client));
+        output.set_ceiling(self.worker.server.output_ceiling(&self.session.client));
         output.finish();
         output
     }

@@ -6,19 +6,16 @@
 
 use std::task::Context as TaskContext;
 
-use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal};
+use keyspace::{Acquisition, BUSY, Lsn, PartitionSet, Refusal, Tx};
 use proto::{Args, Output, Reply};
 
 use super::life::Turn;
 use super::stage::{Elsewhere, Parked, Ran, Then};
 use super::{Serve, Session, Stage};
 use crate::counters;
-use crate::execute::Round;
+use crate::execute::{self, Round};
 use crate::table::Entry;
 use crate::worker::Worker;
-
-/// What is about no more names than this is done at once.
-pub(crate) const FEW: usize = 64;
 
 /// The clock is looked at after so many parts of a step.
 const PARTS_PER_LOOK: u32 = 16;
@@ -26,11 +23,11 @@ const PARTS_PER_LOOK: u32 = 16;
 /// Work that goes on from where the last step ended.
 pub(crate) trait Stepwise: Send {
     /// Takes a step.
-    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress;
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped;
 }
 
 /// How far a step came.
-pub(crate) enum Progress {
+pub(crate) enum Stepped {
     /// All is done, and replied.
     Done,
     /// The same, and the connection is to be closed.
@@ -53,7 +50,7 @@ pub(crate) struct Steps {
 }
 
 /// Where a step is taken.
-pub(crate) struct Footing<'a, 'c> {
+pub(crate) struct Stride<'a, 'c> {
     pub(crate) worker: &'a Worker,
     pub(crate) session: &'a mut Session,
     /// Those of the request.
@@ -82,11 +79,16 @@ impl Steps {
     }
 }
 
-impl Footing<'_, '_> {
+impl Stride<'_, '_> {
     /// Called behind each part of a step: whether the step is over.
     pub(crate) fn is_over(&mut self) -> bool {
         self.parts += 1;
         self.parts.is_multiple_of(PARTS_PER_LOOK) && self.worker.is_batch_over()
+    }
+
+    /// Begins the transaction of the next part with its locks.
+    pub(crate) fn begin(&self, acquisition: Acquisition) -> Tx {
+        Tx::begin(acquisition, execute::options(self.worker, self.session))
     }
 
     /// The locks of the next part, if they are there; the error says that others have them for too
@@ -127,7 +129,7 @@ impl Serve {
         }
         self.worker.start_batch();
         let Steps { work, parked, done } = &mut *steps;
-        let progress = work.step(&mut Footing {
+        let progress = work.step(&mut Stride {
             worker: &self.worker,
             session: &mut self.session,
             args: done.ran.args.as_args(),
@@ -141,22 +143,22 @@ impl Serve {
         done.ran.micros += micros;
         self.worker.note_turn(0);
         match progress {
-            Progress::GoesOn => {
+            Stepped::GoesOn => {
                 self.worker.give_way(cx.waker());
                 self.stage = Stage::Steps(steps);
                 return Turn::Wait;
             }
-            Progress::Waits => {
+            Stepped::Waits => {
                 self.stage = Stage::Steps(steps);
                 return Turn::Wait;
             }
-            Progress::Failed(refusal) => {
+            Stepped::Failed(refusal) => {
                 let mut reply = Reply::new(&mut done.output, self.session.resp);
                 self.worker.server.refuse(&refusal, &mut reply);
                 done.ran.failed = true;
             }
-            Progress::Closes => self.session.close(),
-            Progress::Done => {}
+            Stepped::Closes => self.session.close(),
+            Stepped::Done => {}
         }
         self.pass_on_result(steps.done);
         Turn::Again

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use commands::Access;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::keys::all_from;
-use keyspace::{PartitionSet, Refusal, Tx};
+use keyspace::{PartitionSet, Refusal};
 use proto::{Args, Output, Reply, Resp};
 
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
 use crate::control::{Context, ControlCommand, Next};
-use crate::execute;
+use crate::looks::FEW;
 use crate::server::Server;
-use crate::session::{FEW, Footing, Progress, Session, Stepwise};
+use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::unregistration::{Registered, Unregistration};
 
 /// Those that run as a unit.
@@ -233,21 +233,21 @@ struct EachKey {
 }
 
 impl Stepwise for EachKey {
-    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
-        let keyspace = footing.worker.server.keyspace;
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+        let keyspace = stride.worker.server.keyspace;
         // Nothing that changes any more breaks a watch that is broken.
         while !self.watch.is_broken()
-            && let Some(key) = footing.args.get(self.next)
+            && let Some(key) = stride.args.get(self.next)
         {
             let partition = || keyspace.locate(key).partition();
-            let acquisition = match footing.acquire(|| PartitionSet::from_slice(&[partition()])) {
+            let acquisition = match stride.acquire(|| PartitionSet::from_slice(&[partition()])) {
                 Some(Ok(acquisition)) => acquisition,
                 // The keys that are watched stay so.
-                Some(Err(busy)) => return Progress::Failed(busy),
-                None => return Progress::Waits,
+                Some(Err(busy)) => return Stepped::Failed(busy),
+                None => return Stepped::Waits,
             };
-            let (worker, session) = (footing.worker, &mut *footing.session);
-            let mut tx = Tx::begin(acquisition, execute::options(worker, session));
+            let mut tx = stride.begin(acquisition);
+            let session = &mut *stride.session;
             let database = session.database;
             if let Some(watching) = session.pending.as_mut().and_then(|it| it.watching.as_mut()) {
                 watching.add((database, key.into()));
@@ -255,13 +255,13 @@ impl Stepwise for EachKey {
             }
             drop(tx);
             self.next += 1;
-            if footing.is_over() {
-                return Progress::GoesOn;
+            if stride.is_over() {
+                return Stepped::GoesOn;
             }
         }
-        footing.session.show_pending();
-        Reply::new(footing.out, footing.session.resp).ok();
-        Progress::Done
+        stride.session.show_pending();
+        Reply::new(stride.out, stride.session.resp).ok();
+        Stepped::Done
     }
 }
 

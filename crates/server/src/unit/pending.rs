@@ -14,8 +14,8 @@ use proto::{Args, ArgsBuffer};
 
 use super::Needs;
 use crate::clients::Client;
+use crate::looks::FEW;
 use crate::server::Server;
-use crate::session::FEW;
 use crate::table::Entry;
 use crate::unregistration::{Registered, Unregistration};
 use crate::worker::Worker;

@@ -12,7 +12,7 @@ use crate::clients::client_flags;
 use crate::config::settings::DATABASES;
 use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
-use crate::session::{Footing, Progress, Session, Stepwise};
+use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::worker::Worker;
 
 pub(super) const PING: ControlCommand = Command {
@@ -143,23 +143,23 @@ struct Silence {
 }
 
 impl Stepwise for Silence {
-    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
-        let worker = footing.worker;
-        while let Some(all) = &mut footing.session.subscriptions
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+        let worker = stride.worker;
+        while let Some(all) = &mut stride.session.subscriptions
             && all.remove_first(|| worker.hand_out_letters())
         {
-            if footing.is_over() {
-                return Progress::GoesOn;
+            if stride.is_over() {
+                return Stepped::GoesOn;
             }
         }
-        let mut reply = Reply::new(footing.out, footing.session.resp);
+        let mut reply = Reply::new(stride.out, stride.session.resp);
         if self.closes {
-            end_listening(worker, footing.session, &mut reply);
-            return Progress::Closes;
+            end_listening(worker, stride.session, &mut reply);
+            return Stepped::Closes;
         }
-        begin_anew(worker.server, footing.session);
-        Reply::new(footing.out, footing.session.resp).simple("RESET");
-        Progress::Done
+        begin_anew(worker.server, stride.session);
+        Reply::new(stride.out, stride.session.resp).simple("RESET");
+        Stepped::Done
     }
 }
 

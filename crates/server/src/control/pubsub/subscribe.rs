@@ -9,9 +9,10 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::{Context, ControlCommand, Next};
+use crate::looks::FEW;
 use crate::pubsub::{SubscriptionKind, Subscriptions};
 use crate::server::Server;
-use crate::session::{FEW, Footing, Progress, Session, Stepwise};
+use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::worker::Worker;
 
 /// What all of them have in common.
@@ -119,23 +120,23 @@ struct EachName {
 }
 
 impl Stepwise for EachName {
-    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
         let Self { kind, ends, .. } = *self;
-        while let Some(name) = footing.args.get(self.next) {
-            let (worker, resp) = (footing.worker, footing.session.resp);
-            let mut reply = Reply::new(footing.out, resp);
+        while let Some(name) = stride.args.get(self.next) {
+            let (worker, resp) = (stride.worker, stride.session.resp);
+            let mut reply = Reply::new(stride.out, resp);
             match ends {
-                true => end_one(worker, footing.session, kind, (name, true), &mut reply),
+                true => end_one(worker, stride.session, kind, (name, true), &mut reply),
                 false => {
-                    begin_one((worker.server, footing.session), kind, name, &mut reply);
+                    begin_one((worker.server, stride.session), kind, name, &mut reply);
                 }
             }
             self.next += 1;
-            if footing.is_over() {
-                return Progress::GoesOn;
+            if stride.is_over() {
+                return Stepped::GoesOn;
             }
         }
-        Progress::Done
+        Stepped::Done
     }
 }
 
@@ -143,17 +144,17 @@ impl Stepwise for EachName {
 struct All(SubscriptionKind);
 
 impl Stepwise for All {
-    fn step(&mut self, footing: &mut Footing<'_, '_>) -> Progress {
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
         let first = |session: &Session| session.subscriptions.as_ref()?.first_name(self.0);
-        while let Some(name) = first(footing.session) {
-            let (worker, resp) = (footing.worker, footing.session.resp);
-            let mut reply = Reply::new(footing.out, resp);
-            end_one(worker, footing.session, self.0, (&name, true), &mut reply);
-            if footing.is_over() {
-                return Progress::GoesOn;
+        while let Some(name) = first(stride.session) {
+            let (worker, resp) = (stride.worker, stride.session.resp);
+            let mut reply = Reply::new(stride.out, resp);
+            end_one(worker, stride.session, self.0, (&name, true), &mut reply);
+            if stride.is_over() {
+                return Stepped::GoesOn;
             }
         }
-        Progress::Done
+        Stepped::Done
     }
 }
 
