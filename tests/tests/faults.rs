@@ -41,7 +41,7 @@ const WRITERS: usize = 3;
 /// A call that takes so long is not the rule.
 const LATE: Duration = Duration::from_millis(300);
 
-const ARGUMENTS: [&str; 14] = [
+pub(crate) const ARGUMENTS: [&str; 14] = [
     "--appendonly",
     "yes",
     "--appendfsync",
@@ -207,7 +207,7 @@ fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
     }
 }
 
-fn await_idle(subject: &mut Subject, field: &str) {
+pub(crate) fn await_idle(subject: &mut Subject, field: &str) {
     let deadline = std::time::Instant::now() + BOUND;
     while subject.info(field).is_some_and(|value| value != "0") && !subject.has_ended() {
         assert!(std::time::Instant::now() < deadline, "{field} for ever:\n{}", subject.log());
@@ -215,7 +215,7 @@ fn await_idle(subject: &mut Subject, field: &str) {
     }
 }
 
-fn write_while(
+pub(crate) fn write_while(
     subject: &mut Subject,
     ledger: &Ledger,
     steps: u64,

@@ -285,8 +285,8 @@ impl Books {
     /// Has its base begun, or joins a rewrite of the log; if neither can be, it waits.
     fn ask_for_base(&mut self, server: &'static Server) {
         let is_lent = server.aof.is_lent();
-        let lent = is_lent.then_some(&*self.directory);
-        let begins = !server.saves.is_running() && aof::begin_in(server, lent);
+        let lent = is_lent.then(|| self.directory.clone());
+        let begins = !server.saves.is_running() && aof::begin_elsewhere(server, lent);
         let joins = !is_lent && server.aof.rewrite.is_underway();
         self.told.stage = if begins || joins { Stage::Snapshotting } else { Stage::Pending };
     }

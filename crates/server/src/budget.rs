@@ -7,7 +7,8 @@
 //!
 //! Invariant: looking costs two loads, and without a limit one.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -389,7 +390,10 @@ fn limit_in_bytes(config: &Config) -> u64 {
 
 /// The resident set, and what of it is shared with files; nothing where the system does not tell.
 pub(crate) fn resident() -> (usize, usize) {
-    let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    // Not as a whole file, whose size would be asked for first.
+    let mut buffer = [0; 128];
+    let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut buffer));
+    let text = str::from_utf8(&buffer[..read.unwrap_or(0)]).unwrap_or_default();
     let mut pages = text.split(' ').skip(1).map(|field| field.parse().unwrap_or(0));
     let mut next = || pages.next().unwrap_or(0) * rustix::param::page_size();
     (next(), next())

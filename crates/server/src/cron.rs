@@ -1,6 +1,7 @@
 //! The slow clock: what has to be looked at every now and then, on the reception's thread.
 //!
-//! Invariant: an idle server wakes for it once a second, and no turn waits for anything.
+//! Invariant: an idle server wakes for it once a second, and no turn waits for anything: what is
+//! due and needs the disk is begun on another thread.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

@@ -52,7 +52,7 @@ use queue::{Inlet, Queue};
 use writer::{Last, Writer};
 
 pub(crate) use load::{Stock, find, find_foreign, find_own, options_within};
-pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, begin_in, tend};
+pub(crate) use rewrite::{Rewrite, Told, begin as begin_rewrite, begin_elsewhere, tend};
 
 /// A base that is made, or why there is none.
 type Base = Result<Fresh, String>;

@@ -8,6 +8,7 @@ use base::io_text::plain;
 
 use super::files::Beginning;
 use super::writer::{State, Writer};
+use crate::unit::drill;
 
 impl Writer {
     /// A base is in its place: a backup that waits for one has it now.
@@ -58,6 +59,7 @@ impl Writer {
                 }
                 plain(&error)
             })?;
+            drill::point_in_log();
             self.turn_to(next);
         }
         Ok(files)

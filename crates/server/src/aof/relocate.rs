@@ -13,6 +13,7 @@ use super::files::{Beginning, Files, naming};
 use super::increment::Increment;
 use super::writer::Writer;
 use crate::log::log_notice;
+use crate::unit::drill;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;
@@ -35,6 +36,7 @@ impl Writer {
         });
         // Whether it is named there nobody knows after an error: then only the next base helps.
         let file = opened.inspect_err(|error| self.lose(error))?;
+        drill::point_in_log();
         (self.file, self.files) = (Some(Increment::new(file, length)), files);
         log_notice!(self.server.log, "The AOF goes on in {}", directory.display());
         if beginning == Beginning::Apart {

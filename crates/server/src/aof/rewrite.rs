@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::io_text::plain;
+use persist::aof::manifest::BaseForm;
 
 use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::queue::Queue;
@@ -158,7 +159,7 @@ pub(crate) fn tend(server: &'static Server) {
         return;
     }
     if told.is_scheduled {
-        begin(server);
+        begin_elsewhere(server, None);
         return;
     }
     let percentage = server.config.get(AUTO_AOF_REWRITE_PERCENTAGE);
@@ -170,63 +171,87 @@ pub(crate) fn tend(server: &'static Server) {
     let growth = (total * 100 / base.max(1)).saturating_sub(100);
     if growth >= percentage {
         log_notice!(server.log, "Starting automatic rewriting of AOF on {growth}% growth");
-        begin(server);
+        begin_elsewhere(server, None);
     }
 }
 
 /// Begins a rewrite, unless one is under way, data are loaded, or the system gives no thread for
-/// it; whether it did.
+/// it; whether it did. The disk is waited for.
 pub(crate) fn begin(server: &'static Server) -> bool {
-    begin_in(server, None)
+    Turn::take(server).is_some_and(|turn| turn.begin(None))
 }
 
-/// The same, in the directory of a log that was lent, if one is named.
-pub(crate) fn begin_in(server: &'static Server, lent: Option<&Path>) -> bool {
-    let form = super::base_form(server);
-    let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
-    let snapshot = Snapshot::new(server, Purpose::Base(form), syncs, false);
-    {
+/// The same without waiting for the disk, in the directory of a log that was lent, if one is named;
+/// whether the rewrite is under way now.
+pub(crate) fn begin_elsewhere(server: &'static Server, lent: Option<PathBuf>) -> bool {
+    let turn = Turn::take(server);
+    let is_taken = turn.is_some();
+    if let Some(turn) = turn {
+        server.heavy.spawn(move |_| {
+            // What goes wrong is told by `done`.
+            let _ = turn.begin(lent.as_deref());
+        });
+    }
+    is_taken
+}
+
+/// The rewrite that is under way, until its snapshot is: what ends before, ends it.
+struct Turn {
+    server: &'static Server,
+    form: BaseForm,
+    snapshot: Arc<Snapshot>,
+    is_over: bool,
+}
+
+impl Turn {
+    /// Nobody else begins one from now on.
+    fn take(server: &'static Server) -> Option<Self> {
+        let form = super::base_form(server);
+        let syncs = server.config.get(AOF_REWRITE_INCREMENTAL_FSYNC);
+        let snapshot = Snapshot::new(server, Purpose::Base(form), syncs, false);
         let mut books = server.aof.rewrite.books();
         if books.underway.is_some() || server.loading.is_on() {
-            return false;
+            return None;
         }
         books.is_scheduled = false;
         let began_us = server.keyspace.clock().monotonic_us();
-        let snapshot = Arc::clone(&snapshot);
         let (is_handed_over, is_called_off) = (false, false);
-        books.underway = Some(Underway { began_us, is_handed_over, is_called_off, snapshot });
+        let own = Arc::clone(&snapshot);
+        let underway = Underway { began_us, is_handed_over, is_called_off, snapshot: own };
+        books.underway = Some(underway);
+        drop(books);
+        Some(Self { server, form, snapshot, is_over: false })
     }
-    let begun = Begun(server);
-    drill::point();
-    let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
-        Ok(path) => path,
-        Err(error) => {
-            log_warning!(server.log, "{}", unmade_directory(server, &error));
-            done(server, None);
-            return false;
-        }
-    };
-    log_notice!(server.log, "Background append only file rewriting started");
-    drill::point();
-    let log = server.aof.queue().clone();
-    let cut_log = log.clone();
-    let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
-    let target = Target { path: path.clone(), at_cut };
-    let done = move |result: Result<Finished, String>| {
-        hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
-    };
-    drop(begun);
-    // What goes wrong is told by `done`.
-    snapshot.start(target, Box::new(done)).is_ok()
+
+    fn begin(mut self, lent: Option<&Path>) -> bool {
+        let (server, form) = (self.server, self.form);
+        drill::point();
+        let path = match make_directory(server, lent).and_then(|()| new_base_path(server, lent)) {
+            Ok(path) => path,
+            Err(error) => {
+                log_warning!(server.log, "{}", unmade_directory(server, &error));
+                return false;
+            }
+        };
+        log_notice!(server.log, "Background append only file rewriting started");
+        drill::point();
+        let log = server.aof.queue().clone();
+        let cut_log = log.clone();
+        let at_cut = Box::new(move |cut| mark_cut(server, &cut, cut_log.as_ref()));
+        let target = Target { path: path.clone(), at_cut };
+        let done = move |result: Result<Finished, String>| {
+            hand_over(server, result.map(|it| Fresh { path, form, bytes: it.bytes }), log.as_ref());
+        };
+        self.is_over = true;
+        // What goes wrong is told by `done`.
+        self.snapshot.start(target, Box::new(done)).is_ok()
+    }
 }
 
-/// A rewrite that is begun, until its snapshot is: a panic meanwhile ends it.
-struct Begun(&'static Server);
-
-impl Drop for Begun {
+impl Drop for Turn {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            done(self.0, None);
+        if !self.is_over {
+            done(self.server, None);
         }
     }
 }

@@ -11,6 +11,7 @@ use super::files::Beginning;
 use super::writer::{State, Writer};
 use super::{Base, Fresh, Order, Phase, rewrite};
 use crate::log::log_warning;
+use crate::unit::drill;
 
 impl Writer {
     /// Begins the increment that follows a base, whose cut is here.
@@ -23,6 +24,7 @@ impl Writer {
         let beginning = if is_sound { Beginning::Joined } else { Beginning::Apart };
         match self.files.begin(beginning) {
             Ok(file) => {
+                drill::point_in_log();
                 self.turn_to(file);
                 self.cut = Some(beginning);
                 if beginning == Beginning::Apart {
@@ -56,6 +58,7 @@ impl Writer {
                 self.state = State::Lost;
             }
         }
+        drill::point_in_log();
         if self.securing.is_none() {
             rewrite::done(self.server, result.ok().map(|base| (base, self.length())));
         }
@@ -69,7 +72,9 @@ impl Writer {
             return;
         }
         let Some(base) = self.securing.take() else { return };
+        drill::point_in_log();
         self.server.aof.rely(self.server, Phase::On);
+        drill::point_in_log();
         rewrite::done(self.server, Some((base, self.length())));
     }
 
@@ -82,6 +87,7 @@ impl Writer {
         } else {
             self.relocate(base, beginning)
         };
+        drill::point_in_log();
         installed.map_err(|error| plain(&error))?;
         if beginning == Beginning::Apart {
             self.state = State::Sound;
@@ -95,6 +101,7 @@ impl Writer {
             }
         }
         self.pin_base();
+        drill::point_in_log();
         match self.files.take_leftovers() {
             Ok(leftovers) => rewrite::remove(self.server, leftovers),
             // They stay in the manifest as what they are.

@@ -48,9 +48,9 @@ fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<
     } else if server.aof.phase() == Phase::Securing {
         server.aof.rely(server, Phase::Starting);
     }
-    server.aof.valve.open();
     let mut is_first = true;
     loop {
+        server.aof.valve.open();
         if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
             // Whoever closes it does not wait for an answer that was lost.
             return None;

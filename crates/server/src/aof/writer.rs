@@ -33,6 +33,7 @@ use crate::config::settings::{
 use crate::courtesy::LogCourtesy;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
+use crate::unit::drill;
 
 /// Between two tries while the disk fails.
 const RETRY_US: i64 = 250_000;
@@ -235,6 +236,7 @@ impl Writer {
     }
 
     fn obey(&mut self, order: Order) -> Next {
+        drill::point_in_log();
         match order {
             Order::Heed => {}
             Order::Cut(lsn) => {
@@ -307,8 +309,10 @@ impl Writer {
         }
         self.mark();
         self.piece.extend_from_slice(&check_line_of(batch.clone()));
+        drill::point_in_log();
         let began_us = self.now_us();
         self.write_piece(batch)?;
+        drill::point_in_log();
         self.is_slow |= self.now_us() - began_us > SLOW_US;
         self.begin_sync_if_due();
         Ok(())
@@ -487,6 +491,7 @@ impl Writer {
             self.lose(&error);
             return false;
         }
+        drill::point_in_log();
         self.synced_at_us = self.now_us();
         self.server.aof.figures.note_sync(self.synced_at_us - began_us > DELAYED_US);
         self.synced = self.end;
@@ -543,6 +548,7 @@ impl Writer {
             log_notice!(self.server.log, "{line}");
         }
         self.server.journal.heal(self.synced);
+        drill::point_in_log();
         set_failed(self.server, false);
     }
 

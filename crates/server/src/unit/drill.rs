@@ -35,6 +35,8 @@ pub(crate) enum Cause {
     PanicBeside,
     /// What looks at the data or changes them panics, in whatever thread.
     PanicAtStep,
+    /// The thread that writes the log panics between two things that it does.
+    PanicInLog,
 }
 
 #[cfg(debug_assertions)]
@@ -229,6 +231,16 @@ pub(crate) fn point() {
 
 #[cfg(not(debug_assertions))]
 pub(crate) const fn point() {}
+
+/// The thread that writes the log is between two things that it does.
+#[cfg(debug_assertions)]
+pub(crate) fn point_in_log() {
+    let struck = armed::step(&[Cause::PanicInLog]);
+    assert!(struck.is_none(), "drill: {struck:?}");
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) const fn point_in_log() {}
 
 /// Does what a control command does, between two such places. Who asks for drills has none.
 #[inline]

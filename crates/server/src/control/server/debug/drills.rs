@@ -25,6 +25,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-BEHIND-COMMIT", Cause::PanicBehindCommit),
     ("PANIC-BESIDE", Cause::PanicBeside),
     ("PANIC-AT-STEP", Cause::PanicAtStep),
+    ("PANIC-IN-LOG", Cause::PanicInLog),
 ];
 
 /// DEBUG DRILL [cause step | APART [OFF] | SHORT [OFF]]
