@@ -76,7 +76,7 @@ fn what_was_kept_is_given_back() {
                 client
             })
             .collect();
-        eventually("they are kept", || used() > before + 8_000_000);
+        eventually("they are kept", || used() > before + 6_000_000);
         drop(clients);
         eventually("they are given back", || used() < before + 2_000_000);
     }

@@ -30,15 +30,9 @@ pub fn deadline(seconds: &[u8], now: UnixMillis) -> Result<Option<UnixMillis>, R
     }
 }
 
-/// A key, and the request that is run when it is ready.
-#[must_use]
-pub fn awaited<'a>(key: &[u8], request: impl IntoIterator<Item = &'a [u8]>) -> Awaited {
-    Awaited { key: key.into(), request: request.into_iter().map(Box::from).collect() }
-}
-
 /// The refusal of who waits for keys.
 #[must_use]
-pub fn wait(awaited: Vec<Awaited>, deadline: Option<UnixMillis>) -> Refusal {
+pub fn wait(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
     let at_once = EmptyReply::NullArray;
     Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
 }
@@ -46,7 +40,7 @@ pub fn wait(awaited: Vec<Awaited>, deadline: Option<UnixMillis>) -> Refusal {
 /// The refusal of who waits for one element of one key.
 #[must_use]
 pub fn wait_for_element(awaited: Awaited, deadline: Option<UnixMillis>) -> Refusal {
-    let (awaited, at_once) = (vec![awaited], EmptyReply::Null);
+    let at_once = EmptyReply::Null;
     Refusal::Wait(Box::new(Wait { awaited, deadline, again: None, heeds_deletion: false, at_once }))
 }
 

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod aging;
+mod awaited;
 mod clock;
 mod compaction;
 mod containers;
@@ -33,6 +34,7 @@ mod walk;
 mod watch;
 mod world;
 
+pub use awaited::Awaited;
 pub use clock::{AccessClock, AccessPolicy, Lapse};
 pub use containers::{ContainerSettings, Threshold};
 pub use counters::{Count, Counters};
@@ -43,7 +45,7 @@ pub use lock::acquisition::{Acquisition, PartitionSet, Wanted};
 pub use lock::partition::{Lsn, PartitionIndex};
 pub use patience::{Obstacle, Patience};
 pub use pauses::{HOLD_LIMITS_US, PauseFigures, Pauses};
-pub use refusal::{Awaited, BUSY, EmptyReply, Refusal, Wait};
+pub use refusal::{BUSY, EmptyReply, Refusal, Wait};
 pub use ruin::is_halfway;
 pub use sizes::Sizes;
 pub use structs::{arena, heap};

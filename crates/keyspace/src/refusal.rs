@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 use base::time::UnixMillis;
 
+use crate::awaited::Awaited;
+
 /// What is waited for has been held by others for longer than a client is kept waiting.
 pub const BUSY: Refusal = Refusal::error("BUSY Redis is busy running a long command.");
 
@@ -30,7 +32,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// The keys, each of which may end the wait.
-    pub awaited: Vec<Awaited>,
+    pub awaited: Awaited,
     /// When it gives up; never if `None`.
     pub deadline: Option<UnixMillis>,
     /// When asking again may find something that only time brought about, if at all.
@@ -40,17 +42,6 @@ pub struct Wait {
     /// What it replies where nobody may wait, as within a transaction. Who waits in vain gets a
     /// null array.
     pub at_once: EmptyReply,
-}
-
-/// A key that a client waits for, and the request that is run when it is ready: the same command
-/// about this key alone, with nothing in it that depends on the time of asking (`XREAD`'s `$` is an
-/// ID by then).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Awaited {
-    /// The key.
-    pub key: Box<[u8]>,
-    /// The request, its command's name first.
-    pub request: Vec<Box<[u8]>>,
 }
 
 /// The reply that says "nothing".

@@ -46,9 +46,18 @@ pub enum GaveUp {
 #[derive(Default)]
 pub(crate) struct WaitingKeys(HashMap<NamedKey, Queue>);
 
-/// Those who wait for one key, the first to come in front.
+/// Those who wait for one key, the first to come in front. Mostly that is one, who takes no memory
+/// beside its place here.
+pub struct Queue(Standings);
+
+enum Standings {
+    One(Standing),
+    /// Several, or some that are left of several; nobody is none.
+    Several(Option<Box<Several>>),
+}
+
 #[derive(Default)]
-pub struct Queue {
+struct Several {
     standing: VecDeque<Standing>,
     /// How many of them want to know when the key goes away.
     heedful: usize,
@@ -213,47 +222,116 @@ impl WaitingKeys {
     }
 }
 
+impl Default for Queue {
+    fn default() -> Self {
+        Self(Standings::Several(None))
+    }
+}
+
 impl Queue {
     /// Whether nobody stands in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.standing.is_empty()
+        self.len() == 0
     }
 
     /// How many stand in it.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.standing.len()
+        match &self.0 {
+            Standings::One(_) => 1,
+            Standings::Several(several) => several.as_ref().map_or(0, |it| it.standing.len()),
+        }
     }
 
     /// Who stands at a place, from the front.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<&Standing> {
-        self.standing.get(place)
+        match &self.0 {
+            Standings::One(standing) => (place == 0).then_some(standing),
+            Standings::Several(several) => several.as_ref()?.standing.get(place),
+        }
     }
 
     /// Whether somebody in it wants to know when the key goes away.
     #[must_use]
     pub fn heeds_deletion(&self) -> bool {
-        self.heedful > 0
+        match &self.0 {
+            Standings::One(standing) => standing.waiter.heeds_deletion,
+            Standings::Several(several) => several.as_ref().is_some_and(|it| it.heedful > 0),
+        }
     }
 
     /// Whether anybody who waits on heeds a key that came or changed, or one that is `gone`.
     pub(crate) fn heeds(&self, gone: bool) -> bool {
         let heeds = |waiter: &Waiter| !waiter.is_over() && (!gone || waiter.heeds_deletion);
-        (!gone || self.heeds_deletion()) && self.standing.iter().any(|it| heeds(&it.waiter))
+        let all = (0..self.len()).filter_map(|place| self.get(place));
+        (!gone || self.heeds_deletion()) && all.into_iter().any(|it| heeds(&it.waiter))
     }
 
     /// Stands a waiter where its number puts it, unless it stands there already.
     pub fn join(&mut self, standing: Standing) {
+        if self.is_empty() {
+            self.0 = Standings::One(standing);
+            return;
+        }
+        if let Standings::One(first) = &self.0 {
+            let mut several = Box::<Several>::default();
+            several.join(first.clone());
+            self.0 = Standings::Several(Some(several));
+        }
+        let Standings::Several(Some(several)) = &mut self.0 else {
+            unreachable!("it is not empty")
+        };
+        several.join(standing);
+    }
+
+    /// Takes out those at these places, which rise.
+    pub fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
+        let taken = match std::mem::take(self).0 {
+            Standings::One(standing) if places.is_empty() => {
+                self.0 = Standings::One(standing);
+                Vec::new()
+            }
+            Standings::One(standing) => vec![standing],
+            Standings::Several(mut several) => {
+                let taken = several.as_mut().map_or(Vec::new(), |it| it.take_out(places));
+                self.0 = Standings::Several(several);
+                taken
+            }
+        };
+        self.fit();
+        taken
+    }
+
+    fn leave(&mut self, waiter: &Waiter) {
+        match &mut self.0 {
+            Standings::One(standing) if standing.waiter.number == waiter.number => {
+                *self = Self::default();
+            }
+            Standings::One(_) | Standings::Several(None) => {}
+            Standings::Several(Some(several)) => several.leave(waiter),
+        }
+        self.fit();
+    }
+
+    /// Keeps nothing where nobody is left.
+    fn fit(&mut self) {
+        if self.is_empty() {
+            *self = Self::default();
+        }
+    }
+}
+
+impl Several {
+    fn join(&mut self, standing: Standing) {
         if let Err(place) = self.place_of(&standing.waiter) {
             self.heedful += usize::from(standing.waiter.heeds_deletion);
             self.standing.insert(place, standing);
         }
     }
 
-    /// Takes out those at these places, which rise.
-    pub fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
+    fn take_out(&mut self, places: &[usize]) -> Vec<Standing> {
         let in_front = places.last().is_none_or(|last| last + 1 == places.len());
         let taken: Vec<_> = if in_front {
             self.standing.drain(..places.len()).collect()
@@ -281,8 +359,9 @@ impl Queue {
     }
 
     fn fit(&mut self) {
-        if self.standing.capacity() > 4 * self.len() + SPARE {
-            self.standing.shrink_to(2 * self.len());
+        let length = self.standing.len();
+        if self.standing.capacity() > 4 * length + SPARE {
+            self.standing.shrink_to(2 * length);
         }
     }
 
@@ -363,7 +442,9 @@ mod tests {
     use std::cell::Cell;
     use std::hash::{Hash, Hasher};
 
-    use super::Line;
+    use std::sync::Arc;
+
+    use super::{Line, Queue, Standing, Waiter};
 
     thread_local! {
         static COMPARED: Cell<usize> = const { Cell::new(0) };
@@ -384,6 +465,62 @@ mod tests {
         fn hash<H: Hasher>(&self, state: &mut H) {
             self.0.hash(state);
         }
+    }
+
+    fn waiter(heeds_deletion: bool) -> Arc<Waiter> {
+        Waiter::new(heeds_deletion, Box::new(()))
+    }
+
+    /// A queue of however many does as a list does that is sorted by arrival.
+    #[test]
+    fn a_queue_of_one_and_of_several_do_the_same() {
+        let waiters: Vec<_> = (0..6).map(|number| waiter(number % 3 == 0)).collect();
+        let mut random = base::random::Random::from_seed(14);
+        let (mut queue, mut model) = (Queue::default(), Vec::<usize>::new());
+        for _ in 0..5_000 {
+            let number = random.below(6) as usize;
+            match random.below(4) {
+                0 | 1 => {
+                    queue.join(Standing { waiter: Arc::clone(&waiters[number]), nth: 0 });
+                    if !model.contains(&number) {
+                        model.push(number);
+                        model.sort_unstable();
+                    }
+                }
+                2 => {
+                    queue.leave(&waiters[number]);
+                    model.retain(|it| *it != number);
+                }
+                _ => {
+                    let places: Vec<_> =
+                        (0..model.len()).filter(|_| random.below(3) == 0).collect();
+                    let taken = queue.take_out(&places);
+                    let expected: Vec<_> = places.iter().map(|place| model[*place]).collect();
+                    let same = taken.iter().zip(&expected);
+                    assert!(taken.len() == expected.len());
+                    assert!(
+                        same.into_iter().all(|(it, one)| Arc::ptr_eq(&it.waiter, &waiters[*one]))
+                    );
+                    model.retain(|it| !expected.contains(it));
+                }
+            }
+            assert_eq!((queue.len(), queue.is_empty()), (model.len(), model.is_empty()));
+            let heedful = model.iter().any(|number| number % 3 == 0);
+            assert_eq!((queue.heeds_deletion(), queue.heeds(true)), (heedful, heedful));
+            assert_eq!(queue.heeds(false), !model.is_empty());
+            for (place, number) in model.iter().enumerate() {
+                let standing = queue.get(place).expect("the model has it");
+                assert!(Arc::ptr_eq(&standing.waiter, &waiters[*number]));
+            }
+            assert!(queue.get(model.len()).is_none());
+        }
+        drop(queue);
+        assert!(waiters.iter().all(|waiter| Arc::strong_count(waiter) == 1));
+    }
+
+    #[test]
+    fn a_queue_of_one_takes_no_more_than_its_place() {
+        assert_eq!(size_of::<Queue>(), size_of::<Standing>());
     }
 
     #[test]

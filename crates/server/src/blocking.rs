@@ -15,8 +15,8 @@ use std::time::Duration;
 use base::time::UnixMillis;
 use commands::Group;
 use keyspace::{
-    Acquisition, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue, Refusal,
-    Standing, Tx, TxOptions, Wait, Waiter,
+    Acquisition, Awaited, Effects, EmptyReply, EntryRef, GaveUp, Keyspace, Kind, Lsn, Queue,
+    Refusal, Standing, Tx, TxOptions, Wait, Waiter,
 };
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use smallvec::{SmallVec, smallvec};
@@ -43,11 +43,11 @@ struct Blocked {
     /// Whose copies of what it reads are tracked.
     reader: Option<ClientId>,
     database: usize,
-    /// For each key the request that serves the client once it is ready.
-    requests: Vec<(Box<[u8]>, OwnedArgs)>,
-    outcome: Mutex<Option<Served>>,
-    /// What its keys take, here and in the queues.
+    /// Its keys, each with the request that serves the client once it is ready.
+    awaited: Awaited,
+    /// What these take, here and in the queues.
     memory: usize,
+    outcome: Mutex<Option<Served>>,
     /// When its client is to be looked at again; `NEVER` if not by itself.
     again: AtomicI64,
     /// Whether CLIENT UNBLOCK, if it ends the wait, asks for an error.
@@ -99,7 +99,8 @@ pub(crate) struct Services {
 /// What came of the attempt to serve a waiter.
 struct Service {
     waiter: Arc<Waiter>,
-    asked: Asked,
+    /// The request that served it.
+    request: OwnedArgs,
     effects: Effects,
     output: Output,
     /// The code of the error that is the reply, if it is one.
@@ -109,47 +110,32 @@ struct Service {
     is_over: bool,
 }
 
-/// What a waiter is to be served with.
-enum Asked {
-    /// The request for one of its keys, in its own order.
-    Of(usize),
-    /// One for several of its keys.
-    Together(OwnedArgs),
-}
-
-impl Asked {
-    fn args<'a>(&'a self, blocked: &'a Blocked) -> Args<'a> {
-        match self {
-            Self::Of(nth) => blocked.requests[*nth].1.as_args(),
-            Self::Together(request) => request.as_args(),
-        }
-    }
-}
-
 impl Blocked {
     /// What may serve its client now that its `nth` key is ready and others may be by the same
     /// transaction, in this order: its command goes by its own order of keys, whichever changed
     /// first, and one that reads streams reads all of them.
-    fn ask(&self, tx: &Tx, waiter: &Waiter, nth: u32) -> SmallVec<[Asked; 1]> {
-        if self.requests.len() == 1 {
-            return smallvec![Asked::Of(0)];
+    fn ask(&self, tx: &Tx, waiter: &Waiter, nth: u32) -> SmallVec<[OwnedArgs; 1]> {
+        let request = |place: usize| self.awaited.request(place).collect();
+        if self.awaited.len() == 1 {
+            return smallvec![request(0)];
         }
-        let (served, _) = &self.requests[nth as usize];
+        let served = self.awaited.key(nth as usize);
         let is_ready = |place: &usize| {
-            let (key, _) = &self.requests[*place];
+            let key = self.awaited.key(*place);
             let kind = || tx.peek(key).ok().flatten().map(EntryRef::kind);
             // A key that is named twice is in the line of those that are ready no more.
             key == served || tx.is_ready(key) && (waiter.heeds_deletion() || self.heeds(kind()))
         };
-        let ready = (0..self.requests.len()).filter(is_ready);
+        let ready = (0..self.awaited.len()).filter(is_ready);
         if self.entry.spec.group != Group::Stream {
-            return ready.map(Asked::Of).collect();
+            return ready.map(request).collect();
         }
-        let requests: Vec<_> = ready.map(|place| self.requests[place].1.as_args()).collect();
+        let requests: Vec<OwnedArgs> = ready.map(request).collect();
+        let requests: Vec<_> = requests.iter().map(OwnedArgs::as_args).collect();
         // Each ends with one key and one ID.
         let head = requests[0].iter().take(requests[0].len() - 2);
         let ends = |from_end| requests.iter().map(move |args| &args[args.len() - from_end]);
-        smallvec![Asked::Together(head.chain(ends(2)).chain(ends(1)).collect())]
+        smallvec![head.chain(ends(2)).chain(ends(1)).collect()]
     }
 
     /// Whether a value of this type may be what its client waits for.
@@ -165,20 +151,16 @@ impl Blocked {
 
 impl Waiting {
     /// Stands a client in the queues of its keys, whose locks the transaction holds.
-    pub(crate) fn begin(tx: &mut Tx, client: &Arc<Client>, work: Work, wait: &Wait) -> Self {
+    pub(crate) fn begin(tx: &mut Tx, client: &Arc<Client>, work: Work, wait: Wait) -> Self {
         let Work { server, entry, resp, reader, .. } = work;
-        let requests = wait.awaited.iter().map(|awaited| {
-            (awaited.key.clone(), awaited.request.iter().map(AsRef::as_ref).collect())
-        });
-        let requests: Vec<_> = requests.collect();
         let blocked = Blocked {
-            memory: requests.iter().map(|(key, args)| memory_of(key, args)).sum(),
+            memory: memory_of(&wait.awaited),
             client: Arc::clone(client),
             entry,
             resp,
             reader,
             database: tx.database(),
-            requests,
+            awaited: wait.awaited,
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
@@ -186,8 +168,8 @@ impl Waiting {
         let waiter = Waiter::new(wait.heeds_deletion, Box::new(blocked));
         // The waiter leaves the queues by its end, even where it comes to stand in some only.
         let place = Place { server, waiter: Arc::clone(&waiter), stands: Cell::new(true) };
-        for (nth, awaited) in (0..).zip(&wait.awaited) {
-            tx.register(&awaited.key, &waiter, nth).expect("the keys of a command are locked");
+        for (nth, key) in (0..).zip(self::blocked(&waiter).awaited.keys()) {
+            tx.register(key, &waiter, nth).expect("the keys of a command are locked");
         }
         let millis = |deadline| u64::try_from(deadline - tx.now()).unwrap_or(0);
         let left = wait.deadline.map(|deadline| Duration::from_millis(millis(deadline)));
@@ -198,17 +180,18 @@ impl Waiting {
 impl Place {
     /// What the client got, if somebody served it.
     pub(crate) fn outcome(&self) -> Option<Served> {
-        let Blocked { outcome, requests, .. } = blocked(&self.waiter);
+        let Blocked { outcome, awaited, .. } = blocked(&self.waiter);
         let served = outcome.lock().expect("no critical section here panics").take();
-        if served.is_some() && requests.len() == 1 {
+        if served.is_some() && awaited.len() == 1 {
             self.stands.set(false);
         }
         served
     }
 
     /// The requests that would serve the client.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = Args<'_>> {
-        blocked(&self.waiter).requests.iter().map(|(_, request)| request.as_args())
+    pub(crate) fn requests(&self) -> impl Iterator<Item = OwnedArgs> {
+        let awaited = &blocked(&self.waiter).awaited;
+        (0..awaited.len()).map(|nth| awaited.request(nth).collect())
     }
 
     /// Ends the wait. `false` if somebody was quicker: the outcome is there or comes in a moment,
@@ -239,8 +222,8 @@ impl Place {
 
     /// The locks of its keys, which are still to come.
     pub(crate) fn acquisition(&self, keyspace: &'static Keyspace) -> Acquisition {
-        let requests = &blocked(&self.waiter).requests;
-        let partitions = requests.iter().map(|(key, _)| keyspace.locate(key).partition());
+        let keys = blocked(&self.waiter).awaited.keys();
+        let partitions = keys.map(|key| keyspace.locate(key).partition());
         Acquisition::of_partitions(keyspace, partitions.collect())
     }
 
@@ -255,9 +238,7 @@ impl Place {
         // Whoever looks says when to look next.
         blocked(&self.waiter).again.store(NEVER, Ordering::Relaxed);
         let mut tx = self.begin(worker, acquisition);
-        for (key, _) in &blocked(&self.waiter).requests {
-            tx.rouse(key);
-        }
+        blocked(&self.waiter).awaited.keys().for_each(|key| tx.rouse(key));
         match commit::commit(worker.server, &worker.rounds, &mut tx, Args::default()) {
             Ok(_) => Ok(()),
             Err(_) => Err(tx.widen(round)),
@@ -284,10 +265,8 @@ impl Place {
         if !std::mem::take(self.stands.get_mut()) {
             return None;
         }
-        let Blocked { database, requests, .. } = blocked(&self.waiter);
-        let keys = requests.iter().map(|(key, _)| (*database, &**key));
         let registered = Registered::Waiter(Arc::clone(&self.waiter));
-        Some(Unregistration::new(self.server, registered, keys))
+        Some(Unregistration::new(self.server, registered))
     }
 }
 
@@ -408,11 +387,11 @@ fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     drill::strike_at_service();
-    let mut served = (Asked::Of(standing.nth as usize), None, false);
-    for asked in blocked.ask(tx, waiter, standing.nth) {
-        let answer = run_request(tx, blocked, asked.args(blocked), &mut output)?;
+    let mut served = (OwnedArgs::default(), None, false);
+    for request in blocked.ask(tx, waiter, standing.nth) {
+        let answer = run_request(tx, blocked, request.as_args(), &mut output)?;
         let is_over = answer.is_some();
-        served = (asked, answer.flatten(), is_over);
+        served = (request, answer.flatten(), is_over);
         if is_over {
             break;
         }
@@ -420,8 +399,8 @@ fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
     tx.settle();
     let effects = tx.take_effects();
     tx.switch_database(home);
-    let (asked, error, is_over) = served;
-    Ok(Service { waiter: Arc::clone(waiter), asked, effects, output, error, is_over })
+    let (request, error, is_over) = served;
+    Ok(Service { waiter: Arc::clone(waiter), request, effects, output, error, is_over })
 }
 
 /// Runs a request for a waiter; the code of the error if it was answered with one. Nothing if there
@@ -478,9 +457,8 @@ impl Services {
     /// What was done, for the journal.
     pub(crate) fn deeds(&self) -> impl Iterator<Item = Deed<'_, '_>> {
         self.done.iter().map(|service| {
-            let blocked = blocked(&service.waiter);
-            let args = service.asked.args(blocked);
-            Deed { effects: &service.effects, database: blocked.database, args }
+            let (database, args) = (blocked(&service.waiter).database, service.request.as_args());
+            Deed { effects: &service.effects, database, args }
         })
     }
 
@@ -490,12 +468,11 @@ impl Services {
             notify(server, &self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { waiter, asked, output, error, .. } = service;
+            let Service { waiter, request, output, error, .. } = service;
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
-                let (spec, args) = (blocked.entry.spec, asked.args(blocked));
-                server.tracking.remember(server, reader, spec, args);
+                server.tracking.remember(server, reader, blocked.entry.spec, request.as_args());
             }
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, failed: error.is_some() });
@@ -531,12 +508,11 @@ pub(crate) fn reply_empty(empty: EmptyReply, reply: &mut Reply<'_>) {
     }
 }
 
-/// What one key takes of those that somebody waits for.
-fn memory_of(key: &[u8], request: &OwnedArgs) -> usize {
-    /// Its place in the partition's map, a queue, and what allocations cost.
-    const QUEUE: usize = 192;
-    let request = request.as_args();
-    QUEUE + 2 * key.len() + request.total_bytes() + request.len() * size_of::<usize>()
+fn memory_of(awaited: &Awaited) -> usize {
+    /// A key's place in its partition's map, and what its name takes there beside its bytes.
+    const PLACE: usize = 96;
+    let names: usize = awaited.keys().map(<[u8]>::len).sum();
+    awaited.memory() + awaited.len() * PLACE + names
 }
 
 /// What the keys that a client waits for take.
@@ -544,12 +520,18 @@ pub(crate) fn memory(waiter: &Waiter) -> usize {
     blocked(waiter).memory
 }
 
+/// The keys that a client waits for, and their database.
+pub(crate) fn awaited(waiter: &Waiter) -> (usize, &Awaited) {
+    let Blocked { database, awaited, .. } = blocked(waiter);
+    (*database, awaited)
+}
+
 /// The keys that a client waits for and whose end it wants to know, with their database.
 pub(crate) fn keys_on_nokey(waiter: &Waiter) -> impl Iterator<Item = (usize, &[u8])> {
     let blocked = Some(blocked(waiter)).filter(|_| waiter.heeds_deletion());
     blocked
         .into_iter()
-        .flat_map(|blocked| blocked.requests.iter().map(|(key, _)| (blocked.database, &**key)))
+        .flat_map(|blocked| blocked.awaited.keys().map(|key| (blocked.database, key)))
 }
 
 fn blocked(waiter: &Waiter) -> &Blocked {

@@ -310,7 +310,7 @@ impl Request<'_> {
                 Step::Done
             }
             Outcome::Heavy => self.hand_over(tx, work, round, false),
-            Outcome::Wait(wait) => self.block(&mut tx, work, &wait),
+            Outcome::Wait(wait) => self.block(&mut tx, work, *wait),
             Outcome::Widen => {
                 let acquisition = tx.widen(round.number);
                 self.park(acquisition, Round { number: round.number + 1, ..Round::default() })
@@ -335,7 +335,7 @@ impl Request<'_> {
 
     /// Stands the client in the queues of the keys it waits for, under their locks.
     #[cold]
-    fn block(&self, tx: &mut Tx, work: Work, wait: &Wait) -> Step {
+    fn block(&self, tx: &mut Tx, work: Work, wait: Wait) -> Step {
         let waiting = Waiting::begin(tx, &self.session.client, work, wait);
         Step::Wait(Stage::Blocked(Box::new(Blocked::on_keys(self.ran(), waiting))))
     }

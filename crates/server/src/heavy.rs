@@ -105,7 +105,7 @@ impl Transaction {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
                 Outcome::Wait(wait) => {
-                    waits = Some(Waiting::begin(&mut tx, &client, work, &wait));
+                    waits = Some(Waiting::begin(&mut tx, &client, work, *wait));
                 }
                 Outcome::Widen => match again(tx, round, &mut pass, &mut hold, &gates, || true) {
                     Ok(widened) => {

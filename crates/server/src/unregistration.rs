@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use keyspace::{Acquisition, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch};
 
+use crate::blocking;
 use crate::server::Server;
 use crate::worker::Worker;
 
@@ -24,32 +25,48 @@ pub(crate) struct Unregistration {
     keys: Vec<Key>,
 }
 
-/// What stands at the keys.
+/// What stands at the keys, and at which.
 #[derive(Clone)]
 pub(crate) enum Registered {
     Waiter(Arc<Waiter>),
-    Watch(Arc<Watch>),
+    /// Each key with its database.
+    Watch(Arc<Watch>, Arc<[(usize, Box<[u8]>)]>),
 }
 
+/// Which of the keys it is, and where that lies.
 struct Key {
     partition: PartitionIndex,
-    database: usize,
-    name: Box<[u8]>,
+    nth: u32,
+}
+
+impl Registered {
+    fn len(&self) -> usize {
+        match self {
+            Self::Waiter(waiter) => blocking::awaited(waiter).1.len(),
+            Self::Watch(_, keys) => keys.len(),
+        }
+    }
+
+    /// The `nth` key, behind its database.
+    fn key(&self, nth: usize) -> (usize, &[u8]) {
+        match self {
+            Self::Waiter(waiter) => {
+                let (database, awaited) = blocking::awaited(waiter);
+                (database, awaited.key(nth))
+            }
+            Self::Watch(_, keys) => (keys[nth].0, &keys[nth].1),
+        }
+    }
 }
 
 impl Unregistration {
-    /// Takes this off those keys, each with its database. It has to be begun, or is by its end.
-    pub(crate) fn new<'a>(
-        server: &'static Server,
-        registered: Registered,
-        keys: impl Iterator<Item = (usize, &'a [u8])>,
-    ) -> Self {
-        let key = |(database, name): (usize, &[u8])| Key {
-            partition: server.keyspace.locate(name).partition(),
-            database,
-            name: name.into(),
+    /// Takes this off its keys. It has to be begun, or is by its end.
+    pub(crate) fn new(server: &'static Server, registered: Registered) -> Self {
+        let key = |nth: usize| Key {
+            partition: server.keyspace.locate(registered.key(nth).1).partition(),
+            nth: u32::try_from(nth).expect("a command has fewer words"),
         };
-        let mut keys: Vec<_> = keys.map(key).collect();
+        let mut keys: Vec<_> = (0..registered.len()).map(key).collect();
         keys.sort_unstable_by_key(|key| key.partition);
         Self { server, registered, keys }
     }
@@ -86,16 +103,14 @@ impl Unregistration {
         let mut tx = Tx::begin(acquisition, options);
         let Some(partition) = self.keys.last().map(|key| key.partition) else { return };
         for _ in 0..KEYS_PER_LOCK {
-            let Some(Key { database, name, .. }) =
-                self.keys.pop_if(|key| key.partition == partition)
-            else {
-                return;
-            };
+            let next = self.keys.pop_if(|key| key.partition == partition);
+            let Some(Key { nth, .. }) = next else { return };
+            let (database, name) = self.registered.key(nth as usize);
             match &self.registered {
-                Registered::Watch(watch) => tx.unwatch(database, &name, watch),
+                Registered::Watch(watch, _) => tx.unwatch(database, name, watch),
                 Registered::Waiter(waiter) => {
                     tx.switch_database(database);
-                    tx.unregister(&name, waiter).expect("the queue is locked");
+                    tx.unregister(name, waiter).expect("the queue is locked");
                 }
             }
         }

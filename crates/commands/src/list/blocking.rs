@@ -4,7 +4,7 @@
 //! and to the journal; where there is not, they wait, each key with the same command about it
 //! alone.
 
-use keyspace::{Refusal, Tx};
+use keyspace::{Awaited, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::list::Side;
 
@@ -14,7 +14,7 @@ use super::{peek_len, pop_into_reply, side};
 use crate::DataCommand;
 use crate::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use crate::keys::{Access, counted, range};
-use crate::waiting::{ENDLESS, awaited, deadline, wait, wait_for_element};
+use crate::waiting::{ENDLESS, deadline, wait, wait_for_element};
 
 /// What the two that pop have in common.
 const BLOCKING_POP: Spec = Spec {
@@ -63,8 +63,8 @@ fn pop(tx: &mut Tx, args: Args<'_>, side: Side, reply: &mut Reply<'_>) -> Result
             return Ok(());
         }
     }
-    let awaited = keys.iter().map(|key| awaited(key, [&args[0], key, ENDLESS]));
-    Err(wait(awaited.collect(), deadline))
+    let own = keys.iter().map(|key| [key]);
+    Err(wait(Awaited::new([&args[0]], own, [ENDLESS]), deadline))
 }
 
 pub(super) const BLMPOP: DataCommand = Command {
@@ -93,11 +93,9 @@ fn blmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
         return Ok(());
     }
     let options = args.skip(3 + request.keys.len());
-    let awaited = request
-        .keys
-        .iter()
-        .map(|key| awaited(key, [&args[0], ENDLESS, b"1", key].into_iter().chain(options.iter())));
-    Err(wait(awaited.collect(), deadline))
+    let own = request.keys.iter().map(|key| [key]);
+    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, options.iter());
+    Err(wait(awaited, deadline))
 }
 
 /// What the three that move have in common.
@@ -128,8 +126,8 @@ pub(super) const BLMOVE: DataCommand = Command {
             tx.effects_mut().instead(&[b"LMOVE", &args[1], &args[2], &args[3], &args[4]]);
             return Ok(());
         }
-        let again = args.slice(0..5).iter().chain([ENDLESS]);
-        Err(wait_for_element(awaited(request.source, again), deadline))
+        let behind = args.slice(2..5).iter().chain([ENDLESS]);
+        Err(wait_for_element(Awaited::one([&args[0]], request.source, behind), deadline))
     },
 };
 
@@ -154,8 +152,8 @@ pub(super) const BRPOPLPUSH: DataCommand = Command {
             tx.effects_mut().instead(&[b"RPOPLPUSH", &args[1], &args[2]]);
             return Ok(());
         }
-        let again = args.slice(0..3).iter().chain([ENDLESS]);
-        Err(wait_for_element(awaited(request.source, again), deadline))
+        let behind = [&args[2], ENDLESS];
+        Err(wait_for_element(Awaited::one([&args[0]], request.source, behind), deadline))
     },
 };
 
@@ -188,6 +186,6 @@ fn blmovem(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Ref
         tx.effects_mut().instead(&command);
         return Ok(());
     }
-    let again = args.slice(0..5).iter().chain([ENDLESS]).chain(block.iter());
-    Err(wait(vec![awaited(request.source, again)], deadline))
+    let behind = args.slice(2..5).iter().chain([ENDLESS]).chain(block.iter());
+    Err(wait(Awaited::one([&args[0]], request.source, behind), deadline))
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use base::number::{format_i64, parse_i64};
-use keyspace::{Refusal, Tx};
+use keyspace::{Awaited, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::{ItemRef, SortedSet};
 
@@ -17,7 +17,7 @@ use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::{NOT_POSITIVE, SYNTAX};
 use crate::keys::{Access, counted, first, range};
 use crate::text::reply_member;
-use crate::waiting::{ENDLESS, awaited, deadline, wait};
+use crate::waiting::{ENDLESS, deadline, wait};
 
 pub(super) const ZPOPMIN: DataCommand = Command {
     spec: Spec {
@@ -149,8 +149,8 @@ fn pop_or_wait(
         tx.effects_mut().instead(&[end.command(), key]);
         return Ok(());
     }
-    let each = keys.iter().map(|key| awaited(key, [&args[0], key, ENDLESS]));
-    Err(wait(each.collect(), deadline))
+    let own = keys.iter().map(|key| [key]);
+    Err(wait(Awaited::new([&args[0]], own, [ENDLESS]), deadline))
 }
 
 pub(super) const ZMPOP: DataCommand = Command {
@@ -206,11 +206,9 @@ fn bzmpop(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(), Refu
     if wanted.give(tx, reply)? {
         return Ok(());
     }
-    let each = wanted.keys.iter().map(|key| {
-        let head = [&args[0], ENDLESS, b"1", key];
-        awaited(key, head.into_iter().chain(wanted.tail.iter()))
-    });
-    Err(wait(each.collect(), deadline))
+    let own = wanted.keys.iter().map(|key| [key]);
+    let awaited = Awaited::new([&args[0], ENDLESS, b"1"], own, wanted.tail.iter());
+    Err(wait(awaited, deadline))
 }
 
 /// What ZMPOP and BZMPOP ask for.

@@ -4,7 +4,7 @@
 
 use base::number::parse_i64;
 use base::time::UnixMillis;
-use keyspace::{EmptyReply, Refusal, Tx, Wait};
+use keyspace::{Awaited, EmptyReply, Refusal, Tx, Wait};
 use proto::{Args, Reply, Resp};
 use structs::stream::{EntryId, Item, Stream};
 
@@ -15,7 +15,7 @@ use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
 use crate::errors::SYNTAX;
 use crate::keys::{Access, Begin, Find, KeySpec};
-use crate::waiting::{ENDLESS, awaited};
+use crate::waiting::ENDLESS;
 
 const NOT_A_TIMEOUT: Refusal = Refusal::error("ERR timeout is not an integer or out of range");
 const NEGATIVE_TIMEOUT: Refusal = Refusal::error("ERR timeout is negative");
@@ -323,12 +323,10 @@ impl<'a> Request<'a> {
         if self.acknowledges {
             words.push(b"NOACK".to_vec());
         }
-        let awaited = self.keys.iter().zip(ids).map(|(key, id)| {
-            let streams = [b"BLOCK", ENDLESS, b"STREAMS", key, id];
-            awaited(key, words.iter().map(Vec::as_slice).chain(streams))
-        });
+        let head = words.iter().map(Vec::as_slice).chain([&b"BLOCK"[..], ENDLESS, b"STREAMS"]);
+        let own = self.keys.iter().zip(ids).map(|(key, id)| [key, id]);
         Err(Refusal::Wait(Box::new(Wait {
-            awaited: awaited.collect(),
+            awaited: Awaited::new(head, own, []),
             deadline,
             again,
             heeds_deletion: self.reader.is_some(),

@@ -188,11 +188,8 @@ fn readers_wait_for_what_comes_behind_an_id() {
     let mut session = Session::new();
     let requests = |session: &Session| -> Vec<String> {
         let waits = session.waits().expect("the request waits");
-        let words = waits.awaited.iter().map(|awaited| {
-            let words = awaited.request.iter().map(|word| String::from_utf8_lossy(word));
-            words.collect::<Vec<_>>().join(" ")
-        });
-        words.collect()
+        let words = |nth| waits.awaited.request(nth).map(String::from_utf8_lossy);
+        (0..waits.awaited.len()).map(|nth| words(nth).collect::<Vec<_>>().join(" ")).collect()
     };
     talk(
         &mut session,

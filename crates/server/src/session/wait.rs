@@ -140,7 +140,7 @@ impl Waits for Serve {
     fn refusal(&self) -> Option<Refusal> {
         let (place, entry) = (self.place()?, self.blocked()?.ran.entry);
         let server = self.worker.server;
-        place.requests().find_map(|it| guard::refuse(server, &self.session, entry, it))
+        place.requests().find_map(|it| guard::refuse(server, &self.session, entry, it.as_args()))
     }
 
     fn withdraw(&mut self) -> bool {

@@ -271,7 +271,8 @@ impl Drop for Watch {
         if self.entered.is_empty() {
             return;
         }
-        let keys = self.entered.iter().map(|key| (self.database, &**key));
-        drop(Unregistration::new(self.server, Registered::Watch(Arc::clone(&self.watch)), keys));
+        let keys = self.entered.drain(..).map(|key| (self.database, key)).collect();
+        let registered = Registered::Watch(Arc::clone(&self.watch), keys);
+        drop(Unregistration::new(self.server, registered));
     }
 }

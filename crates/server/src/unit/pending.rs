@@ -299,8 +299,8 @@ impl Watching {
     pub(super) fn end_elsewhere(self, server: &'static Server) {
         let is_much = self.keys.len() > FEW;
         let begin = move || {
-            let keys = self.keys.iter().map(|(database, key)| (*database, &**key));
-            drop(Unregistration::new(server, Registered::Watch(self.watch), keys));
+            let keys = self.keys.iter().cloned().collect();
+            drop(Unregistration::new(server, Registered::Watch(self.watch, keys)));
         };
         match is_much {
             true => server.heavy.spawn(move |_| begin()),

@@ -4,7 +4,7 @@
 mod combine;
 mod range;
 
-use keyspace::EmptyReply;
+use keyspace::{EmptyReply, Wait};
 
 use crate::testing::{START, Session, check};
 
@@ -350,12 +350,12 @@ fn pops_wait() {
     let wait = session.waits().expect("nothing was there");
     assert_eq!(wait.deadline, Some(START + 1500));
     assert_eq!(wait.at_once, EmptyReply::NullArray);
-    let request = wait.awaited[1].request.join(&b' ');
-    assert_eq!(request, b"BZMPOP 0 1 other MAX COUNT 3");
+    let request = |wait: &Wait, nth| wait.awaited.request(nth).collect::<Vec<_>>().join(&b' ');
+    assert_eq!(request(wait, 1), b"BZMPOP 0 1 other MAX COUNT 3");
     assert_eq!(session.call("BZPOPMAX none other 0"), "+waits for 2 keys");
     let wait = session.waits().expect("nothing was there");
-    assert_eq!((wait.deadline, &*wait.awaited[0].key), (None, &b"none"[..]));
-    assert_eq!(wait.awaited[0].request.join(&b' '), b"BZPOPMAX none 0");
+    assert_eq!((wait.deadline, wait.awaited.key(0)), (None, &b"none"[..]));
+    assert_eq!(request(wait, 0), b"BZPOPMAX none 0");
 }
 
 #[test]
