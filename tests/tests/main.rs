@@ -11,6 +11,7 @@ mod arrays;
 mod atomic;
 mod backup;
 mod begun_again;
+mod bench;
 mod blocked;
 mod blocked_books;
 mod blocking;

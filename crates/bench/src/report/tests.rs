@@ -10,7 +10,9 @@ use super::{files, publish, sections, table, text, warnings};
 use crate::options::{
     DataSize, KeyPattern, Keys, Load, Mix, Options, Output, Protocol, Until, Values, Verify,
 };
-use crate::outcome::{CommandOutcome, GeneratorUsage, Outcome, Second, ServerUsage, new_latencies};
+use crate::outcome::{
+    CommandOutcome, GeneratorUsage, LATENCY_MAX_US, Outcome, Second, ServerUsage, new_latencies,
+};
 
 /// The options of a plain run, nothing printed but the tables.
 pub(crate) fn options() -> Options {
@@ -284,6 +286,21 @@ fn what_got_no_reply_a_starved_generator_and_a_missed_rate_are_told() {
         "the run was interrupted before its end",
     ];
     assert_eq!(said[2..], counts);
+}
+
+/// What is longer than an hour is not shown as it is, and no reader is to believe that it was.
+#[test]
+fn a_latency_that_is_cut_to_an_hour_is_told() {
+    let (options, mut outcome) = (options(), outcome());
+    outcome.commands[0].latencies.record(LATENCY_MAX_US / 2).expect("it is in the range");
+    assert!(warnings::of_run(&options, &outcome).is_empty());
+    outcome.commands[0].latencies.record(LATENCY_MAX_US).expect("it is in the range");
+    let said = warnings::of_run(&options, &outcome);
+    assert_eq!(said, ["1 latency was an hour or longer and counted as an hour"]);
+    outcome.commands[1].unanswered.record(LATENCY_MAX_US).expect("it is in the range");
+    let said = warnings::of_run(&options, &outcome);
+    let hours = "2 latencies were an hour or longer and counted as an hour".to_owned();
+    assert!(said.contains(&hours), "{said:?}");
 }
 
 #[test]

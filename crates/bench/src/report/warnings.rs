@@ -3,7 +3,7 @@
 
 use super::summary::per_second;
 use crate::options::Options;
-use crate::outcome::Outcome;
+use crate::outcome::{LATENCY_MAX_US, Outcome};
 
 /// Above this share of its time a generator thread is the limit, not the server.
 const BUSY_LIMIT: f64 = 0.9;
@@ -61,6 +61,14 @@ pub(crate) fn of_run(options: &Options, outcome: &Outcome) -> Vec<String> {
     ];
     let failed = counts.into_iter().filter(|(count, ..)| *count > 0);
     warnings.extend(failed.map(|(count, one, many)| plural(count, one, many)));
+    let longest = outcome.commands.iter().flat_map(|it| [&it.latencies, &it.unanswered]);
+    let clipped: u64 = longest.map(|latencies| latencies.count_at(LATENCY_MAX_US)).sum();
+    if clipped > 0 {
+        warnings.push(format!(
+            "{} an hour or longer and counted as an hour",
+            plural(clipped, "latency was", "latencies were"),
+        ));
+    }
     if outcome.interrupted {
         warnings.push("the run was interrupted before its end".to_owned());
     }

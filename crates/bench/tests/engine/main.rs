@@ -408,6 +408,24 @@ fn a_server_that_dies_in_the_run_is_told() {
     assert!(!outcome.is_clean());
 }
 
+/// A connection is lost once, however often it is tried in vain to have it again.
+#[test]
+fn attempts_that_are_refused_are_no_lost_connections() {
+    let server = Server::storing();
+    let options = server.options("-t 1 -c 3 --test-time 2");
+    let stopper = thread::spawn(move || {
+        while server.seen.requests() < 100 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        server.stop_listening();
+        server.close();
+    });
+    let outcome = run(&options);
+    stopper.join().expect("it ends");
+    assert_eq!(outcome.connection_errors, 3, "{outcome:?}");
+    assert!(outcome.refused >= 3, "each was tried again: {outcome:?}");
+}
+
 #[test]
 fn a_refusal_that_nobody_asked_for_is_said_in_the_servers_words() {
     let server = Server::start(Manner::AtOnce, |_, _| Act::Serve);

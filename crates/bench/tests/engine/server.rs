@@ -40,6 +40,8 @@ pub(crate) struct Seen {
     refusal: Mutex<Option<&'static [u8]>>,
     /// Whether nothing is served any more.
     is_closed: AtomicBool,
+    /// Whether no more connections are accepted.
+    is_deaf: AtomicBool,
 }
 
 impl Seen {
@@ -102,7 +104,8 @@ impl Server {
         let (shared, behave): (_, Arc<Behave>) = (Arc::clone(&seen), Arc::new(behave));
         thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok) {
-                if shared.is_closed.load(Ordering::SeqCst) {
+                let is_over = [&shared.is_closed, &shared.is_deaf];
+                if is_over.into_iter().any(|is_over| is_over.load(Ordering::SeqCst)) {
                     return;
                 }
                 if let Some(refusal) = *shared.refusal.lock().expect("nobody panics") {
@@ -125,6 +128,14 @@ impl Server {
         self.seen.is_closed.store(true, Ordering::SeqCst);
         // Wakes the thread that accepts.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
+    }
+
+    /// Accepts no more connections; those that are open are served.
+    pub(crate) fn stop_listening(&self) {
+        self.seen.is_deaf.store(true, Ordering::SeqCst);
+        while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// From here on each connection is told this and closed.
