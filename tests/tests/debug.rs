@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use proto::value::Value;
 use tests::render::render;
+use tests::server::eventually;
 use tests::{Client, Duel, Oracle, Server, check, play};
 
 const DEBUG: &[&str] = &["--enable-debug-command", "yes"];
@@ -360,4 +361,36 @@ fn what_a_transaction_populates_is_in_the_log() {
     let mut client = server.client();
     check(&mut client, "> DBSIZE\n(integer) 6");
     assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
+}
+
+/// Time goes on while the data are saved and loaded. What is over then was in the log, so the log is
+/// told of its end, as of any other, and who listens, too.
+#[test]
+fn what_is_over_in_a_reload_is_told_of_its_end() {
+    let mut server = Server::start(&[
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--enable-debug-command",
+        "yes",
+        "--notify-keyspace-events",
+        "Ex",
+    ]);
+    let (mut client, mut listener) = (server.client(), server.client());
+    listener.call(&["SUBSCRIBE", "__keyevent@0__:expired"]);
+    client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+    client.call(&["SET", "probe", "v", "PX", "50"]);
+    client.call(&["SET", "key", "5", "PX", "50"]);
+    eventually("both are over", || client.call(&["GET", "probe"]) == Value::Null);
+    listener.receive();
+    assert_eq!(render(&client.call(&["DEBUG", "RELOAD"])), "OK");
+    assert_eq!(client.call(&["INCR", "key"]), Value::Integer(1));
+    let event = render(&listener.receive());
+    assert!(event.contains("\"key\""), "{event}");
+    server.kill();
+    server.restart();
+    let mut client = server.client();
+    assert_eq!(render(&client.call(&["GET", "key"])), "\"1\"", "what was acknowledged is there");
+    assert_eq!(client.call(&["PTTL", "key"]), Value::Integer(-1));
 }

@@ -118,9 +118,11 @@ impl<'t> Ground<'t> {
         self.settle(now)
     }
 
-    /// Whether an entry is not there any more, which is counted.
+    /// Whether an entry is not there any more, which is counted. In a load at run time nothing is
+    /// over: the log has the key, and is told of its end by the expiry that meets it.
     fn is_over(&mut self, deadline: Option<UnixMillis>, now: UnixMillis) -> bool {
         let is_over = deadline.is_some_and(|deadline| deadline < now)
+            && matches!(self.footing, Footing::Lane(_))
             && !self.server.keyspace.settings().suspends_expiry();
         self.counts.expired += u64::from(is_over);
         is_over
