@@ -3,11 +3,12 @@
 //! The largest goes first, as in Redis; who said CLIENT NO-EVICT stays. Looked at by the slow clock
 //! and by each session that keeps much itself, so that nobody outgrows the limit by much.
 //!
-//! Invariant: nobody is closed but by its own session, which is asked to; who was asked no longer
-//! counts.
+//! Invariants: nobody is closed but by its own session, which is asked to; who was asked no longer
+//! counts. All clients are looked at by a session only where large ones may have outgrown what was
+//! left at the last look.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::blocking;
 use crate::clients::{Client, Signal, client_flags};
@@ -17,8 +18,57 @@ use crate::log::log_notice;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 
-/// A session with this much in its buffers has all clients looked at.
-pub(crate) const LARGE: u64 = 64 * 1024;
+/// A session with this much in its buffers says by how much they grow and shrink; all of them may
+/// grow by as much before all clients are looked at again, however little is left.
+const LARGE: u64 = 64 * 1024;
+
+/// What is known between two looks at all clients.
+#[derive(Default)]
+pub(crate) struct Margin {
+    /// By how much large clients have grown since the last look.
+    grown: AtomicI64,
+    /// What was left then.
+    left: AtomicI64,
+}
+
+impl Margin {
+    /// They have grown, or have shrunk; whether that may be too much.
+    fn note(&self, change: i64) -> bool {
+        let grown = self.grown.fetch_add(change, Ordering::Relaxed) + change;
+        change > 0 && grown > self.left.load(Ordering::Relaxed)
+    }
+
+    /// A look begins.
+    fn begin(&self) {
+        self.grown.store(0, Ordering::Relaxed);
+    }
+
+    /// So much is left of the limit.
+    fn end(&self, left: usize) {
+        let left = i64::try_from(left).unwrap_or(i64::MAX).max(LARGE.cast_signed());
+        self.left.store(left, Ordering::Relaxed);
+    }
+}
+
+/// A client has so much in its buffers now: others go, if all of them take too much.
+#[inline]
+pub(crate) fn note(server: &Server, client: &Client, bytes: u64, rounds: &Rounds) {
+    let bytes = if bytes >= LARGE { bytes } else { 0 };
+    let noted = &client.live.noted_bytes;
+    if noted.load(Ordering::Relaxed) != bytes {
+        let change = bytes.cast_signed() - noted.swap(bytes, Ordering::Relaxed).cast_signed();
+        note_change(server, change, rounds);
+    }
+}
+
+#[cold]
+fn note_change(server: &Server, change: i64, rounds: &Rounds) {
+    if let Some(limit) = limit(server)
+        && server.client_margin.note(change)
+    {
+        fit_into(server, limit, rounds);
+    }
+}
 
 /// About what a session takes besides its record and its buffers: its task and its socket's.
 const SESSION_BYTES: usize = 800;
@@ -65,13 +115,14 @@ pub(crate) fn fit(server: &Server, rounds: &Rounds) {
 
 #[cold]
 fn fit_into(server: &Server, limit: usize, rounds: &Rounds) {
+    server.client_margin.begin();
     let clients = server.clients.all();
     let present = clients.iter().filter(|client| !client.is_asked(Signal::Kill));
     let mut sizes: Vec<(usize, &Arc<Client>)> =
         present.map(|client| (bytes_of(client), client)).collect();
     let mut total: usize = sizes.iter().map(|(bytes, _)| bytes).sum();
     if total <= limit {
-        return;
+        return server.client_margin.end(limit - total);
     }
     sizes.retain(|(_, client)| !client.has_flag(client_flags::NO_EVICT));
     sizes.sort_unstable_by_key(|(bytes, _)| *bytes);
@@ -85,5 +136,28 @@ fn fit_into(server: &Server, limit: usize, rounds: &Rounds) {
             server.stats.evicted_clients.fetch_add(1, Ordering::Relaxed);
             log_notice!(server.log, "Evicting client: {description}");
         }
+    }
+    server.client_margin.end(limit.saturating_sub(total));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LARGE, Margin};
+
+    #[test]
+    fn all_are_looked_at_once_what_was_left_is_outgrown() {
+        let margin = Margin::default();
+        let large = LARGE.cast_signed();
+        assert!(margin.note(large), "nothing is known");
+        margin.begin();
+        margin.end(10 * LARGE as usize);
+        assert!((0..10).all(|_| !margin.note(large)));
+        assert!(!margin.note(-large) && !margin.note(large), "one shrinks, another one grows");
+        assert!(margin.note(1));
+        assert!(!margin.note(-1), "what shrinks is no reason");
+        margin.begin();
+        margin.end(0);
+        assert!((0..LARGE).all(|_| !margin.note(1)), "who may stay beyond the limit grows slowly");
+        assert!(margin.note(1));
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct LiveFigures {
     /// Commands queued for EXEC; -1 without MULTI.
     pub(crate) queued: AtomicI32,
     pub(crate) queued_bytes: AtomicU64,
+    /// What of these was last added to what large clients take (`client_memory`).
+    pub(crate) noted_bytes: AtomicU64,
     /// Keys that it watches.
     pub(crate) watched: AtomicU32,
     /// Who is told of old copies instead of it; 0 for itself, -1 if nobody is.

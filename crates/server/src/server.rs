@@ -19,6 +19,7 @@ use crate::backup::Backup;
 use crate::budget::Budget;
 use crate::busy::Underway;
 use crate::claims::SnapshotClaim;
+use crate::client_memory::Margin;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
 use crate::compaction::Compaction;
@@ -63,6 +64,7 @@ pub(crate) struct Server {
     pub(crate) mailboxes: Mailboxes,
     pub(crate) heavy: Heavy,
     pub(crate) budget: Budget,
+    pub(crate) client_margin: Margin,
     pub(crate) aging: Aging,
     pub(crate) compaction: Compaction,
     /// Commands that others may have to wait for.
@@ -136,6 +138,7 @@ impl Server {
             crew: Crew::new(),
             mailboxes: Mailboxes::new(),
             budget: Budget::default(),
+            client_margin: Margin::default(),
             aging: Aging::default(),
             compaction: Compaction::default(),
             heavy: Heavy::new(keyspace, &cores),

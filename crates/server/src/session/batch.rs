@@ -252,14 +252,13 @@ impl Serve {
             && self.output.as_ref().is_some_and(|output| self.worker.has_wait(output.len()))
     }
 
-    /// Has clients go if all of them take too much, where this one takes much itself.
+    /// Says what this client's buffers take, and has clients go if all of them take too much.
     pub(super) fn mind_memory(&self) {
         let live = &self.session.client.live;
         let input = u64::from(live.query_room.load(Ordering::Relaxed));
         let queued = live.queued_bytes.load(Ordering::Relaxed);
-        if input + queued + live.output_bytes.load(Ordering::Relaxed) >= client_memory::LARGE {
-            client_memory::fit(self.worker.server, &self.worker.rounds);
-        }
+        let bytes = input + queued + live.output_bytes.load(Ordering::Relaxed);
+        client_memory::note(self.worker.server, &self.session.client, bytes, &self.worker.rounds);
     }
 
     /// Executes the complete requests at the start of `data`; returns how many bytes they took.
