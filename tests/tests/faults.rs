@@ -8,7 +8,7 @@
 //! tells it.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::random::Random;
@@ -29,11 +29,21 @@ const FAULTS: u64 = 12;
 const SEED: u64 = 40;
 
 /// What was not so once.
-const FOUND: [&str; 4] = [
+const FOUND: [&str; 12] = [
     "Save/protect memory/12/11/1",
     "Write/receive/4/10/1",
     "Write/accept/4/1/1",
     "Steer/name a file/5/4/18446744073709551615",
+    // Between the manifest that forgets a file and the end of that file.
+    "Rewrite/remove a file/5/0/1",
+    "Rewrite/remove a file/kill/0/1",
+    // As an increment begins, as a base comes into its place, as what it replaces is forgotten.
+    "Rewrite/sync a directory/5/0/1",
+    "Rewrite/sync a directory/5/1/1",
+    "Rewrite/sync a directory/5/2/1",
+    "Rewrite/sync a directory/kill/0/1",
+    "Rewrite/sync a directory/kill/2/1",
+    "Rewrite/sync a directory/kill/3/1",
 ];
 
 const WRITERS: usize = 3;
@@ -397,8 +407,72 @@ fn run(case: &Case, stock: &Path) -> u64 {
     if case.phase != Phase::Start {
         assert_eq!(client.call(&["LLEN", "old:list"]), Value::Integer(80));
     }
+    leaves_no_orphans(&mut subject, folder.path());
     subject.kill();
     met
+}
+
+/// A rewrite later nothing of the log is there that its manifest does not name.
+fn leaves_no_orphans(subject: &mut Subject, folder: &Path) {
+    subject.ask_until(&["BGREWRITEAOF"], |reply| !matches!(reply, Value::Error(_)));
+    await_idle(subject, "aof_rewrite_scheduled");
+    await_idle(subject, "aof_rewrite_in_progress");
+    let directory = folder.join("appendonlydir");
+    let manifest = directory.join("appendonly.aof.manifest");
+    let mut strays = Vec::new();
+    let deadline = std::time::Instant::now() + BOUND;
+    while std::time::Instant::now() < deadline {
+        let named = std::fs::read_to_string(&manifest).expect("the log has a manifest");
+        let files = std::fs::read_dir(&directory).expect("the log has a directory");
+        let names = files.map(|file| file.expect("a file").file_name().into_string());
+        strays = names.map(|name| name.expect("text")).collect();
+        strays.retain(|name| !named.contains(&**name) && !name.ends_with(".manifest"));
+        if strays.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{strays:?} stay:\n{}", subject.log());
+}
+
+/// A directory that cannot be synced once, while a rewrite begins or ends, and a power loss that
+/// leaves half a batch behind what was written: what was acknowledged is there.
+#[test]
+fn behind_a_directory_that_failed_once_a_torn_end_is_cut_off() {
+    let (stock, row) = (stock(), row_of("sync a directory"));
+    for left in 0..4 {
+        let (folder, ledger) = (folder(), Ledger::default());
+        copy_folder(stock.path(), folder.path());
+        let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &ARGUMENTS);
+        assert!(subject.serves(), "{}", subject.log());
+        subject.injector.arm(row, Fault::Error(Errno::IO), left, 1);
+        carry_out(Phase::Rewrite, &mut subject, &ledger);
+        assert_eq!(subject.injector.disarm(), 1, "it was synced less than {left} times");
+        write_while(&mut subject, &ledger, 4, |_| ());
+        subject.kill();
+        tear(&folder.path().join("appendonlydir"));
+        let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
+        assert!(subject.serves(), "{left}: it does not start again:\n{}", subject.log());
+        let mut client = Client::connect(subject.port());
+        ledger.check(&mut client).unwrap_or_else(|why| panic!("{left}: {why}"));
+        leaves_no_orphans(&mut subject, folder.path());
+        subject.kill();
+    }
+}
+
+/// Adds half a command to the increment that was written last.
+fn tear(directory: &Path) {
+    let files = std::fs::read_dir(directory).expect("the log has a directory");
+    let increments = files.map(|file| file.expect("a file").path());
+    let increments = increments.filter(|path| path.to_string_lossy().ends_with(".incr.aof"));
+    let written = |path: &PathBuf| {
+        let data = std::fs::metadata(path).expect("it is there");
+        (data.modified().expect("the system tells"), data.len())
+    };
+    let last = increments.max_by_key(written).expect("the log has an increment");
+    let mut bytes = std::fs::read(&last).expect("it is there");
+    bytes.extend(b"*3\r\n$3\r\nSET\r\n$5\r\nke");
+    std::fs::write(&last, bytes).expect("it is ours");
 }
 
 /// How often each row is called in each phase.

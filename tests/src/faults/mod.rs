@@ -257,6 +257,10 @@ impl Judge {
                 let kind = fstat(&descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode));
                 matches!(kind, Ok(FileType::RegularFile | FileType::Directory))
             }),
+            Target::Directory => self.descriptor(call).is_some_and(|descriptor| {
+                let kind = fstat(&descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode));
+                kind == Ok(FileType::Directory)
+            }),
             Target::Connection => self.descriptor(call).is_some_and(|descriptor| {
                 let domain = sockopt::socket_domain(&descriptor);
                 matches!(domain, Ok(AddressFamily::INET | AddressFamily::INET6))

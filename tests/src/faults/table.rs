@@ -28,6 +28,8 @@ pub(super) enum Target {
     Any,
     /// A descriptor of a regular file or directory.
     File,
+    /// A descriptor of a directory.
+    Directory,
     /// A descriptor of a connection.
     Connection,
     /// Memory that no file is behind.
@@ -126,4 +128,8 @@ pub const TABLE: &[Row] = &[
     Row { target: Target::Word, ..row("wait for a thread", &[libc::SYS_futex], &[Errno::INTR]) },
     row("bind to a core", &[libc::SYS_sched_setaffinity, libc::SYS_prctl], &[Errno::PERM]),
     Row { target: Target::Limit, ..row("raise a limit", &[libc::SYS_prlimit64], &[Errno::PERM]) },
+    Row {
+        target: Target::Directory,
+        ..row("sync a directory", &[libc::SYS_fsync], &[Errno::IO, Errno::NOSPC, Errno::INTR])
+    },
 ];
