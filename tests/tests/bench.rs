@@ -1,5 +1,5 @@
-//! What `apus bench` says of a run that did not go as asked: in its table, its JSON file and its exit
-//! code.
+//! What `apus bench` says of a run that did not go as asked: in its table, its JSON file and its
+//! exit code.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

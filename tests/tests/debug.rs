@@ -363,8 +363,8 @@ fn what_a_transaction_populates_is_in_the_log() {
     assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
 }
 
-/// Time goes on while the data are saved and loaded. What is over then was in the log, so the log is
-/// told of its end, as of any other, and who listens, too.
+/// Time goes on while the data are saved and loaded. What is over then was in the log, so the log
+/// is told of its end, as of any other, and who listens, too.
 #[test]
 fn what_is_over_in_a_reload_is_told_of_its_end() {
     let mut server = Server::start(&[

@@ -1,7 +1,7 @@
 //! A bug in the thread that writes the log: between any two things that it does it panics, while
-//! clients write under `always`, the log is rewritten, turned off and on, moved or backed up. Every
-//! command is answered, with an error where nobody knows, the log goes on by itself with a new base,
-//! INFO and the log tell of it, and what was acknowledged is there after a kill.
+//! clients write under `always`, the log is rewritten, turned off and on, moved or backed up. Each
+//! command is answered, with an error where nobody knows; the log goes on with a new base by
+//! itself; INFO and the log tell of it; what was acknowledged is there after a kill.
 
 use proto::value::Value;
 use tests::Client;

@@ -9,7 +9,7 @@ use std::iter;
 /// time of asking (`XREAD`'s `$` is an ID by then).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// What stands before a key, what stands behind all that is the key's own, and that of each key.
+    /// What stands before a key, what stands behind all of its own, and what is each key's own.
     bytes: Vec<u8>,
     /// Where each word ends.
     ends: Vec<usize>,

@@ -44,7 +44,7 @@ struct Blocked {
     reader: Option<ClientId>,
     database: usize,
     /// Its keys, each with the request that serves the client once it is ready.
-    awaited: Awaited,
+    awaited: Arc<Awaited>,
     /// What these take, here and in the queues.
     memory: usize,
     outcome: Mutex<Option<Served>>,
@@ -160,7 +160,7 @@ impl Waiting {
             resp,
             reader,
             database: tx.database(),
-            awaited: wait.awaited,
+            awaited: Arc::new(wait.awaited),
             outcome: Mutex::default(),
             again: AtomicI64::new(wait.again.unwrap_or(NEVER)),
             ends_with_error: AtomicBool::new(false),
@@ -265,7 +265,9 @@ impl Place {
         if !std::mem::take(self.stands.get_mut()) {
             return None;
         }
-        let registered = Registered::Waiter(Arc::clone(&self.waiter));
+        let Blocked { database, awaited, .. } = blocked(&self.waiter);
+        let waiter = Arc::clone(&self.waiter);
+        let registered = Registered::Waiter(waiter, *database, Arc::clone(awaited));
         Some(Unregistration::new(self.server, registered))
     }
 }
@@ -518,12 +520,6 @@ fn memory_of(awaited: &Awaited) -> usize {
 /// What the keys that a client waits for take.
 pub(crate) fn memory(waiter: &Waiter) -> usize {
     blocked(waiter).memory
-}
-
-/// The keys that a client waits for, and their database.
-pub(crate) fn awaited(waiter: &Waiter) -> (usize, &Awaited) {
-    let Blocked { database, awaited, .. } = blocked(waiter);
-    (*database, awaited)
 }
 
 /// The keys that a client waits for and whose end it wants to know, with their database.

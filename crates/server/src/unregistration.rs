@@ -8,9 +8,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use keyspace::{Acquisition, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch};
+use keyspace::{Acquisition, Awaited, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch};
 
-use crate::blocking;
 use crate::server::Server;
 use crate::worker::Worker;
 
@@ -28,7 +27,8 @@ pub(crate) struct Unregistration {
 /// What stands at the keys, and at which.
 #[derive(Clone)]
 pub(crate) enum Registered {
-    Waiter(Arc<Waiter>),
+    /// The database of all keys, and these.
+    Waiter(Arc<Waiter>, usize, Arc<Awaited>),
     /// Each key with its database.
     Watch(Arc<Watch>, Arc<[(usize, Box<[u8]>)]>),
 }
@@ -42,7 +42,7 @@ struct Key {
 impl Registered {
     fn len(&self) -> usize {
         match self {
-            Self::Waiter(waiter) => blocking::awaited(waiter).1.len(),
+            Self::Waiter(_, _, awaited) => awaited.len(),
             Self::Watch(_, keys) => keys.len(),
         }
     }
@@ -50,10 +50,7 @@ impl Registered {
     /// The `nth` key, behind its database.
     fn key(&self, nth: usize) -> (usize, &[u8]) {
         match self {
-            Self::Waiter(waiter) => {
-                let (database, awaited) = blocking::awaited(waiter);
-                (database, awaited.key(nth))
-            }
+            Self::Waiter(_, database, awaited) => (*database, awaited.key(nth)),
             Self::Watch(_, keys) => (keys[nth].0, &keys[nth].1),
         }
     }
@@ -108,7 +105,7 @@ impl Unregistration {
             let (database, name) = self.registered.key(nth as usize);
             match &self.registered {
                 Registered::Watch(watch, _) => tx.unwatch(database, name, watch),
-                Registered::Waiter(waiter) => {
+                Registered::Waiter(waiter, ..) => {
                     tx.switch_database(database);
                     tx.unregister(name, waiter).expect("the queue is locked");
                 }
