@@ -46,8 +46,8 @@ const LONG_REPLIES: &[(&str, u64)] = &[
 ];
 
 fn fill(client: &mut Client) {
-    const MEMBERS: usize = 40_000;
-    let script = "for i = 1, ARGV[1] do local m = 'member:' .. i
+    const MEMBERS: usize = 20_000;
+    let script = "for i = 1, ARGV[1] do local m = 'member-of-at-least-forty-characters:' .. i
         redis.call('HSET', 'hash', m, m) redis.call('RPUSH', 'list', m)
         redis.call('SADD', 'set', m) redis.call('ZADD', 'sorted', i, m)
         redis.call('XADD', 'stream', i, 'field', m) end return 'OK'";
@@ -66,6 +66,36 @@ fn between_the_pieces_of_a_long_reply_the_worker_looks_at_its_sockets() {
         let looks = looks(&mut other) - before;
         assert!(looks >= *pieces, "{line}: {looks}");
     }
+}
+
+#[test]
+fn between_the_pieces_of_a_reply_that_was_made_elsewhere_the_worker_looks_at_its_sockets() {
+    /// One write takes so many pieces.
+    const TOGETHER: u64 = 4;
+    let server = start();
+    let (mut client, mut other) = (server.client(), server.client());
+    fill(&mut client);
+    call(&mut client, "MULTI");
+    for (line, _) in LONG_REPLIES {
+        call(&mut client, line);
+    }
+    let before = looks(&mut other);
+    call(&mut client, "EXEC");
+    let looks = looks(&mut other) - before;
+    let pieces: u64 = LONG_REPLIES.iter().map(|(_, pieces)| pieces).sum();
+    assert!(looks >= pieces / TOGETHER, "{looks}");
+}
+
+#[test]
+fn between_the_pieces_of_a_long_request_the_worker_looks_at_its_sockets() {
+    /// What one read brings.
+    const PIECE: usize = 256 * 1024;
+    let server = start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let before = looks(&mut other);
+    client.call(&["SET", "long", &"x".repeat(40 * PIECE)]);
+    let looks = looks(&mut other) - before;
+    assert!(looks >= 40, "{looks}");
 }
 
 #[test]

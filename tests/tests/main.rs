@@ -82,6 +82,7 @@ mod loading;
 mod log_panics;
 mod logs_of_peers;
 mod long_replies;
+mod long_requests;
 mod looks;
 mod mailboxes;
 mod member_scan;

@@ -3,6 +3,7 @@
 //! Arguments are positions in one run of bytes, 32 bits each: a command stays below 4 GiB.
 
 use std::ops::{Index, Range};
+use std::sync::Arc;
 
 use crate::reply::{header_len, is_header, push_header};
 
@@ -98,6 +99,21 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// The addresses of that extent.
+    pub fn addresses(&self) -> Range<usize> {
+        let (Some(first), Some(last)) = (self.spans.first(), self.spans.last()) else {
+            return 0..0;
+        };
+        let begin = self.bytes.as_ptr().addr();
+        begin + first.start as usize..begin + last.end as usize
+    }
+
+    /// Where the arguments lie in a buffer that begins at this address, for
+    /// [`OwnedArgs::within`].
+    pub fn places(&self, begin: usize) -> Places {
+        Places { skipped: self.bytes.as_ptr().addr() - begin, spans: self.spans.into() }
+    }
+
     /// The length of all arguments together.
     pub fn total_bytes(&self) -> usize {
         self.spans.iter().map(|span| span.range().len()).sum()
@@ -150,32 +166,79 @@ impl std::fmt::Debug for Args<'_> {
     }
 }
 
+/// Where arguments lie in a buffer, while nobody borrows it.
+pub struct Places {
+    /// Bytes before those that the spans count from.
+    skipped: usize,
+    spans: Box<[Span]>,
+}
+
 /// Arguments that own their bytes, in two allocations: for commands that wait, run on another
 /// thread, or were made within.
 #[derive(Clone, Default)]
 pub struct OwnedArgs {
-    bytes: Box<[u8]>,
+    bytes: Bytes,
     spans: Box<[Span]>,
+}
+
+#[derive(Clone)]
+enum Bytes {
+    Own(Box<[u8]>),
+    /// A buffer without its first bytes.
+    Within(Arc<Vec<u8>>, usize),
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes::Own(Box::default())
+    }
 }
 
 impl OwnedArgs {
     /// The arguments, borrowed.
     #[inline]
     pub fn as_args(&self) -> Args<'_> {
-        Args::new(&self.bytes, &self.spans)
+        let bytes = match &self.bytes {
+            Bytes::Own(bytes) => bytes,
+            Bytes::Within(buffer, skipped) => &buffer[*skipped..],
+        };
+        Args::new(bytes, &self.spans)
+    }
+
+    /// The buffer that they lie in, if it was not made for them.
+    pub fn buffer(&self) -> Option<&Arc<Vec<u8>>> {
+        match &self.bytes {
+            Bytes::Own(_) => None,
+            Bytes::Within(buffer, _) => Some(buffer),
+        }
     }
 
     /// The bytes of memory held.
     pub fn memory(&self) -> usize {
-        self.bytes.len() + std::mem::size_of_val::<[Span]>(&self.spans)
+        let bytes = match &self.bytes {
+            Bytes::Own(bytes) => bytes.len(),
+            Bytes::Within(buffer, _) => buffer.capacity(),
+        };
+        bytes + std::mem::size_of_val::<[Span]>(&self.spans)
     }
 
-    /// Arguments that lie in these bytes, whatever stands between them: nothing is copied. `None`
-    /// if one lies beyond 4 GiB.
-    pub fn within(bytes: Vec<u8>, ranges: &[Range<usize>]) -> Option<OwnedArgs> {
+    /// Arguments at these ranges of bytes. `None` if one lies beyond 4 GiB.
+    pub fn at(bytes: Vec<u8>, ranges: &[Range<usize>]) -> Option<OwnedArgs> {
         assert!(ranges.iter().all(|range| range.end <= bytes.len()), "they lie in the bytes");
         let spans: Option<_> = ranges.iter().map(|range| Span::new(range.clone())).collect();
-        Some(OwnedArgs { bytes: bytes.into(), spans: spans? })
+        Some(OwnedArgs { bytes: Bytes::Own(bytes.into()), spans: spans? })
+    }
+
+    /// Arguments that lie at these places of a buffer, whatever stands between them: nothing is
+    /// copied.
+    ///
+    /// # Panics
+    /// If there is no such place in the buffer.
+    pub fn within(buffer: Vec<u8>, places: Places) -> OwnedArgs {
+        let Places { skipped, spans } = places;
+        let ends = spans.iter().map(|span| skipped + span.range().end);
+        assert!(ends.max().is_none_or(|end| end <= buffer.len()), "they lie in the buffer");
+        OwnedArgs { bytes: Bytes::Within(Arc::new(buffer), skipped), spans }
     }
 }
 
@@ -188,7 +251,7 @@ impl From<Args<'_>> for OwnedArgs {
             Span::new(start..bytes.len()).expect("commands stay below 4 GiB")
         });
         let spans = spans.collect();
-        OwnedArgs { bytes: bytes.into(), spans }
+        OwnedArgs { bytes: Bytes::Own(bytes.into()), spans }
     }
 }
 
@@ -202,7 +265,7 @@ impl<'a> FromIterator<&'a [u8]> for OwnedArgs {
             bytes.extend_from_slice(argument);
             spans.push(Span::new(start..bytes.len()).expect("commands stay below 4 GiB"));
         }
-        OwnedArgs { bytes: bytes.into(), spans: spans.into() }
+        OwnedArgs { bytes: Bytes::Own(bytes.into()), spans: spans.into() }
     }
 }
 
@@ -309,6 +372,31 @@ mod tests {
         assert_eq!(&args.slice(1..9)[0], b"key");
         assert!(args.slice(7..9).is_empty());
         assert_eq!(format!("{:?}", OwnedArgs::from(args.slice(0..2))), r#"["\"set\"", "\"key\""]"#);
+    }
+
+    #[test]
+    fn arguments_go_along_with_the_buffer_that_they_lie_in() {
+        let mut buffer = b"PING\r\n".to_vec();
+        let begin = buffer.len();
+        encode_command([&b"SET"[..], b"key", b"value"].into_iter(), &mut buffer);
+        let spans = [8, 17, 26].map(|at| Span::new(at..at + 3).unwrap());
+        let args = Args::new(&buffer[begin..], &spans);
+        assert_eq!(args.addresses().len(), args.extent());
+        let (places, at) = (args.places(buffer.as_ptr().addr()), buffer.as_ptr());
+        let owned = OwnedArgs::within(buffer, places);
+        assert!(owned.as_args().iter().eq([&b"SET"[..], b"key", b"val"]));
+        assert_eq!(owned.buffer().map(|buffer| buffer.as_ptr()), Some(at));
+        assert!(owned.memory() > owned.as_args().extent());
+        assert!(OwnedArgs::from(owned.as_args()).buffer().is_none());
+        assert_eq!(Args::default().addresses(), 0..0);
+    }
+
+    #[test]
+    #[should_panic(expected = "they lie in the buffer")]
+    fn places_beyond_a_buffer_are_none() {
+        let spans = [Span::new(0..4).unwrap()];
+        let places = Args::new(b"PING", &spans).places(b"PING".as_ptr().addr());
+        let _ = OwnedArgs::within(b"PIN".to_vec(), places);
     }
 
     #[test]

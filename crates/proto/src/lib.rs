@@ -13,8 +13,8 @@ pub mod request;
 pub mod source;
 pub mod value;
 
-pub use args::{Args, ArgsBuffer, OwnedArgs};
-pub use output::{Mark, Output};
+pub use args::{Args, ArgsBuffer, OwnedArgs, Places};
+pub use output::{Block, Mark, Output};
 pub use reply::{Reply, Resp};
 pub use request::{Limits, Progress, ProtocolError, RequestParser};
 pub use source::Source;

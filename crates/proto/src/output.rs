@@ -21,6 +21,8 @@ use crate::source::{Source, Stream};
 
 /// Shared bytes below this are copied: a copy is cheaper than another piece to send.
 const PIN_FLOOR: usize = 4 << 10;
+/// Plain bytes from so many on are not copied from one output to another.
+const BLOCK_FLOOR: usize = 64 << 10;
 /// A buffer larger than this is not kept when it is empty.
 const KEPT_CAPACITY: usize = 16 << 10;
 /// So many sent bytes are moved out once they are half of the buffer.
@@ -183,12 +185,16 @@ impl Output {
         }
     }
 
-    /// Fills `slices` from the front with the bytes to send; how many were filled.
-    pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
-        let mut filled = 0;
+    /// Fills `slices` from the front with bytes to send, of at most so many; how many were filled.
+    pub fn io_slices<'a>(&'a self, slices: &mut [IoSlice<'a>], most: usize) -> usize {
+        let (mut filled, mut left) = (0, most);
         for (slot, run) in slices.iter_mut().zip(self.runs()) {
-            *slot = IoSlice::new(run);
+            *slot = IoSlice::new(&run[..run.len().min(left)]);
             filled += 1;
+            left = left.saturating_sub(run.len());
+            if left == 0 {
+                break;
+            }
         }
         filled
     }
@@ -223,11 +229,41 @@ impl Output {
 
     /// Appends all that `other` holds.
     pub fn append(&mut self, mut other: Output) {
+        let plain = std::mem::take(&mut other.plain);
+        self.append_runs(other, plain.len(), |own, range| {
+            own.plain.extend_from_slice(&plain[range]);
+        });
+    }
+
+    /// Appends all that `other` holds, however much, without a copy: plain bytes from a length on
+    /// lie in one block that `share` makes of them, and are pinned.
+    pub fn adopt(&mut self, mut other: Output, share: impl FnOnce(Vec<u8>) -> Block) {
+        if other.plain.len() < BLOCK_FLOOR {
+            return self.append(other);
+        }
+        let plain = std::mem::take(&mut other.plain);
+        let end = plain.len();
+        let block = share(plain);
+        self.append_runs(other, end, |own, range| {
+            if !range.is_empty() {
+                own.push_shared(Box::new(Part { block: Arc::clone(&block), range }));
+            }
+        });
+    }
+
+    /// Appends pins and a stream of `other`, and has `append` do so with the ranges of its plain
+    /// bytes, of which there were so many.
+    fn append_runs(
+        &mut self,
+        mut other: Output,
+        end: usize,
+        mut append: impl FnMut(&mut Output, Range<usize>),
+    ) {
         let mut from = other.sent;
         let skipped = std::mem::take(&mut other.pin_sent);
         for (index, pin) in std::mem::take(&mut other.pins).into_iter().enumerate() {
             let at = (pin.at - other.origin) as usize;
-            self.plain.extend_from_slice(&other.plain[from..at]);
+            append(self, from..at);
             from = at;
             if index == 0 && skipped > 0 {
                 let rest = Rest { bytes: pin.bytes, skipped };
@@ -236,7 +272,7 @@ impl Output {
                 self.push_shared(pin.bytes);
             }
         }
-        self.plain.extend_from_slice(&other.plain[from..]);
+        append(self, from..end);
         self.stream = other.stream.take();
         if other.is_overfull() && !self.is_overfull() {
             self.drop_next();
@@ -480,15 +516,37 @@ impl SharedBytes for Rest {
     }
 }
 
+/// Bytes that several parts of an output share.
+pub type Block = Arc<dyn SharedBytes>;
+
+/// A part of a block.
+struct Part {
+    block: Block,
+    range: Range<usize>,
+}
+
+impl SharedBytes for Part {
+    fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    fn chunk_at(&self, offset: usize) -> &[u8] {
+        let left = self.range.len().saturating_sub(offset);
+        let chunk = self.block.chunk_at(self.range.start + offset);
+        &chunk[..chunk.len().min(left)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
+    use std::sync::Arc;
 
     use base::SharedBytes;
     use proptest::prelude::{Just, Strategy, prop, prop_oneof};
     use proptest::{prop_assert, prop_assert_eq, proptest};
 
-    use super::{COMPACTION_FLOOR, KEPT_CAPACITY, Mark, Output, PIN_FLOOR};
+    use super::{BLOCK_FLOOR, COMPACTION_FLOOR, KEPT_CAPACITY, Mark, Output, PIN_FLOOR};
     use crate::reply::{Reply, Resp};
     use crate::source::Source;
 
@@ -525,7 +583,7 @@ mod tests {
 
     fn gather(output: &Output) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 1000];
-        let filled = output.io_slices(&mut slices);
+        let filled = output.io_slices(&mut slices, usize::MAX);
         slices[..filled].iter().flat_map(|run| run.to_vec()).collect()
     }
 
@@ -644,6 +702,21 @@ mod tests {
     }
 
     #[test]
+    fn a_long_reply_is_adopted_where_it_lies() {
+        let (mut output, mut other) = (Output::new(), Output::new());
+        Reply::new(&mut output, Resp::Two).ok();
+        other.tail().extend_from_slice(&vec![b'x'; BLOCK_FLOOR]);
+        let place = other.front().as_ptr();
+        output.adopt(other, |plain| Arc::new(plain));
+        let mut slices = [IoSlice::new(&[]); 3];
+        assert_eq!(output.io_slices(&mut slices, 12), 2);
+        assert_eq!((&*slices[0], &*slices[1]), (&b"+OK\r\n"[..], &b"xxxxxxx"[..]));
+        output.consume(5);
+        assert_eq!(output.front().as_ptr(), place);
+        assert_eq!(output.len(), BLOCK_FLOOR);
+    }
+
+    #[test]
     fn large_buffers_are_released_when_empty() {
         let mut output = Output::new();
         output.tail().extend_from_slice(&[0; KEPT_CAPACITY + 1]);
@@ -662,6 +735,7 @@ mod tests {
         Undone(usize),
         Insert,
         Append { sent: usize },
+        Adopt { length: usize, sent: usize },
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -672,6 +746,8 @@ mod tests {
             (0..9000_usize).prop_map(Step::Undone),
             Just(Step::Insert),
             (0..7000_usize).prop_map(|sent| Step::Append { sent }),
+            (BLOCK_FLOOR - 100..BLOCK_FLOOR + 100, 0..7000_usize)
+                .prop_map(|(length, sent)| Step::Adopt { length, sent }),
         ]
     }
 
@@ -724,6 +800,17 @@ mod tests {
                         model.extend(bytes.drain(sent..));
                         output.append(other.take());
                         prop_assert!(other.is_empty());
+                    }
+                    Step::Adopt { length, sent } => {
+                        let mut other = Output::new();
+                        other.tail().extend_from_slice(b"head");
+                        other.push_shared(shared(fill, 6000));
+                        other.tail().extend(std::iter::repeat_n(fill, length));
+                        other.push_shared(shared(fill, 6000));
+                        let mut bytes = gather(&other);
+                        other.consume(sent);
+                        model.extend(bytes.drain(sent..));
+                        output.adopt(other, |plain| Arc::new(plain));
                     }
                 }
                 prop_assert_eq!(output.len(), model.len());

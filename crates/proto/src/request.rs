@@ -220,6 +220,14 @@ impl RequestParser {
         }
     }
 
+    /// About how many bytes the request takes, if the arguments to come are as long as those that
+    /// are there.
+    pub fn bytes_expected(&self) -> usize {
+        let (there, missing) = (self.spans.len().max(1), self.missing);
+        let to_come = self.position as u128 * missing as u128 / there as u128;
+        usize::try_from(to_come).map_or(usize::MAX, |bytes| bytes.saturating_add(self.position))
+    }
+
     /// The bytes of memory held.
     pub fn memory(&self) -> usize {
         let inline = self.inline.as_ref().map_or(0, |bytes| bytes.len());

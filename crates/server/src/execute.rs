@@ -278,6 +278,12 @@ pub(crate) fn answers_with_messages(entry: &Entry) -> bool {
 impl Request<'_> {
     fn run_data(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
         let is_granted = grant.is_some();
+        if !is_granted
+            && looks_heavy(self.args)
+            && let Some(step) = self.leave_unlocked(handler)
+        {
+            return step;
+        }
         let mut locations = Locations::new();
         let (mut acquisition, round) = grant.unwrap_or_else(|| {
             locations = self.locations();
@@ -292,10 +298,8 @@ impl Request<'_> {
         } else if self.worker.server.config.get(PREFETCH_BATCH_MAX_SIZE) > 0 {
             tx.prefetch(&locations[..locations.len().min(PREFETCHED_MAX)]);
         }
-        let server = self.worker.server;
-        let (entry, resp) = (self.entry, self.session.resp);
-        let reader = self.session.reader_of(entry);
-        let work = Work { server, entry, handler, resp, reader };
+        let work = self.work(handler);
+        let entry = self.entry;
         if looks_heavy(self.args) || self.is_bulky() || drill::reads_apart(entry.spec.flags) {
             return self.hand_over(tx, work, round, true);
         }
@@ -318,10 +322,16 @@ impl Request<'_> {
         }
     }
 
+    #[inline]
+    fn work(&self, handler: Handler) -> Work {
+        let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
+        Work { server, entry, handler, resp, reader: self.session.reader_of(entry) }
+    }
+
     /// Runs a command with the fields that the session has prepared for its values.
     #[cold]
     fn run_import(&mut self, handler: Handler, grant: Option<(Acquisition, Round)>) -> Step {
-        let expanded = match self.session.fieldsets.expand(self.args) {
+        let expanded = match self.session.fieldsets().expand(self.args) {
             Ok(expanded) => expanded,
             Err(refusal) => {
                 self.refuse(&refusal);
@@ -472,6 +482,20 @@ pub(crate) fn options(worker: &Worker, session: &Session) -> TxOptions {
         heavy: false,
         origin: session.client.id,
     }
+}
+
+/// The partitions of very many keys.
+#[cold]
+pub(crate) fn partitions_of(server: &Server, entry: &Entry, args: Args<'_>) -> PartitionSet {
+    let mut partitions = PartitionSet::new();
+    for spec in entry.spec.keys {
+        let visit =
+            |index: usize| partitions.push(server.keyspace.locate(&args[index]).partition());
+        if spec.visit(args, visit).is_err() {
+            return PartitionSet::new();
+        }
+    }
+    partitions
 }
 
 #[inline]

@@ -42,7 +42,7 @@ mod reading;
 use errand::Errands;
 pub(crate) use errand::{CountedErrand, Errand, GuardedErrand};
 use pool::{Job, Pool};
-pub(crate) use reading::Reading;
+pub(crate) use reading::{Reading, Unlocked};
 
 /// How long a thread may wait on for what nobody wants any more.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -68,6 +68,16 @@ pub(crate) struct Transaction {
     pub(crate) tx: Tx,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
+}
+
+/// A command that leaves its worker.
+pub(crate) enum Leaving {
+    /// With its locks.
+    Transaction(Transaction),
+    /// With copies of what its keys hold.
+    Reading(Reading),
+    /// With nothing yet.
+    Unlocked(Unlocked),
 }
 
 /// The threads, in pools: what waits for others never takes the last thread of what they wait for.
@@ -101,6 +111,9 @@ impl Transaction {
         let gates = gates::Again::of_command(work.server, work.entry);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
+            if let Some(buffer) = args.buffer() {
+                tx.came_in(buffer);
+            }
             match work.run(&mut tx, args.as_args(), &mut output, &rounds) {
                 Outcome::Replied(lsn) => seen = lsn,
                 Outcome::Failed(lsn) => (failed, seen) = (true, lsn),
@@ -324,37 +337,23 @@ impl Heavy {
         self.keyspace.limit_heavy_transactions(most.clamp(1, HEAVY_TRANSACTIONS));
     }
 
-    /// Runs a transaction's command here.
-    pub(crate) fn run_transaction(
+    /// Runs a command here, for a session that waits for what comes of it.
+    pub(crate) fn run_command(
         &self,
-        transaction: Transaction,
-        args: OwnedArgs,
-        work: Work,
-    ) -> oneshot::Receiver<Elsewhere> {
-        self.report(move |lane| transaction.run(lane, args, work))
-    }
-
-    /// As `run_transaction`, for a session that waits for the result already.
-    pub(crate) fn begin_transaction(
-        &self,
-        transaction: Transaction,
+        leaving: Leaving,
         args: OwnedArgs,
         work: Work,
         sender: oneshot::Sender<Elsewhere>,
     ) {
         self.transact(Box::new(move |lane| {
-            let _ = sender.send(transaction.run(lane, args, work));
+            let done = match leaving {
+                Leaving::Transaction(transaction) => transaction.run(lane, args, work),
+                Leaving::Reading(reading) => reading.run(lane, args, work),
+                Leaving::Unlocked(unlocked) => unlocked.run(lane, args, work),
+            };
+            // A session that is gone needs no reply.
+            let _ = sender.send(done);
         }));
-    }
-
-    /// Runs a command here that has given its locks back.
-    pub(crate) fn run_reading(
-        &self,
-        reading: Reading,
-        args: OwnedArgs,
-        work: Work,
-    ) -> oneshot::Receiver<Elsewhere> {
-        self.report(move |lane| reading.run(lane, args, work))
     }
 
     /// Runs a program here; how its session waits for that.

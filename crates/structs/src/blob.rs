@@ -13,7 +13,12 @@
 //! it then fills 4,096, for which every allocator has a size class; 16 bytes more would cost 1,024.
 //!
 //! Invariants: the tree is exactly as high as the length needs; no leaf begins at or past the end;
-//! the bytes of the last leaf past the end are zero, so that growing means no writing.
+//! the bytes of the last leaf past the end are zero, so that growing means no writing; the ground
+//! ends at or before the end, and some of it shows.
+//!
+//! Bytes that come in a buffer of their own may stay in it: it is the blob's *ground*, which shows
+//! where there is no leaf, before the zeros. A change puts a leaf over it; when nothing of the
+//! ground shows any more, it goes.
 //!
 //! Whoever clones a blob holds what it was. A change copies those nodes on its path that another
 //! clone holds too, and no others. What was never written takes no memory: a write far past the
@@ -49,6 +54,17 @@ pub struct Blob {
     height: u32,
     len: usize,
     memory: usize,
+    ground: Option<Box<Ground>>,
+}
+
+/// What shows where there is no leaf.
+#[derive(Clone)]
+struct Ground {
+    buffer: Arc<Vec<u8>>,
+    /// Where in the buffer the blob's bytes lie, from its first one on.
+    range: Range<usize>,
+    /// How many leaves are missing over it.
+    showing: usize,
 }
 
 #[derive(Clone)]
@@ -66,13 +82,26 @@ struct Inner([Option<Node>; CHILDREN]);
 impl Blob {
     /// An empty blob, without memory.
     pub const fn new() -> Blob {
-        Blob { root: None, height: 0, len: 0, memory: 0 }
+        Blob { root: None, height: 0, len: 0, memory: 0, ground: None }
     }
 
     /// A blob with these bytes.
     pub fn from_slice(bytes: &[u8]) -> Blob {
         let mut blob = Blob::new();
         blob.append(bytes);
+        blob
+    }
+
+    /// A blob with the bytes of this range of a buffer, which stay where they are.
+    pub fn within(buffer: Arc<Vec<u8>>, range: Range<usize>) -> Blob {
+        let len = buffer[range.clone()].len();
+        let mut blob = Blob::new();
+        blob.set_len(len);
+        if len > 0 {
+            let ground = Ground { buffer, range, showing: len.div_ceil(LEAF) };
+            blob.memory += ground.memory();
+            blob.ground = Some(Box::new(ground));
+        }
         blob
     }
 
@@ -85,7 +114,11 @@ impl Blob {
             (Some(Node::Inner(inner)), Some(Node::Inner(other))) => Arc::ptr_eq(inner, other),
             _ => false,
         };
-        is_same_root && self.len == other.len && self.height == other.height
+        let buffer = |blob: &Blob| blob.ground.as_ref().map(|it| Arc::as_ptr(&it.buffer));
+        is_same_root
+            && self.len == other.len
+            && self.height == other.height
+            && buffer(self) == buffer(other)
     }
 
     /// The number of bytes.
@@ -115,8 +148,17 @@ impl Blob {
             return &[];
         };
         let within = offset % LEAF;
-        let leaf = self.leaf(offset / LEAF).unwrap_or(&ZEROS);
-        &leaf[within..LEAF.min(within.saturating_add(left))]
+        let most = left.min(LEAF - within);
+        match self.leaf(offset / LEAF) {
+            Some(leaf) => &leaf[within..within + most],
+            None => self.bare(offset, most),
+        }
+    }
+
+    /// What there is at `offset` where no leaf is: ground or zeros, up to `most` bytes.
+    fn bare(&self, offset: usize, most: usize) -> &[u8] {
+        let shown = self.ground.as_ref().map_or(&[][..], |ground| ground.from(offset));
+        if shown.is_empty() { &ZEROS[..most] } else { &shown[..shown.len().min(most)] }
     }
 
     /// The bytes of a range, as far as they exist, piece by piece.
@@ -175,6 +217,7 @@ impl Blob {
         if len < self.len {
             let leaves = len.div_ceil(LEAF);
             self.memory -= cut(&mut self.root, self.height, leaves);
+            self.cut_ground(len);
             if leaves > 0 && !len.is_multiple_of(LEAF) && self.leaf(leaves - 1).is_some() {
                 self.leaf_mut(leaves - 1)[len % LEAF..].fill(0);
             }
@@ -185,6 +228,19 @@ impl Blob {
         }
         while self.height > 0 && capacity(self.height - 1) >= len {
             self.lower();
+        }
+    }
+
+    /// Has the ground end at `len` at the latest.
+    fn cut_ground(&mut self, len: usize) {
+        let Some(mut ground) = self.ground.take() else { return };
+        ground.range.end = ground.range.end.min(ground.range.start + len);
+        let leaves = ground.range.len().div_ceil(LEAF);
+        ground.showing = (0..leaves).filter(|index| self.leaf(*index).is_none()).count();
+        if ground.showing > 0 {
+            self.ground = Some(ground);
+        } else {
+            self.memory -= ground.memory();
         }
     }
 
@@ -209,7 +265,16 @@ impl Blob {
         let mut height = self.height;
         loop {
             let node = slot.get_or_insert_with(|| {
-                let node = if height == 0 { Node::new_leaf() } else { Node::new_inner() };
+                let node = if height > 0 {
+                    Node::new_inner()
+                } else {
+                    let mut leaf = Arc::new(Leaf([0; LEAF]));
+                    if self.ground.is_some() {
+                        let bytes = &mut Arc::make_mut(&mut leaf).0;
+                        self.memory -= cover(&mut self.ground, index, bytes);
+                    }
+                    Node::Leaf(leaf)
+                };
                 self.memory += node.own_memory();
                 node
             });
@@ -249,11 +314,36 @@ impl Blob {
     }
 }
 
-impl Node {
-    fn new_leaf() -> Node {
-        Node::Leaf(Arc::new(Leaf([0; LEAF])))
+impl Ground {
+    /// What it has from an offset on.
+    fn from(&self, offset: usize) -> &[u8] {
+        self.buffer[self.range.clone()].get(offset..).unwrap_or_default()
     }
 
+    /// Heap bytes, as asked of the allocator.
+    fn memory(&self) -> usize {
+        size_of::<Ground>() + ARC_COUNTERS + size_of::<Vec<u8>>() + self.buffer.capacity()
+    }
+}
+
+/// Fills a new leaf with what of the ground it covers, and lets go of a ground of which nothing
+/// shows any more: how much memory that had.
+fn cover(ground: &mut Option<Box<Ground>>, index: usize, leaf: &mut [u8; LEAF]) -> usize {
+    let Some(below) = ground.as_mut() else { return 0 };
+    let covered = below.from(index * LEAF);
+    let covered = &covered[..covered.len().min(LEAF)];
+    if covered.is_empty() {
+        return 0;
+    }
+    leaf[..covered.len()].copy_from_slice(covered);
+    below.showing -= 1;
+    if below.showing > 0 {
+        return 0;
+    }
+    ground.take().map_or(0, |below| below.memory())
+}
+
+impl Node {
     fn new_inner() -> Node {
         Node::Inner(Arc::new(Inner::new()))
     }
@@ -340,15 +430,24 @@ impl SharedBytes for Blob {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
-    use super::{Blob, LEAF, Node, SharedBytes, capacity};
+    use super::{Blob, LEAF, Leaf, Node, SharedBytes, capacity};
 
     /// Asserts what the head of this file promises, and that the bytes are these.
     fn check(blob: &Blob, bytes: &[u8]) {
         assert!(blob == bytes);
         assert_eq!(blob.len(), bytes.len());
-        assert_eq!(blob.memory(), blob.root.as_ref().map_or(0, Node::memory));
+        let ground = blob.ground.as_ref().map_or(0, |ground| ground.memory());
+        assert_eq!(blob.memory(), blob.root.as_ref().map_or(0, Node::memory) + ground);
+        if let Some(ground) = &blob.ground {
+            assert!(ground.range.len() <= blob.len());
+            let leaves = 0..ground.range.len().div_ceil(LEAF);
+            let showing = leaves.filter(|index| blob.leaf(*index).is_none()).count();
+            assert!(showing > 0 && showing == ground.showing);
+        }
         assert!(capacity(blob.height) >= blob.len());
         assert!(blob.height == 0 || capacity(blob.height - 1) < blob.len());
     }
@@ -365,6 +464,7 @@ mod tests {
         Clone,
         Drop,
         Read { place: usize, len: usize },
+        Within { len: usize, before: usize, behind: usize },
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -377,6 +477,8 @@ mod tests {
             2 => any::<bool>().prop_map(|clone| if clone { Step::Clone } else { Step::Drop }),
             2 => (any::<usize>(), 0..50_000_usize)
                 .prop_map(|(place, len)| Step::Read { place, len }),
+            1 => (0..40_000_usize, 0..40_usize, 0..40_usize)
+                .prop_map(|(len, before, behind)| Step::Within { len, before, behind }),
         ]
     }
 
@@ -419,6 +521,11 @@ mod tests {
                         clones.pop();
                     }
                     Step::Drop => {}
+                    Step::Within { len, before, behind } => {
+                        let buffer = Arc::new(pattern(before + len + behind, number as u8));
+                        model = buffer[before..before + len].to_vec();
+                        blob = Blob::within(buffer, before..before + len);
+                    }
                     Step::Read { place, len } => {
                         let start = place % (model.len() + 2);
                         let expected = start.min(model.len())..(start + len).min(model.len());
@@ -439,7 +546,7 @@ mod tests {
 
     #[test]
     fn a_node_fills_its_size_class() {
-        assert_eq!(Node::new_leaf().own_memory(), 4096);
+        assert_eq!(Node::Leaf(Arc::new(Leaf([0; LEAF]))).own_memory(), 4096);
         assert!(Node::new_inner().own_memory() <= 1280);
     }
 
@@ -459,6 +566,25 @@ mod tests {
         let shared = (0..bytes.len()).step_by(LEAF).filter(|offset| same(*offset)).count();
         assert_eq!(shared, bytes.len().div_ceil(LEAF) - 1);
         check(&clone, &bytes);
+    }
+
+    #[test]
+    fn a_ground_is_not_copied_and_goes_when_nothing_of_it_shows() {
+        let buffer = Arc::new(pattern(10 * LEAF, 5));
+        let mut bytes = buffer[3..].to_vec();
+        let mut blob = Blob::within(Arc::clone(&buffer), 3..10 * LEAF);
+        let clone = blob.clone();
+        assert!(blob.is_same(&clone));
+        assert_eq!(blob.chunk_at(5 * LEAF).as_ptr(), buffer[3 + 5 * LEAF..].as_ptr());
+        for leaf in 0..10 {
+            assert_eq!(Arc::strong_count(&buffer), 3);
+            blob.write_at(leaf * LEAF, b"new");
+            bytes[leaf * LEAF..][..3].copy_from_slice(b"new");
+            check(&blob, &bytes);
+            assert!(!blob.is_same(&clone));
+        }
+        assert_eq!(Arc::strong_count(&buffer), 2);
+        check(&clone, &buffer[3..]);
     }
 
     #[test]

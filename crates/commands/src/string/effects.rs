@@ -5,7 +5,7 @@
 //! Invariant: relative times, conditions and floats never reach the journal.
 
 use base::number::format_i64;
-use keyspace::{EventClass, Kind, Lifetime, NewText, Refusal, Tx};
+use keyspace::{EventClass, Kind, Lifetime, Refusal, Tx};
 
 use crate::change::tell_overwritten;
 
@@ -18,7 +18,8 @@ pub(super) fn store(
     value: &[u8],
     lifetime: Lifetime,
 ) -> Result<(), Refusal> {
-    if let Some(before) = tx.put_text(key, NewText::from_client(value), lifetime)? {
+    let text = tx.text_from_client(value);
+    if let Some(before) = tx.put_text(key, text, lifetime)? {
         tell_overwritten(tx, key, before, Kind::String);
     }
     tx.event(EventClass::String, "set", key);

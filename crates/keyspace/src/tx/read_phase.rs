@@ -16,6 +16,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::{Counted, Missed, Tx, TxOptions};
 use crate::entry::{EntryBox, EntryRef};
@@ -46,6 +47,8 @@ pub(super) enum Phase {
     Read(ReadSet, Option<Box<dyn Any + Send>>),
     /// The command has its locks again; the result is valid.
     Write(Box<dyn Any + Send>),
+    /// It has no such phases, and this is the buffer that its request came in.
+    Single(Arc<Vec<u8>>),
 }
 
 /// What a read phase came to.
@@ -118,7 +121,7 @@ impl Tx {
         work: impl FnOnce(&Self) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         match self.phase.as_deref() {
-            None => return work(self),
+            None | Some(Phase::Single(_)) => return work(self),
             Some(Phase::Write(_)) => {
                 if let Some(Phase::Write(result)) = self.phase.take().map(|phase| *phase)
                     && let Ok(result) = result.downcast()

@@ -3,15 +3,48 @@
 //! Invariant: a string of more than `INLINE_MAX` bytes is a tree and a shorter one is not, save
 //! that a tree never turns back by itself.
 
+use std::sync::Arc;
+
 use structs::blob::Blob;
 use structs::object::Object;
 
 use super::Tx;
+use super::read_phase::Phase;
 use super::write::Lifetime;
 use crate::entry::{INLINE_MAX, NewText, Text};
 use crate::refusal::Refusal;
 
+/// How much of a buffer a value has to be that is to stay there.
+const SHARE: (usize, usize) = (15, 16);
+
 impl Tx {
+    /// Says in what buffer the request came, where that came alone: a long value stays in it.
+    pub fn came_in(&mut self, buffer: &Arc<Vec<u8>>) {
+        if self.phase.is_none() {
+            self.phase = Some(Box::new(Phase::Single(Arc::clone(buffer))));
+        }
+    }
+
+    /// The value that a client's `SET` stores: an integer where the bytes are one, else the bytes.
+    #[inline]
+    pub fn text_from_client<'v>(&self, bytes: &'v [u8]) -> NewText<'v> {
+        if bytes.len() > INLINE_MAX
+            && let Some(blob) = self.left_in_buffer(bytes)
+        {
+            return NewText::Large(blob);
+        }
+        NewText::from_client(bytes)
+    }
+
+    #[cold]
+    fn left_in_buffer(&self, bytes: &[u8]) -> Option<Blob> {
+        let Some(Phase::Single(buffer)) = self.phase.as_deref() else { return None };
+        let begin = bytes.as_ptr().addr().checked_sub(buffer.as_ptr().addr())?;
+        let lies_there = begin + bytes.len() <= buffer.len();
+        (lies_there && bytes.len() / SHARE.0 >= buffer.capacity() / SHARE.1)
+            .then(|| Blob::within(Arc::clone(buffer), begin..begin + bytes.len()))
+    }
+
     /// Appends to the string at a key, which is made if absent. Returns the new length.
     pub fn append_text(&mut self, key: &[u8], tail: &[u8]) -> Result<usize, Refusal> {
         let len = self.peek_text(key)?.map_or(0, |text| text.len());

@@ -256,7 +256,7 @@ impl<'f> UnitReader<'f> {
         }
         self.at = 0;
         let (_, bytes) = self.window.take(len);
-        OwnedArgs::within(bytes, &args).expect("a command is not longer than it may be")
+        OwnedArgs::at(bytes, &args).expect("a command is not longer than it may be")
     }
 
     /// How far the file was passed over.

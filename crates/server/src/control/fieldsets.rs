@@ -43,6 +43,11 @@ struct Prepared {
 }
 
 impl Fieldsets {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self(None)
+    }
+
     /// Forgets all of them; how many.
     pub(crate) fn clear(&mut self) -> usize {
         self.0.take().map_or(0, |prepared| prepared.by_name.len())
@@ -120,7 +125,7 @@ fn prepare(
     if !fields.iter().all(|field| seen.insert(field)) {
         return Err(DUPLICATE);
     }
-    context.session()?.fieldsets.insert(&args[2], fields)?;
+    context.session()?.fieldsets_mut().insert(&args[2], fields)?;
     reply.ok();
     Ok(Next::Done)
 }
@@ -136,7 +141,7 @@ const DISCARD: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, args, reply| {
-        let found = context.session()?.fieldsets.remove(&args[2]);
+        let found = context.session()?.fieldsets_mut().remove(&args[2]);
         reply.integer(i64::from(found));
         Ok(Next::Done)
     },
@@ -152,7 +157,7 @@ const DISCARDALL: ControlCommand = Command {
     },
     subcommands: &[],
     run: |context, _, reply| {
-        reply.integer(context.session()?.fieldsets.clear() as i64);
+        reply.integer(context.session()?.forget_fieldsets() as i64);
         Ok(Next::Done)
     },
 };

@@ -10,14 +10,14 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use commands::{Flags, Plan};
-use keyspace::{HeavyPass, PartitionSet, Tx};
-use proto::{Args, OwnedArgs};
+use commands::{Flags, Handler, Plan};
+use keyspace::{HeavyPass, PartitionSet, Tx, TxOptions};
+use proto::{Args, OwnedArgs, Places};
 use tokio::sync::oneshot;
 
-use super::{Request, Round, Step, Work};
+use super::{Request, Round, Step, Work, options};
 use crate::busy::Hold;
-use crate::heavy::{Reading, Transaction};
+use crate::heavy::{Leaving, Reading, Transaction, Unlocked};
 use crate::session::{Elsewhere, Stage};
 
 /// A request of so many bytes leaves its worker, where these lie by themselves: to copy them takes
@@ -57,19 +57,46 @@ impl Request<'_> {
         }
         let hold = Hold::begin(server, self.worker.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
-        let transaction = Transaction { pass, hold, tx, client };
-        if self.is_bulky() {
-            let (sender, receiver) = oneshot::channel();
-            self.worker.handover.load(Departing {
-                transaction,
-                work,
-                arguments: self.args.iter().map(addresses).collect(),
-                sender,
-            });
-            return Step::Wait(Stage::Elsewhere(receiver));
+        self.depart(Leaving::Transaction(Transaction { pass, hold, tx, client }), work)
+    }
+
+    /// Has a command of very many keys leave before they are looked for: that alone would take a
+    /// worker too long. `None` if it has few, or if there is no leave for it now.
+    #[cold]
+    pub(super) fn leave_unlocked(&self, handler: Handler) -> Option<Step> {
+        let spec = self.entry.spec;
+        if spec.plan != Plan::Keys || self.location.is_some() || !self.has_many_keys() {
+            return None;
         }
-        let args = OwnedArgs::from(self.args);
-        let receiver = server.heavy.run_transaction(transaction, args, work);
+        let mut pass = HeavyPass::to_move(self.worker.server.keyspace);
+        if !pass.is_admitted() {
+            return None;
+        }
+        pass.step_aside();
+        let undoable = self.may_widen();
+        let options = TxOptions { undoable, ..options(self.worker, self.session) };
+        let client = Arc::clone(&self.session.client);
+        let unlocked = Unlocked { pass, options, client };
+        Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
+    }
+
+    fn has_many_keys(&self) -> bool {
+        /// So many are found within a worker's time.
+        const FEW: usize = 1000;
+        let mut count = 0;
+        let mut visit = |spec: &commands::KeySpec| spec.visit(self.args, |_| count += 1);
+        self.entry.spec.keys.iter().all(|spec| visit(spec).is_ok()) && count > FEW
+    }
+
+    /// Has it leave, with the input of its session if the request is long.
+    fn depart(&self, leaving: Leaving, work: Work) -> Step {
+        let (sender, receiver) = oneshot::channel();
+        if self.is_bulky() {
+            let places = self.worker.handover.places(self.args);
+            self.worker.handover.load(Departing { leaving, work, places, sender });
+        } else {
+            work.server.heavy.run_command(leaving, self.args.into(), work, sender);
+        }
         Step::Wait(Stage::Elsewhere(receiver))
     }
 
@@ -107,9 +134,7 @@ impl Request<'_> {
         drop(tx);
         pass.step_aside();
         let client = Arc::clone(&self.session.client);
-        let reading = Reading { pass, phase, options, partitions, client };
-        let heavy = &work.server.heavy;
-        Step::Wait(Stage::Elsewhere(heavy.run_reading(reading, self.args.into(), work)))
+        self.depart(Leaving::Reading(Reading { pass, phase, options, partitions, client }), work)
     }
 }
 
@@ -121,12 +146,12 @@ pub(crate) struct InputHandover {
     departing: Cell<Option<Box<Departing>>>,
 }
 
-/// A transaction that leaves as soon as its session has no use for the input any more.
+/// A command that leaves as soon as its session has no use for the input any more.
 pub(crate) struct Departing {
-    transaction: Transaction,
+    leaving: Leaving,
     work: Work,
-    /// Where its arguments lie.
-    arguments: Vec<Range<usize>>,
+    /// Where its arguments lie in the input.
+    places: Places,
     sender: oneshot::Sender<Elsewhere>,
 }
 
@@ -150,16 +175,14 @@ impl InputHandover {
     /// Whether the input is little else than this request.
     #[cold]
     fn holds(&self, args: Args<'_>) -> bool {
-        let (start, end) = self.input.get();
-        let lies_here = |argument: &[u8]| {
-            let argument = addresses(argument);
-            start <= argument.start && argument.end <= end
-        };
-        let Some(last) = args.iter().last().filter(|_| args.iter().all(lies_here)) else {
-            return false;
-        };
+        let ((start, end), arguments) = (self.input.get(), args.addresses());
         // What stands behind it is copied.
-        end - addresses(last).end < BULKY
+        start <= arguments.start && arguments.end <= end && end - arguments.end < BULKY
+    }
+
+    /// Where arguments lie that it holds.
+    fn places(&self, args: Args<'_>) -> Places {
+        args.places(self.input.get().0)
     }
 
     #[cold]
@@ -172,12 +195,9 @@ impl Departing {
     /// Leaves with the input that the request was found in.
     #[cold]
     pub(crate) fn set_out(self, input: Vec<u8>) {
-        let Self { transaction, work, arguments, sender } = self;
-        let begin = addresses(&input).start;
-        let place = |argument: Range<usize>| argument.start - begin..argument.end - begin;
-        let places: Vec<Range<usize>> = arguments.into_iter().map(place).collect();
-        let args = OwnedArgs::within(input, &places).expect("requests stay below 4 GiB");
-        work.server.heavy.begin_transaction(transaction, args, work, sender);
+        let Self { leaving, work, places, sender } = self;
+        let args = OwnedArgs::within(input, places);
+        work.server.heavy.run_command(leaving, args, work, sender);
     }
 }
 

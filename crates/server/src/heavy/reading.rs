@@ -10,7 +10,7 @@ use keyspace::{
     Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Refusal, Tx,
     TxOptions,
 };
-use proto::{Output, OwnedArgs};
+use proto::{Args, Output, OwnedArgs};
 
 use super::{Transaction, Watch, await_leave, wait_for_client};
 use crate::busy::Hold;
@@ -38,9 +38,9 @@ pub(crate) struct Reading {
 impl Reading {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
-        let Self { mut pass, mut phase, options, partitions, client } = self;
-        let (server, keyspace) = (work.server, work.server.keyspace);
-        let watch = Watch::start(keyspace.clock());
+        let Self { pass, mut phase, options, partitions, client } = self;
+        let server = work.server;
+        let watch = Watch::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
         let (mut output, rounds) = (Output::new(), Rounds::default());
         output.set_ceiling(server.output_ceiling(&client));
@@ -49,28 +49,14 @@ impl Reading {
             Outcome::Failed(seen) => (true, seen),
             Outcome::Heavy => unreachable!("heavy threads carry any load"),
             Outcome::Widen | Outcome::Wait(_) => {
-                output.clear();
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
-                let options = TxOptions { lane, heavy: true, ..options };
-                let gates = gates::Again::of_command(server, work.entry);
-                let begun = begin_again(&gates, &mut pass, options, &partitions, &mut computed);
-                match begun {
-                    Ok(tx) => {
-                        let since_us = keyspace.clock().monotonic_us();
-                        let hold = Hold::begin(server, since_us, partitions);
-                        let transaction = Transaction { pass: Some(pass), hold, tx, client };
-                        let mut elsewhere = transaction.go_on(args, work);
-                        // Not before: under the locks it would take long to free what is left.
-                        drop(computed);
-                        elsewhere.ran.micros = watch.micros();
-                        return elsewhere;
-                    }
-                    Err(busy) => {
-                        execute::refuse(server, work.entry, &busy, work.resp, &mut output);
-                        (true, 0)
-                    }
-                }
+                let unlocked = Unlocked { pass, options, client };
+                let mut elsewhere = unlocked.lock(lane, partitions, &mut computed, args, work);
+                // Not before: under the locks it would take long to free what is left.
+                drop(computed);
+                elsewhere.ran.micros = watch.micros();
+                return elsewhere;
             }
         };
         drop(pass);
@@ -81,8 +67,58 @@ impl Reading {
     }
 }
 
-/// Begins the command again with its locks, and with what it computed if that is still valid,
-/// unless a gate objects. If it is not valid, the locks are to be held for long.
+/// A command that moves here before it has any locks.
+pub(crate) struct Unlocked {
+    /// As that of [`Reading`].
+    pub(crate) pass: HeavyPass,
+    /// How it is begun.
+    pub(crate) options: TxOptions,
+    /// Whose it is.
+    pub(crate) client: Arc<Client>,
+}
+
+impl Unlocked {
+    /// Runs the command.
+    pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
+        let watch = Watch::start(work.server.keyspace.clock());
+        let partitions = execute::partitions_of(work.server, work.entry, args.as_args());
+        let mut elsewhere = self.lock(lane, partitions, &mut None, args, work);
+        elsewhere.ran.micros = watch.micros();
+        elsewhere
+    }
+
+    /// Runs it under these locks, unless it is refused while it waits for them.
+    fn lock(
+        self,
+        lane: usize,
+        partitions: PartitionSet,
+        computed: &mut Option<Computed>,
+        args: OwnedArgs,
+        work: Work,
+    ) -> Elsewhere {
+        let Self { mut pass, options, client } = self;
+        let server = work.server;
+        let options = TxOptions { lane, heavy: true, ..options };
+        let gates = gates::Again::of_command(server, work.entry);
+        match begin_again(&gates, &mut pass, options, &partitions, computed) {
+            Ok(tx) => {
+                let since_us = server.keyspace.clock().monotonic_us();
+                let hold = Hold::begin(server, since_us, partitions);
+                Transaction { pass: Some(pass), hold, tx, client }.go_on(args, work)
+            }
+            Err(busy) => {
+                drop(pass);
+                let mut output = Output::new();
+                execute::refuse(server, work.entry, &busy, work.resp, &mut output);
+                let ran = Ran { failed: true, args, ..Ran::begun(work.entry, Args::default()) };
+                Elsewhere { output, seen: 0, ran, then: Then::Nothing }
+            }
+        }
+    }
+}
+
+/// Begins the command with its locks, and with what it computed if that is still valid, unless a
+/// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
     gates: &gates::Again,
     pass: &mut HeavyPass,

@@ -12,6 +12,7 @@ use keyspace::Location;
 use proto::{Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
+use super::later::Later;
 use super::life::{BACKLOG_LIMIT, Turn};
 use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage};
@@ -27,8 +28,11 @@ pub(super) const COMMAND_BUDGET: u32 = 64;
 /// A read for a long argument asks for at least this much at once.
 const READ_AHEAD: usize = 16 * 1024;
 
-/// From so many bytes on a buffer for an argument grows to four times its size.
+/// From so many bytes on a buffer takes the size of the argument that it is for.
 const LONG: usize = 1 << 20;
+
+/// So many times what is there a long buffer grows at once for arguments that are only counted.
+const GROWTH: usize = 15;
 
 /// Replies of so few bytes do not leave before those of the requests behind them are there, too.
 const GATHERED: usize = 4096;
@@ -54,9 +58,11 @@ impl Serve {
             return Turn::Wait;
         }
         if self.has_requests() {
+            let is_used_up = self.executed == self.input.len() || self.awaits_bytes();
+            let taken = if is_used_up { self.take_later() } else { 0 };
             self.worker.start_batch();
             let end = self.run_input(None);
-            return self.after_batch(cx, end, 0);
+            return self.after_batch(cx, end, taken);
         }
         if self.input.is_empty() {
             let worker = Rc::clone(&self.worker);
@@ -92,7 +98,7 @@ impl Serve {
     /// Whether requests may be there that are not executed yet.
     #[inline]
     pub(super) fn has_requests(&self) -> bool {
-        self.executed < self.input.len() && !self.awaits_bytes()
+        self.session.later().is_some() || self.executed < self.input.len() && !self.awaits_bytes()
     }
 
     /// Whether what it has to say leaves with the replies to what comes next: a system call for
@@ -141,21 +147,29 @@ impl Serve {
     }
 
     /// A buffer grows as bytes come, and not beyond the argument that it is for: what it has room
-    /// for is memory in use.
-    fn make_room_for_input(&mut self) {
+    /// for is memory in use. Of a long argument a mebibyte has to be there before the rest is
+    /// believed.
+    pub(super) fn make_room_for_input(&mut self) {
         let have = self.input.len();
         if self.input.capacity() - have >= READ_AHEAD {
             return;
         }
-        let announced = self.parser.as_ref().and_then(|parser| parser.bytes_announced());
+        let parser = self.parser.as_ref();
+        let announced = parser.and_then(|parser| parser.bytes_announced());
         match announced.and_then(|bytes| bytes.checked_sub(have)) {
             Some(missing) => {
-                // To grow copies what is there: seldom, where it is much. Options stand behind a
-                // long value, for which it is not to grow once more.
-                let most = have.saturating_mul(if have < LONG { 1 } else { 3 }).max(READ_AHEAD);
+                // To grow copies what is there. Options stand behind a long value, for which it is
+                // not to grow once more.
+                let most = if have < LONG { have.max(READ_AHEAD) } else { usize::MAX };
                 self.input.reserve_exact(missing.saturating_add(READ_AHEAD).min(most));
             }
-            None => self.input.reserve(READ_AHEAD),
+            None if have < LONG => self.input.reserve(READ_AHEAD),
+            None => {
+                // Of very many arguments those to come may be as long as those that are there.
+                let expected = parser.map_or(0, |parser| parser.bytes_expected());
+                let missing = expected.saturating_sub(have).min(have.saturating_mul(GROWTH));
+                self.input.reserve(missing.max(have) + READ_AHEAD);
+            }
         }
     }
 
@@ -170,7 +184,7 @@ impl Serve {
     /// stands behind it stays.
     fn run_input(&mut self, grant: Option<Grant>) -> End {
         let (input, start) = (std::mem::take(&mut self.input), self.executed);
-        self.worker.handover.open(if start == 0 { &input } else { &[] });
+        self.worker.handover.open(&input);
         let (consumed, end) = self.run_batch(&input[start..], grant);
         match self.worker.handover.close() {
             Some(leaving) => {
@@ -201,8 +215,9 @@ impl Serve {
 
     /// Shows what is left of the input.
     pub(super) fn note_batch(&self) {
-        let left = u32::try_from(self.input.len() - self.executed).unwrap_or(u32::MAX);
-        let room = u32::try_from(self.input.capacity()).unwrap_or(u32::MAX);
+        let left = u32::try_from(self.waiting_bytes()).unwrap_or(u32::MAX);
+        let room = self.input.capacity() + self.session.later().map_or(0, Later::room);
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
         let live = &self.session.client.live;
         live.query_bytes.store(left, Ordering::Relaxed);
         live.query_room.store(room, Ordering::Relaxed);

@@ -14,6 +14,7 @@
 
 use std::task::{Context as TaskContext, Poll};
 
+use super::later::Later;
 use super::life::{Heard, Turn};
 use super::{Serve, Stage};
 use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
@@ -21,6 +22,10 @@ use crate::worker::READ_SIZE;
 
 /// A read that is for later asks for at least this much.
 const READ_LEAST: usize = 512;
+
+/// What comes beyond so many bytes that wait does not lie in the input, which would be copied as it
+/// grows.
+const INPUT_MOST: usize = 1 << 20;
 
 /// Where memory has a limit, one client may have this part of it wait,
 const BUDGET_SHARE: u64 = 4;
@@ -35,7 +40,7 @@ impl Serve {
     /// Takes a piece of what has come.
     pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
         let has_room = !matches!(self.stage, Stage::Shut(_));
-        if !has_room && self.input.len() - self.executed >= READ_SIZE {
+        if !has_room && self.waiting_bytes() >= READ_SIZE {
             return Heard::Nothing;
         }
         // Most who wait send nothing meanwhile, and need no room for it.
@@ -44,13 +49,20 @@ impl Serve {
             Poll::Ready(Err(_)) => return Heard::Gone,
             Poll::Ready(Ok(())) => {}
         }
-        if self.executed * 2 >= self.input.len() {
-            self.forget_executed();
-        }
-        if self.input.try_reserve(READ_LEAST).is_err() {
-            return Heard::Gone;
-        }
-        match self.stream.poll_read_more(cx, &mut self.input) {
+        let has_much = self.session.later().is_some() || self.waiting_bytes() >= INPUT_MOST;
+        let read = if has_much {
+            let later = &mut self.session.seldom.get_or_insert_default().later;
+            later.take_in(|piece| self.stream.poll_read_more(cx, piece))
+        } else {
+            if self.executed * 2 >= self.input.len() {
+                self.forget_executed();
+            }
+            if self.input.try_reserve(READ_LEAST).is_err() {
+                return Heard::Gone;
+            }
+            self.stream.poll_read_more(cx, &mut self.input)
+        };
+        match read {
             Poll::Pending => return Heard::Nothing,
             Poll::Ready(Err(_)) => return Heard::Gone,
             Poll::Ready(Ok(0)) => {
@@ -59,15 +71,42 @@ impl Serve {
             }
             Poll::Ready(Ok(count)) => self.note_heard(count),
         }
-        if self.is_overrun(self.input.len() - self.executed, self.bound()) {
+        if self.is_overrun(self.waiting_bytes(), self.bound()) {
             return Heard::Gone;
         }
         Heard::Bytes
     }
 
+    /// How many bytes have come and are not executed.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        self.input.len() - self.executed + self.session.later().map_or(0, Later::len)
+    }
+
+    /// Adds to the input what comes behind it, as if it were read now: a piece, and how much that
+    /// was.
+    pub(super) fn take_later(&mut self) -> usize {
+        self.forget_executed();
+        self.make_room_for_input();
+        self.session.seldom.as_mut().map_or(0, |seldom| seldom.later.add_to(&mut self.input))
+    }
+
+    /// Drops all that has come; much of it is not freed here.
+    pub(super) fn drop_input(&mut self) {
+        let input = std::mem::take(&mut self.input);
+        self.executed = 0;
+        let later = self.session.seldom.as_mut().map(|seldom| std::mem::take(&mut seldom.later));
+        let later = later.filter(|later| later.len() > 0);
+        if later.is_some() || input.capacity() > INPUT_MOST {
+            self.worker.server.keyspace.free_elsewhere((input, later));
+        }
+    }
+
     fn note_heard(&mut self, count: usize) {
         self.note_read(count);
         self.note_batch();
+        if self.session.later().is_some() {
+            return;
+        }
         // What was an incomplete request may be complete now: the parser that waits for more of it
         // would wait for what is here already.
         self.parser = None;

@@ -13,6 +13,7 @@ mod aside;
 mod batch;
 mod blocked;
 mod held;
+mod later;
 mod life;
 mod listen;
 mod memcached;
@@ -276,8 +277,7 @@ impl Body for Serve {
         self.stream.cut();
         self.session.take_deliveries();
         (self.output, self.held, self.parser) = (None, None, None);
-        self.input = Vec::new();
-        self.executed = 0;
+        self.drop_input();
         self.is_cut_off = true;
     }
 
@@ -290,6 +290,7 @@ impl Body for Serve {
         self.session.tracked = None;
         self.session.end_transaction(self.worker.server);
         watch::tell_departure(self.worker.server, &self.session);
+        self.drop_input();
     }
 }
 

@@ -18,7 +18,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use proto::Output;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Serve;
@@ -29,6 +29,13 @@ const SLICES: usize = 16;
 
 /// A long reply is made in pieces of about this size.
 const PIECE: usize = 64 * 1024;
+
+/// One write takes no more than this: on this machine's own network it lasts as long as the peer
+/// makes room.
+const WRITE_MAX: usize = 4 * PIECE;
+
+/// One read brings no more than this: where memory is new it takes as long as a turn.
+const READ_MAX: u64 = 256 * 1024;
 
 /// A client's socket.
 pub(crate) enum Stream {
@@ -91,8 +98,8 @@ impl Stream {
         buffer: &mut Vec<u8>,
     ) -> Poll<io::Result<usize>> {
         uninterrupted(|| match self {
-            Self::Tcp(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
-            Self::Unix(stream) => std::pin::pin!(stream.read_buf(buffer)).poll(cx),
+            Self::Tcp(stream) => poll_read_more(stream, cx, buffer),
+            Self::Unix(stream) => poll_read_more(stream, cx, buffer),
             Self::Gone => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         })
     }
@@ -136,6 +143,15 @@ fn poll_read<S: Socket>(
     poll_io(socket, cx, Interest::READABLE, buffer.len(), || {
         recv(socket, &mut *buffer, RecvFlags::empty()).map(|(count, _)| count)
     })
+}
+
+fn poll_read_more(
+    socket: impl AsyncRead + Unpin,
+    cx: &mut TaskContext<'_>,
+    buffer: &mut Vec<u8>,
+) -> Poll<io::Result<usize>> {
+    let mut bounded = socket.take(READ_MAX);
+    std::pin::pin!(bounded.read_buf(buffer)).poll(cx)
 }
 
 fn poll_write<S: Socket>(
@@ -286,7 +302,7 @@ impl Serve {
             }
             let free = self.free_bytes(cx, output);
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = output.io_slices(&mut slices);
+            let count = output.io_slices(&mut slices, WRITE_MAX);
             let written = if free >= output.len() {
                 ready!(self.stream.poll_write(cx, &slices[..count]))?
             } else {

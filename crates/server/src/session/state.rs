@@ -12,6 +12,7 @@ use keyspace::Lsn;
 use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
+use super::later::Later;
 use crate::audience::Audience;
 use crate::clients::{Client, ClientId, Delivery, Signal, client_flags};
 use crate::control::fieldsets::Fieldsets;
@@ -43,8 +44,8 @@ pub(crate) struct Session {
     pub(crate) pending: Option<Box<Pending>>,
     /// `CLIENT NO-TOUCH`.
     pub(crate) no_touch: bool,
-    /// What HIMPORT PREPARE has named.
-    pub(crate) fieldsets: Fieldsets,
+    /// What few sessions have.
+    pub(super) seldom: Option<Box<Seldom>>,
     /// What it has subscribed to, if to anything.
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Its place among those whose copies are tracked, if it has one.
@@ -59,6 +60,15 @@ pub(crate) struct Session {
     pub(crate) memcached: Option<Box<Dialogue>>,
     /// Whether the connection came by the Unix socket or the loopback interface.
     pub(crate) is_local: bool,
+}
+
+/// What few sessions have.
+#[derive(Default)]
+pub(super) struct Seldom {
+    /// What HIMPORT PREPARE has named.
+    fieldsets: Fieldsets,
+    /// What has come behind the input.
+    pub(super) later: Later,
 }
 
 /// Which replies a client wants, as CLIENT REPLY says. Each is a bit of its own: within EXEC one
@@ -128,7 +138,7 @@ impl Session {
             wants_debugger: false,
             pending: None,
             no_touch: false,
-            fieldsets: Fieldsets::default(),
+            seldom: None,
             subscriptions: None,
             tracked: None,
             has_caching: false,
@@ -143,6 +153,28 @@ impl Session {
     pub(super) fn take(&mut self) -> Self {
         let blank = Self::blank(Arc::clone(&self.client));
         std::mem::replace(self, blank)
+    }
+
+    /// What HIMPORT PREPARE has named.
+    pub(crate) fn fieldsets(&self) -> &Fieldsets {
+        static NONE: Fieldsets = Fieldsets::new();
+        self.seldom.as_ref().map_or(&NONE, |seldom| &seldom.fieldsets)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn fieldsets_mut(&mut self) -> &mut Fieldsets {
+        &mut self.seldom.get_or_insert_default().fieldsets
+    }
+
+    /// Forgets all of that; how many there were.
+    pub(crate) fn forget_fieldsets(&mut self) -> usize {
+        self.seldom.as_mut().map_or(0, |seldom| seldom.fieldsets.clear())
+    }
+
+    /// Bytes that have come behind the input, if there are any.
+    #[inline]
+    pub(super) fn later(&self) -> Option<&Later> {
+        self.seldom.as_ref().map(|seldom| &seldom.later).filter(|later| later.len() > 0)
     }
 
     /// Notes what a reply has seen: it leaves once the journal is safe up to there.

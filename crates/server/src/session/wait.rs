@@ -5,13 +5,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use commands::Role;
-use keyspace::Refusal;
-use proto::{Output, Reply};
+use keyspace::{Keyspace, Refusal};
+use proto::{Block, Output, Reply};
 use tokio::sync::oneshot;
 
 use super::Serve;
@@ -29,6 +30,9 @@ use crate::server::Server;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
 const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
+
+/// What comes from another thread with so many bytes is not freed by a worker.
+const LARGE: u64 = 64 * 1024;
 
 const UNBLOCKED: Refusal = Refusal::error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
 
@@ -280,6 +284,28 @@ impl Safety {
     }
 }
 
+/// Bytes of a long reply that another thread made: a worker sends them, and does not free them.
+struct Apart {
+    keyspace: &'static Keyspace,
+    bytes: Vec<u8>,
+}
+
+fn held_apart(keyspace: &'static Keyspace, bytes: Vec<u8>) -> Block {
+    Arc::new(Apart { keyspace, bytes })
+}
+
+impl AsRef<[u8]> for Apart {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.keyspace.free_elsewhere(std::mem::take(&mut self.bytes));
+    }
+}
+
 impl Serve {
     fn take_stage(&mut self) -> Stage {
         std::mem::replace(&mut self.stage, Stage::Requests)
@@ -365,18 +391,23 @@ impl Serve {
         // Its command took long; from here on it may be idle.
         let now = self.worker.server.keyspace.clock().now_ms();
         self.session.client.live.last_active.store(now, Ordering::Relaxed);
+        let Elsewhere { output: reply, seen, ran, .. } = done;
+        let keyspace = self.worker.server.keyspace;
         let mut output = self.output();
         let begun = output.appended();
         // EXEC has left out itself what its client does not want.
-        let entry = done.ran.entry;
-        let is_made = entry.spec.role == Role::Exec || execute::answers_with_messages(entry);
+        let is_made =
+            ran.entry.spec.role == Role::Exec || execute::answers_with_messages(ran.entry);
         if self.session.replies() || is_made {
-            output.append(done.output);
+            output.adopt(reply, |bytes| held_apart(keyspace, bytes));
         }
-        self.session.command_done(Some(done.ran.entry));
-        self.session.see_by(done.ran.entry, done.seen);
+        self.session.command_done(Some(ran.entry));
+        self.session.see_by(ran.entry, seen);
         self.hold(&output, begun);
         self.keep_output(output);
+        if reply_bytes >= LARGE || ran.args.memory() as u64 >= LARGE {
+            keyspace.free_elsewhere((ran.args, ran.program));
+        }
     }
 
     fn book(&mut self, ran: &mut Ran, reply_bytes: u64) {
@@ -444,7 +475,8 @@ impl Serve {
         let mut output = self.output();
         let begun = output.appended();
         if self.session.replies() {
-            output.append(reply);
+            let keyspace = self.worker.server.keyspace;
+            output.adopt(reply, |bytes| held_apart(keyspace, bytes));
         }
         self.session.command_done(None);
         self.hold(&output, begun);

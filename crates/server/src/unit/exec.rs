@@ -89,7 +89,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
     let (has_begun, closes, is_mute) = (false, false, !session.replies());
     let asks_for_fieldsets = pending.flags().has(Flags::USES_FIELDSET);
     let fieldsets =
-        if asks_for_fieldsets { session.fieldsets.clone() } else { Fieldsets::default() };
+        if asks_for_fieldsets { session.fieldsets().clone() } else { Fieldsets::default() };
     Ok(Box::new(Exec {
         server,
         queue,
@@ -442,7 +442,7 @@ impl Exec {
         self.resp = session.resp;
         self.is_mute = !session.replies();
         self.limited = session.limited(self.server);
-        self.fieldsets = session.fieldsets.clone();
+        self.fieldsets = session.fieldsets().clone();
         unit.renew_views(session.reader());
         unit.tx.switch_database(session.database);
     }

@@ -203,7 +203,7 @@ fn begin_anew(server: &'static Server, session: &mut Session) {
     session.speak(Resp::Two);
     session.authenticate(Some(server.users.default_user()).filter(|user| user.is_open()));
     session.no_touch = false;
-    session.fieldsets.clear();
+    session.forget_fieldsets();
     session.reply_mode.reset();
     let flags = client_flags::NO_EVICT | client_flags::NO_TOUCH | client_flags::IMPORT_SOURCE;
     session.client.set_flag(flags, false);
