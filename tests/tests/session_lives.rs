@@ -475,9 +475,11 @@ fn messages_that_cannot_be_passed_on_count_for_the_limit() {
 
 #[test]
 fn who_reads_a_long_reply_is_not_idle() {
-    let server = start(&["--timeout", "1"]);
+    let server = start(&[]);
     let value = "v".repeat(40 * MEGABYTE);
-    assert_eq!(render(&server.client().call(&["SET", "k", &value])), "OK");
+    let mut first = server.client();
+    assert_eq!(render(&first.call(&["SET", "k", &value])), "OK");
+    assert_eq!(ask(&mut first, "CONFIG SET timeout 1"), "OK");
     let mut client = server.client();
     client.send(&["GET", "k"]);
     let head = "$41943040\r\n";
