@@ -93,7 +93,13 @@ const ROOMS: &[Room] = &[
     },
     Room {
         name: "session",
-        places: &["session/state.rs", "session/stage.rs", "session/life", "unit/pending.rs"],
+        places: &[
+            "session/state.rs",
+            "session/stage.rs",
+            "session/later.rs",
+            "session/life",
+            "unit/pending.rs",
+        ],
         arrows_up: 14,
     },
     Room { name: "commit", places: &["blocking.rs", "commit.rs"], arrows_up: 8 },
