@@ -97,6 +97,52 @@ fn long_replies_within_a_unit_are_not_made_on_a_worker() {
 }
 
 #[test]
+fn a_reply_of_very_many_bytes_of_few_keys_is_not_made_on_a_worker() {
+    let server = start();
+    let mut client = server.client();
+    client.call(&["SET", "k", &"v".repeat(60_000)]);
+    let (is_long, long) = leaves(&mut client, &of_names("MGET", 100, |_| "k".to_owned()));
+    let (is_short_long, short) = leaves(&mut client, &words("MGET k k none"));
+    assert_eq!((is_long, is_short_long), (true, false));
+    assert!(long.len() > 6_000_000 && short.len() > 120_000);
+    // Each lookup counts once, though the command began twice.
+    client.call(&["CONFIG", "RESETSTAT"]);
+    leaves(&mut client, &of_names("MGET", 100, |_| "k".to_owned()));
+    assert_eq!(client.figure("keyspace_hits"), 100);
+}
+
+#[test]
+fn commands_of_very_many_keys_leave_before_these_are_looked_for_and_wait_elsewhere() {
+    const KEYS: usize = 5000;
+    let server = start();
+    let mut client = server.client();
+    let name = |number: usize| format!("k:{number}");
+    let pairs =
+        |number: usize| if number.is_multiple_of(2) { name(number / 2) } else { "v".to_owned() };
+    let lines = [
+        (of_names("MSET", 2 * KEYS, pairs), "OK"),
+        (of_names("EXISTS", KEYS, name), "(integer) 5000"),
+        (of_names("MSETNX", 2 * KEYS, pairs), "(integer) 0"),
+        (of_names("DEL", KEYS, name), "(integer) 5000"),
+    ];
+    for (request, reply) in lines {
+        assert_eq!(leaves(&mut client, &request), (true, reply.to_owned()), "{}", request[0]);
+    }
+    // One that waits for its keys is served from there.
+    let mut waits = server.client();
+    let mut request = of_names("BLPOP", KEYS, name);
+    request.push("0".to_owned());
+    waits.send(&request);
+    tests::server::eventually("it waits", || client.figure("blocked_clients") == 1);
+    check(&mut client, "> RPUSH k:4999 x\n(integer) 1");
+    assert!(render(&waits.receive()).contains("k:4999"));
+    // What its key counts say that is not so, it is told in its own words.
+    let mut request = vec!["ZUNION".to_owned(), "9000".to_owned()];
+    request.extend((0..KEYS).map(name));
+    assert!(render(&client.call(&request)).contains("syntax error"));
+}
+
+#[test]
 fn a_value_with_a_hole_is_packed_elsewhere() {
     let server = start();
     let mut client = server.client();

@@ -107,6 +107,11 @@ impl Output {
         self.plain.len() - self.sent + self.pinned
     }
 
+    /// The bytes to send that were copied here.
+    pub(crate) fn copied(&self) -> usize {
+        self.plain.len() - self.sent
+    }
+
     /// The bytes of memory held, pinned ones included.
     pub fn memory(&self) -> usize {
         self.plain.capacity() + self.pins.capacity() * size_of::<Pin>() + self.pinned

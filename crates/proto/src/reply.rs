@@ -109,6 +109,11 @@ impl<'a> Reply<'a> {
         self.out.len()
     }
 
+    /// How many of these were copied, and are not shared.
+    pub fn copied(&self) -> usize {
+        self.out.copied()
+    }
+
     /// Nothing, where a value could be.
     #[inline]
     pub fn null(&mut self) {

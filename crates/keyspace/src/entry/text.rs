@@ -129,6 +129,7 @@ impl<'a> Text<'a> {
             Self::Inline(bytes) => bytes,
             Self::Large(blob) => {
                 scratch.clear();
+                scratch.reserve_exact(blob.len());
                 blob.chunks(0..blob.len()).for_each(|chunk| scratch.extend_from_slice(chunk));
                 scratch
             }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: `redis_version` is what clients may rely on; what we are stands beside it.
 
+use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
 use super::Report;
@@ -57,7 +59,10 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("configured_hz", hz);
     report.field("lru_clock", seconds & ((1 << LRU_BITS) - 1));
     let path = |path: Option<&std::path::Path>| path.map(|path| path.display().to_string());
-    report.field("executable", path(std::env::current_exe().ok().as_deref()).unwrap_or_default());
+    // It stays the same, and to ask for it takes the system longer than most sections.
+    static EXECUTABLE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let executable = EXECUTABLE.get_or_init(|| std::env::current_exe().ok());
+    report.field("executable", path(executable.as_deref()).unwrap_or_default());
     report.field("config_file", path(server.config.path()).unwrap_or_default());
     report.field("io_threads_active", 0);
     write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
