@@ -337,3 +337,38 @@ fn a_pause_beside_a_script_without_end_is_refused_and_not_on() {
     holder.receive();
     assert_eq!(render(&admin.call(&["SET", "key", "v"])), "OK");
 }
+
+/// A pause that is refused leaves the one that was on as it was: as long, and of writes only.
+#[test]
+fn a_refused_pause_leaves_the_one_that_was_on() {
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "100"]);
+    let (mut holder, mut admin) = (server.client(), server.client());
+    assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+    holder.send(&["EVAL_RO", "while true do end", "1", "key"]);
+    eventually("it runs", || render(&admin.call(&["GET", "key"])).contains("BUSY"));
+    let paused = render(&admin.call(&["CLIENT", "PAUSE", "1200000", "ALL"]));
+    assert!(paused.contains("BUSY"), "{paused}");
+    eventually("it ends", || render(&admin.call(&["SCRIPT", "KILL"])) == "OK");
+    holder.receive();
+    let mut writer = server.client();
+    writer.send(&["SET", "key", "v"]);
+    assert_eq!(render(&admin.call(&["GET", "key"])), "(nil)");
+    assert!(writer.is_silent(), "writes are not held on");
+    assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+    assert_eq!(render(&writer.receive()), "OK");
+}
+
+/// A pause that has waited for longer than it was to last has all its time before it.
+#[test]
+fn the_time_of_a_pause_begins_with_its_answer() {
+    let server = Server::start(&["--enable-debug-command", "yes", "--busy-reply-threshold", "0"]);
+    let (mut holder, mut admin, mut writer) = (server.client(), server.client(), server.client());
+    for words in [&["MULTI"][..], &["SET", "key", "v"], &["DEBUG", "SLEEP", "2.5"], &["EXEC"]] {
+        holder.send(words);
+    }
+    eventually("it runs", || text(&admin.call(&["CLIENT", "LIST"])).contains("cmd=exec"));
+    assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "2000", "WRITE"])), "OK");
+    writer.send(&["SET", "other", "v"]);
+    assert!(writer.is_silent(), "it was not held");
+    assert_eq!(render(&writer.receive()), "OK");
+}

@@ -114,6 +114,40 @@ fn while_the_world_stands_still_a_write_is_refused_if_no_key_can_go() {
     assert_eq!(client.call(&["SET", "a", "1"]), Value::Error(REFUSED.into()));
 }
 
+/// That no key may go is known until one may, however it came to that.
+#[test]
+fn deadlines_that_come_in_transactions_are_seen_where_none_was() {
+    const NAMES: &str = "for number = 0, 9 do redis.call('EXPIRE', 'k' .. number, 1000) end";
+    for way in ["plain", "exec", "eval", "undeclared"] {
+        let server = Server::start(&["--maxmemory-policy", "volatile-lru"]);
+        let (mut client, value) = (server.client(), "x".repeat(50_000));
+        limit_memory(&mut client, 4 << 20);
+        let set = |client: &mut Client, name: &str| client.call(&["SET", name, &value]);
+        let is_refused = |reply: &Value| matches!(reply, Value::Error(_));
+        let mut number = 0;
+        while !is_refused(&set(&mut client, &format!("k{number}"))) {
+            number += 1;
+        }
+        let expiry = |number| vec!["EXPIRE".to_owned(), format!("k{number}"), "1000".to_owned()];
+        let mut commands: Vec<_> = (0..10).map(expiry).collect();
+        match way {
+            "exec" => {
+                commands.insert(0, vec!["MULTI".to_owned()]);
+                commands.push(vec!["EXEC".to_owned()]);
+            }
+            "eval" => {
+                let script = "return redis.call('EXPIRE', KEYS[1], 1000)";
+                let words = |number| ["EVAL", script, "1", &format!("k{number}")].map(String::from);
+                commands = (0..10).map(|number| words(number).to_vec()).collect();
+            }
+            "undeclared" => commands = vec![["EVAL", NAMES, "0"].map(String::from).to_vec()],
+            _ => {}
+        }
+        client.pipeline(&commands);
+        eventually(way, || !is_refused(&set(&mut client, "new")));
+    }
+}
+
 /// What the gates said as a transaction began holds to its end, for scripts in it, too: else it
 /// would be applied by half.
 #[test]

@@ -280,6 +280,24 @@ fn a_script_sorts_what_others_find_as_it_lies() {
     );
 }
 
+/// However many keys one command names that its script did not declare, all of them come at once.
+#[test]
+fn a_command_of_many_undeclared_keys_does_not_stop_the_world() {
+    let server = Server::start(&["--worker-threads", "2"]);
+    let mut client = server.client();
+    for (name, words, reply) in
+        [("mset", 100, "OK"), ("mget", 50, "(integer) 50"), ("del", 100, "(integer) 50")]
+    {
+        let script = format!(
+            "local words = {{}} for i = 1, {words} do words[i] = 'k' .. i end
+            local reply = redis.call('{name}', unpack(words))
+            return type(reply) == 'table' and not reply.ok and #reply or reply"
+        );
+        assert_eq!(render(&client.call(&["EVAL", &script, "0"])), reply, "{name}");
+    }
+    assert_eq!(client.figure("world_stops"), 0);
+}
+
 /// What a script did with keys that it had not declared is undone before it runs again with them.
 #[test]
 fn undeclared_keys_change_exactly_once_under_contention() {

@@ -70,6 +70,17 @@ impl Hold {
         self.locked_us = self.server.keyspace.clock().monotonic_us();
     }
 
+    /// It may have taken more locks, beside those that it has; whether it did.
+    pub(crate) fn extend(&mut self, partitions: &[PartitionIndex]) -> bool {
+        let is_more = *self.held.partitions != *partitions;
+        if is_more {
+            let mut partitions = PartitionSet::from(partitions);
+            partitions.sort_unstable();
+            self.change(partitions, false);
+        }
+        is_more
+    }
+
     fn change(&mut self, partitions: PartitionSet, is_paused: bool) {
         self.note();
         let held = Arc::new(Held { since_us: self.held.since_us, partitions, is_paused });

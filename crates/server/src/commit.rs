@@ -44,9 +44,9 @@ pub(crate) fn commit(
     Ok(seen)
 }
 
-/// Counts changes of the data.
+/// Counts changes of the data. All that commits comes by here.
 #[inline]
-fn book(server: &Server, tx: &mut Tx, changes: u64) {
+pub(crate) fn book(server: &Server, tx: &mut Tx, changes: u64) {
     tx.book(changes);
     if changes > 0 {
         server.budget.note_change();

@@ -8,59 +8,100 @@
 //! first, and then looks for a pause. So one of two sees the other, and what a pause holds is over
 //! when it is answered.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::task::Waker;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use base::Wakers;
 use base::time::UnixMillis;
 use commands::Flags;
+use keyspace::Keyspace;
+use tokio::time::{Instant, Sleep};
 
 use crate::session::Stage;
 
 /// The state of CLIENT PAUSE.
-#[derive(Default)]
 pub(crate) struct Pause {
+    keyspace: &'static Keyspace,
+    /// Until when something is held; for all who ask on their way.
     until: AtomicI64,
     all_commands: AtomicBool,
-    /// How often one has begun.
-    begun: AtomicU64,
-    waiting: Mutex<Wakers>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The pause that was answered: until when it lasts, and whether it is of all commands.
+    until: UnixMillis,
+    all_commands: bool,
+    /// Those that wait for what was let pass before them: they last until they are answered.
+    pending: Vec<Ticket>,
+    /// The number of the next one.
+    next: u64,
+    waiting: Wakers,
+}
+
+/// A pause that is on and not yet answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    number: u64,
+    all_commands: bool,
 }
 
 impl Pause {
-    /// How often a pause has begun.
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
+        let (until, all_commands) = (AtomicI64::new(0), AtomicBool::new(false));
+        Self { keyspace, until, all_commands, state: Mutex::default() }
     }
 
-    /// Pauses until a time; a longer pause that is on stays, and ALL outweighs WRITE.
-    /// Until when it lasts.
-    pub(crate) fn begin(
-        &self,
-        now: UnixMillis,
-        until: UnixMillis,
-        all_commands: bool,
-    ) -> UnixMillis {
-        let was_on = self.is_on(now);
-        let all = all_commands || was_on && self.all_commands.load(Ordering::Relaxed);
-        self.all_commands.store(all, Ordering::Relaxed);
-        let until = if was_on { until.max(self.until.load(Ordering::Relaxed)) } else { until };
-        self.until.store(until, Ordering::Relaxed);
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        until
+    /// Pauses until it is confirmed or withdrawn.
+    pub(crate) fn begin(&self, all_commands: bool) -> Ticket {
+        let mut state = self.lock();
+        let ticket = Ticket { number: state.next, all_commands };
+        state.next += 1;
+        state.pending.push(ticket);
+        self.publish(&mut state);
+        ticket
     }
 
-    /// Ends the pause and wakes all who wait.
+    /// One that has begun lasts until a time from now on, unless it was ended meanwhile. As in
+    /// Redis a longer pause that is on stays, and ALL outweighs WRITE.
+    pub(crate) fn confirm(&self, ticket: Ticket, now: UnixMillis, until: UnixMillis) {
+        let mut state = self.lock();
+        if state.take(ticket) {
+            let was_on = state.until > now;
+            state.all_commands = ticket.all_commands || was_on && state.all_commands;
+            state.until = if was_on { until.max(state.until) } else { until };
+        }
+        self.publish(&mut state);
+    }
+
+    /// One that has begun is not to be; those that were on go on as they were.
+    pub(crate) fn withdraw(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        state.take(ticket);
+        self.publish(&mut state);
+    }
+
+    /// Ends all pauses and wakes all who wait.
     pub(crate) fn end(&self) {
-        self.until.store(0, Ordering::Relaxed);
-        self.wake_all();
+        let mut state = self.lock();
+        state.pending.clear();
+        state.until = 0;
+        self.publish(&mut state);
     }
 
-    /// Whether commands wait now.
-    pub(crate) fn is_on(&self, now: UnixMillis) -> bool {
-        self.until.load(Ordering::Relaxed) > now
+    /// Says what is held from now on; those who wait look again.
+    fn publish(&self, state: &mut State) {
+        let until = if state.pending.is_empty() { state.until } else { UnixMillis::MAX };
+        let all = state.all_commands || state.pending.iter().any(|it| it.all_commands);
+        self.all_commands.store(all, Ordering::Relaxed);
+        self.until.store(until, Ordering::Relaxed);
+        // While writes are held the data stand still, for those who only read too.
+        self.keyspace.settings().expiry_held_until.store(until, Ordering::Relaxed);
+        state.waiting.take().into_iter().for_each(Waker::wake);
     }
 
     /// Whether a command has to ask at all: one load while nothing is paused.
@@ -79,33 +120,54 @@ impl Pause {
     /// How long a command with these flags is held, if it is.
     #[cold]
     pub(crate) fn left(&self, flags: Flags, now: UnixMillis) -> Option<Duration> {
-        let until = self.until.load(Ordering::Relaxed);
-        let left = u64::try_from(until.saturating_sub(now)).ok().filter(|&left| left > 0);
-        let Some(left) = left else {
+        let Some(left) = self.time_left(now) else {
             // Over: nobody has to ask again, unless a new pause has just begun.
-            let relaxed = Ordering::Relaxed;
-            if self.until.compare_exchange(until, 0, relaxed, relaxed).is_ok() {
-                self.wake_all();
+            let mut state = self.lock();
+            if state.pending.is_empty() && state.until <= now {
+                state.until = 0;
+                self.publish(&mut state);
             }
             return None;
         };
         let is_held = flags.has(Flags::WRITE)
             || flags.has(Flags::MAY_REPLICATE)
             || self.all_commands.load(Ordering::Relaxed);
-        is_held.then(|| Duration::from_millis(left))
+        is_held.then_some(left)
     }
 
-    /// Queues a session to be woken by `end`.
-    pub(crate) fn wait(&self, waker: &Waker) {
-        self.lock_waiting().add(waker);
+    /// How long something is held, if it is.
+    fn time_left(&self, now: UnixMillis) -> Option<Duration> {
+        let left = self.until.load(Ordering::Relaxed).saturating_sub(now);
+        u64::try_from(left).ok().filter(|&left| left > 0).map(Duration::from_millis)
     }
 
-    fn wake_all(&self) {
-        let waiting = self.lock_waiting().take();
-        waiting.into_iter().for_each(Waker::wake);
+    /// Whether a session need not wait any more; if it must, it is woken when its time is over, or
+    /// when pauses change.
+    pub(crate) fn is_over(
+        &self,
+        mut sleep: Pin<&mut Sleep>,
+        cx: &mut Context<'_>,
+        now: UnixMillis,
+    ) -> bool {
+        // Queued first: a pause that ends between the two still wakes it.
+        self.lock().waiting.add(cx.waker());
+        let Some(left) = self.time_left(now) else { return true };
+        if let Some(deadline) = Instant::now().checked_add(left) {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.poll(cx).is_ready()
     }
 
-    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Wakers> {
-        self.waiting.lock().expect("no critical section here panics")
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no critical section here panics")
+    }
+}
+
+impl State {
+    /// Takes one that is pending; whether it was there.
+    fn take(&mut self, ticket: Ticket) -> bool {
+        let before = self.pending.len();
+        self.pending.retain(|other| *other != ticket);
+        self.pending.len() < before
     }
 }

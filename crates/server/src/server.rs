@@ -144,7 +144,7 @@ impl Server {
             heavy: Heavy::new(keyspace, &cores),
             underway: Underway::default(),
             stats,
-            pause: Pause::default(),
+            pause: Pause::new(keyspace),
             journal: Journal::new(keyspace.clock().clone()),
             aof: Aof::default(),
             backup: Backup::default(),

@@ -39,6 +39,14 @@ impl Tx {
         self.missed.get_mut().clear();
     }
 
+    /// After `Refusal::Widen`: these partitions are needed, too, where they are not held.
+    #[cold]
+    pub fn need_too(&mut self, partitions: &[PartitionIndex]) {
+        let beyond = self.beyond.get_mut();
+        let is_new = |it: &&PartitionIndex| self.grant.content(**it).is_none();
+        beyond.partitions.extend(partitions.iter().filter(is_new).copied());
+    }
+
     /// After `Refusal::Widen`, where the command that began there has changed nothing yet: takes
     /// the locks that it needed if all are free right now. Whether the command may begin again.
     #[cold]

@@ -189,6 +189,10 @@ impl Errand {
             Ok(seen) => Ok(self.end(seen, args)),
             Err(refusal) => {
                 self.widens = matches!(refusal, Refusal::Widen);
+                if self.hold.extend(self.unit.tx.partitions()) {
+                    // What it did stays, whoever was kept from the locks that came.
+                    let _ = self.unit.tx.prolong();
+                }
                 Err(Box::new((self, args)))
             }
         }

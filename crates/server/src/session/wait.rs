@@ -80,10 +80,7 @@ impl Waits for Serve {
         let server = self.worker.server;
         let may_begin = match &mut self.stage {
             Stage::Paused(sleep) => {
-                // Queued first: a pause that ends between the two still wakes us.
-                server.pause.wait(cx.waker());
-                let now = server.keyspace.clock().now_ms();
-                !server.pause.is_on(now) || sleep.as_mut().poll(cx).is_ready()
+                server.pause.is_over(sleep.as_mut(), cx, server.keyspace.clock().now_ms())
             }
             Stage::Shut(valve) => !valve.wait(cx.waker()),
             _ => true,

@@ -6,7 +6,8 @@ use commands::Handler;
 use keyspace::{Begun, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 
-use super::Unit;
+use super::{Needs, Unit};
+use crate::table::Entry;
 
 /// A command takes locks beyond the grant where it stands so many times.
 const REACHES_MAX: u32 = 8;
@@ -16,6 +17,7 @@ impl Unit {
     #[inline]
     pub(super) fn attempt(
         &mut self,
+        entry: &Entry,
         handler: Handler,
         args: Args<'_>,
         resp: Resp,
@@ -29,6 +31,12 @@ impl Unit {
             if hurries { run(tx) } else { tx.unhurried(run) }
         };
         let mut result = run(&mut self.tx, out);
+        if result == Err(Refusal::Widen) {
+            // It met the first of its keys: those that it names come with it.
+            let mut needs = Needs::default();
+            needs.add(self.server, entry, args);
+            self.tx.need_too(&needs.partitions);
+        }
         for _ in 0..REACHES_MAX {
             if result != Err(Refusal::Widen) || !self.tx.reach(begun) {
                 break;

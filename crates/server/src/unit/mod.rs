@@ -306,7 +306,7 @@ impl Unit {
             self.tx.require_world()?;
         }
         let (mark, begun) = (out.mark(), self.tx.begin_command());
-        let result = self.attempt(handler, args, resp, out, &begun);
+        let result = self.attempt(entry, handler, args, resp, out, &begun);
         let failed = match result {
             Ok(()) if self.is_too_much(entry, out) => {
                 out.truncate(mark);
@@ -404,7 +404,7 @@ impl Unit {
         program.run(args, self, place, out)?;
         drill::strike_at_commit(self)?;
         if self.is_private() {
-            self.tx.book(self.changes);
+            commit::book(self.server, &mut self.tx, self.changes);
             self.tx.seal();
             self.close(program, args);
             return Ok(0);
@@ -497,7 +497,7 @@ impl Unit {
 
     /// Counts its changes, of which nobody is told.
     pub(crate) fn book_alone(&mut self) {
-        self.tx.book(self.changes);
+        commit::book(self.server, &mut self.tx, self.changes);
         self.tx.seal();
         self.forget();
     }

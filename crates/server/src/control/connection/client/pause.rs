@@ -3,8 +3,6 @@
 //! Invariants: the end of a pause is a time that exists; a pause is answered when what was under
 //! way is over.
 
-use std::sync::atomic::Ordering;
-
 use base::time::UnixMillis;
 use commands::Plan;
 use commands::arguments::is;
@@ -53,27 +51,30 @@ fn pause(
     if timeout < 0 {
         return Err(Refusal::error("ERR timeout is negative"));
     }
-    let now = context.server.keyspace.clock().now_ms();
-    let until = now.checked_add(timeout).ok_or(Refusal::error("ERR timeout is out of range"))?;
     let server = context.server;
-    let was_on = server.pause.is_on(now);
+    let clock = server.keyspace.clock();
+    let time_out = move |now: UnixMillis| now.checked_add(timeout);
+    let until = time_out(clock.now_ms()).ok_or(Refusal::error("ERR timeout is out of range"))?;
     if let Some(unit) = &context.unit {
         // A unit that has the world is alone.
         unit.tx.require_world()?;
     }
-    let until = server.pause.begin(now, until, all_commands);
-    hold_expiry(server, until);
+    let ticket = server.pause.begin(all_commands);
     if context.unit.is_some() {
+        server.pause.confirm(ticket, clock.now_ms(), until);
         reply.ok();
         return Ok(Next::Done);
     }
-    let (number, began_us) = (server.pause.begun(), server.keyspace.clock().monotonic_us());
+    let began_us = clock.monotonic_us();
     Ok(Next::visit(move |_, _, reply| {
-        await_those_inside(server, began_us).inspect_err(|_| {
-            if !was_on && server.pause.begun() == number {
-                end(server);
-            }
-        })?;
+        let result = await_those_inside(server, began_us);
+        let now = server.keyspace.clock().now_ms();
+        match result {
+            // Its time begins as it is answered.
+            Ok(()) => server.pause.confirm(ticket, now, time_out(now).unwrap_or(until)),
+            Err(_) => server.pause.withdraw(ticket),
+        }
+        result?;
         reply.ok();
         Ok(())
     }))
@@ -100,17 +101,7 @@ pub(super) const UNPAUSE: ControlCommand = Command {
 };
 
 fn unpause(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
-    end(context.server);
+    context.server.pause.end();
     reply.ok();
     Ok(Next::Done)
-}
-
-fn end(server: &Server) {
-    hold_expiry(server, 0);
-    server.pause.end();
-}
-
-/// While writes are held the data stand still, for those who only read too.
-fn hold_expiry(server: &Server, until: UnixMillis) {
-    server.keyspace.settings().expiry_held_until.store(until, Ordering::Relaxed);
 }
