@@ -18,7 +18,7 @@ use base::Wakers;
 use base::time::UnixMillis;
 use commands::Flags;
 use keyspace::Keyspace;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use crate::session::Stage;
 
@@ -152,9 +152,7 @@ impl Pause {
         // Queued first: a pause that ends between the two still wakes it.
         self.lock().waiting.add(cx.waker());
         let Some(left) = self.time_left(now) else { return true };
-        if let Some(deadline) = Instant::now().checked_add(left) {
-            sleep.as_mut().reset(deadline);
-        }
+        sleep.set(tokio::time::sleep(left));
         sleep.poll(cx).is_ready()
     }
 
