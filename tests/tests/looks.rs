@@ -47,10 +47,20 @@ const LONG_REPLIES: &[(&str, u64)] = &[
 
 fn fill(client: &mut Client) {
     const MEMBERS: usize = 20_000;
-    let script = "for i = 1, ARGV[1] do local m = 'member-of-at-least-forty-characters:' .. i
-        redis.call('HSET', 'hash', m, m) redis.call('RPUSH', 'list', m)
-        redis.call('SADD', 'set', m) redis.call('ZADD', 'sorted', i, m)
-        redis.call('XADD', 'stream', i, 'field', m) end return 'OK'";
+    let script = "local pairs, members, scores = {}, {}, {}
+        for i = 1, ARGV[1] do
+            local m = 'member-of-at-least-forty-characters:' .. i
+            redis.call('XADD', 'stream', i, 'field', m)
+            for _, list in ipairs({pairs, pairs, members}) do list[#list + 1] = m end
+            scores[#scores + 1], scores[#scores + 2] = i, m
+            if i % 1000 == 0 then
+                redis.call('HSET', 'hash', unpack(pairs))
+                redis.call('RPUSH', 'list', unpack(members))
+                redis.call('SADD', 'set', unpack(members))
+                redis.call('ZADD', 'sorted', unpack(scores))
+                pairs, members, scores = {}, {}, {}
+            end
+        end return 'OK'";
     let done = client.call(&["EVAL", script, "0", &MEMBERS.to_string()]);
     assert_eq!(render(&done), "\"OK\"");
 }
