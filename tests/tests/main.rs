@@ -53,6 +53,7 @@ mod expired_events;
 mod faults;
 mod full_disk;
 mod functions;
+mod gates_again;
 mod generic;
 mod geo;
 mod given_back;

@@ -346,7 +346,7 @@ fn serve_queue(
         }
         let standing = standing.clone();
         services.claimed = Some(Arc::clone(&standing.waiter));
-        let result = serve_waiter(tx, &standing);
+        let result = serve_waiter(server, tx, &standing);
         services.claimed = None;
         match result {
             Ok(service) if service.is_over => {
@@ -383,7 +383,7 @@ fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
 }
 
 /// Runs what may serve a claimed waiter, whose wait is over unless there is still nothing for it.
-fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
+fn serve_waiter(server: &Server, tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
     let waiter = &standing.waiter;
     let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
@@ -391,7 +391,10 @@ fn serve_waiter(tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
     drill::strike_at_service();
     let mut served = (OwnedArgs::default(), None, false);
     for request in blocked.ask(tx, waiter, standing.nth) {
-        let answer = run_request(tx, blocked, request.as_args(), &mut output)?;
+        let answer = match refuse_late(server, blocked.entry) {
+            Some(refusal) => Some(Some(refuse(&refusal, blocked, &mut output))),
+            None => run_request(tx, blocked, request.as_args(), &mut output)?,
+        };
         let is_over = answer.is_some();
         served = (request, answer.flatten(), is_over);
         if is_over {
@@ -426,10 +429,23 @@ fn run_request(
         Err(Refusal::Widen) => Err(Refusal::Widen),
         Err(refusal) => {
             output.truncate(mark);
-            let line = write_refusal(&refusal, &mut Reply::new(output, blocked.resp));
-            Ok(Some(Some(stats::code(line).to_owned())))
+            Ok(Some(Some(refuse(&refusal, blocked, output))))
         }
     }
+}
+
+/// What keeps a blocking command from what is there for it by now. As in Redis it is one that runs
+/// for the first time then; what changed the key has passed the gates of the disk and of pauses,
+/// and its session sees to its rights.
+#[inline]
+fn refuse_late(server: &Server, entry: &Entry) -> Option<Refusal> {
+    let garbage = server.keyspace.reclaimer().bytes();
+    server.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
+}
+
+/// Writes an error for a waiter; its code.
+fn refuse(refusal: &Refusal, blocked: &Blocked, output: &mut Output) -> String {
+    stats::code(write_refusal(refusal, &mut Reply::new(output, blocked.resp))).to_owned()
 }
 
 impl Services {

@@ -17,8 +17,8 @@ use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
 use crate::aof;
-use crate::config::Config;
-use crate::config::settings::MAXMEMORY;
+use crate::config::settings::{MAXMEMORY, MAXMEMORY_POLICY};
+use crate::config::{Config, MaxmemoryPolicy};
 use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
 use crate::valve::Valve;
@@ -262,6 +262,24 @@ impl Budget {
             return None;
         }
         self.is_out_of_memory(room()).then_some(OUT_OF_MEMORY)
+    }
+
+    /// As `refuse`, where nobody has looked whether room can be made: for a command that has its
+    /// locks, while so much garbage waits to be freed.
+    #[inline]
+    pub(crate) fn refuse_late(
+        &self,
+        config: &Config,
+        flags: Flags,
+        more: usize,
+        garbage: usize,
+    ) -> Option<Refusal> {
+        if self.limit() == 0 || !flags.has(Flags::DENYOOM) || self.missing(more) <= garbage {
+            return None;
+        }
+        // Where a policy lets keys go, workers note whether they find any.
+        let evicts = config.get(MAXMEMORY_POLICY) != MaxmemoryPolicy::Noeviction;
+        (!evicts || self.is_out_of_memory(more)).then_some(OUT_OF_MEMORY)
     }
 
     /// Whether the limit is so near that what the system gave should be looked at all the time.

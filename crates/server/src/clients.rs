@@ -209,6 +209,9 @@ pub(crate) enum Signal {
     Review = 1 << 7,
 }
 
+/// Set beside the signals with `Kill`, and never taken back.
+const KILLED: u32 = 1 << 31;
+
 /// All that was asked of a session, as it was when it looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asked(u32);
@@ -372,7 +375,8 @@ impl Client {
     /// Notes what is asked of the owner, who still has to be told (`Mailboxes::signal`); whether
     /// that is new.
     pub(crate) fn ask(&self, signal: Signal) -> bool {
-        self.signals.fetch_or(signal as u32, Ordering::Release) & signal as u32 == 0
+        let killed = if signal == Signal::Kill { KILLED } else { 0 };
+        self.signals.fetch_or(signal as u32 | killed, Ordering::Release) & signal as u32 == 0
     }
 
     /// Has the session look at its signals, wherever it lives.
@@ -396,7 +400,7 @@ impl Client {
     /// What was asked; the owner looks at every turn.
     #[inline]
     pub(crate) fn asked(&self) -> Asked {
-        Asked(self.signals.load(Ordering::Acquire))
+        Asked(self.signals.load(Ordering::Acquire) & !KILLED)
     }
 
     /// Whether this was asked; it is taken off the list.
@@ -410,6 +414,11 @@ impl Client {
     /// it has, nobody gives it anything.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.signals.load(Ordering::Acquire) & (Signal::Kill as u32 | Signal::Review as u32) != 0
+    }
+
+    /// Whether somebody has asked for its end, be it seen to or not.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.signals.load(Ordering::Acquire) & KILLED != 0
     }
 
     /// Whether this was asked.

@@ -11,7 +11,7 @@ use crate::budget;
 use crate::clients::client_flags;
 use crate::config::DebugAccess;
 use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
-use crate::guard;
+use crate::guard::{self, Limited, Request};
 use crate::loading::LOADING;
 use crate::scripts;
 use crate::server::Server;
@@ -48,7 +48,7 @@ fn ask(
     args: Args<'_>,
     refuse: Guard,
 ) -> Verdict {
-    let flags = entry.spec.flags;
+    let (server, flags) = (worker.server, entry.spec.flags);
     if !entry.spec.arity.admits(args.len()) {
         return Verdict::Refused(commands::errors::wrong_arity(&entry.full_name));
     }
@@ -79,7 +79,7 @@ fn ask(
     }
     let effective = effective_flags(session, entry);
     let verdict =
-        admit_deed(worker, effective, entry.spec.role, || budget::room_for(effective, args));
+        admit_deed(server, effective, entry.spec.role, || budget::room_for(effective, args));
     match verdict {
         Verdict::Admitted => {
             admit_in_pause(worker, || declared_flags(worker, session, entry, args))
@@ -104,12 +104,11 @@ pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> 
 /// what has these flags and this role, and needs so much room.
 #[inline]
 pub(crate) fn admit_deed(
-    worker: &Worker,
+    server: &'static Server,
     effective: Flags,
     role: Role,
     room: impl FnOnce() -> usize,
 ) -> Verdict {
-    let server = worker.server;
     if let Some(refusal) = server.ailments.refuse(server, effective, role) {
         return Verdict::Refused(refusal);
     }
@@ -128,44 +127,69 @@ pub(crate) fn admit_deed(
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
-/// ran since. What a pause promises, and what ails, holds for whatever takes its locks behind it.
-pub(crate) struct Again {
+/// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
+/// locks behind them.
+///
+/// Of the list above it leaves out what cannot have changed while its session waits for it (the
+/// number of its arguments, its client's state), what cannot be while it has its locks (a load), and
+/// the patience of others with a script, which it had for as long as its own lasts. The valve of
+/// memory it passes: what it holds itself may be what is to be freed.
+pub(crate) struct Again<'a> {
     pub(crate) server: &'static Server,
+    /// Whose it is.
+    limited: Option<&'a Limited>,
+    request: Request<'a>,
     effective: Flags,
     declared: Flags,
 }
 
-impl Again {
-    pub(crate) fn of_command(server: &'static Server, entry: &Entry) -> Self {
-        let flags = entry.spec.flags;
-        Self { server, effective: flags, declared: flags }
+impl<'a> Again<'a> {
+    pub(crate) fn of_command(
+        server: &'static Server,
+        limited: Option<&'a Limited>,
+        request: Request<'a>,
+    ) -> Self {
+        let flags = request.entry.spec.flags;
+        Self { server, limited, request, effective: flags, declared: flags }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
     /// and what they say that they do as this finds it.
     pub(crate) fn of_program(
         server: &'static Server,
-        entry: &Entry,
-        args: Args<'_>,
+        limited: Option<&'a Limited>,
+        request: Request<'a>,
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
         let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
+        let Request { entry, args, .. } = request;
         let (effective, declared) = match queued(&of) {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
-        Self { server, effective, declared }
+        Self { server, limited, request, effective, declared }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
-    /// has its locks: who pauses afterwards sees all that it does.
+    /// has its locks: whoever shuts a gate afterwards sees all that it does.
     pub(crate) fn hold(&self) -> Result<bool, Refusal> {
-        let Self { server, effective, declared } = *self;
+        let Self { server, limited, request, effective, declared } = *self;
+        if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
+            return Err(refusal);
+        }
         if let Some(refusal) = server.ailments.refuse(server, effective, Role::Any) {
             return Err(refusal);
         }
+        let more = budget::room_for(effective, request.args);
+        let garbage = server.keyspace.reclaimer().bytes();
+        if let Some(refusal) = server.budget.refuse_late(&server.config, effective, more, garbage) {
+            return Err(refusal);
+        }
+        let waits_for_disk = may_write(effective)
+            && (server.snapshots.valve.is_shut() || server.aof.valve.is_shut());
         let now = server.keyspace.clock().now_ms();
-        Ok(server.pause.may_hold() && server.pause.left(declared, now).is_some())
+        let is_paused = server.pause.may_hold() && server.pause.left(declared, now).is_some();
+        Ok(waits_for_disk || is_paused)
     }
 }
 

@@ -89,17 +89,9 @@ pub(crate) fn refuse(
         session.client.ask(Signal::Kill);
         return Some(NO_AUTH);
     }
-    let is_queueing = session.is_queueing();
-    let context = if is_queueing { Context::Multi } else { Context::TopLevel };
+    let context = if session.is_queueing() { Context::Multi } else { Context::TopLevel };
     let request = Request { entry, args, database: session.database };
-    match limited.denial(server, context, request) {
-        Some(Denied { text, noted, .. }) => {
-            noted.record(server);
-            Some(Refusal::owned(format!("NOPERM {text}")))
-        }
-        None if is_queueing => None,
-        None => limited.refuse_pattern(request),
-    }
+    limited.refuse(server, context, request)
 }
 
 /// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
@@ -168,6 +160,33 @@ impl Member {
             *rules = (version, self.user.rules());
         }
         look(&rules.1)
+    }
+
+    /// Whether there are rules to ask at present.
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.user.is_unlimited()
+    }
+
+    /// What keeps a request that comes from its client from running.
+    fn refuse(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Refusal> {
+        match self.denial(server, context, request) {
+            Some(Denied { text, noted, .. }) => {
+                noted.record(server);
+                Some(Refusal::owned(format!("NOPERM {text}")))
+            }
+            None if context == Context::Multi => None,
+            None => self.refuse_pattern(request),
+        }
+    }
+
+    /// What keeps a request from beginning again that has left its session's worker: the client may
+    /// be killed by now, its user gone, or its rights.
+    pub(crate) fn refuse_again(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
+        if self.client.was_killed() || self.user.is_deleted() {
+            // Nobody is there to be told.
+            return Some(NO_AUTH);
+        }
+        if self.is_limited() { self.refuse(server, Context::TopLevel, request) } else { None }
     }
 
     /// What keeps a command of a transaction from running though it was queued.

@@ -28,6 +28,7 @@ use crate::control::ControlWork;
 use crate::cores::Cores;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
+use crate::guard::{Limited, Request};
 use crate::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 use crate::mailbox::Rounds;
 use crate::server::Server;
@@ -68,6 +69,7 @@ pub(crate) struct Transaction {
     pub(crate) tx: Tx,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
 }
 
 /// A command that leaves its worker.
@@ -104,11 +106,12 @@ impl Transaction {
     /// Runs the command, as often as it needs more locks.
     fn go_on(self, args: OwnedArgs, work: Work) -> Elsewhere {
         // In a panic too the locks go first, as the world may be granted right after the pass.
-        let Self { mut pass, mut hold, mut tx, client } = self;
+        let Self { mut pass, mut hold, mut tx, client, limited } = self;
         let mut output = Output::new();
         output.set_ceiling(work.server.output_ceiling(&client));
         let watch = Watch::start(work.server.keyspace.clock());
-        let gates = gates::Again::of_command(work.server, work.entry);
+        let request = Request { entry: work.entry, args: args.as_args(), database: tx.database() };
+        let gates = gates::Again::of_command(work.server, limited.as_ref(), request);
         let (mut failed, mut seen, mut waits, rounds) = (false, 0, None, Rounds::default());
         for round in 0.. {
             if let Some(buffer) = args.buffer() {
@@ -158,7 +161,7 @@ fn again(
     round: u32,
     pass: &mut Option<HeavyPass>,
     hold: &mut Hold,
-    gates: &gates::Again,
+    gates: &gates::Again<'_>,
     mut are_wanted: impl FnMut() -> bool,
 ) -> Result<Tx, Refusal> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
@@ -202,7 +205,7 @@ fn again(
 /// world may pass meanwhile.
 #[cold]
 fn await_leave(
-    gates: &gates::Again,
+    gates: &gates::Again<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
 ) -> Result<Acquisition, Refusal> {

@@ -57,7 +57,9 @@ impl Request<'_> {
         }
         let hold = Hold::begin(server, self.worker.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
-        self.depart(Leaving::Transaction(Transaction { pass, hold, tx, client }), work)
+        let limited = self.session.limited_from_now(server);
+        let transaction = Transaction { pass, hold, tx, client, limited };
+        self.depart(Leaving::Transaction(transaction), work)
     }
 
     /// Has a command of very many keys leave before they are looked for: that alone would take a
@@ -76,7 +78,8 @@ impl Request<'_> {
         let undoable = self.may_widen();
         let options = TxOptions { undoable, ..options(self.worker, self.session) };
         let client = Arc::clone(&self.session.client);
-        let unlocked = Unlocked { pass, options, client };
+        let limited = self.session.limited_from_now(self.worker.server);
+        let unlocked = Unlocked { pass, options, client, limited };
         Some(self.depart(Leaving::Unlocked(unlocked), self.work(handler)))
     }
 
@@ -134,7 +137,9 @@ impl Request<'_> {
         drop(tx);
         pass.step_aside();
         let client = Arc::clone(&self.session.client);
-        self.depart(Leaving::Reading(Reading { pass, phase, options, partitions, client }), work)
+        let limited = self.session.limited_from_now(work.server);
+        let reading = Reading { pass, phase, options, partitions, client, limited };
+        self.depart(Leaving::Reading(reading), work)
     }
 }
 

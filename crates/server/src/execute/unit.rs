@@ -157,11 +157,13 @@ impl Request<'_> {
         let hold = Hold::begin(server, self.worker.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
+        let limited = self.session.limited_from_now(server);
         let errand = Errand {
             unit,
             hold,
             pass,
             program,
+            limited,
             output,
             entry,
             resp,

@@ -13,6 +13,7 @@ use super::{Watch, again};
 use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
+use crate::guard::{Limited, Request};
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
@@ -28,6 +29,8 @@ pub(crate) struct Errand {
     /// None if it has the world.
     pub(crate) pass: Option<HeavyPass>,
     pub(crate) program: Box<dyn Program>,
+    /// Whose it is.
+    pub(crate) limited: Option<Limited>,
     /// What it has replied so far.
     pub(crate) output: Output,
     pub(crate) entry: &'static Entry,
@@ -121,14 +124,20 @@ impl Errand {
                 Err(Refusal::Widen) => {
                     self.output.clear();
                     self.program.restart();
-                    let (entry, of) = (self.entry, args.as_args());
+                    let (limited, database) = (self.limited.as_ref(), self.unit.home());
+                    let request = Request { entry: self.entry, args: args.as_args(), database };
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates = gates::Again::of_program(server, entry, of, queued);
+                    let gates = gates::Again::of_program(server, limited, request, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, hold) = (&mut self.pass, &mut self.hold);
                     match again(tx, round, pass, hold, &gates, is_wanted) {
-                        Ok(tx) => self.unit = Unit::begin(server, tx, reader),
+                        Ok(tx) => {
+                            self.unit = Unit::begin(server, tx, reader);
+                            if let Some(limited) = limited.filter(|member| member.is_limited()) {
+                                self.program.keep_rules(limited);
+                            }
+                        }
                         Err(busy) => {
                             self.program.abandon();
                             if self.wants_reply {
@@ -255,6 +264,7 @@ mod tests {
             hold: Hold::begin(server, 0, partitions),
             pass: Some(HeavyPass::to_move(keyspace)),
             program: Box::new(Idle),
+            limited: None,
             output: Output::new(),
             entry: server.table.find(b"EXEC").unwrap(),
             resp: Resp::Two,

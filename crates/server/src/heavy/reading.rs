@@ -17,6 +17,7 @@ use crate::busy::Hold;
 use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
+use crate::guard::{Limited, Request};
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Then};
 use crate::unit::drill;
@@ -33,12 +34,13 @@ pub(crate) struct Reading {
     pub(crate) partitions: PartitionSet,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
 }
 
 impl Reading {
     /// Runs the command.
     pub(super) fn run(self, lane: usize, args: OwnedArgs, work: Work) -> Elsewhere {
-        let Self { pass, mut phase, options, partitions, client } = self;
+        let Self { pass, mut phase, options, partitions, client, limited } = self;
         let server = work.server;
         let watch = Watch::start(server.keyspace.clock());
         phase.move_to_heavy(lane);
@@ -51,7 +53,7 @@ impl Reading {
             Outcome::Widen | Outcome::Wait(_) => {
                 let mut computed = phase.end_read_phase();
                 drill::between_phases();
-                let unlocked = Unlocked { pass, options, client };
+                let unlocked = Unlocked { pass, options, client, limited };
                 let mut elsewhere = unlocked.lock(lane, partitions, &mut computed, args, work);
                 // Not before: under the locks it would take long to free what is left.
                 drop(computed);
@@ -75,6 +77,7 @@ pub(crate) struct Unlocked {
     pub(crate) options: TxOptions,
     /// Whose it is.
     pub(crate) client: Arc<Client>,
+    pub(crate) limited: Option<Limited>,
 }
 
 impl Unlocked {
@@ -96,15 +99,18 @@ impl Unlocked {
         args: OwnedArgs,
         work: Work,
     ) -> Elsewhere {
-        let Self { mut pass, options, client } = self;
+        let Self { mut pass, options, client, limited } = self;
         let server = work.server;
         let options = TxOptions { lane, heavy: true, ..options };
-        let gates = gates::Again::of_command(server, work.entry);
+        let (entry, database) = (work.entry, options.database);
+        let request = Request { entry, args: args.as_args(), database };
+        let gates = gates::Again::of_command(server, limited.as_ref(), request);
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
                 let hold = Hold::begin(server, since_us, partitions);
-                Transaction { pass: Some(pass), hold, tx, client }.go_on(args, work)
+                let pass = Some(pass);
+                Transaction { pass, hold, tx, client, limited }.go_on(args, work)
             }
             Err(busy) => {
                 drop(pass);
@@ -120,7 +126,7 @@ impl Unlocked {
 /// Begins the command with its locks, and with what it computed if that is still valid, unless a
 /// gate objects. If it is not valid, the locks are to be held for long.
 fn begin_again(
-    gates: &gates::Again,
+    gates: &gates::Again<'_>,
     pass: &mut HeavyPass,
     options: TxOptions,
     partitions: &PartitionSet,

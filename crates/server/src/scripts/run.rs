@@ -286,6 +286,10 @@ impl Program for Call {
         self.conclude(result, before, unit, out)
     }
 
+    fn keep_rules(&mut self, limited: &Limited) {
+        self.limited = Some(Arc::clone(limited));
+    }
+
     fn restart(&mut self) {
         self.has_failed = false;
         if let Some(listed) = &self.listed {

@@ -95,18 +95,38 @@ mod armed {
 
 #[cfg(debug_assertions)]
 mod apart {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicU8, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
 
-    /// Whether all that can is to compute without its locks, however little it is.
-    static IS_ARMED: AtomicBool = AtomicBool::new(false);
+    /// What has all that can compute without its locks, however little it is.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[repr(u8)]
+    pub(crate) enum Apart {
+        Off,
+        On,
+        /// Those that have computed take no locks until it is another.
+        Held,
+    }
 
-    /// Arms the drill, or ends it; whether it was armed.
-    pub(crate) fn arm_apart(is_armed: bool) -> bool {
-        IS_ARMED.swap(is_armed, Ordering::Relaxed)
+    static STATE: AtomicU8 = AtomicU8::new(Apart::Off as u8);
+
+    /// Begins the drill, or ends it; whether it was on.
+    pub(crate) fn arm_apart(state: Apart) -> bool {
+        STATE.swap(state as u8, Ordering::Relaxed) != Apart::Off as u8
     }
 
     pub(super) fn is_armed() -> bool {
-        IS_ARMED.load(Ordering::Relaxed)
+        STATE.load(Ordering::Relaxed) != Apart::Off as u8
+    }
+
+    pub(super) fn rest() {
+        if is_armed() {
+            sleep(Duration::from_micros(100));
+        }
+        while STATE.load(Ordering::Relaxed) == Apart::Held as u8 {
+            sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -136,7 +156,7 @@ pub(crate) const fn are_turns_short() -> bool {
 }
 
 #[cfg(debug_assertions)]
-pub(crate) use apart::arm_apart;
+pub(crate) use apart::{Apart, arm_apart};
 #[cfg(debug_assertions)]
 pub(crate) use armed::{arm, wants_undo};
 #[cfg(debug_assertions)]
@@ -156,9 +176,7 @@ pub(crate) const fn reads_apart(_: commands::Flags) -> bool {
 /// Others may come between what was computed without locks and the locks.
 #[cfg(debug_assertions)]
 pub(crate) fn between_phases() {
-    if apart::is_armed() {
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
+    apart::rest();
 }
 
 #[cfg(not(debug_assertions))]

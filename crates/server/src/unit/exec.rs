@@ -229,6 +229,10 @@ impl Program for Exec {
         self.is_out = true;
     }
 
+    fn keep_rules(&mut self, limited: &Limited) {
+        self.limited = Some(Arc::clone(limited));
+    }
+
     fn leave(&mut self, session: &mut Session) {
         session.pending = None;
         session.show_pending();

@@ -122,6 +122,9 @@ pub(crate) trait Program: Send {
     /// The program is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
+    /// It begins again, and its user has no longer all rights: whose rules its commands keep now.
+    fn keep_rules(&mut self, _: &Limited) {}
+
     /// What its commands do, and what they say that they do as this finds it, if they are queued.
     fn flags(&self, _: FlagsOf<'_>) -> Option<(Flags, Flags)> {
         None
@@ -374,6 +377,11 @@ impl Unit {
         self.done.clear();
         self.changes = 0;
         self.publications.iter_mut().for_each(|(behind, _)| *behind = 0);
+    }
+
+    /// The logical database it began in.
+    pub(crate) fn home(&self) -> usize {
+        self.home
     }
 
     pub(crate) fn reader(&self) -> Option<ClientId> {

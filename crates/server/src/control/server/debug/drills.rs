@@ -11,7 +11,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::{Context, Next};
-use crate::unit::drill::{Cause, arm, arm_apart, arm_short};
+use crate::unit::drill::{Apart, Cause, arm, arm_apart, arm_short};
 
 const CAUSES: &[(&str, Cause)] = &[
     ("WIDEN", Cause::Widen),
@@ -28,7 +28,7 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-IN-LOG", Cause::PanicInLog),
 ];
 
-/// DEBUG DRILL [cause step | APART [OFF] | SHORT [OFF]]
+/// DEBUG DRILL [cause step | APART [OFF | HELD] | SHORT [OFF]]
 pub(super) fn drill(
     _: &mut Context<'_>,
     args: Args<'_>,
@@ -37,9 +37,14 @@ pub(super) fn drill(
     let order = match args.get(2) {
         None => None,
         Some(word) if is(word, "APART") || is(word, "SHORT") => {
-            let arm = if is(word, "APART") { arm_apart } else { arm_short };
-            let is_armed = args.get(3).is_none_or(|word| !is(word, "OFF"));
-            reply.integer(i64::from(arm(is_armed)));
+            let asks_for = |other: &str| args.get(3).is_some_and(|word| is(word, other));
+            let was_on = match (is(word, "APART"), asks_for("OFF")) {
+                (true, true) => arm_apart(Apart::Off),
+                (true, false) if asks_for("HELD") => arm_apart(Apart::Held),
+                (true, false) => arm_apart(Apart::On),
+                (false, is_off) => arm_short(!is_off),
+            };
+            reply.integer(i64::from(was_on));
             return Ok(Next::Done);
         }
         Some(word) => {
