@@ -1,10 +1,13 @@
 //! What takes long leaves its worker, whatever it is: long replies that a unit makes, control
 //! commands of very many names, messages for very many patterns. INFO's section Workers counts it.
 
+use std::time::Duration;
+
 use proto::value::Value;
 use tests::client::encode;
 use tests::render::render;
-use tests::{Client, Server, check};
+use tests::server::eventually;
+use tests::{Arrival, Client, Server, check};
 
 fn start() -> Server {
     Server::start(&["--worker-threads", "1", "--save", ""])
@@ -207,4 +210,50 @@ fn a_long_value_leaves_with_the_bytes_that_were_read_and_what_stands_behind_it_s
     assert_eq!(elsewhere(&mut admin), before + 2);
     assert_eq!(render(&admin.call(&["STRLEN", "long"])), "(integer) 3000005");
     assert_eq!(render(&admin.call(&["HSTRLEN", "hash", "field"])), "(integer) 3000000");
+}
+
+/// What has written and cannot be undone leaves its worker though somebody waits for the world,
+/// which waits for it anyway.
+#[test]
+fn what_is_in_its_middle_leaves_while_the_world_is_wanted() {
+    const HOLD: &str = "repeat until string.find(redis.call('INFO', 'clients'), 'maxclients:4321')";
+    let server = Server::start(&[
+        "--worker-threads",
+        "1",
+        "--save",
+        "",
+        "--busy-reply-threshold",
+        "600000",
+        "--maxclients",
+        "4000",
+    ]);
+    let [mut holder, mut world, mut client, mut other] = [(); 4].map(|()| server.client());
+    let fill = "for i = 1, 20000 do redis.call('ZADD', KEYS[1], i, 'member:' .. i) end";
+    for key in ["one", "two"] {
+        client.call(&["EVAL", fill, "1", key]);
+    }
+    holder.send(&["EVAL", HOLD, "1", "held"]);
+    eventually("the key is held", || {
+        let mut probe = server.client();
+        probe.send(&["EXISTS", "held"]);
+        probe.arrival(Duration::from_millis(20)).unwrap() == Arrival::Silence
+    });
+    world.send(&["SWAPDB", "5", "6"]);
+    eventually("the world is wanted", || {
+        render(&client.call(&["CLIENT", "LIST"])).contains("cmd=swapdb")
+    });
+    for change in ["SET a 1", "LPUSH a 1"] {
+        for line in ["MULTI", "DEL a", change, "ZUNIONSTORE out 2 one two"] {
+            client.call(&words(line));
+        }
+        let before = elsewhere(&mut other);
+        let reply = render(&client.call(&["EXEC"]));
+        assert!(reply.contains("20000"), "{reply}");
+        assert_eq!(elsewhere(&mut other), before + 1, "it has left");
+    }
+    assert!(world.arrival(Duration::from_millis(20)).unwrap() == Arrival::Silence);
+    client.call(&words("CONFIG SET maxclients 4321"));
+    holder.receive();
+    assert_eq!(render(&world.receive()), "OK");
+    check(&mut client, "> LLEN a\n(integer) 1\n> ZCARD out\n(integer) 20000");
 }

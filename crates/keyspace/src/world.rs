@@ -210,6 +210,26 @@ impl World {
         true
     }
 
+    /// Admits a heavy transaction though the world is wanted: its lane is inside and it is in its
+    /// middle, so the world waits for it wherever it goes on. Where the world has stopped, that is
+    /// taken back until all heavy work is done: the others need not wait as well. Who is to be
+    /// woken.
+    fn admit_begun(&self, state: &mut State, request: &Request) -> Vec<Waker> {
+        if state.transactions >= self.transactions_most.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        debug_assert!(!state.granted, "its lane is inside");
+        state.transactions += 1;
+        self.heavy.fetch_add(1, Ordering::SeqCst);
+        request.status.store(GRANTED, Ordering::Release);
+        if !self.stop.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        self.stopped_at.store(GOES_ON, Ordering::Relaxed);
+        self.stop.store(false, Ordering::SeqCst);
+        state.waiting.take().into_iter().collect()
+    }
+
     /// Says for how many heavy transactions there are threads; those that have leave keep it.
     pub(crate) fn limit_transactions(&self, most: usize) {
         let mut state = lock(&self.state);
@@ -488,6 +508,17 @@ impl HeavyPass {
     #[must_use]
     pub fn to_move(keyspace: &'static Keyspace) -> Self {
         Self::request(keyspace, HeavyKind::Transaction)
+    }
+
+    /// Asks for leave for a transaction that has begun on a lane, cannot be undone, and moves to
+    /// another thread with its locks: it is there at once unless as many as may do so, be the world
+    /// wanted or not. Of each lane one can be in its middle, so the world waits for few.
+    #[must_use]
+    pub fn to_move_on(keyspace: &'static Keyspace) -> Self {
+        let (world, request) = (keyspace.world(), Request::new());
+        let woken = world.admit_begun(&mut lock(&world.state), &request);
+        woken.into_iter().for_each(Waker::wake);
+        Self { keyspace, request, kind: HeavyKind::Transaction }
     }
 
     fn request(keyspace: &'static Keyspace, kind: HeavyKind) -> Self {

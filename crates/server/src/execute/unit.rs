@@ -110,7 +110,7 @@ impl Request<'_> {
     }
 
     /// Moves a program to a heavy-work thread, locks and all. While somebody asks for the world, it
-    /// waits; if it cannot wait any more or cannot move, it comes back to go on here.
+    /// waits, unless it cannot be undone any more; if it cannot move, it comes back to go on here.
     #[cold]
     fn move_away(
         &mut self,
@@ -123,7 +123,8 @@ impl Request<'_> {
         let mut pass = None;
         // Who has the world needs no leave, and would wait for itself.
         if !unit.tx.has_world() {
-            let asked = round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
+            let mut asked =
+                round.pass.take().unwrap_or_else(|| HeavyPass::to_move(server.keyspace));
             let may_be_undone = unit.tx.is_undoable() && !unit.is_final();
             if !asked.is_admitted() && (unit.is_fresh() || may_be_undone) {
                 self.out.truncate(mark);
@@ -139,7 +140,11 @@ impl Request<'_> {
                 return Ok(self.park(acquisition, round));
             }
             if !asked.is_admitted() {
-                // There is no script in it, so it comes to its end.
+                // Whoever wants the world waits for it in any case.
+                asked = HeavyPass::to_move_on(server.keyspace);
+            }
+            if !asked.is_admitted() {
+                // No thread is free. There is no script in it, so it comes to its end.
                 unit.take_time();
                 return Err((Box::new(unit), program));
             }

@@ -438,3 +438,37 @@ fn the_world_passes_beside_work_that_stepped_aside_and_that_comes_back_behind_it
     drop(pass);
     assert!(next.poll(Waker::noop()).is_ready());
 }
+
+/// Who is in its middle moves on while others wait for the world, which waits for it anyway; the
+/// other lanes go on meanwhile, also where the world has stopped for it.
+#[test]
+fn what_has_begun_moves_while_the_world_is_wanted() {
+    for others in [0, 1] {
+        let keyspace = keyspace();
+        let waker = Waker::noop();
+        let under_way: Vec<_> = (0..others).map(|_| HeavyPass::to_move(keyspace)).collect();
+        assert!(keyspace.enter(0), "it begins on a lane");
+        let mut world = Acquisition::of_world(keyspace);
+        assert!(world.poll(waker).is_pending());
+        assert_eq!(keyspace.enter(1), others > 0, "without heavy work the world has stopped");
+        keyspace.leave(1);
+        assert!(!HeavyPass::to_move(keyspace).is_admitted(), "what has not begun waits");
+        let pass = HeavyPass::to_move_on(keyspace);
+        assert!(pass.is_admitted());
+        keyspace.leave(0);
+        assert!(world.poll(waker).is_pending(), "it is under way");
+        assert!(keyspace.enter(1), "others go on");
+        keyspace.leave(1);
+        drop(under_way);
+        assert!(world.poll(waker).is_pending(), "it is under way still");
+        drop(pass);
+        assert!(world.poll(waker).is_ready());
+        drop(world);
+        assert!(keyspace.enter(0), "all go on");
+        keyspace.leave(0);
+    }
+    let keyspace = keyspace();
+    let most: Vec<_> = (0..HEAVY_TRANSACTIONS).map(|_| HeavyPass::to_move_on(keyspace)).collect();
+    assert!(most.iter().all(HeavyPass::is_admitted));
+    assert!(!HeavyPass::to_move_on(keyspace).is_admitted(), "there is no thread for it");
+}
