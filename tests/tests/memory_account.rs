@@ -363,3 +363,20 @@ fn the_figures_of_one_look_fit_together() {
     let report = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
     assert!(report.starts_with("Hi Sam, I can't find any memory issue"), "{report}");
 }
+
+/// What a script leaves in its interpreter goes with it, though no other script comes.
+#[test]
+fn the_garbage_of_a_script_keeps_nobody_waiting() {
+    let server = Server::start(&["--worker-threads", "1", "--maxmemory", "60mb"]);
+    let mut client = server.client();
+    for script in [
+        "return #string.gsub(string.rep('a', 1000000), 'a', string.rep('b', 100))",
+        "local all = {} for turn = 1, 800000 do all[turn] = {turn} end return #all",
+    ] {
+        assert!(matches!(client.call(&["EVAL", script, "0"]), Value::Integer(1..)));
+        eventually("there is room again", || {
+            matches!(client.call(&["SET", "k", "v"]), Value::Simple(_))
+        });
+        eventually("it is gone", || client.figure("used_memory_vm_eval") < 8 << 20);
+    }
+}

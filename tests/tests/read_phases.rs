@@ -4,13 +4,14 @@
 //! DEBUG DRILL APART has short ones do it, too, with a pause before they take their locks again.
 
 use std::thread;
+use std::time::Duration;
 
 use base::random::Random;
 use proto::value::Value;
 use tests::render::render;
-use tests::samples::slow_pair;
+use tests::samples::{limit_memory, slow_pair};
 use tests::server::eventually;
-use tests::{Client, Server, check};
+use tests::{Arrival, Client, Server, check};
 
 /// Members that writers move to and fro between two sets.
 const MEMBERS: u64 = 40;
@@ -243,4 +244,87 @@ fn errors_and_absent_keys_are_told_from_there_as_well() {
         > XREAD COUNT 1 STREAMS none 0
         (nil)"#,
     );
+}
+
+/// A value whose key goes while a read phase has a copy of it is garbage that waits: writes wait
+/// for it, and neither are they refused nor do other keys go in its place.
+#[test]
+fn nobody_pays_for_what_a_read_phase_holds() {
+    const MEGABYTE: usize = 1 << 20;
+    for (policy, goes, evicted) in [
+        ("noeviction", "DEL big", "0"),
+        ("noeviction", "SET big small", "0"),
+        ("noeviction", "FLUSHALL", "0"),
+        ("allkeys-lru", "DEL big", "0"),
+        ("volatile-lru", "PEXPIRE big 100000000", "1"),
+    ] {
+        let server = start(&["--maxmemory-policy", policy]);
+        let (mut slow, mut admin, mut writer) = (server.client(), server.client(), server.client());
+        admin.call(&[&b"SET"[..], b"big", &vec![b'b'; 32 * MEGABYTE]]);
+        let key = |number: usize| vec!["SET".to_owned(), format!("key:{number}"), "v".repeat(1000)];
+        admin.pipeline::<String>(&(0..2000).map(key).collect::<Vec<_>>());
+        limit_memory(&mut admin, 8 << 20);
+        assert_eq!(ask(&mut admin, "DEBUG DRILL APART HELD"), "(integer) 0");
+        slow.send(&["BITOP", "OR", "out", "big", "none"]);
+        has_begun(&server, "bitop");
+        let reply = ask(&mut admin, goes);
+        assert!(reply == "OK" || reply == "(integer) 1", "{goes}: {reply}");
+        let (mut is_held, value) = (true, vec![b'v'; MEGABYTE]);
+        for number in 0..20 {
+            writer.send(&[&b"SET"[..], format!("new:{number}").as_bytes(), &value]);
+            let mut arrival = writer.arrival(Duration::from_millis(300)).unwrap();
+            if is_held && arrival == Arrival::Silence {
+                is_held = false;
+                assert_eq!(ask(&mut admin, "DEBUG DRILL APART OFF"), "(integer) 1");
+            }
+            if arrival == Arrival::Silence {
+                arrival = Arrival::Reply(writer.receive());
+            }
+            let Arrival::Reply(reply) = arrival else { panic!("{goes}: {arrival:?}") };
+            assert_eq!(render(&reply), "OK", "{policy}, {goes}, {number}");
+        }
+        assert!(!is_held, "{policy}, {goes}: there was not enough");
+        slow.receive();
+        assert_eq!(admin.info("evicted_keys"), evicted, "{policy}, {goes}");
+    }
+}
+
+/// What a pause holds gives back the thread that it computed on: others compute meanwhile.
+#[test]
+fn what_a_pause_holds_keeps_no_thread() {
+    let server = start(&[]);
+    let mut admin = server.client();
+    check(&mut admin, "> DEBUG DRILL LANES 1\n(integer) 0\n> SADD one a b\n(integer) 2");
+    for words in [
+        vec![vec!["SUNIONSTORE", "out", "one", "none"]],
+        vec![vec!["BITOP", "NOT", "out", "text"]],
+        vec![vec!["PING"], vec!["SORT", "one", "ALPHA", "STORE", "out"], vec!["PING"]],
+    ] {
+        check(&mut admin, "> DEL out\n(integer) 0\n> SET text v\nOK");
+        assert_eq!(ask(&mut admin, "DEBUG DRILL APART HELD"), "(integer) 0");
+        let (mut stores, mut reads) = (server.client(), server.client());
+        words.iter().for_each(|words| stores.send(words));
+        let computes = words.iter().find(|words| words[0] != "PING").unwrap()[0];
+        has_begun(&server, &computes.to_lowercase());
+        assert_eq!(ask(&mut admin, "CLIENT PAUSE 600000 WRITE"), "OK");
+        assert_eq!(ask(&mut admin, "DEBUG DRILL APART"), "(integer) 1");
+        for _ in 0..3 {
+            assert_eq!(render(&reads.call(&["SUNION", "one", "none"])).lines().count(), 2);
+        }
+        assert_eq!(ask(&mut admin, "EXISTS out"), "(integer) 0");
+        // Who is killed is done with; the others are behind the pause, in their order.
+        let mut gone = server.client();
+        let id = gone.id();
+        gone.send(&["SUNIONSTORE", "gone", "one"]);
+        has_begun(&server, &computes.to_lowercase());
+        ask(&mut admin, &format!("CLIENT KILL ID {id}"));
+        assert_eq!(ask(&mut admin, "CLIENT UNPAUSE"), "OK");
+        for words in &words {
+            let reply = render(&stores.receive());
+            assert_eq!(reply == "PONG", words[0] == "PING", "{reply}");
+            assert!(!reply.contains("error"), "{reply}");
+        }
+        check(&mut admin, "> EXISTS out gone\n(integer) 1\n> DEL out\n(integer) 1");
+        assert_eq!(ask(&mut admin, "DEBUG DRILL APART OFF"), "(integer) 1");
+    }
 }

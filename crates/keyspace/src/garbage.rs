@@ -1,16 +1,18 @@
 //! What is big enough to be freed elsewhere than on a worker: a queue of it, and who frees it.
 //!
 //! It is in use until it is freed. Whoever is called when something comes frees all there is; who
-//! needs memory may free some of it, too.
+//! needs memory may free some of it, too. What only read phases hold any more, since its key is
+//! gone, is garbage as well: it comes here when they end.
 //!
 //! Invariant: what was queued is freed once, wherever that happens, and counts as garbage until it
-//! is.
+//! is. No byte counts twice.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering, fence};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use crate::entry::{EntryBox, EntryTable};
+use crate::keyspace::Keyspace;
 
 /// From this many bytes on an entry is freed off the workers.
 pub(crate) const BIG_ENTRY: usize = 256 * 1024;
@@ -44,6 +46,27 @@ pub struct Reclaimer {
     keys: AtomicUsize,
     /// Keys that were freed; a reset may come in between.
     freed: AtomicI64,
+    /// Copies of big values that read phases have, beside their own: by phase.
+    copies: Mutex<BTreeMap<u64, Vec<EntryBox>>>,
+    /// Read phases that have any, now and ever.
+    phases: AtomicUsize,
+    phases_ever: AtomicU64,
+}
+
+/// Each copy is there twice: in its read phase, and here.
+const CLONES_OF_COPY: usize = 2;
+
+/// A read phase that has copies of big values.
+pub(crate) struct CopiesHeld {
+    keyspace: &'static Keyspace,
+    phase: u64,
+}
+
+impl CopiesHeld {
+    /// The phase is over; these are its own copies.
+    pub(crate) fn release(self, own: impl Send + 'static) {
+        self.keyspace.reclaimer().release_copies(self.phase, own);
+    }
 }
 
 impl Garbage {
@@ -81,6 +104,16 @@ impl Garbage {
             Content::Held(_) => false,
         }
     }
+}
+
+/// What would be free if all these copies were gone, and those that their read phases have.
+fn bytes_held(copies: &BTreeMap<u64, Vec<EntryBox>>) -> usize {
+    let mut clones = HashMap::new();
+    for copy in copies.values().flatten() {
+        let Some(address) = copy.borrow().root_address() else { continue };
+        clones.entry(address).or_insert((copy, 0)).1 += CLONES_OF_COPY;
+    }
+    clones.values().map(|(copy, clones)| copy.borrow().memory_of_clones(*clones)).sum()
 }
 
 impl Reclaimer {
@@ -150,11 +183,54 @@ impl Reclaimer {
         fence(Ordering::SeqCst);
     }
 
-    /// Bytes that are about to be freed.
+    /// Bytes that are about to be freed: those that are queued, and those that only read phases
+    /// hold.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        let held = if self.phases.load(Ordering::Acquire) > 0 { self.bytes_held() } else { 0 };
+        self.bytes.load(Ordering::Relaxed) + held
+    }
+
+    #[cold]
+    fn bytes_held(&self) -> usize {
+        bytes_held(&self.copies())
+    }
+
+    /// Notes copies of big values that a read phase has until its end.
+    pub(crate) fn hold_copies(
+        keyspace: &'static Keyspace,
+        copies: Vec<EntryBox>,
+    ) -> Option<CopiesHeld> {
+        if copies.is_empty() {
+            return None;
+        }
+        let reclaimer = keyspace.reclaimer();
+        let phase = reclaimer.phases_ever.fetch_add(1, Ordering::Relaxed);
+        reclaimer.copies().insert(phase, copies);
+        reclaimer.phases.fetch_add(1, Ordering::Release);
+        Some(CopiesHeld { keyspace, phase })
+    }
+
+    /// A read phase is over. Where nobody else holds what it has copies of, they are queued: until
+    /// they are freed they count.
+    fn release_copies(&self, phase: u64, own: impl Send + 'static) {
+        let mut copies = self.copies();
+        let before = bytes_held(&copies);
+        let released = (copies.remove(&phase), own);
+        let bytes = before.saturating_sub(bytes_held(&copies));
+        self.phases.fetch_sub(1, Ordering::Release);
+        if bytes > 0 {
+            self.add(Garbage { content: Content::Held(Box::new(released)), bytes, keys: 0 });
+            return;
+        }
+        // Without the lock: it may be the last to hold something after all.
+        drop(copies);
+        drop(released);
+    }
+
+    fn copies(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<EntryBox>>> {
+        self.copies.lock().expect("no critical section here panics")
     }
 
     /// Keys that are about to be freed, and those that were.

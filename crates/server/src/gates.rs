@@ -131,9 +131,9 @@ pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 /// locks behind them.
 ///
 /// Of the list above it leaves out what cannot have changed while its session waits for it (the
-/// number of its arguments, its client's state), what cannot be while it has its locks (a load), and
-/// the patience of others with a script, which it had for as long as its own lasts. The valve of
-/// memory it passes: what it holds itself may be what is to be freed.
+/// number of its arguments, its client's state), what cannot be while it has its locks (a load),
+/// and the patience of others with a script, which it had for as long as its own lasts. The valve
+/// of memory it passes: what it holds itself may be what is to be freed.
 pub(crate) struct Again<'a> {
     pub(crate) server: &'static Server,
     /// Whose it is.
@@ -141,6 +141,8 @@ pub(crate) struct Again<'a> {
     request: Request<'a>,
     effective: Flags,
     declared: Flags,
+    /// Whether its session can begin it anew, so that it need not wait where it is.
+    pub(crate) may_be_put_off: bool,
 }
 
 impl<'a> Again<'a> {
@@ -150,7 +152,8 @@ impl<'a> Again<'a> {
         request: Request<'a>,
     ) -> Self {
         let flags = request.entry.spec.flags;
-        Self { server, limited, request, effective: flags, declared: flags }
+        let may_be_put_off = true;
+        Self { server, limited, request, effective: flags, declared: flags, may_be_put_off }
     }
 
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
@@ -159,6 +162,7 @@ impl<'a> Again<'a> {
         server: &'static Server,
         limited: Option<&'a Limited>,
         request: Request<'a>,
+        may_be_put_off: bool,
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
         let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
@@ -167,13 +171,13 @@ impl<'a> Again<'a> {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
             None => (entry.spec.flags, of(entry, args)),
         };
-        Self { server, limited, request, effective, declared }
+        Self { server, limited, request, effective, declared, may_be_put_off }
     }
 
     /// Whether it is not to begin now. An error says that it is not to begin at all. Asked while it
     /// has its locks: whoever shuts a gate afterwards sees all that it does.
     pub(crate) fn hold(&self) -> Result<bool, Refusal> {
-        let Self { server, limited, request, effective, declared } = *self;
+        let Self { server, limited, request, effective, declared, .. } = *self;
         if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
             return Err(refusal);
         }

@@ -82,6 +82,19 @@ pub(crate) enum Leaving {
     Unlocked(Unlocked),
 }
 
+/// Why something does not begin again.
+enum Barred {
+    Refused(Refusal),
+    /// A gate holds it. It has done nothing and holds nothing, and its session begins it anew.
+    PutOff,
+}
+
+impl From<Refusal> for Barred {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// The threads, in pools: what waits for others never takes the last thread of what they wait for.
 #[derive(Clone)]
 pub(crate) struct Heavy {
@@ -128,10 +141,15 @@ impl Transaction {
                         tx = widened;
                         continue;
                     }
-                    Err(busy) => {
+                    Err(Barred::Refused(busy)) => {
                         execute::refuse(work.server, work.entry, &busy, work.resp, &mut output);
                         failed = true;
                         break;
+                    }
+                    Err(Barred::PutOff) => {
+                        // Others may have the thread, once its leave is given back.
+                        drop((hold, pass));
+                        return Elsewhere::put_off(work.entry, args);
                     }
                 },
                 Outcome::Heavy => unreachable!("heavy threads carry any load"),
@@ -163,7 +181,7 @@ fn again(
     hold: &mut Hold,
     gates: &gates::Again<'_>,
     mut are_wanted: impl FnMut() -> bool,
-) -> Result<Tx, Refusal> {
+) -> Result<Tx, Barred> {
     let (options, keyspace) = (tx.options(), tx.keyspace());
     let mut acquisition = tx.widen(round);
     hold.pause();
@@ -202,13 +220,16 @@ fn again(
 }
 
 /// Gives the locks back until the gates let pass; what is to be waited for then is the same. The
-/// world may pass meanwhile.
+/// world may pass meanwhile. What its session can begin anew gives back its thread, too.
 #[cold]
 fn await_leave(
     gates: &gates::Again<'_>,
     acquisition: Acquisition,
     pass: Option<&mut HeavyPass>,
-) -> Result<Acquisition, Refusal> {
+) -> Result<Acquisition, Barred> {
+    if gates.may_be_put_off {
+        return Err(Barred::PutOff);
+    }
     let (server, keyspace) = (gates.server, gates.server.keyspace);
     let again = match acquisition.obstacle() {
         Obstacle::World => Acquisition::of_world(keyspace),
@@ -223,10 +244,10 @@ fn await_leave(
     }
     let leave = loop {
         match gates.hold() {
-            Ok(true) if server.shutdown.is_asked() => break Err(BUSY),
+            Ok(true) if server.shutdown.is_asked() => break Err(BUSY.into()),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
             Ok(false) => break Ok(again),
-            Err(refusal) => break Err(refusal),
+            Err(refusal) => break Err(refusal.into()),
         }
     };
     if let Some(pass) = aside {

@@ -121,6 +121,34 @@ impl Blob {
             && buffer(self) == buffer(other)
     }
 
+    /// Where the root lies: clones that have not changed since have the same, and nobody else.
+    pub fn address(&self) -> Option<usize> {
+        self.root.as_ref().map(|root| match root {
+            Node::Leaf(leaf) => Arc::as_ptr(leaf).addr(),
+            Node::Inner(inner) => Arc::as_ptr(inner).addr(),
+        })
+    }
+
+    /// Heap bytes that are free once so many clones are gone, of which this is one: none if there
+    /// are more; where one was cloned and has changed since, about what they do not share.
+    pub fn memory_of_clones(&self, clones: usize) -> usize {
+        let count = |node: &Node| match node {
+            Node::Leaf(leaf) => Arc::strong_count(leaf),
+            Node::Inner(inner) => Arc::strong_count(inner),
+        };
+        match &self.root {
+            Some(root) if count(root) <= clones => match root {
+                Node::Leaf(_) => self.memory,
+                Node::Inner(inner) => {
+                    let children = || inner.0.iter().flatten();
+                    let own = children().filter(|child| count(child) == 1).count();
+                    self.memory / children().count().max(1) * own
+                }
+            },
+            _ => 0,
+        }
+    }
+
     /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len

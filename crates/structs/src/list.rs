@@ -324,6 +324,16 @@ impl<'a> IntoIterator for ListRef<'a> {
 }
 
 impl LargeList {
+    /// As [`Tree::address`].
+    pub(crate) fn address(&self) -> Option<usize> {
+        self.tree.address()
+    }
+
+    /// As [`Tree::memory_of_clones`].
+    pub(crate) fn memory_of_clones(&self, clones: usize) -> usize {
+        self.tree.memory_of_clones(clones)
+    }
+
     /// As [`Tree::is_same`].
     pub(crate) fn is_same(&self, other: &LargeList) -> bool {
         self.tree.is_same(&other.tree)

@@ -98,6 +98,16 @@ impl<P: Payload> Members<P> {
         Members { tree: Tree::new() }
     }
 
+    /// As [`Tree::address`].
+    pub fn address(&self) -> Option<usize> {
+        self.tree.address()
+    }
+
+    /// As [`Tree::memory_of_clones`].
+    pub fn memory_of_clones(&self, clones: usize) -> usize {
+        self.tree.memory_of_clones(clones)
+    }
+
     /// As [`Tree::is_same`].
     pub fn is_same(&self, other: &Members<P>) -> bool {
         self.tree.is_same(&other.tree)

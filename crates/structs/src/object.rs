@@ -253,6 +253,34 @@ impl Object {
         }
     }
 
+    /// What tells it, and its clones that have not changed since, from all other objects that are
+    /// alive; `None` of streams and arrays.
+    #[must_use]
+    pub fn address(&self) -> Option<usize> {
+        match self {
+            Self::Text(blob) => blob.address(),
+            Self::List(list) => list.address(),
+            Self::Hash(hash) => hash.members().address(),
+            Self::Set(set) => set.members().address(),
+            Self::SortedSet(set) => set.ordered().address(),
+            Self::Stream(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// Bytes of memory behind the handle that are free once so many clones are gone, of which this
+    /// is one: none if there are more of them. Streams and arrays are never told.
+    #[must_use]
+    pub fn memory_of_clones(&self, clones: usize) -> usize {
+        match self {
+            Self::Text(blob) => blob.memory_of_clones(clones),
+            Self::List(list) => list.memory_of_clones(clones),
+            Self::Hash(hash) => hash.members().memory_of_clones(clones),
+            Self::Set(set) => set.members().memory_of_clones(clones),
+            Self::SortedSet(set) => set.ordered().memory_of_clones(clones),
+            Self::Stream(_) | Self::Array(_) => 0,
+        }
+    }
+
     /// Bytes of memory behind the handle, shared ones included.
     #[must_use]
     pub fn memory(&self) -> usize {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use base::steps;
 
+mod clones;
 mod iter;
 mod node;
 mod shape;
@@ -135,6 +136,17 @@ impl<L: Leaf> Tree<L> {
             (Some(root), Some(other)) => root.is_same(other),
             _ => false,
         }
+    }
+
+    /// Where the root lies: clones that have not changed since have the same, and nobody else.
+    pub fn address(&self) -> Option<usize> {
+        self.root.as_ref().map(Node::address)
+    }
+
+    /// Heap bytes that are free once so many clones are gone, of which this is one: none if there
+    /// are more, or if a tree was cloned and has changed since, what both share.
+    pub fn memory_of_clones(&self, clones: usize) -> usize {
+        self.root.as_ref().map_or(0, |root| root.memory_of_clones(clones))
     }
 
     /// Whether there are no elements.

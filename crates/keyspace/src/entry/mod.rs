@@ -211,6 +211,22 @@ impl<'a> EntryRef<'a> {
         }
     }
 
+    /// The large value's object, if it is one.
+    fn object(self) -> Option<&'a Object> {
+        // SAFETY: as in `text`.
+        (self.encoding() == Encoding::Object).then(|| unsafe { self.block.object() })
+    }
+
+    /// As [`Object::address`].
+    pub(crate) fn root_address(self) -> Option<usize> {
+        self.object()?.address()
+    }
+
+    /// As [`Object::memory_of_clones`].
+    pub(crate) fn memory_of_clones(self, clones: usize) -> usize {
+        self.object().map_or(0, |object| object.memory_of_clones(clones))
+    }
+
     /// Bytes of memory the entry takes: its block and what an object holds behind its handle.
     #[must_use]
     pub fn memory(self) -> usize {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use super::{Counted, Missed, Tx, TxOptions};
 use crate::entry::{EntryBox, EntryRef};
+use crate::garbage::{BIG_ENTRY, CopiesHeld, Reclaimer};
 use crate::lock::acquisition::{Acquisition, PartitionSet};
 use crate::lock::partition::PartitionIndex;
 use crate::refusal::Refusal;
@@ -31,7 +32,19 @@ const KEYS_MAX: usize = 512;
 const BYTES_MAX: usize = 256 * 1024;
 
 /// What a command found at its keys, by their names.
-pub(super) type ReadSet = HashMap<Box<[u8]>, Copied>;
+pub(super) struct ReadSet {
+    copies: HashMap<Box<[u8]>, Copied>,
+    /// Those that are big, where others see them.
+    held: Option<CopiesHeld>,
+}
+
+impl Drop for ReadSet {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            held.release(std::mem::take(&mut self.copies));
+        }
+    }
+}
 
 /// What one key held.
 pub(super) struct Copied {
@@ -73,7 +86,7 @@ impl Tx {
         if self.touched || self.has_world() || has_met_expired || keys.len() > KEYS_MAX {
             return None;
         }
-        let (mut reads, mut bytes) = (ReadSet::with_capacity(keys.len()), 0);
+        let (mut copies, mut bytes, mut big) = (HashMap::with_capacity(keys.len()), 0, Vec::new());
         for key in keys {
             let entry = self.peek(key).ok()?;
             bytes += entry.map_or(0, EntryRef::bytes_in_block);
@@ -84,11 +97,17 @@ impl Tx {
                 self.note_access(entry);
             }
             let image = entry.map(EntryRef::pre_image);
-            reads.insert(key.into(), Copied { image, was_read: Cell::new(false) });
+            if let Some(entry) =
+                entry.filter(|it| it.root_address().is_some() && it.memory() >= BIG_ENTRY)
+            {
+                big.push(entry.pre_image());
+            }
+            copies.insert(key.into(), Copied { image, was_read: Cell::new(false) });
         }
         if !self.stale.borrow().is_empty() {
             return None;
         }
+        let reads = ReadSet { copies, held: Reclaimer::hold_copies(self.keyspace, big) };
         let nothing = Acquisition::of_partitions(self.keyspace, PartitionSet::new());
         let options = TxOptions { undoable: false, heavy: true, ..self.options };
         let mut phase = Self::with_grant(nothing, options);
@@ -107,7 +126,7 @@ impl Tx {
         let Some(Phase::Read(reads, _)) = self.phase.as_deref() else {
             return Err(self.refuse_beyond(partition));
         };
-        let Some(copied) = reads.get(key) else { return Err(self.refuse_beyond(partition)) };
+        let Some(copied) = reads.copies.get(key) else { return Err(self.refuse_beyond(partition)) };
         copied.was_read.set(true);
         Ok(copied.image.as_ref().map(EntryBox::borrow))
     }
@@ -154,13 +173,13 @@ impl Tx {
     #[must_use]
     pub fn validate(&mut self, computed: &mut Computed) -> bool {
         let Some(result) = computed.result.take() else { return false };
-        let are_same = computed.reads.iter().all(|(key, copied)| {
+        let are_same = computed.reads.copies.iter().all(|(key, copied)| {
             !copied.was_read.get() || self.holds_still(key, copied.image.as_ref())
         });
         if !are_same {
             return false;
         }
-        for (key, copied) in &computed.reads {
+        for (key, copied) in &computed.reads.copies {
             if copied.was_read.get()
                 && let Ok(Some(entry)) = self.peek(key)
             {

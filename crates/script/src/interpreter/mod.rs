@@ -222,20 +222,31 @@ impl Interpreter {
         result
     }
 
+    /// Collects all garbage.
+    pub fn collect(&mut self) {
+        // Nothing of a script can run here: no value of Lua has a finalizer that is not ours.
+        self.lua.expire_registry_values();
+        // What has a finalizer goes the second time, and behind it what that alone has held.
+        loop {
+            let before = self.memory();
+            let _ = self.lua.gc_collect();
+            if before - before / 8 <= self.memory() {
+                break;
+            }
+        }
+    }
+
     /// Forgets all scripts that were compiled, and what they left behind.
     pub fn forget_scripts(&mut self) {
         self.compiled.clear();
-        // Nothing of a script can run here: no value of Lua has a finalizer that is not ours.
-        self.lua.expire_registry_values();
-        let _ = self.lua.gc_collect();
+        self.collect();
     }
 
     /// Forgets libraries, and what they left behind.
     pub fn keep_libraries(&mut self, is_kept: impl Fn(&[u8]) -> bool) {
         self.libraries.retain(|name, _| is_kept(name));
         self.library_memory = self.libraries.values().map(|library| library.memory).sum();
-        self.lua.expire_registry_values();
-        let _ = self.lua.gc_collect();
+        self.collect();
     }
 
     fn enter(&self, limits: Limits) {

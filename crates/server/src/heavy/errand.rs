@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
-use super::{Watch, again};
+use super::{Barred, Watch, again};
 use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
@@ -126,8 +126,10 @@ impl Errand {
                     self.program.restart();
                     let (limited, database) = (self.limited.as_ref(), self.unit.home());
                     let request = Request { entry: self.entry, args: args.as_args(), database };
+                    let puts_off = self.program.may_be_put_off();
                     let queued = |of: FlagsOf<'_>| self.program.flags(of);
-                    let gates = gates::Again::of_program(server, limited, request, queued);
+                    let gates =
+                        gates::Again::of_program(server, limited, request, puts_off, queued);
                     let (reader, tx) = (self.unit.reader(), self.unit.into_tx());
                     let is_wanted = || !self.program.needs_no_locks();
                     let (pass, hold) = (&mut self.pass, &mut self.hold);
@@ -138,7 +140,12 @@ impl Errand {
                                 self.program.keep_rules(limited);
                             }
                         }
-                        Err(busy) => {
+                        Err(Barred::PutOff) => {
+                            self.program.forget();
+                            drop((self.hold, self.pass));
+                            return Elsewhere::put_off(self.entry, args);
+                        }
+                        Err(Barred::Refused(busy)) => {
                             self.program.abandon();
                             if self.wants_reply {
                                 let output = &mut self.output;

@@ -155,6 +155,7 @@ impl Pool {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let _ = contain(move || job(lane));
+                scripts::collect_garbage();
                 queue = self.lock();
                 continue;
             }

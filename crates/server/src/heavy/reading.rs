@@ -7,12 +7,11 @@
 use std::sync::Arc;
 
 use keyspace::{
-    Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Refusal, Tx,
-    TxOptions,
+    Acquisition, BUSY, Computed, HeavyPass, Obstacle, PartitionSet, Patience, Tx, TxOptions,
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{Transaction, Watch, await_leave, wait_for_client};
+use super::{Barred, Transaction, Watch, await_leave, wait_for_client};
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
@@ -112,7 +111,11 @@ impl Unlocked {
                 let pass = Some(pass);
                 Transaction { pass, hold, tx, client, limited }.go_on(args, work)
             }
-            Err(busy) => {
+            Err(Barred::PutOff) => {
+                drop(pass);
+                Elsewhere::put_off(work.entry, args)
+            }
+            Err(Barred::Refused(busy)) => {
                 drop(pass);
                 let mut output = Output::new();
                 execute::refuse(server, work.entry, &busy, work.resp, &mut output);
@@ -131,10 +134,10 @@ fn begin_again(
     options: TxOptions,
     partitions: &PartitionSet,
     computed: &mut Option<Computed>,
-) -> Result<Tx, Refusal> {
+) -> Result<Tx, Barred> {
     let (keyspace, mut patience) = (gates.server.keyspace, Patience::default());
     if !pass.come_back(|| patience.lasts(keyspace, Obstacle::World)) {
-        return Err(BUSY);
+        return Err(BUSY.into());
     }
     let mut acquisition = Acquisition::of_partitions(keyspace, partitions.clone());
     loop {

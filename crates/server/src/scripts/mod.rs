@@ -32,7 +32,7 @@ pub(crate) use alone::said_of;
 pub(crate) use cache::Cache;
 pub(crate) use function::{busy_since_us, replay};
 pub(crate) use libraries::{Libraries, State as LibrariesState, Still};
-pub(crate) use run::{Interpreters, drop_stale, tend};
+pub(crate) use run::{Interpreters, collect_garbage, drop_stale, tend};
 pub(crate) use running::Underway;
 
 use crate::control::ControlCommand;

@@ -41,7 +41,14 @@ struct Own {
     /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
     /// rid of such.
     forgot: (u64, u64),
+    /// What it took when all its garbage was last collected.
+    kept: usize,
 }
+
+/// An interpreter that takes so much more than twice what it kept is rid of its garbage once its
+/// script has ended and given back its locks: garbage is in use, and a limit may have no room.
+/// In steady use an interpreter takes one and a half times what it keeps.
+const GARBAGE_MAX: usize = 4 << 20;
 
 /// What an interpreter takes in bytes, as of its last run.
 #[derive(Default)]
@@ -62,7 +69,8 @@ pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interp
         let text = version::of_redis(&server.config);
         let number = version::number_of_redis(&server.config);
         let interpreter = Interpreter::new(&Version { text, number });
-        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present })
+        let kept = interpreter.memory();
+        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present, kept })
     });
     if own.forgot != present {
         own.forget(server, present);
@@ -85,6 +93,20 @@ pub(crate) fn tend(server: &Server) {
         server.heavy.release();
     }
     drop_stale();
+    collect_garbage();
+}
+
+/// Collects the garbage of the thread's interpreter where that is much. No lock is held.
+pub(crate) fn collect_garbage() {
+    INTERPRETER.with_borrow_mut(|own| {
+        if let Some(own) = own
+            && own.interpreter.memory() > 2 * own.kept + GARBAGE_MAX
+        {
+            own.interpreter.collect();
+            own.kept = own.interpreter.memory();
+            own.memory.note(&own.interpreter);
+        }
+    });
 }
 
 /// Drops the thread's interpreter if it holds what is there no more.
@@ -284,6 +306,10 @@ impl Program for Call {
             self.was_killed = self.listed.take().is_some_and(Listed::leave);
         }
         self.conclude(result, before, unit, out)
+    }
+
+    fn may_be_put_off(&self) -> bool {
+        !self.was_killed && self.listed.is_none()
     }
 
     fn keep_rules(&mut self, limited: &Limited) {

@@ -9,7 +9,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use commands::{Flags, Role};
 use keyspace::Location;
-use proto::{Output, ProtocolError, Reply};
+use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
 
 use super::later::Later;
@@ -195,6 +195,19 @@ impl Serve {
             None => self.put_back(input, start + consumed),
         }
         end
+    }
+
+    /// A request that was executed without effect is the next one again.
+    #[cold]
+    pub(super) fn stand_first(&mut self, args: Args<'_>) {
+        let mut input = format!("*{}\r\n", args.len()).into_bytes();
+        for argument in args.iter() {
+            input.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            input.extend_from_slice(argument);
+            input.extend_from_slice(b"\r\n");
+        }
+        input.extend_from_slice(&self.input[self.executed..]);
+        (self.input, self.executed, self.parser) = (input, 0, None);
     }
 
     fn put_back(&mut self, input: Vec<u8>, executed: usize) {

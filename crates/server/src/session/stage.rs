@@ -71,6 +71,14 @@ pub(crate) struct Elsewhere {
     pub(crate) then: Then,
 }
 
+impl Elsewhere {
+    /// What a gate holds goes back to its session, which asks the gates and waits.
+    pub(crate) fn put_off(entry: &'static Entry, args: OwnedArgs) -> Self {
+        let ran = Ran { entry, args, micros: 0, failed: false, program: None };
+        Self { output: Output::new(), seen: 0, ran, then: Then::PutOff }
+    }
+}
+
 /// What comes behind that.
 pub(crate) enum Then {
     Nothing,
@@ -78,6 +86,8 @@ pub(crate) enum Then {
     Waits(Waiting),
     /// The program needs its session, with which it goes on.
     GoesOn(GuardedErrand),
+    /// A gate holds it. Nothing is left of it, and it begins anew.
+    PutOff,
 }
 
 /// A command that ran on another thread, or waits, for the books of its session's worker.

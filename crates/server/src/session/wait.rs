@@ -338,6 +338,10 @@ impl Serve {
                 self.stage = Stage::Blocked(Box::new(Blocked::on_keys(ran, waiting)));
                 Turn::Again
             }
+            Poll::Ready(Ok(Elsewhere { then: Then::PutOff, ran, .. })) => {
+                self.stand_first(ran.args.as_args());
+                Turn::Again
+            }
             Poll::Ready(Ok(Elsewhere { then: Then::GoesOn(errand), ran, .. })) => {
                 self.worker.start_batch();
                 match errand.take().go_on(&self.worker, &mut self.session, ran.args) {

@@ -229,6 +229,11 @@ impl Program for Exec {
         self.is_out = true;
     }
 
+    fn may_be_put_off(&self) -> bool {
+        // What it watches has left the session, and what others ended is known here only.
+        self.watching.is_none() && self.killed.is_empty()
+    }
+
     fn keep_rules(&mut self, limited: &Limited) {
         self.limited = Some(Arc::clone(limited));
     }

@@ -122,6 +122,12 @@ pub(crate) trait Program: Send {
     /// The program is over and needs nothing of its session any more. At its session's worker.
     fn leave(&mut self, _: &mut Session) {}
 
+    /// Whether its session has all that it was made of, and can have it prepared anew. Asked where
+    /// all it did was undone.
+    fn may_be_put_off(&self) -> bool {
+        false
+    }
+
     /// It begins again, and its user has no longer all rights: whose rules its commands keep now.
     fn keep_rules(&mut self, _: &Limited) {}
 

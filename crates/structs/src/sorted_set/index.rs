@@ -33,6 +33,11 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// As [`Tree::memory_of_clones`].
+    pub(super) fn memory_of_clones(&self, clones: usize) -> usize {
+        self.light.memory_of_clones(clones) + self.full.memory_of_clones(clones)
+    }
+
     /// As [`Tree::is_same`].
     pub(super) fn is_same(&self, other: &Index) -> bool {
         self.light.is_same(&other.light) && self.full.is_same(&other.full)

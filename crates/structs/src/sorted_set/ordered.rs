@@ -42,6 +42,16 @@ impl Found<'_> {
 }
 
 impl Ordered {
+    /// As [`Tree::address`].
+    pub fn address(&self) -> Option<usize> {
+        self.tree.address()
+    }
+
+    /// As [`Tree::memory_of_clones`].
+    pub fn memory_of_clones(&self, clones: usize) -> usize {
+        self.tree.memory_of_clones(clones) + self.index.memory_of_clones(clones)
+    }
+
     /// As [`Tree::is_same`].
     pub fn is_same(&self, other: &Ordered) -> bool {
         self.tree.is_same(&other.tree) && self.index.is_same(&other.index)

@@ -96,15 +96,6 @@ impl<L: Leaf> Node<L> {
         }
     }
 
-    /// Whether both are one node.
-    pub(super) fn is_same(&self, other: &Node<L>) -> bool {
-        match (self, other) {
-            (Node::Leaf(leaf), Node::Leaf(other)) => Arc::ptr_eq(leaf, other),
-            (Node::Inner(inner), Node::Inner(other)) => Arc::ptr_eq(inner, other),
-            _ => false,
-        }
-    }
-
     pub(super) fn summary(&self) -> L::Summary {
         match self {
             Node::Leaf(leaf) => leaf.summary(),

@@ -282,3 +282,65 @@ fn lookups_count_once() {
     drop(tx);
     assert_eq!(counted(), [before[0] + 1, before[1] + 1]);
 }
+
+/// Each byte counts once: with its key, as garbage that waits, or as what read phases only hold.
+#[test]
+fn what_only_read_phases_hold_is_garbage_until_it_is_freed() {
+    const SIZE: usize = 1_000_000;
+    let keyspace = keyspace();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    keyspace.reclaimer().call_by(move || sender.send(()).unwrap());
+    let garbage = || keyspace.reclaimer().bytes();
+    let free_all = || while keyspace.reclaimer().free_next() {};
+    let is_all = |bytes: usize| (SIZE..SIZE + SIZE / 20).contains(&bytes);
+    let store = |byte: u8| set(&mut on(keyspace, &[b"k"]), b"k", &vec![byte; SIZE]);
+    let begin_phase = || phase(&on(keyspace, &[b"k"]), &[b"k"]).expect("it has its locks");
+    let delete = || assert_eq!(on(keyspace, &[b"k"]).delete(b"k"), Ok(true));
+
+    // It ends before its key goes.
+    store(1);
+    let first = begin_phase();
+    assert_eq!(garbage(), 0, "its key is there");
+    drop(first);
+    assert_eq!(garbage(), 0);
+    // The key goes first; two phases hold it, one after the other ends.
+    let (first, second) = (begin_phase(), begin_phase());
+    delete();
+    assert!(is_all(garbage()), "it waits to be freed");
+    free_all();
+    assert!(is_all(garbage()), "the phases hold it");
+    drop(first);
+    free_all();
+    assert!(is_all(garbage()), "the second one does");
+    let computed = compute(second, b"k");
+    assert!(is_all(garbage()), "to the end of what it computed");
+    drop(computed);
+    assert!(is_all(garbage()), "it waits to be freed");
+    free_all();
+    assert_eq!(garbage(), 0);
+    // A key that is stored anew is another.
+    store(2);
+    let first = begin_phase();
+    store(3);
+    free_all();
+    assert!(is_all(garbage()));
+    drop(first);
+    free_all();
+    assert_eq!(garbage(), 0);
+    // What has changed in one place shares all others.
+    let first = begin_phase();
+    on(keyspace, &[b"k"]).write_text(b"k", 0, b"x").unwrap();
+    assert!(garbage() < SIZE / 2, "what its root shares: {}", garbage());
+    drop(first);
+    free_all();
+    assert_eq!(garbage(), 0);
+    // All keys go.
+    let first = begin_phase();
+    assert!(world(keyspace, super::OPTIONS).flush_database().is_ok());
+    free_all();
+    assert!(is_all(garbage()));
+    drop(first);
+    free_all();
+    assert_eq!(garbage(), 0);
+    assert!(receiver.try_iter().count() > 0);
+}

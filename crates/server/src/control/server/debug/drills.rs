@@ -28,9 +28,9 @@ const CAUSES: &[(&str, Cause)] = &[
     ("PANIC-IN-LOG", Cause::PanicInLog),
 ];
 
-/// DEBUG DRILL [cause step | APART [OFF | HELD] | SHORT [OFF]]
+/// DEBUG DRILL [cause step | APART [OFF | HELD] | LANES number | SHORT [OFF]]
 pub(super) fn drill(
-    _: &mut Context<'_>,
+    context: &mut Context<'_>,
     args: Args<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<Next, Refusal> {
@@ -45,6 +45,13 @@ pub(super) fn drill(
                 (false, is_off) => arm_short(!is_off),
             };
             reply.integer(i64::from(was_on));
+            return Ok(Next::Done);
+        }
+        Some(word) if is(word, "LANES") => {
+            // As where the system gives no more threads.
+            let most = usize::try_from(integer(args, 3)?).map_err(|_| SYNTAX)?;
+            context.server.keyspace.limit_heavy_transactions(most);
+            reply.integer(0);
             return Ok(Next::Done);
         }
         Some(word) => {
