@@ -20,6 +20,7 @@ use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
 use crate::gates;
+use crate::guard::Request;
 use crate::heavy::{self, Admission};
 use crate::journal;
 use crate::server::Server;
@@ -327,10 +328,15 @@ fn change_elsewhere(
     if context.unit.is_some() {
         return Next::elsewhere(make);
     }
-    let gates = gates::Again::of_command(context.server, context.entry);
+    let (server, entry) = (context.server, context.entry);
+    let session = context.asker.as_ref().map(|asker| &*asker.session);
+    let database = session.map_or(0, |session| session.database);
+    let limited = session.and_then(|session| session.limited_from_now(server));
     Next::visit(move |lane, args, reply| {
+        let request = Request { entry, args, database };
+        let gates = gates::Again::of_command(server, limited.as_ref(), request);
         let _admission = loop {
-            let admission = Admission::for_client(gates.server.keyspace)?;
+            let admission = Admission::for_client(server.keyspace)?;
             if !gates.hold()? {
                 break admission;
             }
