@@ -85,6 +85,7 @@ mod logs_of_peers;
 mod long_replies;
 mod long_requests;
 mod looks;
+mod lookups;
 mod mailboxes;
 mod member_scan;
 mod memcached;

@@ -167,7 +167,11 @@ fn store(
     event: &'static str,
 ) -> Result<(), Refusal> {
     let (destination, keys, limits) = (&args[1], args.skip(2), limits(tx));
-    let sources = tx.glance(|tx| Sources::peek(tx, keys))?;
+    let sources = match tx.glance(|tx| Sources::peek(tx, keys)) {
+        // What reads them refuses them, and counts.
+        Err(Refusal::WrongType) => return Sources::read(tx, keys).map(drop),
+        sources => sources?,
+    };
     tx.charge(sources.cost(operation) + sources.most(operation) * BUILT_NS)?;
     if sources.sets.iter().flatten().any(|set| set.has_expired(tx.vantage())) {
         // The journal gets the command as it was sent: whoever runs it must find the same members.

@@ -55,7 +55,15 @@ impl Tx {
         Ok(entry)
     }
 
-    /// The entry of a key, leaving no trace: for `OBJECT`, `TTL` and writers that look first.
+    /// As `inspect`, and nobody hears of a miss: for `OBJECT`.
+    pub fn examine(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
+        let entry = self.peek(key)?;
+        let counted = if entry.is_some() { &self.counted.hits } else { &self.counted.misses };
+        counted.update(|count| count + 1);
+        Ok(entry)
+    }
+
+    /// The entry of a key, leaving no trace: for writers that look first.
     #[inline]
     pub fn peek(&self, key: &[u8]) -> Result<Option<EntryRef<'_>>, Refusal> {
         let location = self.locate(key);

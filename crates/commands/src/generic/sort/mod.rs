@@ -174,7 +174,12 @@ fn tell(tx: &Tx, key: &[u8], request: &Request<'_>, reply: &mut Reply<'_>) -> Re
 
 /// Refuses a value that is too large for a worker.
 fn charge(tx: &Tx, key: &[u8], request: &Request<'_>) -> Result<(), Refusal> {
-    let Some(source) = Source::peek(tx, key)? else { return Ok(()) };
+    let source = match Source::peek(tx, key) {
+        Ok(Some(source)) => source,
+        // What reads it refuses it, and counts.
+        Ok(None) | Err(Refusal::WrongType) => return Ok(()),
+        Err(refusal) => return Err(refusal),
+    };
     let len = source.len();
     let range = request.limit.range(len);
     let told = range.end - range.start;
