@@ -4,7 +4,11 @@
 //! were, and data and figures as before the unit or behind it; or it has said why and ended, and
 //! its log brings back the one or the other.
 //!
-//! A second server, which has no drill, says what is behind the unit. `APUS_PANICS=10000` asks for
+//! A snapshot may be under way meanwhile, for a save or a rewrite of the log: its threads may meet
+//! the step, too. Then it fails and says so, and the file that was there stays; and what is saved
+//! is as it was at the cut. A second server, which has no drill, says what is behind the unit, and
+//! a third what is in a file.
+//! `APUS_PANICS=10000` asks for
 //! so many units, of a fresh seed.
 
 use std::time::Duration;
@@ -33,12 +37,14 @@ const WAITS: [&[&str]; 2] =
     [&["BLMOVE", "q", "l2", "LEFT", "RIGHT", "0"], &["BZPOPMIN", "w", "e2", "0"]];
 
 /// What is there of each key: its deadline and, where that is asked for, its encoding; of a stream
-/// its entries, and its groups with what is pending but for the times.
-const TELL: &str = "local function of(map, name) \
+/// its entries, and its groups with what is pending but for the times, and for how often it was
+/// delivered, which nothing logs where a consumer reads its own again, as in Redis.
+const TELL: &str = "local is_first = ARGV[1] == 'true' \
+    local function of(map, name) \
         for at = 1, #map, 2 do if map[at] == name then return map[at + 1] end end end \
     local function flat(value, left_out) if type(value) ~= 'table' then return tostring(value) end \
         local all = {} for at, one in ipairs(value) do \
-            if at ~= left_out then all[#all + 1] = flat(one) end end \
+            if at ~= left_out and (is_first or at < (left_out or 9)) then all[#all + 1] = flat(one) end end \
         return '[' .. table.concat(all, ' ') .. ']' end \
     local function groups(key) local all = {} \
         local told = redis.call('XINFO', 'STREAM', key, 'FULL', 'COUNT', 0) \
@@ -56,9 +62,52 @@ const TELL: &str = "local function of(map, name) \
     if redis.call('TYPE', key).ok == 'stream' then \
         told[#told] = told[#told] .. ' stream ' .. \
             flat(redis.call('XRANGE', key, '-', '+')) .. groups(key) end \
-    if ARGV[1] == 'true' then told[#told] = told[#told] .. ' ' .. \
+    if is_first then told[#told] = told[#told] .. ' ' .. \
         tostring(redis.call('OBJECT', 'ENCODING', key)) end end \
     return table.concat(told, '\\n')";
+
+/// A snapshot beside a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Beside {
+    /// `BGSAVE`, which is answered at its cut, or `BGREWRITEAOF`.
+    request: &'static str,
+    /// Whether the drill is armed before it is begun, and not behind its cut.
+    is_armed_first: bool,
+    /// Whether its threads rest at their first keys until the unit is over.
+    rests: bool,
+}
+
+/// What was there before a snapshot was begun.
+struct Begun {
+    beside: Beside,
+    /// Whether it was.
+    is_begun: bool,
+    /// What is to be in the file.
+    cut: String,
+    /// The file that it is to replace.
+    file: Option<Vec<u8>>,
+    /// How much of the log was there.
+    logged: usize,
+}
+
+/// A server that loads what others have saved.
+struct Reader(Server);
+
+impl Reader {
+    fn new() -> Self {
+        Self(Server::start(&["--enable-debug-command", "yes", "--save", ""]))
+    }
+
+    /// All that can be told of the data in a file.
+    fn look(&self, file: &[u8], what: &str) -> String {
+        let name = self.0.folder().join("dump.rdb");
+        std::fs::write(name, file).expect("it can be written");
+        let mut client = self.0.client();
+        client.call(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"]);
+        assert_eq!(render(&client.call(&["DEBUG", "RELOAD", "NOSAVE"])), "OK", "{what}");
+        look(&mut client, false)
+    }
+}
 
 /// A server with clients.
 struct Side {
@@ -67,6 +116,8 @@ struct Side {
     admin: Client,
     actor: Client,
     waiters: Vec<(Client, String)>,
+    /// Whether its process is the one that made all values.
+    is_first: bool,
 }
 
 impl Side {
@@ -92,7 +143,8 @@ impl Side {
         ]);
         server.may_panic();
         let (admin, actor) = (server.client(), server.client());
-        let mut side = Self { server, memcached, admin, actor, waiters: Vec::new() };
+        let mut side =
+            Self { server, memcached, admin, actor, waiters: Vec::new(), is_first: true };
         side.connect();
         side.wait_anew();
         side
@@ -136,6 +188,7 @@ impl Side {
     /// nothing takes memory.
     fn grow(&mut self, growth: &[Words]) {
         self.admin.call(&["FLUSHALL"]);
+        self.is_first = true;
         let figures = Connection::to(self.memcached).line("stats\r\n");
         for figure in ["bytes", "curr_items"] {
             assert!(figures.contains(&format!("STAT {figure} 0\r\n")), "{figures}");
@@ -173,32 +226,84 @@ impl Side {
         unit.iter().all(|words| self.actor.try_call(words).is_ok())
     }
 
-    /// All that can be told of the data, expired or not. Nothing expires by this. A log brings
-    /// values back, not each encoding: what INCRBYFLOAT made is a number then.
     fn look(&mut self, with_encodings: bool) -> String {
-        let keys: Vec<&str> = KEYS.into_iter().filter(|key| *key != "over").collect();
-        let count = keys.len().to_string();
-        let with_encodings = with_encodings.to_string();
-        let words = [&["EVAL", TELL, &count][..], &keys, &[&with_encodings]].concat();
-        let mut told = Vec::new();
-        for database in ["0", "1"] {
-            self.admin.call(&["SELECT", database]);
-            let lines = text(&self.admin.call(&words));
-            let values = self.admin.call(&[&["DEBUG", "DIGEST-VALUE"][..], &keys].concat());
-            let Value::Array(digests) = values else { panic!("{values:?}") };
-            for (line, digest) in lines.lines().zip(&digests) {
-                // A stream's digest knows when its entries were delivered.
-                let is_stream = line.contains(" stream [");
-                told.push(if is_stream { line.into() } else { format!("{line} {}", text(digest)) });
+        look(&mut self.admin, with_encodings)
+    }
+
+    /// Begins a snapshot, where the drill does not keep it from that.
+    fn begin(&mut self, beside: Beside, cut: String) -> Begun {
+        let file = std::fs::read(self.server.folder().join("dump.rdb")).ok();
+        let (logged, is_begun) = (self.server.log().len(), false);
+        let mut begun = Begun { beside, is_begun, cut, file, logged };
+        if !beside.is_armed_first {
+            begun.is_begun = self.request(beside);
+            assert!(begun.is_begun, "{beside:?}");
+        }
+        begun
+    }
+
+    fn request(&self, beside: Beside) -> bool {
+        // Of its own, as it may be closed.
+        let mut client = self.server.client();
+        let rest = if beside.rests { "100000000" } else { "0" };
+        client.call(&["CONFIG", "SET", "rdb-key-save-delay", rest]);
+        client.try_call(&[beside.request]).is_ok_and(|reply| !matches!(reply, Value::Error(_)))
+    }
+
+    /// How a snapshot ended: what is told of it is what is there, and another one can be taken.
+    fn end(&mut self, begun: &Begun, lives: bool, reader: &Reader, what: &str) -> bool {
+        let name = self.server.folder().join("dump.rdb");
+        let (mut is_broken, mut is_replaced) = (false, false);
+        if lives {
+            self.admin.call(&["CONFIG", "SET", "rdb-key-save-delay", "0"]);
+            let report = self.settled(what);
+            let log = self.server.log().split_off(begun.logged);
+            is_broken = log.contains("did not come to its end");
+            let is_failed = is_broken || !begun.is_begun;
+            let (save, rewrite) = match begun.beside.request {
+                "BGSAVE" => (is_failed, false),
+                _ => (false, is_failed),
+            };
+            let status = |it| if it { "err" } else { "ok" };
+            if is_broken || begun.is_begun {
+                for told in [
+                    format!("rdb_last_bgsave_status:{}", status(save)),
+                    format!("aof_last_bgrewrite_status:{}", status(rewrite)),
+                ] {
+                    assert!(report.contains(&told), "not {told}: {what}\n{report}\n{log}");
+                }
+            }
+            assert_eq!(temporaries(&self.server), [""; 0], "{what}\n{log}");
+            is_replaced = begun.is_begun && !save && begun.beside.request == "BGSAVE";
+        }
+        let file = std::fs::read(&name).ok();
+        is_replaced |= begun.file != file;
+        if is_replaced {
+            assert!(!is_broken, "{what}");
+            let file = file.expect("nothing removes it");
+            assert_eq!(reader.look(&file, what), begun.cut, "{what}");
+        }
+        for words in ["SAVE", "BGREWRITEAOF"] {
+            let reply = self.admin.call(&[words]);
+            assert!(!matches!(reply, Value::Error(_)), "{words}: {what}: {reply:?}");
+            let report = self.settled(what);
+            for told in ["rdb_last_bgsave_status:ok", "aof_last_bgrewrite_status:ok"] {
+                assert!(words == "SAVE" || report.contains(told), "{what}\n{report}");
             }
         }
-        self.admin.call(&["SELECT", "0"]);
-        let figures = ["keyspace", "keysizes"].map(|section| {
-            let report = text(&self.admin.call(&["INFO", section]));
-            let lines = report.lines().map(|line| line.split(",avg_ttl").next().unwrap_or(line));
-            lines.collect::<Vec<_>>().join("\n")
+        is_broken
+    }
+
+    /// What is told of saves and rewrites when none is under way.
+    fn settled(&mut self, what: &str) -> String {
+        let mut report = String::new();
+        eventually(&format!("no snapshot is under way: {what}"), || {
+            report = text(&self.admin.call(&["INFO", "persistence"]));
+            ["rdb_bgsave_in_progress:0", "aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"]
+                .iter()
+                .all(|idle| report.contains(idle))
         });
-        [told.join("\n"), figures.join("\n")].join("\n")
+        report
     }
 
     /// Whether the process answers; if not, it has said why and ended.
@@ -217,10 +322,52 @@ impl Side {
     }
 }
 
+/// All that can be told of the data, expired or not. Nothing expires by this. A log brings values
+/// back, not each encoding: what INCRBYFLOAT made is a number then.
+fn look(admin: &mut Client, with_encodings: bool) -> String {
+    let keys: Vec<&str> = KEYS.into_iter().filter(|key| *key != "over").collect();
+    let count = keys.len().to_string();
+    let with_encodings = with_encodings.to_string();
+    let words = [&["EVAL", TELL, &count][..], &keys, &[&with_encodings]].concat();
+    let mut told = Vec::new();
+    for database in ["0", "1"] {
+        admin.call(&["SELECT", database]);
+        let lines = text(&admin.call(&words));
+        let values = admin.call(&[&["DEBUG", "DIGEST-VALUE"][..], &keys].concat());
+        let Value::Array(digests) = values else { panic!("{values:?}") };
+        for (line, digest) in lines.lines().zip(&digests) {
+            // A stream's digest knows when its entries were delivered.
+            let is_stream = line.contains(" stream [");
+            told.push(if is_stream { line.into() } else { format!("{line} {}", text(digest)) });
+        }
+    }
+    admin.call(&["SELECT", "0"]);
+    let figures = ["keyspace", "keysizes"].map(|section| {
+        let report = text(&admin.call(&["INFO", section]));
+        let lines = report.lines().map(|line| line.split(",avg_ttl").next().unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n")
+    });
+    [told.join("\n"), figures.join("\n")].join("\n")
+}
+
+/// Files that were to take the place of others.
+fn temporaries(server: &Server) -> Vec<String> {
+    let names = std::fs::read_dir(server.folder()).expect("it is there").flatten();
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("temp-")).collect()
+}
+
 const CLOSED: &str = "closed";
 
 fn swap((id, client): (String, Client)) -> (Client, String) {
     (client, id)
+}
+
+/// Whether a snapshot is under way, and how.
+fn draw_beside(random: &mut Random) -> Option<Beside> {
+    let request = *["BGSAVE", "BGREWRITEAOF", "", ""].get(random.below(4) as usize)?;
+    let [is_armed_first, rests] = [(); 2].map(|()| random.below(2) == 0);
+    (!request.is_empty()).then_some(Beside { request, is_armed_first, rests })
 }
 
 /// What became of the units whose panic struck.
@@ -229,6 +376,10 @@ struct Outcomes {
     undone: usize,
     done: usize,
     ended: usize,
+    /// Snapshots that it met.
+    unsaved: usize,
+    /// And those beside which it was met.
+    saved: usize,
 }
 
 /// Runs a unit on both sides, of which one panics at this step.
@@ -236,36 +387,41 @@ fn strike(
     [ours, twin]: &mut [Side; 2],
     unit: &[Words],
     step: u64,
+    begun: Option<&mut Begun>,
     what: &str,
     outcomes: &mut Outcomes,
-) {
+) -> bool {
     ours.admin.call(&["DEBUG", "DRILL", "PANIC-AT-STEP", &step.to_string()]);
+    if let Some(begun) = begun.filter(|begun| begun.beside.is_armed_first) {
+        begun.is_begun = ours.request(begun.beside);
+    }
     let is_answered = ours.attempt(unit);
     let is_to_come = ours.admin.try_call(&["DEBUG", "DRILL"]);
     if matches!(is_to_come, Ok(Value::Integer(1))) {
         assert!(is_answered && twin.attempt(unit), "{what}");
-        assert_eq!(ours.look(true), twin.look(true), "without a panic: {what}");
+        assert_eq!(ours.look(ours.is_first), twin.look(ours.is_first), "without a panic: {what}");
         assert_eq!(ours.answers(), twin.answers(), "without a panic: {what}");
-        return;
+        return true;
     }
     let lives = ours.lives(what);
     let log = ours.server.log();
     if !lives {
         ours.server.restart();
+        ours.is_first = false;
     }
     ours.connect();
     if !lives {
         ours.settle();
         twin.settle();
     }
-    let (found, before) = (ours.look(lives), twin.look(lives));
+    let (found, before) = (ours.look(ours.is_first), twin.look(ours.is_first));
     let is_undone = !is_answered && found == before;
     if !is_undone {
         twin.attempt(unit);
         if !lives {
             twin.settle();
         }
-        let after = twin.look(lives);
+        let after = twin.look(ours.is_first);
         assert!(
             found == after,
             "neither before nor behind, answered: {is_answered}, lives: {lives}: {what}\n\
@@ -283,6 +439,7 @@ fn strike(
             assert!(found == expected || found == CLOSED, "{found}, not {expected}: {what}");
         }
     }
+    lives
 }
 
 #[test]
@@ -292,6 +449,7 @@ fn a_panic_within_a_change_leaves_nothing_half_changed() {
     let seed = if asked.is_some() { Random::from_entropy().next_u64() } else { SEED };
     let mut draw = Draw::new(Random::from_seed(seed));
     let mut sides = [Side::new(), Side::new()];
+    let reader = Reader::new();
     let mut outcomes = Outcomes::default();
     for number in 0..asked.unwrap_or(UNITS) {
         if number % EPISODE == 0 {
@@ -303,15 +461,30 @@ fn a_panic_within_a_change_leaves_nothing_half_changed() {
             let members = draw.members();
             sides.iter_mut().for_each(|side| side.let_lapse(&members));
         }
+        let beside = draw_beside(&mut draw.random);
+        let mut begun = beside.map(|beside| {
+            let [ours, twin] = &mut sides;
+            ours.settle();
+            twin.settle();
+            ours.begin(beside, twin.look(false))
+        });
         let unit = draw.unit();
         let depth = draw.random.below(DEPTH);
         let step = 1 + draw.random.below(1 << depth);
         let lines: Vec<String> = unit.iter().map(|words| line(words)).collect();
-        let what = format!("unit {number} of seed {seed} at step {step}: {}", lines.join("; "));
-        strike(&mut sides, &unit, step, &what, &mut outcomes);
+        let what = lines.join("; ");
+        let what =
+            format!("unit {number} of seed {seed} at step {step}, beside {beside:?}: {what}");
+        let lives = strike(&mut sides, &unit, step, begun.as_mut(), &what, &mut outcomes);
+        if let Some(begun) = begun {
+            let is_broken = sides[0].end(&begun, lives, &reader, &what);
+            outcomes.unsaved += usize::from(is_broken);
+            outcomes.saved += usize::from(lives && !is_broken);
+        }
     }
     eprintln!("{outcomes:?}");
     assert!(outcomes.undone > 0 && outcomes.ended > 0, "{outcomes:?}");
+    assert!(outcomes.unsaved > 0 && outcomes.saved > 0, "{outcomes:?}");
     let [ours, twin] = &mut sides;
     // Each worker gets at each partition.
     for mut client in [(); 6].map(|()| ours.server.client()) {

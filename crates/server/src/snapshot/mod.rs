@@ -42,6 +42,7 @@ use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;
 use crate::startup::panics::contain;
+use crate::unit::drill;
 use crate::valve::Valve;
 use crate::version;
 use chunks::{Outlet, in_order, passage};
@@ -326,7 +327,9 @@ impl Snapshot {
         let number = self.server.snapshots.begun.fetch_add(1, Ordering::Relaxed);
         let name = format!("temp-{}-{number}.rdb", std::process::id());
         let temporary = path.with_file_name(name);
-        let result = self.write_file(&temporary, target, world).and_then(|written| {
+        // A panic takes its file along, as errors do.
+        let written = contain(|| self.write_file(&temporary, target, world));
+        let result = written.unwrap_or_else(|_| Err(BUG.to_owned())).and_then(|written| {
             self.install(&temporary, &path)?;
             Ok(written)
         });
@@ -408,6 +411,24 @@ impl Snapshot {
         let stopped_at = keyspace.stopped_since();
         let walk = Walk::begin(world, Box::new(Intake(Arc::clone(&self.queue))));
         let walk = walk.ok_or("As many snapshots as can be are under way")?;
+        let Ok((libraries, sizes)) = contain(|| self.note_cut(&walk, at_cut, stopped_at)) else {
+            // The marks agree again before the world goes on.
+            drop(Underway { snapshot: self, walk, world: Some(world), is_whole: false });
+            return Err(BUG.to_owned());
+        };
+        Ok(AtCut { walk, libraries, sizes })
+    }
+
+    /// Notes what there is at the cut.
+    fn note_cut(
+        &self,
+        walk: &Arc<Walk>,
+        at_cut: Box<dyn FnOnce(Cut) + Send>,
+        stopped_at: Option<i64>,
+    ) -> (Arc<LibrariesState>, Vec<(usize, usize, usize)>) {
+        let server = self.server;
+        let keyspace = server.keyspace;
+        drill::point();
         // Libraries change without the world.
         let libraries = server.scripts.libraries.hold(|state| {
             at_cut(Cut { lsn: server.journal.end() });
@@ -422,13 +443,14 @@ impl Snapshot {
         server.snapshots.note_cut(now - stopped_at.unwrap_or(now));
         let total = sizes.iter().map(|&(_, keys, _)| keys as u64).sum();
         self.keys_total.store(total, Ordering::Relaxed);
-        let first = self.walk.set(Arc::clone(&walk));
+        let first = self.walk.set(Arc::clone(walk));
         assert!(first.is_ok(), "a snapshot has one cut");
         if self.given_up.get().is_some() {
             // Too early for whoever gave it up to see the walk.
             walk.give_up();
         }
-        Ok(AtCut { walk, libraries, sizes })
+        drill::point();
+        (libraries, sizes)
     }
 
     /// What the file begins with.
@@ -473,14 +495,19 @@ impl Snapshot {
             for number in 0..encoders {
                 let inlet = inlet.clone();
                 let run = move || work(&mut Encoder::new(self, walk, Outlet::Passage(inlet)));
+                let run = move || share_of(walk, run);
                 let builder = thread::Builder::new().name(format!("encoder-{number}"));
                 threads.extend(builder.spawn_scoped(scope, run));
             }
             drop(inlet);
-            in_order(deliveries).for_each(|chunk| scribe.write(&chunk));
+            let written = share_of(walk, || {
+                drill::point();
+                in_order(deliveries).for_each(|chunk| scribe.write(&chunk));
+            });
             let begun = threads.len();
-            let is_whole = threads.into_iter().all(|thread| thread.join().is_ok());
-            is_whole.then_some(begun).ok_or_else(|| BUG.to_owned())
+            let ends = threads.into_iter().map(|thread| thread.join().ok().flatten());
+            let are_whole = ends.chain([written]).filter(Option::is_none).count() == 0;
+            are_whole.then_some(begun).ok_or_else(|| BUG.to_owned())
         })?;
         if begun == 0 {
             // The system gives no thread, and a process that is to end has to save all the same.
@@ -490,6 +517,15 @@ impl Snapshot {
         }
         scribe.finish()
     }
+}
+
+/// Does one thread's share of a snapshot; `None` if that panicked: the others need not go on.
+fn share_of(walk: &Walk, work: impl FnOnce()) -> Option<()> {
+    let done = contain(work);
+    if done.is_err() {
+        walk.give_up();
+    }
+    done.ok()
 }
 
 const BUG: &str = "A thread of the snapshot did not come to its end";
