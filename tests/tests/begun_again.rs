@@ -12,7 +12,7 @@ use proto::value::Value;
 use tests::render::{render, text};
 use tests::script::play;
 use tests::server::eventually;
-use tests::units::{Draw, Stage, is_for_redis, is_told_by_redis, sorted};
+use tests::units::{Draw, Stage, as_told_by_both, for_redis};
 use tests::{Arrival, Oracle, Server};
 
 /// How many random units a short run has.
@@ -398,34 +398,23 @@ fn nobody_can_tell_that_a_unit_was_begun_again() {
 #[test]
 fn what_a_unit_shows_is_what_redis_shows() {
     let (count, seed) = asked();
-    let [mut ours, mut theirs] = Stage::beside_redis();
+    let mut stages = Stage::beside_redis();
     let mut draw = Draw(Random::from_seed(seed));
-    let mut compared = 0;
-    for number in 0..count.unwrap_or(UNITS / 2) {
+    for number in 0..count.unwrap_or(UNITS / 4) {
         if number % EPISODE == 0 {
-            ours.set_up();
-            theirs.set_up();
+            Stage::set_up_alike(&mut stages);
         }
-        let unit = draw.unit();
-        if !is_for_redis(&unit) {
-            continue;
-        }
-        compared += 1;
-        let [expected, found] = [&mut theirs, &mut ours].map(|stage| {
-            let seen = stage.perform(&unit).into_iter().filter(|(what, _)| is_told_by_redis(what));
-            // Tables of functions and users have no order.
-            let seen: Vec<(String, String)> = seen
-                .map(|(what, told)| match what.starts_with("listener") {
-                    true => (what, told),
-                    false => (what, sorted(&told)),
-                })
-                .collect();
-            (seen, stage.data())
+        let unit = for_redis(&draw.unit());
+        let [found, expected] = stages.each_mut().map(|stage| {
+            let mut seen = as_told_by_both(&unit, stage.perform(&unit));
+            seen.push(("data".to_owned(), stage.data()));
+            seen
         });
-        assert_eq!(expected, found, "unit {number} of seed {seed}:\n{unit:#?}");
-        ours.wait_anew();
-        theirs.wait_anew();
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found, expected, "unit {number} of seed {seed}:\n{unit:#?}");
+        }
+        assert_eq!(found.len(), expected.len(), "unit {number} of seed {seed}:\n{unit:#?}");
+        stages.iter_mut().for_each(Stage::wait_anew);
+        Stage::number_alike(&mut stages);
     }
-    eprintln!("beside Redis: {compared} units");
-    assert!(count.is_some() || compared > UNITS / 8, "{compared}");
 }

@@ -4,9 +4,9 @@ use base::quote::split_arguments;
 use tests::render::render;
 use tests::{Client, Oracle, Server};
 
-/// Every writing command of the string, list, set and generic families, where it changes something,
+/// Every writing command of the string, list, set and generic families, and of libraries, where it changes something,
 /// where it changes nothing, and where it does both. `PAYLOAD` stands for the dump of a string.
-const REQUESTS: &str = r#"
+const REQUESTS: &str = r##"
     SET a 1
     SET new 1
     SET a 2 GET
@@ -143,7 +143,14 @@ const REQUESTS: &str = r#"
     FLUSHDB ASYNC
     RANDOMKEY
     SCAN 0
-"#;
+    FUNCTION LOAD REPLACE "#!lua name=one\nredis.register_function('f', function() return 1 end)"
+    FUNCTION LOAD "#!lua name=one\nredis.register_function('f', function() return 1 end)"
+    FUNCTION DELETE one
+    FUNCTION DELETE one
+    FUNCTION FLUSH
+    SCRIPT LOAD "return 1"
+    SCRIPT FLUSH
+"##;
 
 const PAYLOAD: &[u8] = b"\x00\xc0\x01\n\x00&x\xe7\xb6\xd1\x01\x11\xfc";
 

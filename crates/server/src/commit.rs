@@ -16,7 +16,7 @@ use crate::mailbox::Rounds;
 use crate::notifications::notify;
 use crate::server::Server;
 use crate::startup::panics::Unbroken;
-use crate::tracking::Reading;
+use crate::tracking::{Post, Reading};
 use crate::unit::drill;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
@@ -100,8 +100,11 @@ pub(crate) fn commit_unit(
     }
     tx.seal();
     drill::strike_behind_commit();
-    announce(server, tx, readings);
+    let post = announce(server, tx, readings);
     tell();
+    if let Some(post) = post {
+        post.leave_to_itself(server);
+    }
     services.hand_over(server, seen);
     unbroken.end();
     Ok(seen)
@@ -110,12 +113,11 @@ pub(crate) fn commit_unit(
 const HALF_TOLD: &str = "a transaction failed while those who follow the data were told of it";
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
-/// act on the new state before.
-pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) {
+/// act on the new state before. What the client itself is to be told is left to the caller.
+pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
     if tx.has_altered() {
         tx.break_watches();
     }
-    if tx.has_altered() || !readings.is_empty() {
-        server.tracking.settle(server, tx, readings);
-    }
+    let heeds = tx.has_altered() || !readings.is_empty();
+    if heeds { server.tracking.settle(server, tx, readings) } else { None }
 }

@@ -101,7 +101,9 @@ impl Watchers {
         entry: &Entry,
         args: Args<'_>,
     ) {
-        if self.any() && entry.spec.group == Group::Scripting {
+        // SCRIPT and FUNCTION are told of like any command.
+        let tells_itself = entry.spec.flags.has(Flags::SKIP_MONITOR);
+        if self.any() && tells_itself && entry.spec.group == Group::Scripting {
             let now = worker.server.keyspace.clock().now_us();
             self.tell_all(worker, session, (now, database), entry, args);
         }

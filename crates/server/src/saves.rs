@@ -495,7 +495,7 @@ fn tell(listener: &Option<Sender<News>>, news: News) {
 }
 
 fn changes(server: &Server) -> u64 {
-    server.keyspace.counters().total(Count::Changes)
+    server.keyspace.counters().total(Count::Changes) + server.scripts.libraries.changes()
 }
 
 fn now(server: &Server) -> i64 {

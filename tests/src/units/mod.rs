@@ -3,6 +3,7 @@
 //!
 //! Invariant: two servers on which the same units ran, one after the other, show the same.
 
+mod beside;
 mod draw;
 
 use std::fmt::Write;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use proto::value::Value;
 
+pub use beside::{as_told_by_both, for_redis};
 pub use draw::{Draw, Words};
 
 use crate::client::{Arrival, Client, line};
@@ -35,6 +37,8 @@ pub struct Stage {
     listeners: Vec<Client>,
     /// How many lines of the log were there before.
     markers: usize,
+    /// How many lines were put behind those of units.
+    fences: usize,
 }
 
 const WAITS: [&[&str]; 4] = [
@@ -57,15 +61,14 @@ impl Stage {
         stages.map(|stage| {
             // Where two keys of a waiter are ready at once it has here the first that was written,
             // as documented, and in Redis the first that it named.
-            let mut stage =
-                Self { waits: [WAITS[0], &["BLPOP", "new", "0"], WAITS[2], WAITS[3]], ..stage };
-            stage.set_up();
-            stage
+            Self { waits: [WAITS[0], &["BLPOP", "new", "0"], WAITS[2], WAITS[3]], ..stage }
         })
     }
 
-    fn arguments(appendfsync: &str) -> [&str; 8] {
+    fn arguments(appendfsync: &str) -> [&str; 10] {
         [
+            "--save",
+            "",
             "--appendonly",
             "yes",
             "--appendfsync",
@@ -81,15 +84,51 @@ impl Stage {
         let (actor, admin) = (server.client3(), server.client());
         let (watcher, listeners, waiters) = (server.client(), Vec::new(), Vec::new());
         let waits = WAITS;
-        let mut stage =
-            Self { server, actor, admin, waits, waiters, watcher, listeners, markers: 0 };
+        let mut stage = Self {
+            server,
+            actor,
+            admin,
+            waits,
+            waiters,
+            watcher,
+            listeners,
+            markers: 0,
+            fences: 0,
+        };
         stage.set_up();
         stage
     }
 
     /// Begins an episode: the same for all stages.
     pub fn set_up(&mut self) {
-        let Self { server, admin, .. } = self;
+        self.furnish();
+        self.connect();
+    }
+
+    /// Begins an episode on two servers that number their clients alike from here on.
+    pub fn set_up_alike(stages: &mut [Self; 2]) {
+        stages.iter_mut().for_each(Self::furnish);
+        Self::number_alike(stages);
+        stages.iter_mut().for_each(Self::connect);
+    }
+
+    /// Has the next clients of both servers get the same numbers: a number is taken for good by
+    /// each connection, and Redis takes some for itself.
+    pub fn number_alike(stages: &mut [Self; 2]) {
+        let next = |stage: &Self| stage.server.client().id().parse::<u64>().expect("a number");
+        let [ours, theirs] = stages;
+        let (mut our, mut their) = (next(ours), next(theirs));
+        while our != their {
+            match our < their {
+                true => our = next(ours),
+                false => their = next(theirs),
+            }
+        }
+    }
+
+    /// Empties the server, and puts in what units find.
+    fn furnish(&mut self) {
+        let admin = &mut self.admin;
         for words in [
             &["FLUSHALL"][..],
             &["SELECT", "0"],
@@ -108,9 +147,15 @@ impl Stage {
             &["SADD", "u", "1", "2", "3"],
             &["XADD", "x", "1-1", "f", "v"],
             &["DEL", "dst"],
+            &["SAVE"],
         ] {
             admin.call(words);
         }
+    }
+
+    /// Has everybody come anew.
+    fn connect(&mut self) {
+        let server = &self.server;
         self.actor = server.client3();
         self.watcher = onlooker(server.client());
         let mut subscriber = onlooker(server.client3());
@@ -244,7 +289,9 @@ impl Stage {
         ] {
             tell(&line(words), sorted(&render(&self.admin.call(words))));
         }
-        let id = self.actor_id();
+        let mut messages = Vec::new();
+        let id = self.actor_id(&mut messages);
+        messages.into_iter().for_each(|told| tell("a message", told));
         let told = text(&self.admin.call(&["CLIENT", "LIST", "ID", &id]));
         for field in
             ["name=", "flags=", "db=", "sub=", "psub=", "ssub=", "multi=", "user=", "resp="]
@@ -260,40 +307,31 @@ impl Stage {
         }
         let denied = text_of_denied(&self.admin.call(&["ACL", "LOG", "128"]));
         tell("ACL LOG", denied);
+        // What comes behind the units' lines is there, so they are.
+        self.fences += 1;
+        let fence = format!("fence {} of the log", self.fences);
+        let script = "redis.log(redis.LOG_WARNING, ARGV[1])";
+        self.admin.call(&["EVAL", script, "0", &fence]);
+        self.server.wait_for_log(&fence);
         let markers = self.server.log().matches("MARKER").count();
         tell("markers", (markers - self.markers).to_string());
         self.markers = markers;
         self.admin.call(&["CONFIG", "RESETSTAT"]);
     }
 
-    fn actor_id(&mut self) -> String {
+    /// The number of the actor; what it was told before.
+    fn actor_id(&mut self, messages: &mut Vec<String>) -> String {
         self.actor.send(&["ECHO", "who"]);
-        while !matches!(self.actor.receive(), Value::Bulk(_) | Value::Error(_)) {}
+        loop {
+            match self.actor.receive() {
+                Value::Bulk(_) | Value::Error(_) => break,
+                message => messages.push(render(&message)),
+            }
+        }
         let list = text(&self.admin.call(&["CLIENT", "LIST"]));
         let last = list.lines().find(|line| line.contains("cmd=echo")).unwrap_or_default();
         last.split(' ').find_map(|word| word.strip_prefix("id=")).unwrap_or("0").to_owned()
     }
-}
-
-/// Whether what is seen is told by Redis in the same words: its digest, its counters and its tables
-/// of clients are its own.
-pub fn is_told_by_redis(what: &str) -> bool {
-    const OWN: [&str; 5] = ["DEBUG DIGEST", "ACL LOG", "markers", "listener 1", "listener 2"];
-    !OWN.contains(&what) && !is_counted(what) && what != "rdb_changes_since_last_save"
-}
-
-/// Whether Redis knows all of a unit, and what it answers can be told apart from messages.
-pub fn is_for_redis(unit: &[Words]) -> bool {
-    const OTHERS: [&str; 8] =
-        ["HIMPORT", "SUBSCRIBE", "PUBLISH", "AUTH", "HELLO", "UNBLOCK", "TRACKING", "CACHING"];
-    // Ids are each server's own, too, and so is the order of libraries. Whoever waits for a list is
-    // not served in Redis where SORT puts it in place of another value.
-    const OWN: [&str; 6] = ["ID", "LIST", "STORE", "'ID'", "'LIST'", "'STORE'"];
-    let is_other = |word: &String| {
-        OTHERS.iter().any(|other| word.contains(other))
-            || OWN.iter().any(|own| word == own || own.contains('\'') && word.contains(own))
-    };
-    !unit.iter().flatten().any(is_other)
 }
 
 /// All keys of both databases with what is in them, in the same words on all servers.
@@ -330,13 +368,23 @@ fn mask(reply: &str) -> String {
 }
 
 /// What is told in no order, with its lines in one.
-pub fn sorted(told: &str) -> String {
-    let text_of = |line| str::trim_start(line).split_once(") ").map_or(line, |(_, text)| text);
+fn sorted(told: &str) -> String {
     let mut lines: Vec<&str> = told.lines().map(text_of).collect();
     lines.sort_unstable();
     lines.join("\n")
 }
 
+/// A line without the numbers of the lists that it begins in.
+fn text_of(line: &str) -> &str {
+    let line = line.trim_start();
+    let rest = line.trim_start_matches(|it: char| it.is_ascii_digit());
+    match rest.strip_prefix([')', '#', '~', '>']).and_then(|rest| rest.strip_prefix(' ')) {
+        Some(rest) if rest.len() + 2 < line.len() => text_of(rest),
+        _ => line,
+    }
+}
+
+/// Whether this is a count.
 fn is_counted(line: &str) -> bool {
     const COUNTED: [&str; 8] = [
         "errorstat_",

@@ -22,6 +22,8 @@ pub(super) struct Altered {
     keys: Vec<NamedKey>,
     /// Whether whole databases were flushed or swapped.
     databases: bool,
+    /// The watched keys in those.
+    swept: Vec<NamedKey>,
     /// How many of them are those of commands that are over.
     settled: usize,
     /// Keys and members that had expired or been evicted when the last command was over.
@@ -35,6 +37,7 @@ pub(super) struct Altered {
 pub(super) struct AlteredMark {
     keys: usize,
     databases: bool,
+    swept: usize,
     settled: usize,
     gone: u64,
     fence: usize,
@@ -63,11 +66,13 @@ impl Altered {
 
     pub(super) fn mark(&self) -> AlteredMark {
         let Self { databases, settled, gone, fence, .. } = *self;
-        AlteredMark { keys: self.keys.len(), databases, settled, gone, fence }
+        let (keys, swept) = (self.keys.len(), self.swept.len());
+        AlteredMark { keys, databases, swept, settled, gone, fence }
     }
 
     pub(super) fn return_to(&mut self, mark: AlteredMark) {
         self.keys.truncate(mark.keys);
+        self.swept.truncate(mark.swept);
         (self.databases, self.settled) = (mark.databases, mark.settled);
         (self.gone, self.fence) = (mark.gone, mark.fence);
     }
@@ -95,8 +100,8 @@ impl Tx {
         self.altered.is_heeded && (!self.altered.keys.is_empty() || self.altered.databases)
     }
 
-    /// Whether whole databases were flushed or swapped, where anybody heeds changes. Of their keys
-    /// only those that are watched are among the altered ones.
+    /// Whether whole databases were flushed or swapped, where anybody heeds changes. Their keys are
+    /// not among the altered ones.
     #[must_use]
     pub fn has_altered_databases(&self) -> bool {
         self.altered.databases
@@ -178,7 +183,7 @@ impl Tx {
 
     /// Breaks the watches of all keys that were altered.
     pub fn break_watches(&mut self) {
-        for (database, key) in &self.altered.keys {
+        for (database, key) in self.altered.keys.iter().chain(&self.altered.swept) {
             let partition = self.keyspace.locate(key).partition();
             if let Some(watched) = self.grant.content(partition).and_then(Content::watched) {
                 watched.break_up(*database, key, || self.is_absent(*database, key));
@@ -224,7 +229,7 @@ impl Tx {
             };
             let altered = watched.keys(database).filter(is_there);
             let named = altered.map(|key| -> NamedKey { (database, key.into()) });
-            self.altered.keys.extend(named);
+            self.altered.swept.extend(named);
         }
     }
 }

@@ -449,8 +449,11 @@ impl Change<'_> {
     /// Where the journal is behind the record.
     fn tell(&self) -> Lsn {
         let server = self.server;
-        let is_attached = server.keyspace.settings().journal_attached.load(Ordering::Relaxed);
-        if !self.is_new || !is_attached {
+        if !self.is_new {
+            return 0;
+        }
+        server.scripts.libraries.count_change();
+        if !server.keyspace.settings().journal_attached.load(Ordering::Relaxed) {
             return 0;
         }
         server.journal.append(&journal::record_of_command(self.args))

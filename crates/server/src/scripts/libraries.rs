@@ -30,6 +30,8 @@ pub(crate) struct Libraries {
     state: RwLock<Arc<State>>,
     /// How often libraries went.
     losses: AtomicU64,
+    /// How often clients changed them: changes since the last save, too.
+    changes: AtomicU64,
     /// How many there are who need clients not to change them. Goes up while the state is held.
     stills: AtomicUsize,
 }
@@ -181,6 +183,16 @@ impl Libraries {
     /// Looks at the state while it cannot change.
     pub(crate) fn hold<R>(&self, look: impl FnOnce(&Arc<State>) -> R) -> R {
         look(&self.state.read().expect("no critical section here panics"))
+    }
+
+    /// How often clients changed them.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a client's change; to be called where it is told.
+    pub(super) fn count_change(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Has clients' changes refused from now on; to be called from within [`Libraries::hold`].

@@ -28,7 +28,7 @@ pub(crate) use options::{Mode, TrackingOptions};
 use crate::clients::{Client, ClientId, client_flags};
 use crate::config::settings::TRACKING_TABLE_MAX_KEYS;
 use crate::server::Server;
-use post::Post;
+pub(crate) use post::Post;
 use table::Table;
 
 /// All that is tracked.
@@ -138,10 +138,11 @@ impl Tracking {
     }
 
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
-    /// their order. Its locks are still held.
-    pub(crate) fn settle(&self, server: &Server, tx: &Tx, readings: &[Reading]) {
+    /// their order. Its locks are still held. What is for the client itself is to be left behind
+    /// what it has to say.
+    pub(crate) fn settle(&self, server: &Server, tx: &Tx, readings: &[Reading]) -> Option<Post> {
         if !self.any() {
-            return;
+            return None;
         }
         let roster = self.roster();
         let mut post = Post::new(tx.options().origin);
@@ -163,9 +164,10 @@ impl Tracking {
             let trackers = ids.filter_map(|id| roster.trackers.get(id));
             post.add_keys(trackers, &matching);
         }
-        post.leave(server);
+        post.leave_to_others(server);
         drop(roster);
         self.fit_table(server);
+        Some(post)
     }
 
     /// Takes altered keys out of the table, for those who had read them.
@@ -195,7 +197,7 @@ impl Tracking {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             post.add_keys(trackers, &BTreeSet::from([&*key]));
         }
-        post.leave(server);
+        post.leave_to_itself(server);
     }
 
     /// How much there is of everything.

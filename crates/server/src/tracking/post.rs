@@ -12,11 +12,14 @@ use crate::mailbox::Rounds;
 use crate::server::Server;
 
 /// Notices to be left.
-pub(super) struct Post {
+pub(crate) struct Post {
     /// Who altered the keys.
     origin: ClientId,
-    letters: BTreeMap<ClientId, (Arc<Tracker>, Vec<Option<SharedKeys>>)>,
+    letters: BTreeMap<ClientId, Letter>,
 }
+
+/// What a client is told of: keys, or all of them.
+type Letter = (Arc<Tracker>, Vec<Option<SharedKeys>>);
 
 impl Post {
     pub(super) fn new(origin: ClientId) -> Self {
@@ -50,15 +53,26 @@ impl Post {
         &mut letter.or_insert_with(|| (Arc::clone(tracker), Vec::new())).1
     }
 
-    /// Leaves all of it in the mailboxes, and rings.
-    pub(super) fn leave(self, server: &Server) {
-        let rounds = Rounds::default();
-        for (tracker, keys) in self.letters.into_values() {
-            let (receiver, notices) = address(server, &tracker, &keys);
-            server.mailboxes.leave_notices(&receiver, notices, &rounds);
-        }
-        server.mailboxes.ring(&rounds);
+    /// Leaves in the mailboxes what is for others than whoever altered the keys, and rings.
+    pub(super) fn leave_to_others(&mut self, server: &Server) {
+        let own = self.letters.remove(&self.origin);
+        leave(server, std::mem::take(&mut self.letters).into_values());
+        self.letters.extend(own.map(|letter| (self.origin, letter)));
     }
+
+    /// Leaves the rest, behind what it has published itself: in that order Redis tells it.
+    pub(crate) fn leave_to_itself(self, server: &Server) {
+        leave(server, self.letters.into_values());
+    }
+}
+
+fn leave(server: &Server, letters: impl Iterator<Item = Letter>) {
+    let rounds = Rounds::default();
+    for (tracker, keys) in letters {
+        let (receiver, notices) = address(server, &tracker, &keys);
+        server.mailboxes.leave_notices(&receiver, notices, &rounds);
+    }
+    server.mailboxes.ring(&rounds);
 }
 
 /// Who is to be told, and what.

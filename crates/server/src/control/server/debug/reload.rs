@@ -207,7 +207,9 @@ fn options(server: &Server, lane: usize) -> TxOptions {
 /// Forgets all data, and tells those who watch them or keep copies.
 fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
-    announce(server, tx, &[]);
+    if let Some(post) = announce(server, tx, &[]) {
+        post.leave_to_itself(server);
+    }
     let forget = |state: &mut LibrariesState| {
         *state = LibrariesState::default();
         Ok(())
