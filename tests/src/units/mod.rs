@@ -14,7 +14,7 @@ use proto::value::Value;
 pub use beside::{as_told_by_both, for_redis};
 pub use draw::{Draw, Words};
 
-use crate::client::{Arrival, Client, line};
+use crate::client::{Arrival, Client, encode, line};
 use crate::render::{render, text};
 use crate::server::{Oracle, Server, eventually};
 
@@ -321,12 +321,20 @@ impl Stage {
 
     /// The number of the actor; what it was told before.
     fn actor_id(&mut self, messages: &mut Vec<String>) -> String {
-        self.actor.send(&["ECHO", "who"]);
-        loop {
-            match self.actor.receive() {
-                Value::Bulk(_) | Value::Error(_) => break,
-                message => messages.push(render(&message)),
+        // It may be closed behind its last reply.
+        let mut is_open = self.actor.try_send_raw(&encode(&["ECHO", "who"])).is_ok();
+        while is_open {
+            match self.actor.arrival(PATIENCE) {
+                Ok(Arrival::Reply(Value::Bulk(_) | Value::Error(_))) => break,
+                Ok(Arrival::Reply(message)) => messages.push(render(&message)),
+                Ok(Arrival::Silence) => panic!("ECHO is not answered"),
+                Ok(Arrival::Closed) | Err(_) => is_open = false,
             }
+        }
+        if !is_open {
+            messages.push(CLOSED.to_owned());
+            self.actor = self.server.client3();
+            return "0".to_owned();
         }
         let list = text(&self.admin.call(&["CLIENT", "LIST"]));
         let last = list.lines().find(|line| line.contains("cmd=echo")).unwrap_or_default();
