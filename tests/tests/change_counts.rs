@@ -4,8 +4,9 @@ use base::quote::split_arguments;
 use tests::render::render;
 use tests::{Client, Oracle, Server};
 
-/// Every writing command of the string, list, set and generic families, and of libraries, where it changes something,
-/// where it changes nothing, and where it does both. `PAYLOAD` stands for the dump of a string.
+/// Every writing command of the string, list, set and generic families, and of libraries, where it
+/// changes something, where it changes nothing, and where it does both. `PAYLOAD` stands for the
+/// dump of a string.
 const REQUESTS: &str = r##"
     SET a 1
     SET new 1

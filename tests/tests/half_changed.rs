@@ -44,7 +44,8 @@ const TELL: &str = "local is_first = ARGV[1] == 'true' \
         for at = 1, #map, 2 do if map[at] == name then return map[at + 1] end end end \
     local function flat(value, left_out) if type(value) ~= 'table' then return tostring(value) end \
         local all = {} for at, one in ipairs(value) do \
-            if at ~= left_out and (is_first or at < (left_out or 9)) then all[#all + 1] = flat(one) end end \
+            if at ~= left_out and (is_first or at < (left_out or 9)) then \
+                all[#all + 1] = flat(one) end end \
         return '[' .. table.concat(all, ' ') .. ']' end \
     local function groups(key) local all = {} \
         local told = redis.call('XINFO', 'STREAM', key, 'FULL', 'COUNT', 0) \

@@ -307,16 +307,20 @@ impl Stage {
         }
         let denied = text_of_denied(&self.admin.call(&["ACL", "LOG", "128"]));
         tell("ACL LOG", denied);
-        // What comes behind the units' lines is there, so they are.
+        let markers = self.logged_markers();
+        seen.push(("markers".to_owned(), (markers - self.markers).to_string()));
+        self.markers = markers;
+        self.admin.call(&["CONFIG", "RESETSTAT"]);
+    }
+
+    /// How many lines units have logged. What comes behind them is there, so they are.
+    fn logged_markers(&mut self) -> usize {
         self.fences += 1;
         let fence = format!("fence {} of the log", self.fences);
         let script = "redis.log(redis.LOG_WARNING, ARGV[1])";
         self.admin.call(&["EVAL", script, "0", &fence]);
         self.server.wait_for_log(&fence);
-        let markers = self.server.log().matches("MARKER").count();
-        tell("markers", (markers - self.markers).to_string());
-        self.markers = markers;
-        self.admin.call(&["CONFIG", "RESETSTAT"]);
+        self.server.log().matches("MARKER").count()
     }
 
     /// The number of the actor; what it was told before.

@@ -15,11 +15,11 @@ use crate::server::Server;
 pub(crate) struct Post {
     /// Who altered the keys.
     origin: ClientId,
-    letters: BTreeMap<ClientId, Letter>,
+    letters: BTreeMap<ClientId, Invalidations>,
 }
 
 /// What a client is told of: keys, or all of them.
-type Letter = (Arc<Tracker>, Vec<Option<SharedKeys>>);
+type Invalidations = (Arc<Tracker>, Vec<Option<SharedKeys>>);
 
 impl Post {
     pub(super) fn new(origin: ClientId) -> Self {
@@ -66,7 +66,7 @@ impl Post {
     }
 }
 
-fn leave(server: &Server, letters: impl Iterator<Item = Letter>) {
+fn leave(server: &Server, letters: impl Iterator<Item = Invalidations>) {
     let rounds = Rounds::default();
     for (tracker, keys) in letters {
         let (receiver, notices) = address(server, &tracker, &keys);
