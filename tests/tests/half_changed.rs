@@ -308,7 +308,17 @@ impl Side {
     }
 
     /// Whether the process answers; if not, it has said why and ended.
-    fn lives(&mut self, what: &str) -> bool {
+    /// Threads of a snapshot panic while others answer, so their verdict is awaited.
+    fn lives(&mut self, logged: usize, what: &str) -> bool {
+        eventually(&format!("the panic has come to its end: {what}"), || {
+            let log = self.server.log().split_off(logged);
+            let is_of_snapshot =
+                ["encoder-", "snapshot"].iter().any(|name| log.contains(&format!("Thread {name}")));
+            let verdicts = ["did not come to its end", "cancelled", "called off"];
+            let is_over = verdicts.iter().any(|verdict| log.contains(verdict));
+            let goes_on = log.contains(" panicked at ") && (!is_of_snapshot || is_over);
+            self.server.has_ended() || goes_on && !log.contains("The process ends: ")
+        });
         let mut lives = false;
         let port = self.server.port();
         eventually(&format!("it answers, or has ended: {what}"), || {
@@ -392,6 +402,7 @@ fn strike(
     what: &str,
     outcomes: &mut Outcomes,
 ) -> bool {
+    let logged = ours.server.log().len();
     ours.admin.call(&["DEBUG", "DRILL", "PANIC-AT-STEP", &step.to_string()]);
     if let Some(begun) = begun.filter(|begun| begun.beside.is_armed_first) {
         begun.is_begun = ours.request(begun.beside);
@@ -404,7 +415,7 @@ fn strike(
         assert_eq!(ours.answers(), twin.answers(), "without a panic: {what}");
         return true;
     }
-    let lives = ours.lives(what);
+    let lives = ours.lives(logged, what);
     let log = ours.server.log();
     if !lives {
         ours.server.restart();
