@@ -61,7 +61,7 @@ pub fn as_told_by_both(unit: &[Words], seen: Vec<(String, String)>) -> Vec<(Stri
     // All is told at the end, to those who track by then.
     let is_late = swaps || has("FLUSH") && has("TRACKING");
     let is_told = |what: &str, told: &str| match what {
-        "a message" => !moves && !(is_late && told.contains("invalidate")),
+        "a message" => !(moves || is_late && told.contains("invalidate")),
         "listener 1" => !swaps,
         _ => !OWN.contains(&what),
     };
