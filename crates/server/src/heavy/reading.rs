@@ -2,7 +2,7 @@
 //! held when it had them (`keyspace::tx::read_phase`).
 //!
 //! Invariant: it holds no lock, and keeps nobody from the world, until it is to store what it
-//! computed; the thread that it has leave for it keeps to its end.
+//! computed. What a gate holds then gives its thread back and goes to its session.
 
 use std::sync::Arc;
 
