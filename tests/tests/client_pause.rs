@@ -372,3 +372,36 @@ fn the_time_of_a_pause_begins_with_its_answer() {
     assert!(writer.is_silent(), "it was not held");
     assert_eq!(render(&writer.receive()), "OK");
 }
+
+/// However many changes of libraries a pause meets, it is answered, and they are made behind it.
+#[test]
+fn a_pause_does_not_wait_for_the_libraries_that_it_holds() {
+    const CLIENTS: usize = 24;
+    let server = Server::start(&["--worker-threads", "2", "--busy-reply-threshold", "600000"]);
+    let mut admin = server.client();
+    // Too long to be compiled on a worker.
+    let body = "do local n = 0 end ".repeat(300);
+    let load = |number| {
+        let code = format!(
+            "#!lua name=l{number}\nfor turn = 1, 300000 do end
+            redis.register_function('f{number}', function() {body} return 1 end)"
+        );
+        let mut client = server.client();
+        client.send(&["FUNCTION", "LOAD", &code]);
+        client
+    };
+    let loaders: Vec<_> = (0..CLIENTS).map(load).collect();
+    assert_eq!(render(&admin.call(&["CLIENT", "PAUSE", "600000", "WRITE"])), "OK");
+    let count = |client: &mut Client| match client.call(&["FUNCTION", "LIST"]) {
+        Value::Array(libraries) => libraries.len(),
+        other => panic!("{}", render(&other)),
+    };
+    let before = count(&mut admin);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(count(&mut admin), before);
+    assert_eq!(render(&admin.call(&["CLIENT", "UNPAUSE"])), "OK");
+    for (number, mut client) in loaders.into_iter().enumerate() {
+        assert_eq!(render(&client.receive()), format!("\"l{number}\""));
+    }
+    assert_eq!(count(&mut admin), CLIENTS);
+}

@@ -155,6 +155,7 @@ const BESIDE: &[&[&str]] = &[
     &["SCRIPT", "LOAD", "return 1"],
     &["SCRIPT", "FLUSH"],
     &["CLIENT", "SETNAME", "somebody"],
+    &["CLIENT", "PAUSE", "1", "ALL"],
     &["CLIENT", "TRACKING", "ON"],
     &["CLIENT", "KILL", "TYPE", "pubsub"],
     &["SUBSCRIBE", "news"],

@@ -30,6 +30,10 @@ use crate::sync::{Arc, Mutex, lock};
 /// Threads that may run transactions: workers, heavy-work threads, background tasks.
 pub const LANES: usize = if cfg!(feature = "shuttle") { 4 } else { 256 };
 
+/// So many transactions go on elsewhere while the world is wanted: more would keep it from being
+/// granted for as long as new ones come.
+const MOVED_ON_MAX: usize = 4;
+
 /// How many transactions may do heavy work at a time. Each has a thread from before it moves there,
 /// locks and all: what waited for a thread with its locks could keep those that have one waiting.
 pub const HEAVY_TRANSACTIONS: usize = if cfg!(feature = "shuttle") { 1 } else { 31 };
@@ -70,6 +74,8 @@ struct State {
     next_place: u64,
     /// How many of the heavy transactions there may be are there.
     transactions: usize,
+    /// How many of them went on while the world was wanted, since it was.
+    moved_on: usize,
 }
 
 /// Those who came first have the lower places.
@@ -215,10 +221,14 @@ impl World {
     /// taken back until all heavy work is done: the others need not wait as well. Who is to be
     /// woken.
     fn admit_begun(&self, state: &mut State, request: &Request) -> Vec<Waker> {
-        if state.transactions >= self.transactions_most.load(Ordering::Relaxed) {
+        let is_wanted = self.wanted.load(Ordering::SeqCst);
+        if state.transactions >= self.transactions_most.load(Ordering::Relaxed)
+            || is_wanted && state.moved_on >= MOVED_ON_MAX
+        {
             return Vec::new();
         }
         debug_assert!(!state.granted, "its lane is inside");
+        state.moved_on += usize::from(is_wanted);
         state.transactions += 1;
         self.heavy.fetch_add(1, Ordering::SeqCst);
         request.status.store(GRANTED, Ordering::Release);
@@ -416,6 +426,7 @@ impl World {
         }
         self.stop.store(false, Ordering::SeqCst);
         self.wanted.store(false, Ordering::SeqCst);
+        state.moved_on = 0;
         let mut wakers = state.waiting.take();
         wakers.extend(self.admit_waiting(state));
         let requests = std::mem::take(&mut state.requests);
@@ -511,8 +522,8 @@ impl HeavyPass {
     }
 
     /// Asks for leave for a transaction that has begun on a lane, cannot be undone, and moves to
-    /// another thread with its locks: it is there at once unless as many as may do so, be the world
-    /// wanted or not. Of each lane one can be in its middle, so the world waits for few.
+    /// another thread with its locks: it is there at once unless as many as may do so. While the
+    /// world is wanted these are few, as others come behind them.
     #[must_use]
     pub fn to_move_on(keyspace: &'static Keyspace) -> Self {
         let (world, request) = (keyspace.world(), Request::new());

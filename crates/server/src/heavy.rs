@@ -408,6 +408,10 @@ impl Heavy {
             drill::point();
             let result = work(lane, args.as_args(), &mut Reply::new(&mut output, resp));
             drill::point();
+            if result == Err(Refusal::Widen) {
+                let _ = sender.send(Elsewhere::put_off(entry, args));
+                return;
+            }
             let failed = result.is_err();
             if let Err(refusal) = result {
                 output = Output::new();

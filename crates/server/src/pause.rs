@@ -37,17 +37,31 @@ struct State {
     until: UnixMillis,
     all_commands: bool,
     /// Those that wait for what was let pass before them: they last until they are answered.
-    pending: Vec<Ticket>,
+    pending: Vec<Pending>,
     /// The number of the next one.
     next: u64,
     waiting: Wakers,
 }
 
 /// A pause that is on and not yet answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
+struct Pending {
     number: u64,
     all_commands: bool,
+}
+
+/// Held by the command that pauses: the pause is withdrawn with it, panic or not.
+pub(crate) struct Ticket {
+    pause: &'static Pause,
+    number: u64,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.pause.lock();
+        if state.take(self.number).is_some() {
+            self.pause.publish(&mut state);
+        }
+    }
 }
 
 impl Pause {
@@ -56,33 +70,14 @@ impl Pause {
         Self { keyspace, until, all_commands, state: Mutex::default() }
     }
 
-    /// Pauses until it is confirmed or withdrawn.
-    pub(crate) fn begin(&self, all_commands: bool) -> Ticket {
+    /// Pauses until the ticket is confirmed or dropped.
+    pub(crate) fn begin(&'static self, all_commands: bool) -> Ticket {
         let mut state = self.lock();
-        let ticket = Ticket { number: state.next, all_commands };
+        let number = state.next;
         state.next += 1;
-        state.pending.push(ticket);
+        state.pending.push(Pending { number, all_commands });
         self.publish(&mut state);
-        ticket
-    }
-
-    /// One that has begun lasts until a time from now on, unless it was ended meanwhile. As in
-    /// Redis a longer pause that is on stays, and ALL outweighs WRITE.
-    pub(crate) fn confirm(&self, ticket: Ticket, now: UnixMillis, until: UnixMillis) {
-        let mut state = self.lock();
-        if state.take(ticket) {
-            let was_on = state.until > now;
-            state.all_commands = ticket.all_commands || was_on && state.all_commands;
-            state.until = if was_on { until.max(state.until) } else { until };
-        }
-        self.publish(&mut state);
-    }
-
-    /// One that has begun is not to be; those that were on go on as they were.
-    pub(crate) fn withdraw(&self, ticket: Ticket) {
-        let mut state = self.lock();
-        state.take(ticket);
-        self.publish(&mut state);
+        Ticket { pause: self, number }
     }
 
     /// Ends all pauses and wakes all who wait.
@@ -161,11 +156,24 @@ impl Pause {
     }
 }
 
+impl Ticket {
+    /// The pause lasts until a time from now on, unless it was ended meanwhile. As in Redis a longer
+    /// one that is on stays, and ALL outweighs WRITE.
+    pub(crate) fn confirm(self, now: UnixMillis, until: UnixMillis) {
+        let mut state = self.pause.lock();
+        if let Some(Pending { all_commands, .. }) = state.take(self.number) {
+            let was_on = state.until > now;
+            state.all_commands = all_commands || was_on && state.all_commands;
+            state.until = if was_on { until.max(state.until) } else { until };
+            self.pause.publish(&mut state);
+        }
+    }
+}
+
 impl State {
-    /// Takes one that is pending; whether it was there.
-    fn take(&mut self, ticket: Ticket) -> bool {
-        let before = self.pending.len();
-        self.pending.retain(|other| *other != ticket);
-        self.pending.len() < before
+    /// Takes one that is pending, if it is there.
+    fn take(&mut self, number: u64) -> Option<Pending> {
+        let place = self.pending.iter().position(|pending| pending.number == number)?;
+        Some(self.pending.remove(place))
     }
 }

@@ -60,7 +60,8 @@ impl<'a> Context<'a> {
 }
 
 /// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
-/// that it may come in at.
+/// that it may come in at. `Widen` says that a gate holds it and that it did nothing: its session
+/// begins it anew.
 pub(crate) type ControlWork =
     Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
 

@@ -21,7 +21,7 @@ use crate::control::help::{self, container, misused};
 use crate::control::{Context, ControlCommand, Next};
 use crate::gates;
 use crate::guard::Request;
-use crate::heavy::{self, Admission};
+use crate::heavy::Admission;
 use crate::journal;
 use crate::server::Server;
 use crate::table::Entry;
@@ -320,7 +320,7 @@ fn change(
 }
 
 /// Leaves a change to another thread. There it keeps the world from stopping until it is made, so
-/// that CLIENT PAUSE waits for it, and waits itself while writes are paused.
+/// that CLIENT PAUSE waits for it; where a pause has come before, it goes back to its session.
 fn change_elsewhere(
     context: &Context<'_>,
     make: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
@@ -335,15 +335,8 @@ fn change_elsewhere(
     Next::visit(move |lane, args, reply| {
         let request = Request { entry, args, database };
         let gates = gates::Again::of_command(server, limited.as_ref(), request);
-        let _admission = loop {
-            let admission = Admission::for_client(server.keyspace)?;
-            if !gates.hold()? {
-                break admission;
-            }
-            drop(admission);
-            std::thread::sleep(heavy::BETWEEN_LOOKS);
-        };
-        make(lane, args, reply)
+        let _admission = Admission::for_client(server.keyspace)?;
+        if gates.hold()? { Err(Refusal::Widen) } else { make(lane, args, reply) }
     })
 }
 

@@ -472,3 +472,28 @@ fn what_has_begun_moves_while_the_world_is_wanted() {
     assert!(most.iter().all(HeavyPass::is_admitted));
     assert!(!HeavyPass::to_move_on(keyspace).is_admitted(), "there is no thread for it");
 }
+
+/// A stream of those does not keep the world from being granted.
+#[test]
+fn few_move_on_while_the_world_is_wanted() {
+    let keyspace = keyspace();
+    for _ in 0..2 {
+        let first = HeavyPass::to_move(keyspace);
+        let mut world = Acquisition::of_world(keyspace);
+        assert!(world.poll(Waker::noop()).is_pending());
+        // Each comes before the one before it is over.
+        let mut last = first;
+        let mut moves = 0;
+        loop {
+            let next = HeavyPass::to_move_on(keyspace);
+            if !next.is_admitted() {
+                break;
+            }
+            (last, moves) = (next, moves + 1);
+        }
+        assert!((1..HEAVY_TRANSACTIONS - 1).contains(&moves), "{moves}");
+        assert!(world.poll(Waker::noop()).is_pending());
+        drop(last);
+        assert!(world.poll(Waker::noop()).is_ready());
+    }
+}

@@ -58,23 +58,18 @@ fn pause(
     if let Some(unit) = &context.unit {
         // A unit that has the world is alone.
         unit.tx.require_world()?;
-    }
-    let ticket = server.pause.begin(all_commands);
-    if context.unit.is_some() {
-        server.pause.confirm(ticket, clock.now_ms(), until);
+        server.pause.begin(all_commands).confirm(clock.now_ms(), until);
         reply.ok();
         return Ok(Next::Done);
     }
-    let began_us = clock.monotonic_us();
     Ok(Next::visit(move |_, _, reply| {
-        let result = await_those_inside(server, began_us);
-        let now = server.keyspace.clock().now_ms();
-        match result {
-            // Its time begins as it is answered.
-            Ok(()) => server.pause.confirm(ticket, now, time_out(now).unwrap_or(until)),
-            Err(_) => server.pause.withdraw(ticket),
-        }
-        result?;
+        // Not before: what waits for its end could have all threads.
+        let ticket = server.pause.begin(all_commands);
+        let clock = server.keyspace.clock();
+        await_those_inside(server, clock.monotonic_us())?;
+        // Its time begins as it is answered.
+        let now = clock.now_ms();
+        ticket.confirm(now, time_out(now).unwrap_or(until));
         reply.ok();
         Ok(())
     }))
