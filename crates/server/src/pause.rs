@@ -37,14 +37,14 @@ struct State {
     until: UnixMillis,
     all_commands: bool,
     /// Those that wait for what was let pass before them: they last until they are answered.
-    pending: Vec<Pending>,
+    pending: Vec<Unanswered>,
     /// The number of the next one.
     next: u64,
     waiting: Wakers,
 }
 
 /// A pause that is on and not yet answered.
-struct Pending {
+struct Unanswered {
     number: u64,
     all_commands: bool,
 }
@@ -75,7 +75,7 @@ impl Pause {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
-        state.pending.push(Pending { number, all_commands });
+        state.pending.push(Unanswered { number, all_commands });
         self.publish(&mut state);
         Ticket { pause: self, number }
     }
@@ -157,11 +157,11 @@ impl Pause {
 }
 
 impl Ticket {
-    /// The pause lasts until a time from now on, unless it was ended meanwhile. As in Redis a longer
-    /// one that is on stays, and ALL outweighs WRITE.
+    /// The pause lasts until a time from now on, unless it was ended meanwhile. As in Redis a
+    /// longer one that is on stays, and ALL outweighs WRITE.
     pub(crate) fn confirm(self, now: UnixMillis, until: UnixMillis) {
         let mut state = self.pause.lock();
-        if let Some(Pending { all_commands, .. }) = state.take(self.number) {
+        if let Some(Unanswered { all_commands, .. }) = state.take(self.number) {
             let was_on = state.until > now;
             state.all_commands = all_commands || was_on && state.all_commands;
             state.until = if was_on { until.max(state.until) } else { until };
@@ -172,7 +172,7 @@ impl Ticket {
 
 impl State {
     /// Takes one that is pending, if it is there.
-    fn take(&mut self, number: u64) -> Option<Pending> {
+    fn take(&mut self, number: u64) -> Option<Unanswered> {
         let place = self.pending.iter().position(|pending| pending.number == number)?;
         Some(self.pending.remove(place))
     }

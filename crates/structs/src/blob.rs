@@ -121,12 +121,15 @@ impl Blob {
             && buffer(self) == buffer(other)
     }
 
-    /// Where the root lies: clones that have not changed since have the same, and nobody else.
+    /// Where the root lies, or the ground of a blob that is nothing else: clones that have not
+    /// changed since have the same, and nobody else.
     pub fn address(&self) -> Option<usize> {
-        self.root.as_ref().map(|root| match root {
-            Node::Leaf(leaf) => Arc::as_ptr(leaf).addr(),
-            Node::Inner(inner) => Arc::as_ptr(inner).addr(),
-        })
+        match (&self.root, &self.ground) {
+            (Some(Node::Leaf(leaf)), _) => Some(Arc::as_ptr(leaf).addr()),
+            (Some(Node::Inner(inner)), _) => Some(Arc::as_ptr(inner).addr()),
+            (None, Some(ground)) => Some(ground.from(0).as_ptr().addr()),
+            (None, None) => None,
+        }
     }
 
     /// Heap bytes that are free once so many clones are gone, of which this is one: none if there
@@ -136,17 +139,21 @@ impl Blob {
             Node::Leaf(leaf) => Arc::strong_count(leaf),
             Node::Inner(inner) => Arc::strong_count(inner),
         };
-        match &self.root {
+        let ground = self.ground.as_ref().map_or(0, |ground| ground.memory());
+        let leaves = self.memory - ground;
+        let of_tree = match &self.root {
             Some(root) if count(root) <= clones => match root {
-                Node::Leaf(_) => self.memory,
+                Node::Leaf(_) => leaves,
                 Node::Inner(inner) => {
                     let children = || inner.0.iter().flatten();
                     let own = children().filter(|child| count(child) == 1).count();
-                    self.memory / children().count().max(1) * own
+                    leaves / children().count().max(1) * own
                 }
             },
             _ => 0,
-        }
+        };
+        let holders = self.ground.as_ref().map(|ground| Arc::strong_count(&ground.buffer));
+        of_tree + if holders.is_some_and(|holders| holders <= clones) { ground } else { 0 }
     }
 
     /// The number of bytes.
@@ -478,6 +485,27 @@ mod tests {
         }
         assert!(capacity(blob.height) >= blob.len());
         assert!(blob.height == 0 || capacity(blob.height - 1) < blob.len());
+    }
+
+    #[test]
+    fn a_ground_is_free_with_the_last_clone_that_shows_it() {
+        let bytes = pattern(10 * LEAF, 1);
+        let mut blob = Blob::within(Arc::new(bytes), 0..10 * LEAF);
+        assert_eq!(blob.memory_of_clones(1), blob.memory());
+        let held = blob.clone();
+        assert!(blob.address().is_some() && blob.address() == held.address());
+        assert_eq!(held.memory_of_clones(1), 0);
+        assert_eq!(held.memory_of_clones(2), held.memory());
+        // The one that changes covers a leaf, and shows the rest.
+        blob.write_at(0, b"x");
+        assert_ne!(blob.address(), held.address());
+        assert_eq!(held.memory_of_clones(1), 0);
+        drop(blob);
+        assert_eq!(held.memory_of_clones(1), held.memory());
+        // Two values of one request lie in one buffer.
+        let buffer = Arc::new(pattern(2 * LEAF, 2));
+        let [one, two] = [0..LEAF, LEAF..2 * LEAF].map(|it| Blob::within(Arc::clone(&buffer), it));
+        assert_ne!(one.address(), two.address());
     }
 
     fn pattern(len: usize, seed: u8) -> Vec<u8> {

@@ -156,21 +156,9 @@ impl Serve {
         }
         let parser = self.parser.as_ref();
         let announced = parser.and_then(|parser| parser.bytes_announced());
-        match announced.and_then(|bytes| bytes.checked_sub(have)) {
-            Some(missing) => {
-                // To grow copies what is there. Options stand behind a long value, for which it is
-                // not to grow once more.
-                let most = if have < LONG { have.max(READ_AHEAD) } else { usize::MAX };
-                self.input.reserve_exact(missing.saturating_add(READ_AHEAD).min(most));
-            }
-            None if have < LONG => self.input.reserve(READ_AHEAD),
-            None => {
-                // Of very many arguments those to come may be as long as those that are there.
-                let expected = parser.map_or(0, |parser| parser.bytes_expected());
-                let missing = expected.saturating_sub(have).min(have.saturating_mul(GROWTH));
-                self.input.reserve(missing.max(have) + READ_AHEAD);
-            }
-        }
+        let missing = announced.and_then(|bytes| bytes.checked_sub(have));
+        let expected = parser.map_or(0, |parser| parser.bytes_expected()).saturating_sub(have);
+        self.input.reserve_exact(more_room(have, missing, expected));
     }
 
     /// Goes on with the request that waited, now that its locks are there or it waits no longer.
@@ -508,5 +496,55 @@ impl Batch<'_> {
             Reply::new(output, serve.session.resp).error(line);
         }
         End::Closing
+    }
+}
+
+/// By how much an input grows that has so many bytes: so many are missing of the argument that
+/// comes, if its length is known, and so many are expected of the whole request. To grow copies
+/// what is there, so the sum of all copies stays below a few times the request.
+fn more_room(have: usize, missing: Option<usize>, expected: usize) -> usize {
+    match missing {
+        Some(missing) => {
+            // Options stand behind a long value, for which it is not to grow once more.
+            let enough = missing.saturating_add(READ_AHEAD).max(expected.min(have));
+            if have < LONG { enough.min(have.max(READ_AHEAD)) } else { enough }
+        }
+        None if have < LONG => have.max(READ_AHEAD),
+        // Of very many arguments those to come may be as long as those that are there.
+        None => expected.min(have.saturating_mul(GROWTH)).max(have) + READ_AHEAD,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{READ_AHEAD, more_room};
+
+    /// Bytes that are copied while a request of arguments of one length comes, and its room.
+    fn grow(arguments: usize, length: usize) -> (usize, usize) {
+        let whole = arguments * length;
+        let (mut have, mut room, mut copied) = (0, 0, 0);
+        while have < whole {
+            if room - have < READ_AHEAD {
+                // It ends within an argument, nearly always.
+                let missing = Some(length - have % length).filter(|_| length > READ_AHEAD);
+                let expected = if have < length { 0 } else { whole - have };
+                copied += have;
+                room = have + more_room(have, missing, expected);
+            }
+            have = whole.min(have + (room - have).min(256 << 10));
+        }
+        (copied, room)
+    }
+
+    #[test]
+    fn an_input_grows_by_a_factor() {
+        let whole = 256 << 20;
+        for length in [100, 20_000, 60_000, 300_000, 1 << 20, 10 << 20, whole] {
+            let (copied, room) = grow(whole / length, length);
+            assert!(copied < 3 * whole, "{length}: {copied} bytes are copied");
+            assert!(room < 3 * whole, "{length}: {room}");
+        }
+        let (copied, room) = grow(1, whole);
+        assert!(copied < 4 << 20 && room <= whole + READ_AHEAD, "{copied} {room}");
     }
 }
