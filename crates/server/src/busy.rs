@@ -81,9 +81,19 @@ impl Hold {
         is_more
     }
 
+    /// A gate held it, while it had nothing: what others wait for begins now.
+    pub(crate) fn begin_anew(&mut self) {
+        let since_us = self.server.keyspace.clock().monotonic_us();
+        self.replace(Held { since_us, partitions: PartitionSet::new(), is_paused: true });
+    }
+
     fn change(&mut self, partitions: PartitionSet, is_paused: bool) {
         self.note();
-        let held = Arc::new(Held { since_us: self.held.since_us, partitions, is_paused });
+        self.replace(Held { since_us: self.held.since_us, partitions, is_paused });
+    }
+
+    fn replace(&mut self, held: Held) {
+        let held = Arc::new(held);
         let before = std::mem::replace(&mut self.held, Arc::clone(&held));
         let mut holds = self.server.underway.holds();
         let place = holds.iter_mut().find(|other| Arc::ptr_eq(other, &before));
@@ -269,6 +279,11 @@ mod tests {
         assert!(!waits_on(server, Obstacle::World, now), "it still keeps the world from stopping");
         hold.resume(set(&[2, 3]));
         assert!(waits(1) && !waits(2) && !waits(3));
+        // A gate held it: nobody has waited for it since.
+        hold.pause();
+        hold.begin_anew();
+        hold.resume(set(&[2, 3]));
+        assert!(waits(1) && waits(2) && waits(3));
         drop(hold);
         assert!(waits(1) && waits(2) && waits(3));
         assert!(waits_on(server, Obstacle::World, now));

@@ -206,6 +206,7 @@ fn again(
             assert!(is_there, "nothing is asked for");
         } else if gates.hold()? {
             acquisition = await_leave(gates, acquisition, pass.as_mut())?;
+            hold.begin_anew();
             continue;
         }
         if acquisition.prolong() {
