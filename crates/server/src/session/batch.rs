@@ -188,7 +188,12 @@ impl Serve {
     /// A request that was executed without effect is the next one again.
     #[cold]
     pub(super) fn stand_first(&mut self, args: Args<'_>) {
-        let mut input = format!("*{}\r\n", args.len()).into_bytes();
+        /// At most what stands around an argument.
+        const AROUND: usize = 32;
+        let behind = self.input.len() - self.executed;
+        let room = AROUND + args.total_bytes() + AROUND * args.len() + behind;
+        let mut input = Vec::with_capacity(room);
+        input.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
         for argument in args.iter() {
             input.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
             input.extend_from_slice(argument);
