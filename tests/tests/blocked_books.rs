@@ -45,6 +45,9 @@ const WAITS: &[(&str, End)] = &[
     ("BLPOP l 0", End::Kill),
 ];
 
+/// The count of all of them.
+const COMMANDS: &str = "total_commands_processed";
+
 /// What the books say of a command: without times, which differ.
 fn booked(client: &mut Client, name: &str, id: &str) -> [String; 5] {
     let stats = text(&client.call(&["INFO", "commandstats"]));
@@ -132,6 +135,23 @@ fn a_command_that_rights_end_is_rejected_and_was_never_called() {
         assert!(logs.starts_with("slow 0 timed false"), "{logs}");
         assert_eq!(errors, "errorstat_NOPERM:count=1\r\n");
     }
+}
+
+/// The end of the other's session is what it waits for here.
+#[test]
+fn a_command_that_ends_others_is_booked_once() {
+    let books = |server: &Server| {
+        let (mut other, mut client, mut victim) =
+            (server.client(), server.client(), server.client());
+        say(&mut other, "CONFIG SET slowlog-log-slower-than 0");
+        let (id, its_id) = (client.id(), victim.id());
+        say(&mut other, "CONFIG RESETSTAT; SLOWLOG RESET");
+        client.call(&["CLIENT", "KILL", "ID", &its_id]);
+        let (logged, count) = (render(&other.call(&["SLOWLOG", "LEN"])), other.info(COMMANDS));
+        (logged, count, booked(&mut other, "client|kill", &id))
+    };
+    let [ours, theirs] = [Server::start(&[]), Oracle::redis82()].map(|server| books(&server));
+    assert_eq!(ours, theirs);
 }
 
 #[test]

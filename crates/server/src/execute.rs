@@ -157,8 +157,8 @@ pub(crate) fn execute(
     };
     match &mut step {
         Step::Postpone(_) => return step,
-        // What runs elsewhere is booked when it comes back.
-        Step::Wait(Stage::Elsewhere(_) | Stage::Away(_) | Stage::Steps(_)) => _ = worker.tick(),
+        // What has a result to come is booked with that.
+        Step::Wait(stage) if stage.has_result_to_come() => _ = worker.tick(),
         // What waits is booked when that is over.
         Step::Wait(Stage::Blocked(blocked)) => note_wait(worker, session, &mut blocked.ran),
         _ => book(worker, session, entry, args, out, length),

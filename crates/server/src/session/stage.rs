@@ -145,6 +145,11 @@ impl Stage {
         }
     }
 
+    /// Whether the request has begun, and its reply comes when it is over.
+    pub(crate) fn has_result_to_come(&self) -> bool {
+        self.wait().is_elsewhere()
+    }
+
     /// What of it goes along to another worker.
     pub(super) fn packed(mut self) -> Self {
         if let Self::Blocked(blocked) = &mut self
