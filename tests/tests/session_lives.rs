@@ -357,6 +357,44 @@ fn who_may_not_listen_any_more_gets_nothing_that_waits() {
     }
 }
 
+/// Of so many names a request is done in steps: that is one moment to others all the same.
+#[test]
+fn rights_that_go_in_the_middle_of_a_long_request_are_gone() {
+    const NAMES: usize = 100_000;
+    let is_none = |count: &str| count.ends_with("(integer) 0");
+    for server in [start(&[]), Oracle::redis82()] {
+        let mut admin = server.client();
+        for (command, begun, publish) in [
+            ("SUBSCRIBE", "PUBSUB NUMSUB a:*", "PUBLISH"),
+            ("SSUBSCRIBE", "PUBSUB SHARDNUMSUB a:*", "SPUBLISH"),
+            ("PSUBSCRIBE", "PUBSUB NUMPAT", "PUBLISH"),
+        ] {
+            for (change, stays) in [
+                ("ACL SETUSER u resetchannels &a:*", false),
+                ("ACL DELUSER u", false),
+                ("ACL SETUSER u nocommands resetchannels &secret &a:*", true),
+            ] {
+                let rules = "ACL SETUSER u reset on >secret ~* &* +@all";
+                assert_eq!(ask(&mut admin, rules), "OK");
+                let mut client = logged_in(&server, "u");
+                let names = [vec!["a:*"; NAMES], vec!["secret"]].concat();
+                client.send(&[vec![command], names].concat());
+                eventually("it has begun", || !is_none(&ask(&mut admin, begun)));
+                ask(&mut admin, change);
+                if stays {
+                    (0..=NAMES).for_each(|_| _ = client.receive());
+                } else {
+                    client.receive_to_close();
+                }
+                let heard = ask(&mut admin, &format!("{publish} secret m"));
+                assert_eq!(heard, format!("(integer) {}", u8::from(stays)), "{command}, {change}");
+                drop(client);
+                eventually("it is gone", || is_none(&ask(&mut admin, begun)));
+            }
+        }
+    }
+}
+
 /// Who takes its own rights away is told so, and is gone then.
 #[test]
 fn who_deletes_its_own_user_is_answered() {

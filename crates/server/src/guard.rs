@@ -4,6 +4,7 @@
 //! command comes from; keys are found the way the lock plan finds them; a user who may do
 //! everything costs one look.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use acl::{Asked, Context, Database, Denial, Event, Needs, Reason, Rules, User};
@@ -282,17 +283,22 @@ pub(crate) fn denial(server: &Server, rules: &Rules, request: Request<'_>) -> Op
     let keys = request_keys::find(entry, args).unwrap_or_default();
     let keys: SmallVec<[(usize, Needs); 4]> =
         keys.into_iter().map(|(index, access)| (index, needs(access))).collect();
-    let (channels, channels_are_patterns) = match entry.spec.channels {
-        Channels::None => (0..0, false),
-        Channels::At(index) => (index..index + 1, false),
-        Channels::From(index) => (index..args.len(), false),
-        Channels::PatternsFrom(index) => (index..args.len(), true),
-    };
+    let (channels, channels_are_patterns) = channels_of(entry, args);
     let channels: SmallVec<[usize; 4]> = channels.collect();
     let databases = databases(server, request);
     let (keys, channels, databases) = (&keys[..], &channels[..], &databases[..]);
     let command = entry.id;
     rules.check(&Asked { command, args, keys, channels, channels_are_patterns, databases }).err()
+}
+
+/// Where the channels of a request stand, and whether they are patterns.
+fn channels_of(entry: &Entry, args: Args<'_>) -> (Range<usize>, bool) {
+    match entry.spec.channels {
+        Channels::None => (0..0, false),
+        Channels::At(index) => (index..index + 1, false),
+        Channels::From(index) => (index..args.len(), false),
+        Channels::PatternsFrom(index) => (index..args.len(), true),
+    }
 }
 
 /// What must be allowed of a key for what is done to it.
@@ -381,4 +387,15 @@ pub(crate) fn must_leave(server: &Server, session: &Session) -> bool {
         all.all_names().all(|(name, is_pattern)| rules.may_use_channel(name, is_pattern))
     };
     session.subscriptions.as_deref().is_some_and(|all| !may_hear(all))
+}
+
+/// Whether a client's user may hear all that a request in its middle begins to listen to.
+pub(crate) fn may_listen(
+    server: &Server,
+    session: &Session,
+    (entry, args): (&Entry, Args<'_>),
+) -> bool {
+    let Some(user) = session.acts_as(server) else { return true };
+    let (rules, (mut channels, are_patterns)) = (user.rules(), channels_of(entry, args));
+    channels.all(|index| rules.may_use_channel(&args[index], are_patterns))
 }

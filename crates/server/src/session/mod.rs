@@ -214,7 +214,13 @@ impl Body for Serve {
     }
 
     fn must_leave(&self) -> bool {
-        guard::must_leave(self.worker.server, &self.session)
+        let (server, session) = (self.worker.server, &self.session);
+        // What a request in its middle has not come to yet counts as if it were done.
+        let may_go_on = match &self.stage {
+            Stage::Steps(steps) => guard::may_listen(server, session, steps.request()),
+            _ => true,
+        };
+        !may_go_on || guard::must_leave(server, session)
     }
 
     fn deliver(&mut self) {

@@ -73,6 +73,11 @@ impl Steps {
         Box::new(Self { work, parked: None, done })
     }
 
+    /// The request.
+    pub(super) fn request(&self) -> (&'static Entry, Args<'_>) {
+        (self.done.ran.entry, self.done.ran.args.as_args())
+    }
+
     /// The session goes to another worker, where the next part asks for its locks anew.
     pub(super) fn pack(&mut self) {
         self.parked = None;
