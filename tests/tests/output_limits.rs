@@ -3,7 +3,7 @@
 
 use tests::client::encode;
 use tests::render::render;
-use tests::{Client, Server, check};
+use tests::{Client, Oracle, Server, check};
 
 /// The hard limit of ordinary clients.
 const LIMIT: u64 = 1 << 20;
@@ -91,6 +91,45 @@ fn who_is_owed_little_stays() {
         check(&mut client, "> CLIENT REPLY ON\nOK\n> PING\nPONG");
     }
     assert_eq!(closed(&mut client), "0");
+}
+
+/// A limit is that of what the client is, not of what it was as a batch or a transaction began.
+#[test]
+fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
+    let limits = format!("pubsub {LIMIT} 0 0");
+    for server in Oracle::Redis82.beside(&["--client-output-buffer-limit", &limits]) {
+        let mut admin = server.client();
+        admin.call(&["SET", "big", &"x".repeat(LIMIT as usize)]);
+        for (begins, ends, is_queued) in [
+            ("SUBSCRIBE c", "UNSUBSCRIBE c", true),
+            ("PSUBSCRIBE c", "PUNSUBSCRIBE", true),
+            ("SSUBSCRIBE c", "SUNSUBSCRIBE c", true),
+            ("CLIENT TRACKING ON", "CLIENT TRACKING OFF", true),
+            ("SUBSCRIBE c", "RESET", false),
+            ("CLIENT TRACKING ON", "RESET", false),
+            ("MONITOR", "RESET", false),
+        ] {
+            let words = |line: &str| encode(&line.split(' ').collect::<Vec<_>>());
+            let batch = [words(ends), words("GET big").repeat(4)].concat();
+            let queued = [words("MULTI"), batch.clone(), words("EXEC")].concat();
+            for requests in std::iter::once(batch).chain(is_queued.then_some(queued)) {
+                let mut client = server.client3();
+                client.send_raw(&words(begins));
+                client.receive();
+                client.send_raw(&[requests, words("PING end")].concat());
+                let mut received = 0;
+                loop {
+                    let reply = render(&client.receive());
+                    if reply == "\"end\"" {
+                        break;
+                    }
+                    received += reply.len();
+                }
+                assert!(received > 4 * LIMIT as usize, "{begins}, {ends}: {received} bytes");
+            }
+        }
+        assert_eq!(closed(&mut admin), "0");
+    }
 }
 
 fn closed(client: &mut Client) -> String {

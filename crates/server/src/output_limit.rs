@@ -100,6 +100,13 @@ fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
     });
 }
 
+/// What a client is to its limits: it may become another with each of its commands.
+#[inline]
+pub(crate) fn class_of(client: &Client) -> u32 {
+    const CLASS: u32 = client_flags::SUBSCRIBER | client_flags::MONITOR | client_flags::TRACKING;
+    client.live.flags.load(Ordering::Relaxed) & CLASS
+}
+
 fn limit_of(limits: OutputBufferLimits, flags: u32) -> OutputBufferLimit {
     let OutputBufferLimits { normal, pubsub, .. } = limits;
     let watches = flags & (client_flags::MONITOR | client_flags::TRACKING) != 0;

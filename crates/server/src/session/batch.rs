@@ -20,6 +20,7 @@ use crate::client_memory;
 use crate::clients::Signal;
 use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
+use crate::output_limit;
 use crate::worker::{READ_SIZE, Worker, is_over};
 
 /// After so many commands, or a turn's time, a session lets others have the worker.
@@ -305,7 +306,9 @@ impl Serve {
         let started = worker.ticked_us();
         self.receive_messages(&mut output);
         let keys_max = worker.server.config.get(PREFETCH_BATCH_MAX_SIZE).min(2 * WINDOW);
-        let mut batch = Batch { worker: &worker, window, data, grant, commands: 0, keys_max };
+        let class = output_limit::class_of(&self.session.client);
+        let mut batch =
+            Batch { worker: &worker, window, data, grant, commands: 0, keys_max, class };
         // What was granted is used though much waits to leave, and nothing behind it is executed.
         let budget = if output.len() > BACKLOG_LIMIT { 1 } else { COMMAND_BUDGET };
         let end = loop {
@@ -348,6 +351,8 @@ struct Batch<'a> {
     commands: u32,
     /// How many keys are fetched from memory together, and how many requests make a chain.
     keys_max: usize,
+    /// What the client is to the limits of its output.
+    class: u32,
 }
 
 impl Batch<'_> {
@@ -371,6 +376,7 @@ impl Batch<'_> {
         self.commands += 1;
         let (grant, begun) = (self.grant.take(), output.appended());
         let step = execute(self.worker, &mut serve.session, args, known, output, grant);
+        self.renew_ceiling(&serve.session, output);
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
         let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
@@ -396,6 +402,16 @@ impl Batch<'_> {
         };
         self.window.advance(consumed);
         end
+    }
+
+    /// A command may have made the client one of other limits, which hold for the next reply.
+    #[inline]
+    fn renew_ceiling(&mut self, session: &Session, output: &mut Output) {
+        let class = output_limit::class_of(&session.client);
+        if class != self.class {
+            self.class = class;
+            output.set_ceiling(self.worker.server.output_ceiling(&session.client));
+        }
     }
 
     /// Queues the next requests for EXEC, or executes them under locks that are taken once, as far

@@ -409,6 +409,7 @@ impl Exec {
                 let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
                 if makes_final(entry) {
                     self.look_again(unit, session);
+                    out.set_ceiling(server.output_ceiling(&session.client));
                 } else {
                     session.select(home);
                 }
