@@ -43,6 +43,25 @@ const WAITS: &[(&str, End)] = &[
     ("BLPOP l 0", End::Unblock("TIMEOUT")),
     ("BLPOP l 0", End::Unblock("ERROR")),
     ("BLPOP l 0", End::Kill),
+    // Without memory: what takes some is refused when its element comes.
+    ("BLPOP l 0", End::By("RPUSH l2 a; CONFIG SET maxmemory 1; RENAME l2 l")),
+    ("BLMOVE l d LEFT LEFT 0", End::By("RPUSH l2 a; CONFIG SET maxmemory 1; RENAME l2 l")),
+    ("BRPOPLPUSH l d 0", End::By("RPUSH l2 a; CONFIG SET maxmemory 1; RENAME l2 l")),
+    (
+        "BLMOVE l d LEFT LEFT 0",
+        End::By("RPUSH l2 a; CONFIG SET maxmemory 1; MULTI; RENAME l2 l; EXEC"),
+    ),
+    (
+        "BLMOVE l d LEFT LEFT 0",
+        End::By(
+            "RPUSH l2 a; CONFIG SET maxmemory 1; \
+             EVAL \"return redis.call('RENAME', KEYS[1], KEYS[2])\" 2 l2 l",
+        ),
+    ),
+    (
+        "BLMOVE l d LEFT LEFT 0",
+        End::By("SELECT 1; RPUSH l a; CONFIG SET maxmemory 1; MOVE l 0; SELECT 0"),
+    ),
 ];
 
 /// The count of all of them.
@@ -78,7 +97,7 @@ fn booked(client: &mut Client, name: &str, id: &str) -> [String; 5] {
 /// The books while a client waits, and after.
 fn books(server: &Server, wait: &str, end: End) -> [[String; 5]; 2] {
     let (mut other, mut client) = (server.client(), server.client());
-    say(&mut other, "CONFIG SET slowlog-log-slower-than 0; FLUSHALL; SET text x");
+    say(&mut other, "CONFIG SET slowlog-log-slower-than 0 maxmemory 0; FLUSHALL; SET text x");
     say(&mut other, "XADD st 1-1 a 1; XGROUP CREATE st g $");
     let id = client.id();
     say(&mut other, "CONFIG RESETSTAT; SLOWLOG RESET");

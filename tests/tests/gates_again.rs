@@ -49,6 +49,9 @@ const EXEC: &[&[&str]] = &[&["MULTI"], &["SADD", "to", "x"], &["EXEC"]];
 const SCRIPT: &[&[&str]] = &[&["EVAL", "return redis.call('SADD', KEYS[1], 'x')", "1", "to"]];
 const LONG_SCRIPT: &[&[&str]] = &[&["EVAL", BEGINS_AGAIN, "1", "other"]];
 const LONG_EXEC: &[&[&str]] = &[&["MULTI"], &["EVAL", BEGINS_AGAIN, "1", "other"], &["EXEC"]];
+const DECLARED: &str = "#!lua\nfor turn = 1, 2000000 do end return redis.call('SADD', 'to', 'x')";
+const DECLARED_EXEC: &[&[&str]] =
+    &[&["MULTI"], &["DEL", "text"], &["EVAL", DECLARED, "1", "other"], &["EXEC"]];
 const BITS: &[&[&str]] = &[&["BITOP", "OR", "to", "text", "none"]];
 const BLOCKED: &[&[&str]] = &[&["BLMOVE", "queue", "to", "LEFT", "LEFT", "0"]];
 
@@ -58,6 +61,7 @@ const WAYS: &[(Way, &[&[&str]])] = &[
     (Way::Parked, SCRIPT),
     (Way::BegunAgain, LONG_SCRIPT),
     (Way::BegunAgain, LONG_EXEC),
+    (Way::BegunAgain, DECLARED_EXEC),
     (Way::Paused, PLAIN),
     (Way::Paused, EXEC),
     (Way::Paused, SCRIPT),
@@ -248,6 +252,9 @@ fn who_has_waited_asks_the_gates_again() {
             rig.admin.receive();
             rig.open(None);
             assert_eq!(ask(&mut rig.admin, "EXISTS to"), "(integer) 0", "{what}");
+            if matches!(gate, Gate::Memory | Gate::Disk) {
+                assert_eq!(ask(&mut rig.admin, "EXISTS text"), "(integer) 1", "{what}: a half");
+            }
         }
     }
 }

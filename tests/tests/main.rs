@@ -37,6 +37,7 @@ mod crash;
 mod daemons;
 mod databases;
 mod debug;
+mod declared_flags;
 mod departures;
 mod differential;
 mod direct_scripts;

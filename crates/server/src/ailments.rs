@@ -37,6 +37,12 @@ impl Ailments {
         }
     }
 
+    /// Whether anything ails.
+    #[inline]
+    pub(crate) fn are_there(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
     /// As `refuse`, for a command of a script or for one that writes whatever it says: there PING
     /// does not tell.
     #[inline]

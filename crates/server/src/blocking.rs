@@ -63,8 +63,18 @@ pub(crate) struct Served {
     pub(crate) output: Output,
     /// The LSN that the reply must wait for.
     pub(crate) seen: Lsn,
-    /// Whether the reply is an error.
-    pub(crate) failed: bool,
+    pub(crate) answer: ServedWith,
+}
+
+/// What the reply of a blocked client is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ServedWith {
+    /// What the client waited for.
+    Element,
+    /// An error of its command, which ran.
+    Error,
+    /// What kept its command from running.
+    Refusal,
 }
 
 /// A client's place in the queues.
@@ -103,6 +113,7 @@ struct Service {
     request: OwnedArgs,
     effects: Effects,
     output: Output,
+    answer: ServedWith,
     /// The code of the error that is the reply, if it is one.
     error: Option<String>,
     /// Whether its client has its reply: one that found nothing may have changed something all the
@@ -389,14 +400,16 @@ fn serve_waiter(server: &Server, tx: &mut Tx, standing: &Standing) -> Result<Ser
     let home = tx.switch_database(blocked.database);
     let mut output = Output::new();
     drill::strike_at_service();
-    let mut served = (OwnedArgs::default(), None, false);
+    let (mut served, mut answer) = ((OwnedArgs::default(), None, false), ServedWith::Element);
     for request in blocked.ask(tx, waiter, standing.nth) {
-        let answer = match refuse_late(server, blocked.entry) {
-            Some(refusal) => Some(Some(refuse(&refusal, blocked, &mut output))),
-            None => run_request(tx, blocked, request.as_args(), &mut output)?,
+        let result = if let Some(refusal) = refuse_late(server, blocked.entry) {
+            answer = ServedWith::Refusal;
+            Some(Some(refuse(&refusal, blocked, &mut output)))
+        } else {
+            run_request(tx, blocked, request.as_args(), &mut output)?
         };
-        let is_over = answer.is_some();
-        served = (request, answer.flatten(), is_over);
+        let is_over = result.is_some();
+        served = (request, result.flatten(), is_over);
         if is_over {
             break;
         }
@@ -405,7 +418,10 @@ fn serve_waiter(server: &Server, tx: &mut Tx, standing: &Standing) -> Result<Ser
     let effects = tx.take_effects();
     tx.switch_database(home);
     let (request, error, is_over) = served;
-    Ok(Service { waiter: Arc::clone(waiter), request, effects, output, error, is_over })
+    if error.is_some() && answer == ServedWith::Element {
+        answer = ServedWith::Error;
+    }
+    Ok(Service { waiter: Arc::clone(waiter), request, effects, output, answer, error, is_over })
 }
 
 /// Runs a request for a waiter; the code of the error if it was answered with one. Nothing if there
@@ -486,14 +502,14 @@ impl Services {
             notify(server, &self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
-            let Service { waiter, request, output, error, .. } = service;
+            let Service { waiter, request, output, answer, error, .. } = service;
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
                 server.tracking.remember(server, reader, blocked.entry.spec, request.as_args());
             }
             *blocked.outcome.lock().expect("no critical section here panics") =
-                Some(Served { output, seen, failed: error.is_some() });
+                Some(Served { output, seen, answer });
             waiter.conclude();
             server.mailboxes.signal(&blocked.client, Signal::Served, &self.rounds);
         }

@@ -78,12 +78,10 @@ fn ask(
         return Verdict::Refused(refusal);
     }
     let effective = effective_flags(session, entry);
-    let verdict =
-        admit_deed(server, effective, entry.spec.role, || budget::room_for(effective, args));
-    match verdict {
-        Verdict::Admitted => {
-            admit_in_pause(worker, || declared_flags(worker, session, entry, args))
-        }
+    let declared = || declared_flags(worker, session, entry, args);
+    let room = || budget::room_for(effective, args);
+    match admit_deed(server, effective, entry.spec.role, room, declared) {
+        Verdict::Admitted => admit_in_pause(worker, declared),
         other => other,
     }
 }
@@ -101,18 +99,19 @@ pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> 
 }
 
 /// Asks the gates that are about the data and not about the client, but for that of a pause: for
-/// what has these flags and this role, and needs so much room.
+/// what has these flags and this role, and needs so much room. `declared` finds what a program says
+/// that it does.
 #[inline]
 pub(crate) fn admit_deed(
     server: &'static Server,
     effective: Flags,
     role: Role,
     room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
 ) -> Verdict {
-    if let Some(refusal) = server.ailments.refuse(server, effective, role) {
-        return Verdict::Refused(refusal);
-    }
-    if let Some(refusal) = server.budget.refuse(effective, room) {
+    if (server.ailments.are_there() || server.budget.limit() != 0)
+        && let Some(refusal) = refuse_for_want(server, effective, role, room, declared)
+    {
         return Verdict::Refused(refusal);
     }
     if may_write(effective)
@@ -121,6 +120,24 @@ pub(crate) fn admit_deed(
         return Verdict::Postponed(Stage::Shut(valve));
     }
     Verdict::Admitted
+}
+
+/// Why a command may not run for want of memory, or of a place to write down what changes. A
+/// program that says what it does is refused by that: within a transaction it would be refused in
+/// its middle, behind what others of it have changed.
+#[inline]
+fn refuse_for_want(
+    server: &Server,
+    effective: Flags,
+    role: Role,
+    room: impl FnOnce() -> usize,
+    declared: impl FnOnce() -> Flags,
+) -> Option<Refusal> {
+    let may_be_refused = || server.ailments.are_there() || server.budget.is_out_of_memory(0);
+    let speaks_for_others = scripts::may_declare(role) || role == Role::Exec;
+    let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
+    let refusal = server.ailments.refuse(server, flags, role);
+    refusal.or_else(|| server.budget.refuse(flags, room))
 }
 
 /// Finds what a command says that it does.
@@ -181,12 +198,12 @@ impl<'a> Again<'a> {
         if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
             return Err(refusal);
         }
-        if let Some(refusal) = server.ailments.refuse(server, effective, Role::Any) {
+        if let Some(refusal) = server.ailments.refuse(server, declared, Role::Any) {
             return Err(refusal);
         }
-        let more = budget::room_for(effective, request.args);
+        let more = budget::room_for(declared, request.args);
         let garbage = server.keyspace.reclaimer().bytes();
-        if let Some(refusal) = server.budget.refuse_late(&server.config, effective, more, garbage) {
+        if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
             return Err(refusal);
         }
         let waits_for_disk = may_write(effective)
@@ -198,7 +215,8 @@ impl<'a> Again<'a> {
 }
 
 /// Whether a command may run, or be queued, right behind one that was admitted; most are behind
-/// one for the same command. What is denied is not noted: who asks here asks `admit` then.
+/// one for the same command. What a program says of itself is not looked at behind another: who
+/// cares leaves `before` out. What is denied is not noted: who asks here asks `admit` then.
 #[inline]
 pub(crate) fn admits_behind(
     worker: &Worker,
@@ -214,6 +232,12 @@ pub(crate) fn admits_behind(
     let (spec, flags) = (entry.spec, entry.spec.flags);
     let room = || budget::room_for(flags, args);
     spec.arity.admits(args.len()) && worker.server.budget.refuse(flags, room).is_none()
+}
+
+/// Whether a command may say of itself what it does, so that two with one name differ.
+#[inline]
+pub(crate) fn may_declare(entry: &Entry) -> bool {
+    scripts::may_declare(entry.spec.role)
 }
 
 /// Whether a command may leave something behind: scripts may, whatever they say.

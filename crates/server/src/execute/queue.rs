@@ -66,7 +66,9 @@ pub(crate) fn queue_together<'a>(
                 break;
             }
             evict::prepare(worker, || budget::room_for(flags, args));
-            if !gates::admits_behind(worker, session, before, entry, args) {
+            // Of two scripts each says for itself what it does.
+            let alike = before.filter(|_| !gates::may_declare(entry));
+            if !gates::admits_behind(worker, session, alike, entry, args) {
                 break;
             }
             keep(queue, args, Known { entry, location }, session.resp, out);

@@ -327,7 +327,7 @@ impl Turn<'_> {
         if worker.server.loading.is_on() {
             return Some(self.refuse(&LOADING));
         }
-        match gates::admit_deed(worker.server, flags, entry.spec.role, || room) {
+        match gates::admit_deed(worker.server, flags, entry.spec.role, || room, || flags) {
             Verdict::Admitted => {}
             Verdict::Refused(refusal) => {
                 worker.server.stats.rejected(worker.lane, entry.id);

@@ -59,8 +59,14 @@ pub(crate) struct Scripts {
     pub(crate) may_call_denied: AtomicBool,
 }
 
+/// Whether a command runs a script or a function, which may declare what it does.
+#[inline]
+pub(crate) fn may_declare(role: Role) -> bool {
+    matches!(role, Role::RunScript | Role::RunDigest | Role::RunFunction)
+}
+
 /// The flags of a command; of one that runs a script or a function which declares what it does,
-/// whether that writes.
+/// whether that writes, and needs memory.
 pub(crate) fn declared_flags(server: &Server, entry: &Entry, args: Args<'_>) -> Flags {
     let Scripts { cache, libraries, .. } = &server.scripts;
     let declared = match entry.spec.role {
@@ -76,7 +82,8 @@ pub(crate) fn declared_flags(server: &Server, entry: &Entry, args: Args<'_>) -> 
     };
     match declared {
         Some(declared) if declared.no_writes => Flags::READONLY,
-        Some(declared) if !declared.is_compatible => Flags::WRITE,
+        Some(declared) if !declared.is_compatible && declared.allow_oom => Flags::WRITE,
+        Some(declared) if !declared.is_compatible => Flags::WRITE.and(Flags::DENYOOM),
         _ => entry.spec.flags,
     }
 }

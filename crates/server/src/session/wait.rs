@@ -20,7 +20,7 @@ use super::blocked::{Awaited, Blocked, Rousing, Safety};
 use super::life::{EventEnd, Resumption, Turn, Waits};
 use super::stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::aof::Phase;
-use crate::blocking::{Place, Served};
+use crate::blocking::{Place, Served, ServedWith};
 use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
@@ -156,8 +156,7 @@ impl Waits for Serve {
         match (end, &blocked.safety) {
             (EventEnd::Refused(refusal), _) => {
                 server.refuse(&refusal, &mut reply);
-                server.stats.rejected(self.worker.lane, blocked.ran.entry.id);
-                return self.leave_wait(output);
+                return self.leave_refused(output);
             }
             (EventEnd::Unblocked { with_error: true }, _) => {
                 server.refuse(&UNBLOCKED, &mut reply);
@@ -431,7 +430,10 @@ impl Serve {
         self.session.see(served.seen);
         if let Stage::Blocked(blocked) = &mut self.stage {
             self.session.see_by(blocked.ran.entry, served.seen);
-            blocked.ran.failed = served.failed;
+            blocked.ran.failed = served.answer == ServedWith::Error;
+        }
+        if served.answer == ServedWith::Refusal {
+            return self.leave_refused(served.output);
         }
         self.end_wait(served.output);
     }
@@ -458,6 +460,14 @@ impl Serve {
         execute::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
         if *failed {
             worker.server.stats.failed(worker.lane, entry.id);
+        }
+        self.leave_wait(reply);
+    }
+
+    /// The command is over with this refusal: it has not run.
+    fn leave_refused(&mut self, reply: Output) {
+        if let Some(blocked) = self.blocked() {
+            self.worker.server.stats.rejected(self.worker.lane, blocked.ran.entry.id);
         }
         self.leave_wait(reply);
     }
