@@ -65,7 +65,8 @@ impl Server {
     /// With so many bytes unsent the client is closed at once, so its replies need not grow beyond
     /// that while they are made.
     pub(crate) fn output_ceiling(&self, client: &Client) -> usize {
-        let flags = client.live.flags.load(Ordering::Relaxed);
+        // What others bring upon a client that tracks is no reply.
+        let flags = client.live.flags.load(Ordering::Relaxed) & !client_flags::TRACKING;
         match limit_of(self.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags).hard {
             0 => usize::MAX,
             hard => usize::try_from(hard).unwrap_or(usize::MAX),
