@@ -70,6 +70,8 @@ struct Inner {
     is_urgent: bool,
     /// Whether any of the records that are here does not wait for `rest`.
     is_due: bool,
+    /// Whether no writer comes any more.
+    is_forsaken: bool,
 }
 
 /// What the writer did last: who was answered by that comes again soon, and one sync for them and
@@ -206,10 +208,23 @@ impl Queue {
     pub(super) fn order(&self, make: impl FnOnce(Lsn) -> Order) {
         let mut inner = self.lock();
         let (at, order) = (inner.bytes.len(), make(inner.end));
+        if inner.is_forsaken {
+            // Who waits for an answer learns that there is none.
+            return;
+        }
         inner.orders.push((at, order));
         inner.wait = Wait::Nothing;
         drop(inner);
         self.arrived.notify_one();
+    }
+
+    /// No writer takes anything from here on: no order that is here, or comes, is answered.
+    pub(super) fn forsake(&self) {
+        let mut inner = self.lock();
+        inner.is_forsaken = true;
+        let orders = std::mem::take(&mut inner.orders);
+        drop(inner);
+        drop(orders);
     }
 
     /// Whether replies wait for what comes, so that it must not linger.
@@ -326,6 +341,20 @@ mod tests {
         let nothing = queue.take(Some(Duration::ZERO), work.bytes, last);
         assert!(nothing.bytes.is_empty() && nothing.end == 105);
         assert_eq!(queue.len(), 2, "the writer has some of them still");
+    }
+
+    /// The log is turned off while its writer comes to an end by a bug.
+    #[test]
+    fn an_order_that_no_writer_takes_is_answered_by_nobody() {
+        let (queue, _) = queue();
+        let order = || {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            queue.order(|lsn| Order::Close(lsn, sender));
+            receiver
+        };
+        let before = order();
+        queue.forsake();
+        assert!(before.recv().is_err() && order().recv().is_err());
     }
 
     /// The time is a bound that nobody reaches.

@@ -32,9 +32,9 @@ pub(super) fn run(server: &'static Server, mut writer: Writer) {
         let (queue, is_lent) = (Arc::clone(&writer.queue), writer.is_lent);
         // With it go its files, and with those its claim.
         drop(writer);
-        match succeed(server, queue, is_lent) {
+        match succeed(server, Arc::clone(&queue), is_lent) {
             Some(next) => writer = next,
-            None => return,
+            None => return queue.forsake(),
         }
     }
 }
