@@ -20,9 +20,9 @@ use tests::Client;
 use tests::faults::ledger::Ledger;
 use tests::faults::subject::{BOUND, Subject};
 use tests::faults::table::{TABLE, row_of};
+use tests::faults::work::{ARGUMENTS, await_idle, folder, steer, work_hard, write_while};
 use tests::faults::{Fault, Injector};
 use tests::folder::copy_folder;
-use tests::server::{eventually, free_port};
 
 /// How many faults a short run draws.
 const FAULTS: u64 = 12;
@@ -46,27 +46,8 @@ const FOUND: [&str; 12] = [
     "Rewrite/sync a directory/kill/3/1",
 ];
 
-const WRITERS: usize = 3;
-
 /// A call that takes so long is not the rule.
 const LATE: Duration = Duration::from_millis(300);
-
-pub(crate) const ARGUMENTS: [&str; 14] = [
-    "--appendonly",
-    "yes",
-    "--appendfsync",
-    "always",
-    "--save",
-    "3600 1",
-    "--worker-threads",
-    "2",
-    "--auto-aof-rewrite-percentage",
-    "0",
-    "--enable-debug-command",
-    "local",
-    "--enable-protected-configs",
-    "yes",
-];
 
 /// What goes on while the fault happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,15 +164,6 @@ fn stock() -> TempDir {
     folder
 }
 
-fn folder() -> TempDir {
-    let folder = tempfile::Builder::new().prefix("apus-test-").tempdir();
-    let folder = folder.expect("a temporary folder can be made");
-    let text = "aclfile users.acl\n";
-    std::fs::write(folder.path().join("apus.conf"), text).expect("a new folder");
-    std::fs::write(folder.path().join("users.acl"), "").expect("a new folder");
-    folder
-}
-
 /// What the server does in a phase behind its start.
 fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
     match phase {
@@ -215,77 +187,6 @@ fn carry_out(phase: Phase, subject: &mut Subject, ledger: &Ledger) {
             subject.ends_within(Duration::from_secs(3));
         }
     }
-}
-
-pub(crate) fn await_idle(subject: &mut Subject, field: &str) {
-    let deadline = std::time::Instant::now() + BOUND;
-    while subject.info(field).is_some_and(|value| value != "0") && !subject.has_ended() {
-        assert!(std::time::Instant::now() < deadline, "{field} for ever:\n{}", subject.log());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-pub(crate) fn write_while(
-    subject: &mut Subject,
-    ledger: &Ledger,
-    steps: u64,
-    meanwhile: impl FnOnce(&mut Subject),
-) {
-    let port = subject.port();
-    std::thread::scope(|scope| {
-        for writer in 0..WRITERS {
-            scope.spawn(move || ledger.write(port, writer, 0, steps));
-        }
-        meanwhile(subject);
-    });
-}
-
-/// Changes what can be changed at run time.
-fn steer(subject: &mut Subject) {
-    let lines: [&[&str]; 9] = [
-        &["CONFIG", "SET", "worker-threads", "4"],
-        &["CONFIG", "SET", "bind", "127.0.0.1 127.0.0.2"],
-        &["CONFIG", "SET", "maxclients", "20000"],
-        &["CONFIG", "SET", "worker-threads", "1"],
-        &["CONFIG", "SET", "appendonly", "no"],
-        &["CONFIG", "SET", "appendonly", "yes"],
-        &["CONFIG", "REWRITE"],
-        &["ACL", "SETUSER", "somebody", "on", "+get"],
-        &["ACL", "SAVE"],
-    ];
-    for words in lines {
-        subject.ask(words);
-    }
-    let port = free_port();
-    let moved = subject.ask(&["CONFIG", "SET", "port", &port.to_string()]);
-    // Where the reply is lost somebody may listen there, too.
-    let is_ok = moved.as_ref().is_some_and(|reply| *reply == Value::Simple("OK".into()));
-    if is_ok || moved.is_none() && Client::try_connect(port).is_ok() {
-        subject.moved_to(port);
-    }
-    await_idle(subject, "aof_rewrite_in_progress");
-}
-
-/// What asks for threads and memory.
-fn work_hard(subject: &Subject) {
-    const LONG: &str = "local n = 0 for i = 1, 3000 do n = n + #redis.call('GET', KEYS[1] .. i) end
-        return n";
-    const LOOP: &str = "local n = 0 for i = 1, 300000 do n = n + i end return n";
-    let works: [&[&str]; 8] = [
-        &["EVAL", LOOP, "0"],
-        &["EVAL", LOOP, "1", "old:1"],
-        &["EVAL", LONG, "1", "old:"],
-        &["KEYS", "*"],
-        &["SORT", "old:list", "LIMIT", "0", "1"],
-        &["DEBUG", "DIGEST"],
-        &["DEBUG", "POPULATE", "2000", "many", "100"],
-        &["EVAL", LOOP, "1", "old:2"],
-    ];
-    std::thread::scope(|scope| {
-        for words in works {
-            scope.spawn(move || subject.ask(words));
-        }
-    });
 }
 
 /// Whatever has happened: it serves as before, or has said why not.
@@ -496,105 +397,6 @@ fn learn(stock: &Path) -> Vec<Vec<u64>> {
         counts
     };
     PHASES.iter().map(learn).collect()
-}
-
-/// However many threads the system gives: it starts or says why not; what comes is done, refused in
-/// words or its connection closed; and SIGTERM ends it.
-#[test]
-fn every_number_of_threads_will_do() {
-    let threads = row_of("start a thread");
-    let mut served = 0;
-    for number in 0..=16 {
-        let folder = folder();
-        let injector = Injector::of(vec![threads]);
-        injector.arm(threads, Fault::Error(Errno::AGAIN), number, u64::MAX);
-        let mut subject = Subject::start(folder.path(), injector, &ARGUMENTS);
-        if !subject.serves() {
-            let log = subject.log();
-            assert!(log.contains("Resource temporarily unavailable"), "{number} threads:\n{log}");
-            assert!(!log.contains("Bad file format"), "{number} threads:\n{log}");
-            continue;
-        }
-        served += 1;
-        let asked = &subject;
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(move || work_hard(asked));
-            }
-            let lines: [&[&str]; 6] = [
-                &["SAVE"],
-                &["BGSAVE"],
-                &["BGREWRITEAOF"],
-                &["CONFIG", "SET", "worker-threads", "3"],
-                &["CONFIG", "SET", "maxmemory", "0"],
-                &["SET", "key", "value"],
-            ];
-            for words in lines {
-                scope.spawn(move || {
-                    let reply = asked.ask(words);
-                    assert!(reply.is_some(), "{number} threads: {words:?} is not answered");
-                });
-            }
-        });
-        // What cannot be saved is a reason to refuse it.
-        let is_set = subject.ask(&["SET", "key", "value"]) == Some(Value::Simple("OK".into()));
-        let log = subject.log();
-        assert!(!log.contains("panicked at"), "{number} threads:\n{log}");
-        subject.signal(Signal::TERM);
-        assert!(subject.ends_within(BOUND), "{number} threads, SIGTERM:\n{}", subject.log());
-        let mut subject = Subject::start(folder.path(), Injector::of(vec![]), &ARGUMENTS);
-        assert!(subject.serves(), "{}", subject.log());
-        let reply = subject.ask(&["GET", "key"]);
-        let is_there = reply == Some(Value::Bulk(b"value".into()));
-        assert!(is_there || !is_set, "{number} threads: {reply:?}");
-    }
-    assert!(served > 0 && served < 16, "{served} of them served");
-}
-
-/// What the log holds is loaded by one thread where no other can be had.
-#[test]
-fn a_log_is_loaded_without_another_thread() {
-    let threads = row_of("start a thread");
-    let folder = folder();
-    let mut subject = Subject::start(folder.path(), Injector::of(vec![threads]), &ARGUMENTS);
-    assert!(subject.serves());
-    let is_ok = |reply: Option<Value>| reply == Some(Value::Simple("OK".into()));
-    await_idle(&mut subject, "aof_rewrite_in_progress");
-    assert!(is_ok(subject.ask(&["SET", "key", "value"])));
-    subject.injector.arm(threads, Fault::Error(Errno::AGAIN), 0, u64::MAX);
-    assert!(is_ok(subject.ask(&["DEBUG", "LOADAOF"])), "{}", subject.log());
-    assert_eq!(subject.ask(&["GET", "key"]), Some(Value::Bulk(b"value".into())));
-    assert!(is_ok(subject.ask(&["SET", "key", "other"])));
-    assert!(subject.injector.disarm() > 0, "it asked for no thread");
-    subject.signal(Signal::TERM);
-    assert!(subject.ends_within(BOUND), "{}", subject.log());
-}
-
-/// What the standard error output is told of memory stands in the log's file, too.
-#[test]
-fn refused_memory_is_told_in_the_log_file() {
-    let memory = row_of("get memory");
-    let folder = folder();
-    let file = folder.path().join("apus.log");
-    for format in ["legacy", "logfmt", "json"] {
-        let path = file.display().to_string();
-        let own = ["--logfile", &path, "--log-format", format];
-        let mut subject = Subject::start(
-            folder.path(),
-            Injector::of(vec![memory]),
-            &[&ARGUMENTS[..], &own].concat(),
-        );
-        let port = || std::fs::read_to_string(&file).ok().as_deref().and_then(Subject::port_in);
-        eventually("it serves", || port().is_some());
-        subject.moved_to(port().expect("it was there"));
-        subject.injector.arm(memory, Fault::Error(Errno::NOMEM), 0, u64::MAX);
-        subject.ask(&["DEBUG", "POPULATE", "1000000", "many", "1000"]);
-        assert!(subject.ends_within(BOUND), "it has no memory");
-        let log = std::fs::read_to_string(&file).expect("it was there");
-        let said = subject.log();
-        assert!(log.contains("memory allocation of "), "{log}, and beside it: {said}");
-        std::fs::remove_file(&file).expect("it was there");
-    }
 }
 
 #[test]

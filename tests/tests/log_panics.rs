@@ -8,10 +8,9 @@ use tests::Client;
 use tests::faults::ledger::Ledger;
 use tests::faults::subject::Subject;
 use tests::faults::table::row_of;
+use tests::faults::work::{ARGUMENTS, await_idle, write_while};
 use tests::faults::{Fault, Injector};
 use tests::server::eventually;
-
-use crate::faults::{ARGUMENTS, await_idle, write_while};
 
 /// What goes on meanwhile.
 const OCCASIONS: [(&str, &[&[&str]]); 5] = [

@@ -109,6 +109,7 @@ mod pubsub;
 mod pubsub_delivery;
 mod pubsub_order;
 mod read_phases;
+mod refused_resources;
 mod reload_beside_writers;
 mod reload_in_units;
 mod renamed;

@@ -12,6 +12,7 @@ mod ffi;
 pub mod ledger;
 pub mod subject;
 pub mod table;
+pub mod work;
 
 use std::cell::OnceCell;
 use std::fs::File;
