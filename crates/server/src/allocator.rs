@@ -1,7 +1,6 @@
 //! The allocator of the process, as the server speaks to it.
 //!
-//! Invariant: the server never names an allocator; where nobody said what it is, these calls do
-//! nothing.
+//! Invariant: the server never names an allocator; before `allocate_by` these calls do nothing.
 
 use std::sync::OnceLock;
 

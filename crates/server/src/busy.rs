@@ -81,7 +81,7 @@ impl Hold {
         is_more
     }
 
-    /// A gate held it, while it had nothing: what others wait for begins now.
+    /// A gate held the command, which had no lock: others have not waited for it so far.
     pub(crate) fn begin_anew(&mut self) {
         let since_us = self.server.keyspace.clock().monotonic_us();
         self.replace(Held { since_us, partitions: PartitionSet::new(), is_paused: true });

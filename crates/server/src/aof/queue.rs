@@ -209,7 +209,7 @@ impl Queue {
         let mut inner = self.lock();
         let (at, order) = (inner.bytes.len(), make(inner.end));
         if inner.is_forsaken {
-            // Who waits for an answer learns that there is none.
+            // The sender goes with the order, so the receiver learns that there is no answer.
             return;
         }
         inner.orders.push((at, order));

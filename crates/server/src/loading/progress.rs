@@ -1,6 +1,6 @@
 //! Whether data are loaded now, and how far that is.
 //!
-//! Invariant: while it is on, no command sees or changes data but those of who loads.
+//! Invariant: while a load is on, no command sees or changes data but the loader's own.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 

@@ -157,7 +157,7 @@ impl Stepwise for Silence {
             end_listening(worker, stride.session, &mut reply);
             return Stepped::Closes;
         }
-        // Those who published it meanwhile were told that it is heard.
+        // Publishers of messages that came meanwhile were told of a receiver.
         stride.session.pass_on(worker.server, &mut reply);
         begin_anew(worker.server, stride.session);
         Reply::new(stride.out, stride.session.resp).simple("RESET");
