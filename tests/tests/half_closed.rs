@@ -3,6 +3,7 @@
 
 use proto::value::Value;
 use tests::client::encode;
+use tests::server::eventually;
 use tests::{Oracle, Server};
 
 /// What comes back for these requests when nothing comes behind them.
@@ -46,5 +47,30 @@ fn a_pause_keeps_nobody_from_the_answers_before_it() {
         }
         admin.call(&["CLIENT", "UNPAUSE"]);
         assert_eq!(admin.call(&["EXISTS", "late"]), Value::Integer(0));
+    }
+}
+
+/// Whichever comes first, the element or the end: nothing is taken from a queue and lost, as some
+/// of these are in Redis 8.2.
+#[test]
+fn an_element_goes_to_the_client_that_ends_its_side_or_stays() {
+    let waits: [&[&str]; 3] = [
+        &["BLPOP", "queue", "0"],
+        &["BLMPOP", "0", "1", "queue", "LEFT"],
+        &["BRPOP", "queue", "9"],
+    ];
+    let server = Server::start(&[]);
+    let mut pusher = server.client();
+    for round in 0..100 {
+        let mut waiter = server.client();
+        waiter.send(waits[round % waits.len()]);
+        eventually("it waits", || pusher.figure("blocked_clients") == 1);
+        let element = format!("element {round}");
+        pusher.send(&["RPUSH", "queue", &element]);
+        waiter.end_sending();
+        let given = String::from_utf8_lossy(&waiter.receive_to_close()).contains(&element);
+        assert_eq!(pusher.receive(), Value::Integer(1));
+        let kept = pusher.call(&["LPOP", "queue"]) == Value::Bulk(element.into_bytes());
+        assert!(given != kept, "round {round}: given {given}, kept {kept}");
     }
 }

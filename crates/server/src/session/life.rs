@@ -277,6 +277,15 @@ pub(super) enum Demand {
     Move,
 }
 
+impl Sight {
+    /// Whether its client says no more while it waits for an element or a time. An element that it
+    /// was given, or is being given this moment, is still its client's.
+    fn has_ended_in_a_queue(self) -> bool {
+        let Self { wait, incoming, closing, is_cut_off, .. } = self;
+        wait == Wait::Event && incoming.has_ended() && !closing && !is_cut_off
+    }
+}
+
 impl Wait {
     /// Whether the wait goes along to another worker; a request that waits to begin begins there
     /// from the start.
@@ -437,6 +446,14 @@ fn step(body: &mut impl Body, cx: &mut TaskContext<'_>, asked: Asked) -> Turn {
         return Turn::End;
     }
     let sight = body.sight();
+    if sight.has_ended_in_a_queue() {
+        if body.take_served() {
+            return Turn::Again;
+        }
+        if !body.withdraw() {
+            return look_at_wait(body, cx, sight.wait);
+        }
+    }
     match plan(sight) {
         Plan::End => {
             body.shut_down();
