@@ -43,17 +43,28 @@ impl Ailments {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// As `refuse`, for a command of a script or for one that writes whatever it says: there PING
-    /// does not tell.
-    #[inline]
-    pub(crate) fn refuse_write(&self, server: &Server, flags: Flags) -> Option<Refusal> {
-        self.refuse(server, flags, Role::Any)
-    }
-
     /// Why a command may not run, if it may not. As in Redis, PING tells too.
     #[inline]
     pub(crate) fn refuse(&self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
-        match self.0.load(Ordering::Relaxed) {
+        self.present().refuse(server, flags, role)
+    }
+
+    /// What ails at this moment.
+    #[inline]
+    pub(crate) fn present(&self) -> Present {
+        Present(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What ailed at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Present(u32);
+
+impl Present {
+    /// Why a command may not run, if it may not.
+    #[inline]
+    pub(crate) fn refuse(self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
+        match self.0 {
             0 => None,
             ailments => judge(ailments, server, flags, role),
         }

@@ -252,7 +252,7 @@ impl Budget {
     /// Whether more is in use than may be, and nothing can be evicted.
     #[inline]
     pub(crate) fn is_out_of_memory(&self, more: usize) -> bool {
-        self.is_exceeded(more) && self.is_exhausted.load(Ordering::Relaxed)
+        self.is_exhausted.load(Ordering::Relaxed) && self.is_exceeded(more)
     }
 
     /// Refuses a command that may take memory where none is left.

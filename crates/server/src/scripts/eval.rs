@@ -158,10 +158,9 @@ pub(super) fn prepare(
     }
     // What says itself what it does is told at once; other scripts are when they write.
     if !flags.no_writes && !flags.is_compatible {
-        let refuse = |shortage: &Shortage| {
-            shortage.refuse(Flags::WRITE.and(Flags::DENYOOM), flags.allow_oom)
-        };
-        let refusal = asked.shortage.map_or_else(|| refuse(&Shortage::now(asked.server)), refuse);
+        let shortage = asked.shortage.unwrap_or_else(|| Shortage::now(asked.server));
+        let what = Flags::WRITE.and(Flags::DENYOOM);
+        let refusal = shortage.refuse(asked.server, what, flags.allow_oom);
         if let Some(refusal) = refusal {
             return Err(refusal);
         }

@@ -479,7 +479,7 @@ impl Exec {
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();
-                let shortage = Some(&unit.shortage);
+                let shortage = Some(unit.shortage);
                 let asked = Asked { server, entry, resp, limited, shortage, session };
                 match prepare(asked, queued.args) {
                     Ok(mut program) => {

@@ -61,7 +61,7 @@ pub(crate) struct Asked<'a> {
     /// Whose rules its commands have to keep, if there are any.
     pub(crate) limited: Option<Limited>,
     /// What was short as the unit that it is for began; not there if that has not begun.
-    pub(crate) shortage: Option<&'a Shortage>,
+    pub(crate) shortage: Option<Shortage>,
     /// Not there within a unit that left its session's worker.
     pub(crate) session: Option<&'a mut Session>,
 }
@@ -229,6 +229,7 @@ struct Done {
 }
 
 impl Unit {
+    #[inline]
     pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
