@@ -231,12 +231,13 @@ struct Done {
 impl Unit {
     #[inline]
     pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
+        let shortage = Shortage::now(server);
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
         Self {
             server,
             tx,
-            shortage: Shortage::now(server),
+            shortage,
             home,
             done,
             publications,
