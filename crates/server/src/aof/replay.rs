@@ -137,7 +137,7 @@ impl Replayer {
             }
             Run::Unit(prepare) => {
                 let (server, resp) = (self.server, Resp::Two);
-                let shortage = Some(self.unit.shortage);
+                let shortage = Some(self.unit.shortage());
                 let asked = Asked { server, entry, resp, limited: None, shortage, session: None };
                 let mut program = prepare(asked, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)

@@ -308,7 +308,7 @@ impl Caller<'_> {
         if self.has_written {
             return Ok(());
         }
-        self.unit.shortage.refuse(self.server, flags, self.allows_oom).map_or(Ok(()), Err)
+        self.unit.shortage().refuse(self.server, flags, self.allows_oom).map_or(Ok(()), Err)
     }
 
     /// Runs a command; whether it failed.

@@ -282,6 +282,8 @@ impl Program for Call {
         if self.server.watchers.any() {
             self.began = (self.server.keyspace.clock().now_us(), database);
         }
+        // As it begins: what gets short later does not end it half way.
+        unit.shortage();
         // What a function tells is told once its library is safe.
         unit.tx.see(self.saw);
         // Where others changed something before, that cannot be undone for this script alone.

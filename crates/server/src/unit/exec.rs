@@ -130,6 +130,8 @@ impl Program for Exec {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
+        // As it begins, for the scripts in it.
+        unit.shortage();
         if !self.has_begun {
             if !self.is_watch_whole(unit) {
                 // Nothing runs, and nothing is booked.
@@ -479,7 +481,7 @@ impl Exec {
                 };
                 let (server, entry, resp) = (self.server, queued.entry, self.resp);
                 let limited = self.limited.clone();
-                let shortage = Some(unit.shortage);
+                let shortage = Some(unit.shortage());
                 let asked = Asked { server, entry, resp, limited, shortage, session };
                 match prepare(asked, queued.args) {
                     Ok(mut program) => {

@@ -166,8 +166,8 @@ pub(crate) trait Program: Send {
 pub(crate) struct Unit {
     pub(crate) server: &'static Server,
     pub(crate) tx: Tx,
-    /// What was short as it began.
-    pub(crate) shortage: Shortage,
+    /// What was short as its program began, once somebody has looked.
+    shortage: Option<Shortage>,
     /// The logical database it began in.
     home: usize,
     done: Vec<Done>,
@@ -231,13 +231,12 @@ struct Done {
 impl Unit {
     #[inline]
     pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
-        let shortage = Shortage::now(server);
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
         Self {
             server,
             tx,
-            shortage,
+            shortage: None,
             home,
             done,
             publications,
@@ -253,6 +252,12 @@ impl Unit {
             begins_elsewhere: false,
             finality: None,
         }
+    }
+
+    /// What is short, as of the first time that its program asks, which is as it begins.
+    #[inline]
+    pub(crate) fn shortage(&mut self) -> Shortage {
+        *self.shortage.get_or_insert_with(|| Shortage::now(self.server))
     }
 
     /// To be called before a step that can be neither undone nor put off: from here on the unit is
@@ -523,7 +528,7 @@ impl Unit {
     #[inline]
     pub(crate) fn renew(&mut self) {
         self.tx.renew();
-        self.shortage = Shortage::now(self.server);
+        self.shortage = None;
         self.forget();
     }
 
