@@ -46,21 +46,30 @@ impl Ailments {
     /// Why a command may not run, if it may not. As in Redis, PING tells too.
     #[inline]
     pub(crate) fn refuse(&self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
-        self.present().refuse(server, flags, role)
+        self.present(server).refuse(server, flags, role)
     }
 
-    /// What ails at this moment.
+    /// What ails at this moment and stops writes.
     #[inline]
-    pub(crate) fn present(&self) -> Present {
-        Present(self.0.load(Ordering::Relaxed))
+    pub(crate) fn present(&self, server: &Server) -> Present {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Present(0),
+            ailments => Present(those_that_stop(ailments, server)),
+        }
     }
 }
 
-/// What ailed at one moment.
+/// What ailed at one moment and stopped writes then, whatever is configured afterwards.
 #[derive(Clone, Copy)]
 pub(crate) struct Present(u32);
 
 impl Present {
+    /// Whether anything did.
+    #[inline]
+    pub(crate) fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
     /// Why a command may not run, if it may not.
     #[inline]
     pub(crate) fn refuse(self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
@@ -79,7 +88,13 @@ fn judge(ailments: u32, server: &Server, flags: Flags, role: Role) -> Option<Ref
     if ailments & LOG_FAILED != 0 {
         return Some(server.journal.refusal());
     }
+    (ailments & SNAPSHOT_FAILED != 0).then_some(MISCONF)
+}
+
+/// A snapshot that failed stops writes where that is configured.
+#[cold]
+fn those_that_stop(ailments: u32, server: &Server) -> u32 {
     let config = &server.config;
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
-    (ailments & SNAPSHOT_FAILED != 0 && is_strict).then_some(MISCONF)
+    if is_strict { ailments } else { ailments & !SNAPSHOT_FAILED }
 }

@@ -21,6 +21,7 @@ use crate::execute;
 use crate::gates::FlagsOf;
 use crate::guard::{Limited, Request};
 use crate::loading::LOADING;
+use crate::scripts;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::{Entry, Run};
@@ -130,8 +131,6 @@ impl Program for Exec {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<(), Refusal> {
-        // As it begins, for the scripts in it.
-        unit.shortage();
         if !self.has_begun {
             if !self.is_watch_whole(unit) {
                 // Nothing runs, and nothing is booked.
@@ -142,13 +141,10 @@ impl Program for Exec {
                 return Ok(());
             }
             // Whoever loads has had the world since the commands were queued.
-            if self.server.loading.is_on() && self.queue.is_kept_from_loading() {
-                self.queue = Arc::default();
-                let (refusal, mark) = (execute::aborted(&LOADING), out.mark());
-                unit.refuse(&refusal, &mut Reply::new(out, self.resp));
-                if self.is_mute {
-                    out.truncate(mark);
-                }
+            let is_kept = self.server.loading.is_on() && self.queue.is_kept_from_loading();
+            let refusal = is_kept.then_some(LOADING).or_else(|| self.refusal_of_short(unit));
+            if let Some(refusal) = refusal {
+                self.refuse_all(&refusal, unit, out);
                 return Ok(());
             }
             let is_long = self.queue.len() > WORKER_QUEUE;
@@ -313,6 +309,27 @@ impl Exec {
         let lapsed =
             |(database, key): &(usize, Box<[u8]>)| unit.tx.has_lapsed(*database, key, watch);
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
+    }
+
+    /// Why all of it is refused, whose gates were open a moment ago: one of them has shut since,
+    /// and would shut in the middle for the scripts in it.
+    fn refusal_of_short(&self, unit: &mut Unit) -> Option<Refusal> {
+        let (server, shortage) = (self.server, unit.shortage());
+        if !shortage.is_any() {
+            return None;
+        }
+        let declared = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
+        shortage.refuse(server, self.queue.flags_by(declared), false)
+    }
+
+    /// None of its commands runs.
+    fn refuse_all(&mut self, refusal: &Refusal, unit: &mut Unit, out: &mut Output) {
+        self.queue = Arc::default();
+        let mark = out.mark();
+        unit.refuse(&execute::aborted(refusal), &mut Reply::new(out, self.resp));
+        if self.is_mute {
+            out.truncate(mark);
+        }
     }
 
     /// Whether the next command may begin here, as far as one can tell.

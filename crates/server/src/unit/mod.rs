@@ -254,12 +254,6 @@ impl Unit {
         }
     }
 
-    /// What is short, as of the first time that its program asks, which is as it begins.
-    #[inline]
-    pub(crate) fn shortage(&mut self) -> Shortage {
-        *self.shortage.get_or_insert_with(|| Shortage::now(self.server))
-    }
-
     /// To be called before a step that can be neither undone nor put off: from here on the unit is
     /// never begun again. `Widen` where that may still come: then it begins again with all locks
     /// there are, and nothing can make it widen.

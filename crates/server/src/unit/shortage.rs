@@ -9,6 +9,7 @@ use keyspace::Refusal;
 use crate::ailments;
 use crate::budget::OUT_OF_MEMORY;
 use crate::server::Server;
+use crate::unit::Unit;
 
 /// Why what a script calls may be refused, as of one moment.
 #[derive(Clone, Copy)]
@@ -22,7 +23,13 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Server) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, ailments: server.ailments.present() }
+        Self { is_out_of_memory, ailments: server.ailments.present(server) }
+    }
+
+    /// Whether anything is short.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_out_of_memory || self.ailments.is_any()
     }
 
     /// Why a command with these flags may not run, if it may not. A script may say that it runs
@@ -36,5 +43,13 @@ impl Shortage {
         let refusal = self.ailments.refuse(server, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))
+    }
+}
+
+impl Unit {
+    /// What is short, as of the first time that its program asks, which is as it begins.
+    #[inline]
+    pub(crate) fn shortage(&mut self) -> Shortage {
+        *self.shortage.get_or_insert_with(|| Shortage::now(self.server))
     }
 }
