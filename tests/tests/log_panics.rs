@@ -3,7 +3,10 @@
 //! command is answered, with an error where nobody knows; the log goes on with a new base by
 //! itself; INFO and the log tell of it; what was acknowledged is there after a kill.
 
+use std::path::Path;
+
 use proto::value::Value;
+use rustix::process::Signal;
 use tests::Client;
 use tests::faults::ledger::Ledger;
 use tests::faults::subject::Subject;
@@ -166,4 +169,103 @@ fn meanwhile_clients_and_info_are_told_of_a_log_that_panicked() {
     await_log(&mut subject);
     assert_eq!(subject.ask(&["GET", "key"]), Some(Value::Bulk(b"value".into())));
     assert_eq!(subject.info("aof_last_write_status").as_deref(), Some("ok"));
+}
+
+/// What the restart behind an end finds of a key.
+fn value_behind_a_start(folder: &Path, key: &str) -> Option<Value> {
+    let mut subject = Subject::start(folder, Injector::of(vec![]), &ARGUMENTS);
+    assert!(subject.serves(), "it does not start again:\n{}", subject.log());
+    let value = subject.ask(&["GET", key]);
+    subject.kill();
+    value
+}
+
+/// A server whose log is written each second, which has panicked, or does as soon as it writes; the
+/// base behind that is held back until the injector is disarmed, where that is wanted.
+fn acknowledged_behind_a_panic(folder: &Path, holds_the_base: bool) -> Subject {
+    let row = row_of("name a file");
+    let arguments = [&ARGUMENTS[..], &["--appendfsync", "everysec"]].concat();
+    let mut subject = Subject::start(folder, Injector::of(vec![row]), &arguments);
+    assert!(subject.serves(), "{}", subject.log());
+    await_log(&mut subject);
+    if holds_the_base {
+        subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+    }
+    drill(&subject, &["PANIC-IN-LOG", "1"]);
+    assert!(subject.ask(&["SET", "key", "acknowledged"]).as_ref().is_some_and(is_ok));
+    if holds_the_base {
+        eventually("the base waits for its name", || subject.injector.met() > 0);
+    }
+    subject
+}
+
+/// The memory is whole, so the end of the process waits until the log is.
+#[test]
+fn an_orderly_end_behind_a_panic_of_the_log_costs_nothing_that_was_acknowledged() {
+    for (how, holds_the_base) in
+        [(None, false), (Some("NOSAVE"), false), (None, true), (Some("NOSAVE"), true)]
+    {
+        let folder = folder();
+        let mut subject = acknowledged_behind_a_panic(folder.path(), holds_the_base);
+        match how {
+            None => subject.signal(Signal::TERM),
+            Some(word) => {
+                let mut client = Client::connect(subject.port());
+                client.send(&["SHUTDOWN", word]);
+            }
+        }
+        eventually("it is about to end", || subject.log().contains("User requested shutdown"));
+        subject.injector.disarm();
+        assert!(subject.wait().success(), "{}", subject.log());
+        let kept = value_behind_a_start(folder.path(), "key");
+        assert_eq!(kept, Some(Value::Bulk(b"acknowledged".into())), "{how:?} {holds_the_base}");
+    }
+}
+
+/// Its files lack what the panic took.
+#[test]
+fn a_log_without_its_base_is_not_loaded_in_place_of_the_memory() {
+    for holds_the_base in [false, true] {
+        let folder = folder();
+        let mut subject = acknowledged_behind_a_panic(folder.path(), holds_the_base);
+        let reply = subject.ask(&["DEBUG", "LOADAOF"]);
+        // Where the next base was quick, the log is whole again.
+        let is_refused = matches!(reply, Some(Value::Error(_)));
+        assert!(is_refused || !holds_the_base, "{reply:?}");
+        subject.injector.disarm();
+        let acknowledged = Some(Value::Bulk(b"acknowledged".into()));
+        assert_eq!(subject.ask(&["GET", "key"]), acknowledged, "{reply:?}");
+        await_log(&mut subject);
+        assert_eq!(subject.ask(&["GET", "key"]), acknowledged, "{reply:?}");
+        subject.kill();
+        assert_eq!(value_behind_a_start(folder.path(), "key"), acknowledged, "{reply:?}");
+    }
+}
+
+/// A log that is written for a backup alone, which is still to begin: there is nothing to go on
+/// with, and the backup says so.
+#[test]
+fn a_backup_that_is_to_begin_fails_where_the_log_for_it_panics() {
+    let (folder, row) = (folder(), row_of("name a file"));
+    let arguments = [&ARGUMENTS[..], &["--appendonly", "no"]].concat();
+    let mut subject = Subject::start(folder.path(), Injector::of(vec![row]), &arguments);
+    assert!(subject.serves(), "{}", subject.log());
+    subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+    assert!(subject.ask(&["BGSAVE"]).is_some());
+    eventually("the snapshot waits for its name", || subject.injector.met() > 0);
+    assert!(subject.ask(&["BACKUP", "START"]).as_ref().is_some_and(is_ok));
+    drill(&subject, &["PANIC-IN-LOG", "1"]);
+    // Has the writer of the log do something.
+    subject.ask(&["CONFIG", "SET", "appendfsync", "no"]);
+    eventually("the log has panicked", || subject.info("panics").as_deref() == Some("1"));
+    subject.injector.disarm();
+    let is_failed = |reply: &Value| {
+        let Value::Array(fields) = reply else { return false };
+        fields.get(1) == Some(&Value::Bulk(b"failed".into()))
+    };
+    assert!(subject.ask_until(&["BACKUP", "STATUS"], is_failed), "{}", subject.log());
+    await_rewrites(&mut subject);
+    assert!(!subject.log().contains("append only file rewriting started"), "{}", subject.log());
+    assert!(subject.ask(&["BACKUP", "START"]).as_ref().is_some_and(is_ok));
+    subject.kill();
 }

@@ -265,7 +265,8 @@ impl Backup {
     /// What a backup under way needs is not to be had. Its files stay until the next one.
     pub(crate) fn fail(&self, server: &Server, why: &str) {
         let mut books = self.books();
-        if matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
+        let waits_for_lent = books.told.stage == Stage::Pending && server.aof.is_lent();
+        if waits_for_lent || matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
             books.fail(server, why);
         }
     }

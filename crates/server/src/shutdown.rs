@@ -14,6 +14,7 @@ use crate::aof;
 use crate::config::ShutdownFlags;
 use crate::config::settings::SAVE;
 use crate::log::{log_notice, log_warning};
+use crate::scripts::Still;
 use crate::server::Server;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
@@ -26,6 +27,9 @@ pub(crate) struct Shutdown {
     /// Held by who prepares the end.
     turn: Mutex<()>,
 }
+
+/// What a save has, whose world nobody takes before it is dropped.
+type Saved = (Still, Acquisition);
 
 /// The process goes on: what must be done before its end failed.
 #[derive(Debug)]
@@ -50,11 +54,19 @@ impl Shutdown {
         }
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
         // What is loaded by half must not take the place of the whole.
-        if is_wanted && !server.loading.is_on() {
-            save(server, how.force)?;
-        }
+        let saved = match is_wanted && !server.loading.is_on() {
+            true => save(server, how.force)?,
+            false => None,
+        };
         // Connections end before the process does, and who sees that takes all for kept.
-        aof::flush(server);
+        if aof::flush(server) {
+            // Never given back, as what would change now would be lost.
+            std::mem::forget(saved);
+        } else {
+            // The next base takes the world. It has what changes now, too.
+            drop(saved);
+            await_base(server, how.force)?;
+        }
         self.asked.store(true, Ordering::Release);
         self.notify.notify_one();
         Ok(())
@@ -99,22 +111,40 @@ impl Shutdown {
     }
 }
 
-/// Saves the data for good: nobody can change them after that.
-fn save(server: &'static Server, force: bool) -> Result<(), GoesOn> {
+/// Saves the data for good: nobody can change them while what is returned is kept.
+fn save(server: &'static Server, force: bool) -> Result<Option<Saved>, GoesOn> {
     log_notice!(server.log, "Saving the final RDB snapshot before exiting.");
     let mut world = Acquisition::of_world(server.keyspace);
     match server.saves.hold_world(server, false, &mut world) {
-        // Never given back, as what would change now would be lost.
-        Ok(still) => std::mem::forget((world, still)),
+        Ok(still) => Ok(Some((still, world))),
         Err(_) if !force => {
             log_warning!(server.log, "Error trying to save the DB, can't exit.");
-            log_warning!(
-                server.log,
-                "Errors trying to shut down the server. Check the logs for more information."
-            );
-            return Err(GoesOn);
+            Err(go_on(server))
         }
-        Err(_) => log_warning!(server.log, "Error trying to save the DB. Exit anyway."),
+        Err(_) => {
+            log_warning!(server.log, "Error trying to save the DB. Exit anyway.");
+            Ok(None)
+        }
     }
-    Ok(())
+}
+
+/// Waits until a log whose writer met a bug is whole again: what it lacks is in memory alone.
+fn await_base(server: &'static Server, force: bool) -> Result<(), GoesOn> {
+    if aof::flush_once_whole(server) {
+        return Ok(());
+    }
+    if force {
+        log_warning!(server.log, "Writing initial AOF. Exit anyway.");
+        return Ok(());
+    }
+    log_warning!(server.log, "Writing initial AOF, can't exit.");
+    Err(go_on(server))
+}
+
+fn go_on(server: &Server) -> GoesOn {
+    log_warning!(
+        server.log,
+        "Errors trying to shut down the server. Check the logs for more information."
+    );
+    GoesOn
 }

@@ -33,6 +33,7 @@ pub(crate) mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::time::Duration;
 
 use base::io_text::plain;
 use keyspace::Lsn;
@@ -93,6 +94,8 @@ pub(crate) struct Aof {
     phase: AtomicU8,
     /// Whether it is written for a backup only, while the server keeps none.
     is_lent: AtomicBool,
+    /// Whether the writer met a bug, and the base of the next one is not there yet.
+    lacks_base: AtomicBool,
     queue: Mutex<Option<Arc<Queue>>>,
 }
 
@@ -116,6 +119,10 @@ impl Aof {
             2 => Phase::Securing,
             _ => Phase::On,
         }
+    }
+
+    fn set_lacks_base(&self, lacks: bool) {
+        self.lacks_base.store(lacks, Ordering::Release);
     }
 
     /// Whether what was written so far is there after a crash, as far as `appendfsync` says so.
@@ -262,13 +269,30 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until what is queued has reached the disk, if it takes it.
-pub(crate) fn flush(server: &Server) {
+/// Waits until what is queued has reached the disk, if it takes it. `false` if the writer met a bug
+/// meanwhile, or before: what it had is in memory alone until the next writer has a base.
+pub(crate) fn flush(server: &Server) -> bool {
     let (sender, receiver) = mpsc::channel();
-    if server.aof.order(|lsn| Order::Flush(lsn, sender)) {
-        // A writer that panicked will not answer.
-        let _ = receiver.recv();
+    if !server.aof.order(|lsn| Order::Flush(lsn, sender)) {
+        return true;
     }
+    receiver.recv().is_ok() && !server.aof.lacks_base.load(Ordering::Acquire)
+}
+
+/// The same behind a bug of the writer: waits for the next one's base; whether it came.
+pub(crate) fn flush_once_whole(server: &Server) -> bool {
+    /// A base of much data takes its time; that none comes at all is for the operator to see.
+    const PATIENCE_US: i64 = 60_000_000;
+    const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+    let clock = server.keyspace.clock();
+    let began_us = clock.monotonic_us();
+    while !flush(server) {
+        if clock.monotonic_us() - began_us > PATIENCE_US {
+            return false;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+    true
 }
 
 /// `CONFIG SET appendonly no`, and the end of the process: what is queued reaches the disk first.
@@ -325,6 +349,7 @@ fn part(server: &Server) {
     server.keyspace.settings().journal_attached.store(false, Ordering::Relaxed);
     server.journal.detach();
     set_failed(server, false);
+    server.aof.set_lacks_base(false);
     server.aof.valve.open();
 }
 

@@ -44,6 +44,7 @@ fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<
     log_warning!(server.log, "The AOF begins anew, as {BUG}");
     server.backup.fail(server, BUG);
     if server.aof.is_on() {
+        server.aof.set_lacks_base(true);
         server.journal.fail(BUG.to_owned(), || set_failed(server, true));
     } else if server.aof.phase() == Phase::Securing {
         server.aof.rely(server, Phase::Starting);

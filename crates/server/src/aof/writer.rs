@@ -547,6 +547,7 @@ impl Writer {
         if self.server.journal.has_failed() {
             log_notice!(self.server.log, "{line}");
         }
+        self.server.aof.set_lacks_base(false);
         self.server.journal.heal(self.synced);
         drill::point_in_log();
         set_failed(self.server, false);

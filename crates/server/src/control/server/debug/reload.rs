@@ -177,7 +177,10 @@ fn find_log(server: &'static Server) -> Result<Stock, Refusal> {
     if server.aof.rewrite.is_underway() {
         return Err(REWRITING);
     }
-    aof::flush(server);
+    if !aof::flush(server) {
+        log_warning!(server.log, "The AOF lacks what was written: its writer met a bug");
+        return Err(NO_LOG);
+    }
     let stock = aof::find_own(server).and_then(|stock| match stock.is_empty() {
         true => Err("There is no append-only file".to_owned()),
         false => Ok(stock),
