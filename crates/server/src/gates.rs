@@ -143,6 +143,11 @@ fn refuse_for_want(
 /// Finds what a command says that it does.
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 
+/// Finds that as the server's scripts have it now.
+pub(crate) fn declared(server: &Server) -> impl Fn(&Entry, Args<'_>) -> Flags {
+    move |entry, args| scripts::declared_flags(server, entry, args)
+}
+
 /// The gates for one that begins a second time: its locks were given back in its middle, and others
 /// ran since. What rights, a pause, a limit and a failed disk promise holds for whatever takes its
 /// locks behind them.
@@ -182,7 +187,7 @@ impl<'a> Again<'a> {
         may_be_put_off: bool,
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
-        let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
+        let of = declared(server);
         let Request { entry, args, .. } = request;
         let (effective, declared) = match queued(&of) {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
@@ -273,7 +278,7 @@ fn effective_flags(session: &Session, entry: &Entry) -> Flags {
 /// As `effective_flags`, with what scripts and functions say that they do.
 #[cold]
 fn declared_flags(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
-    let of = |entry: &Entry, args: Args<'_>| scripts::declared_flags(worker.server, entry, args);
+    let of = declared(worker.server);
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
         _ => of(entry, args),

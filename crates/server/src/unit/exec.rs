@@ -18,10 +18,9 @@ use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use crate::control::fieldsets::Fieldsets;
 use crate::control::{Asker, Context, ControlHandler, ControlWork, Next};
 use crate::execute;
-use crate::gates::FlagsOf;
+use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
 use crate::loading::LOADING;
-use crate::scripts;
 use crate::server::Server;
 use crate::session::Session;
 use crate::table::{Entry, Run};
@@ -318,8 +317,7 @@ impl Exec {
         if !shortage.is_any() {
             return None;
         }
-        let declared = |entry: &Entry, args: Args<'_>| scripts::declared_flags(server, entry, args);
-        shortage.refuse(server, self.queue.flags_by(declared), false)
+        shortage.refuse(server, self.queue.flags_by(gates::declared(server)), false)
     }
 
     /// None of its commands runs.
