@@ -1,8 +1,9 @@
 //! `client-output-buffer-limit` bounds a reply while it is made, wherever that is: the memory that
 //! it takes, and nothing of it leaves.
 
-use tests::client::encode;
-use tests::render::render;
+use tests::client::{encode, field};
+use tests::render::{render, text};
+use tests::server::eventually;
 use tests::{Client, Oracle, Server, check};
 
 /// The hard limit of ordinary clients.
@@ -130,6 +131,53 @@ fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
         }
         assert_eq!(closed(&mut admin), "0");
     }
+}
+
+/// What it asks for itself has the limit of ordinary clients, which is none.
+#[test]
+fn who_tracks_has_the_limit_of_listeners_for_what_it_is_told() {
+    let limits = format!("pubsub {LIMIT} 0 0");
+    let server = Server::start(&["--client-output-buffer-limit", &limits]);
+    let mut admin = server.client();
+    let big = "x".repeat(20 * LIMIT as usize);
+    admin.call(&["SET", "big", &big]);
+    admin.call(&["SET", "k", &"x".repeat(LENGTH)]);
+    let mut client = server.client3();
+    check(&mut client, "> CLIENT TRACKING ON BCAST\nOK");
+    for (what, request, most) in [
+        ("one value", encode(&["GET", "big"]), big.len()),
+        ("a pipeline", encode(&["GET", "k"]).repeat(300), 300 * LENGTH),
+        ("one reply", repeated(&["MGET"], "k", 300), 300 * LENGTH),
+    ] {
+        client.send_raw(&[request, encode(&["PING", "end"])].concat());
+        eventually("it is owed much", || owed(&mut admin) > LIMIT);
+        // The limit is looked at whenever others tell it something.
+        admin.call(&["SET", "other", "x"]);
+        let mut received = 0;
+        loop {
+            let reply = render(&client.receive());
+            if reply == "\"end\"" {
+                break;
+            }
+            received += reply.len();
+        }
+        assert!(received > most, "{what}: {received} bytes");
+    }
+    assert_eq!(closed(&mut admin), "0");
+    let name = "n".repeat(LENGTH);
+    eventually("it is closed", || {
+        for number in 0..10 {
+            admin.call(&["SET", &format!("{name}{number}"), "x"]);
+        }
+        closed(&mut admin) == "1"
+    });
+}
+
+/// The most that is unsent to a client.
+fn owed(admin: &mut Client) -> u64 {
+    let list = text(&admin.call(&["CLIENT", "LIST"]));
+    let of = |line: &str| field(line, "tot-mem").parse::<u64>().expect("a number");
+    list.lines().map(of).max().expect("a client")
 }
 
 fn closed(client: &mut Client) -> String {

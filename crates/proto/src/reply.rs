@@ -34,6 +34,11 @@ impl<'a> Reply<'a> {
         Reply { out, resp }
     }
 
+    /// What is written to.
+    pub fn output(&self) -> &Output {
+        self.out
+    }
+
     /// The same reply for a callee.
     #[inline]
     pub fn reborrow(&mut self) -> Reply<'_> {

@@ -4,7 +4,8 @@
 //! than one reply. The limits are for what is left: one reply of many megabytes, and what others
 //! owe a client, whether it is in the output already or not. Subscribers have limits of their own.
 //! A client that monitors, or tracks what others change, is an ordinary one, as in Redis; but where
-//! those have no limit, which is the default, it is judged as a subscriber: others fill its buffer.
+//! those have no limit, which is the default, others fill its buffer without bound: it is judged as
+//! a subscriber then, one that tracks by what others brought upon it alone.
 //!
 //! A reply does not grow beyond the hard limit while it is made: what comes then is dropped, and
 //! nothing of it leaves.
@@ -29,15 +30,27 @@ use crate::server::Server;
 /// However patient the limit is: timers have an end.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Whether a client with this many unsent bytes is to be closed; says so in the log.
+/// What waits to be sent to a client, in bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Owed {
+    pub(crate) all: u64,
+    /// What others brought upon it: notices of changes, and what is still to be passed on.
+    pub(crate) notices: u64,
+}
+
+/// Whether a client to which so much is unsent is to be closed; says so in the log.
 pub(crate) fn is_exceeded(
     server: &Server,
     client: &Arc<Client>,
-    unsent: u64,
+    owed: Owed,
     now: UnixMillis,
 ) -> bool {
     let flags = client.live.flags.load(Ordering::Relaxed);
-    let limit = limit_of(server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags);
+    let limits = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT);
+    // With what others bring upon it left out it has the limit of those that it asks for.
+    let own = limit_of(limits, flags & !client_flags::TRACKING);
+    let limit = limit_of(limits, flags);
+    let unsent = if own == limit { owed.all } else { owed.notices };
     let since = &client.live.over_soft_limit_since;
     let began = since.load(Ordering::Relaxed);
     let (exceeded, began) = judge(limit, unsent, began, now);

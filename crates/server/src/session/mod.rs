@@ -50,7 +50,7 @@ use crate::gathering::Gathering;
 use crate::guard;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
-use crate::output_limit;
+use crate::output_limit::{self, Owed};
 use crate::startup::panics::contain;
 use crate::worker::Worker;
 
@@ -257,7 +257,10 @@ impl Body for Serve {
             output_limit::note(server, client, self.worker.now_ms());
             return true;
         }
-        let owed = (self.unsent() + client.delivery_bytes()) as u64;
+        let deliveries = client.delivery_bytes() as u64;
+        let tracked = self.output.as_ref().zip(self.session.tracked.as_ref());
+        let notices = tracked.map_or(0, |(output, tracked)| tracked.unsent.bytes(output));
+        let owed = Owed { all: self.unsent() as u64 + deliveries, notices: notices + deliveries };
         output_limit::is_exceeded(server, client, owed, self.worker.now_ms())
     }
 

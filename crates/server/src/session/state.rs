@@ -330,6 +330,7 @@ impl Session {
         if deliveries.is_empty() {
             return;
         }
+        let begun = reply.output().appended();
         for delivery in deliveries {
             match delivery {
                 Delivery::Messages(bundle) => bundle.iter().for_each(|it| reply.message(it)),
@@ -337,6 +338,9 @@ impl Session {
                     notices.iter().for_each(|notice| notice.write(reply, self.is_subscriber()));
                 }
             }
+        }
+        if let Some(tracked) = &mut self.tracked {
+            tracked.unsent.note(begun, reply.output());
         }
         // What others tell may come from any write so far.
         self.see(server.journal.end());

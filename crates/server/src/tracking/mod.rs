@@ -12,6 +12,7 @@ mod notice;
 mod options;
 mod post;
 mod table;
+mod unsent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Included, Unbounded};
@@ -30,6 +31,7 @@ use crate::config::settings::TRACKING_TABLE_MAX_KEYS;
 use crate::server::Server;
 pub(crate) use post::Post;
 use table::Table;
+use unsent::Unsent;
 
 /// All that is tracked.
 #[derive(Default)]
@@ -58,6 +60,8 @@ pub(crate) struct Tracker {
 pub(crate) struct Tracked {
     server: &'static Server,
     pub(crate) tracker: Arc<Tracker>,
+    /// What it was told of and has not read.
+    pub(crate) unsent: Unsent,
     _heed: Heed,
 }
 
@@ -95,7 +99,7 @@ impl Tracked {
         client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
         let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
         server.tracking.enter(&tracker);
-        Self { server, tracker, _heed: heed }
+        Self { server, tracker, unsent: Unsent::default(), _heed: heed }
     }
 }
 
