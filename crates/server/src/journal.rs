@@ -537,6 +537,7 @@ mod tests {
             work(&mut tx);
             tx.conclude();
             let seen = publish(&self.journal, &mut tx, args.as_args());
+            tx.seal();
             drop(tx);
             self.keyspace.leave(0);
             seen

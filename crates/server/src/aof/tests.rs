@@ -105,7 +105,10 @@ fn on_key<T>(server: &'static Server, key: &[u8], work: impl FnOnce(&mut Tx) -> 
         thread::yield_now();
     }
     let options = TxOptions::internal(LANE, server.keyspace.clock().now_ms());
-    let result = work(&mut Tx::begin(grant, options));
+    let mut tx = Tx::begin(grant, options);
+    let result = work(&mut tx);
+    tx.seal();
+    drop(tx);
     server.keyspace.leave(LANE);
     result
 }

@@ -172,7 +172,11 @@ impl<'t> Ground<'t> {
                 }
             };
             let options = TxOptions { heavy: true, ..TxOptions::internal(lane, now) };
-            loaded.put(&mut Tx::begin(grant, options), self.twice)?;
+            let mut tx = Tx::begin(grant, options);
+            let placed = loaded.put(&mut tx, self.twice);
+            // The file has it.
+            tx.seal();
+            placed?;
             self.counts.keys += 1;
         }
         Ok(())

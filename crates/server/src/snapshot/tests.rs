@@ -46,6 +46,7 @@ fn fill(server: &'static Server, value: &str) {
         tx.put_text(key.as_bytes(), NewText::from_client(value.as_bytes()), Lifetime::Forever)
             .unwrap();
         tx.conclude();
+        tx.seal();
         drop(tx);
         server.keyspace.leave(0);
     }
