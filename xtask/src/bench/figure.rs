@@ -75,6 +75,19 @@ impl Table {
         markdown(&head, rows)
     }
 
+    /// The ratios of the first contender to each of the others, a line each.
+    pub(super) fn ratios(&self) -> String {
+        let peers = self.names.iter().enumerate().skip(1).map(|(contender, peer)| {
+            let ratio_of = |figure: &Figure| {
+                let ratio = figure.ratio(contender)?;
+                Some(format!("{} {ratio:.2}", figure.name))
+            };
+            let ratios: Vec<String> = self.figures.iter().filter_map(ratio_of).collect();
+            format!("- {} / {peer}: {}\n", self.names[0], ratios.join("; "))
+        });
+        peers.collect()
+    }
+
     /// Medians of all contenders, each with its smallest and its largest value.
     pub(super) fn spreads(&self) -> String {
         let head: Vec<String> =
