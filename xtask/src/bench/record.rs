@@ -137,7 +137,8 @@ pub(super) fn summary(run: &Run, name: &str) -> String {
         "\
 {table}
 Less is better in every row. Ours has one worker there, each peer one process, servers on one core
-and `apus bench` on another. With the same number of cores for all, shared with the generator, server CPU:
+and `apus bench` on another. The ratios of server CPU where all have the same number of cores, shared
+with the generator:
 
 {several}
 Measured on {date} over {rounds} interleaved rounds, load average {load} at the start. Our build is
