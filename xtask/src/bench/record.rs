@@ -137,7 +137,7 @@ pub(super) fn summary(run: &Run, name: &str) -> String {
         "\
 {table}
 Less is better in every row. Ours has one worker there, each peer one process, servers on one core
-and `apus bench` on another. The ratios of server CPU where all have the same number of cores, shared
+and `apus bench` on another. The ratios of server CPU where all have as many cores, shared
 with the generator:
 
 {several}
