@@ -4,6 +4,7 @@
 //! conclude), so a command that passes here needs only a session around it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
@@ -11,7 +12,7 @@ use base::quote::{quote, split_arguments};
 use base::time::UnixMillis;
 use keyspace::{
     Acquisition, EventMask, Keyspace, Options, PartitionSet, Propagation, Refusal, Tx, TxOptions,
-    Wait,
+    Wait, Waiter, Watch,
 };
 use proto::value::{ReplyLimits, ReplyParser, Value};
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     ran_heavy: bool,
     streamed: bool,
     waits: Option<Wait>,
+    watches: Vec<Arc<Watch>>,
 }
 
 impl Session {
@@ -57,6 +59,7 @@ impl Session {
             ran_heavy: false,
             streamed: false,
             waits: None,
+            watches: Vec::new(),
         }
     }
 
@@ -126,6 +129,20 @@ impl Session {
         self.streamed = output.is_streaming();
         output.finish();
         only_reply(&mut output)
+    }
+
+    /// Has somebody watch a key, and somebody else wait for it.
+    pub(crate) fn attend(&mut self, key: &[u8]) {
+        let partition = self.keyspace.locate(key).partition();
+        let mut locks =
+            Acquisition::of_partitions(self.keyspace, PartitionSet::from_slice(&[partition]));
+        assert!(locks.poll(Waker::noop()).is_ready(), "nobody else holds locks");
+        let mut tx = Tx::begin(locks, self.options(Plan::Keys, true));
+        let watch = Watch::new(self.keyspace);
+        tx.watch(key, &watch);
+        tx.register(key, &Waiter::new(false, Box::new(())), 0).expect("its lock is held");
+        tx.conclude();
+        self.watches.push(watch);
     }
 
     /// What the journal got for the last request, one command each.
