@@ -180,6 +180,28 @@ fn owed(admin: &mut Client) -> u64 {
     list.lines().map(of).max().expect("a client")
 }
 
+/// The limit that CONFIG SET gives within a transaction holds for what comes behind it there.
+#[test]
+fn a_transaction_that_raises_the_limit_has_it_raised() {
+    for server in Oracle::Redis82.beside(&[]) {
+        let mut admin = server.client();
+        for _ in 0..50 {
+            admin.call(&["RPUSH", "l", &"y".repeat(2 * LIMIT as usize / 50)]);
+        }
+        let set =
+            |limit: &str| ["CONFIG", "SET", "client-output-buffer-limit", limit].map(str::to_owned);
+        admin.call(&set(&format!("normal {LIMIT} 0 0")));
+        let mut client = server.client();
+        let raised = set("normal 0 0 0");
+        let raised: Vec<&str> = raised.iter().map(String::as_str).collect();
+        let range = encode(&["LRANGE", "l", "0", "-1"]);
+        client.send_raw(&[encode(&["MULTI"]), encode(&raised), range, encode(&["EXEC"])].concat());
+        (0..3).for_each(|_| _ = client.receive());
+        assert!(render(&client.receive()).len() > LIMIT as usize);
+        assert_eq!(closed(&mut admin), "0");
+    }
+}
+
 fn closed(client: &mut Client) -> String {
     client.info("client_output_buffer_limit_disconnections")
 }

@@ -115,7 +115,8 @@ const ALL: &str = "
     XPENDING x g - + {n}; XINFO STREAM x FULL COUNT 0; XTRIM x MAXLEN 0;
     BITCOUNT text; BITPOS text 0; BITOP AND d text other; GETRANGE text 0 -1; DIGEST text;
     ARGREP a 0 {n} EXACT v; ARSCAN a 0 {n}; AROP a 0 {n} SUM; ARGETRANGE a 0 {n}; ARINFO a FULL;
-    GEOSEARCH p FROMLONLAT 0 0 BYRADIUS 20000 km; GEOSEARCHSTORE d p FROMLONLAT 0 0 BYRADIUS 20000 km;
+    GEOSEARCH p FROMLONLAT 0 0 BYRADIUS 20000 km;
+    GEOSEARCHSTORE d p FROMLONLAT 0 0 BYRADIUS 20000 km;
     GEORADIUS p 0 0 20000 km; GEORADIUS_RO p 0 0 20000 km; GEORADIUSBYMEMBER p m:1 20000 km;
     GEORADIUSBYMEMBER_RO p m:1 20000 km; SORT l ALPHA; SORT_RO l ALPHA; SORT l BY nosort GET #;
     KEYS *; SPOP s {n}; HRANDFIELD h {n}; ZPOPMIN z {n}; ZREMRANGEBYRANK d 0 -1; DEL h2; UNLINK l2;
@@ -134,7 +135,7 @@ fn a_few_elements_cost_no_more_where_there_are_many() {
     check(with_few, 1000, Growth::Flat, FEW);
 }
 
-/// The same small data, beside more or fewer keys of the same and of another database, groups of the
+/// The same data, beside more or fewer keys of the same and of another database, groups of the
 /// stream, and clients that wait for other keys and watch them.
 fn beside_others(session: &mut Session, size: usize) {
     with_few(session, 1000);
@@ -150,7 +151,7 @@ fn beside_others(session: &mut Session, size: usize) {
 
 #[test]
 fn what_lies_beside_is_no_work() {
-    // These look at all groups, by their name.
+    // It tells of all groups.
     let named = |request: &&str| !request.trim().starts_with("XINFO GROUPS");
     let requests: Vec<&str> = FEW.split(';').filter(named).collect();
     check(beside_others, 40, Growth::Flat, &requests.join(";"));

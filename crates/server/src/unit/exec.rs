@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
+use crate::clients::Client;
 use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use crate::control::fieldsets::Fieldsets;
 use crate::control::{Asker, Context, ControlHandler, ControlWork, Next};
@@ -58,8 +59,8 @@ struct Exec {
     closes: bool,
     /// Whether the client wants no replies from here on.
     is_mute: bool,
-    /// Whether it has left its session's worker, with what it watches.
-    is_out: bool,
+    /// Whose it is, once it has left its session's worker, with what it watches.
+    out_for: Option<Arc<Client>>,
 }
 
 /// What a command of the queue cost.
@@ -104,7 +105,7 @@ pub(super) fn prepare(asked: Asked<'_>, _: Args<'_>) -> Result<Box<dyn Program>,
         task: None,
         closes,
         is_mute,
-        is_out: false,
+        out_for: None,
     }))
 }
 
@@ -223,7 +224,7 @@ impl Program for Exec {
         if let Some(pending) = &mut session.pending {
             pending.watching = None;
         }
-        self.is_out = true;
+        self.out_for = Some(Arc::clone(&session.client));
     }
 
     fn may_be_put_off(&self) -> bool {
@@ -278,7 +279,7 @@ impl Program for Exec {
 impl Drop for Exec {
     fn drop(&mut self) {
         // Nobody else has what it watches: it has panicked, or its session is gone.
-        if self.is_out && self.watching.is_some() {
+        if self.out_for.is_some() && self.watching.is_some() {
             self.abandon();
         }
         // Where it is to be asked for again, its session has it, too.
@@ -432,17 +433,7 @@ impl Exec {
                 }
                 ended
             }
-            Place::Heavy => {
-                let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
-                let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
-                let next = match self.task.take() {
-                    Some(work) => Ok(Next::Elsewhere(work)),
-                    None => handler(&mut context, args, &mut reply),
-                };
-                let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
-                unit.renew_views(unit.reader());
-                ended
-            }
+            Place::Heavy => self.control_elsewhere(handler, queued, unit, out),
         };
         match ended {
             Ok(closes) => {
@@ -454,6 +445,30 @@ impl Exec {
                 Ok(self.refuse(unit, &refusal, out))
             }
         }
+    }
+
+    /// As `control`, away from the session's worker.
+    fn control_elsewhere(
+        &mut self,
+        handler: ControlHandler,
+        queued: Queued<'_>,
+        unit: &mut Unit,
+        out: &mut Output,
+    ) -> Result<bool, Refusal> {
+        let (server, entry, args) = (self.server, queued.entry, queued.args);
+        let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
+        let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
+        let next = match self.task.take() {
+            Some(work) => Ok(Next::Elsewhere(work)),
+            None => handler(&mut context, args, &mut reply),
+        };
+        let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
+        unit.renew_views(unit.reader());
+        // The command may have changed the limits.
+        if let Some(client) = &self.out_for {
+            out.set_ceiling(server.output_ceiling(client));
+        }
+        ended
     }
 
     /// For the commands that come; the session follows when all is over.
