@@ -18,7 +18,7 @@ use crate::clients::{ClientId, client_flags};
 use crate::command_log::Execution;
 use crate::commit::commit;
 use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
-use crate::control::{Asker, Context, ControlHandler, Next};
+use crate::control::context::{Asker, Context, ControlHandler, Next};
 use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::Call;

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
-use crate::control::ControlWork;
+use crate::control::context::ControlWork;
 use crate::cores::Cores;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;

@@ -16,7 +16,8 @@ use commands::{
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::control::{self, ControlCommand, ControlHandler};
+use crate::control;
+use crate::control::context::{ControlCommand, ControlHandler};
 use crate::data;
 use crate::scripts;
 use crate::unit::{self, Prepare, UnitCommand};

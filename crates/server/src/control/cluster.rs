@@ -6,8 +6,8 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use super::context::{Context, ControlCommand, Next};
 use super::help::{self, container};
-use super::{Context, ControlCommand, Next};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&ASKING, &CLUSTER, &READONLY, &READWRITE];

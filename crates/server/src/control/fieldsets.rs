@@ -11,8 +11,8 @@ use commands::declare::{Command, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, OwnedArgs, Reply};
 
+use super::context::{Context, ControlCommand, Next};
 use super::help::container;
-use super::{Context, ControlCommand, Next};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&HIMPORT];

@@ -8,7 +8,7 @@ use commands::text::reply_help;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{Context, ControlCommand, ControlHandler, Next};
+use super::context::{Context, ControlCommand, ControlHandler, Next};
 
 /// Replies the HELP of a container: a head line, the lines given, then HELP itself.
 pub(crate) fn help(reply: &mut Reply<'_>, container: &str, lines: &[&str]) {

@@ -7,7 +7,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{Context, ControlCommand, Next};
+use super::context::{Context, ControlCommand, Next};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&REPLICAOF, &SLAVEOF];

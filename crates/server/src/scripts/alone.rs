@@ -8,7 +8,7 @@ use script::{Fault, Host, Interpreter, Library, LogLevel, Replication, Stop, Ver
 
 use super::run::LIMITS;
 use crate::config::Config;
-use crate::control::NOT_FROM_SCRIPT;
+use crate::control::context::NOT_FROM_SCRIPT;
 use crate::version;
 
 /// A server loads what it once accepted however long that takes; an operator is told of it.

@@ -11,8 +11,8 @@ use script::{Program, Sha1};
 use super::eval::refusal;
 use super::function::busy_since_us;
 use super::run::with_interpreter;
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];

@@ -35,7 +35,7 @@ pub(crate) use libraries::{Libraries, State as LibrariesState, Still};
 pub(crate) use run::{Interpreters, collect_garbage, drop_stale, tend};
 pub(crate) use running::Underway;
 
-use crate::control::ControlCommand;
+use crate::control::context::ControlCommand;
 use crate::server::Server;
 use crate::table::Entry;
 use crate::unit::UnitCommand;

@@ -13,7 +13,7 @@ use proto::{Args, Output, Reply, Resp};
 
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::looks::FEW;
 use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};

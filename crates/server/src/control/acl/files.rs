@@ -7,8 +7,8 @@ use commands::declare::{Command, Spec, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::OF_USERS;
-use crate::control::{Context, ControlCommand, Next};
+use super::shared::OF_USERS;
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::guard;
 use crate::users;
 

@@ -8,8 +8,8 @@ use commands::declare::{Command, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{OF_USERS, at_most};
-use crate::control::{Context, ControlCommand, Next};
+use super::shared::{OF_USERS, at_most};
+use crate::control::context::{Context, ControlCommand, Next};
 
 pub(super) const LOG: ControlCommand = Command {
     spec: Spec {

@@ -4,27 +4,23 @@
 
 mod files;
 mod log;
+mod shared;
 mod users;
 
 use commands::arguments::integer;
 use commands::categories;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::{showing, shown};
+use commands::errors::shown;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use super::context::{Context, ControlCommand, Next};
 use super::help::{self, container};
-use super::{Context, ControlCommand, Next};
+
+use shared::{at_most, quoting};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&ACL];
-
-/// What reads or changes the users.
-const OF_USERS: Spec = Spec {
-    group: Group::Server,
-    flags: Flags::ADMIN.and(Flags::NOSCRIPT).and(Flags::LOADING).and(Flags::STALE),
-    ..Spec::BASE
-};
 
 const NOT_SO_MANY_BITS: Refusal = Refusal::error(
     "ERR ACL GENPASS argument must be the number of bits for the output password, a positive \
@@ -179,12 +175,4 @@ const WHOAMI: ControlCommand = Command {
 fn whoami(context: &mut Context<'_>, _: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     reply.bulk(context.session()?.client.names().user());
     Ok(Next::Done)
-}
-
-fn at_most(args: Args<'_>, count: usize) -> Result<(), Refusal> {
-    if args.len() <= count { Ok(()) } else { Err(help::misused("ACL", &args[1])) }
-}
-
-fn quoting(before: &str, word: &[u8], after: &str) -> Refusal {
-    showing(&format!("ERR {before} '"), shown(word, usize::MAX), &format!("'{after}"))
 }

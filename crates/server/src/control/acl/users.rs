@@ -10,8 +10,8 @@ use commands::errors::{shown, wrong_arity};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::{OF_USERS, quoting};
-use crate::control::{Context, ControlCommand, Next};
+use super::shared::{OF_USERS, quoting};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::guard::{self, Request, must_leave, users_changed};
 
 pub(super) const SETUSER: ControlCommand = Command {

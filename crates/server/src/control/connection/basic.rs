@@ -7,10 +7,10 @@ use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
-use super::AT_ANY_TIME;
+use super::flags::AT_ANY_TIME;
 use crate::clients::client_flags;
 use crate::config::settings::DATABASES;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::worker::Worker;

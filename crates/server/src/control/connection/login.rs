@@ -13,11 +13,11 @@ use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 use sha2::{Digest as _, Sha256};
 
-use super::AT_ANY_TIME;
+use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
 use crate::clients::Client;
 use crate::config::settings::HELLO_SERVER_NAME;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::guard;
 use crate::server::Server;
 use crate::session::Session;

@@ -4,12 +4,11 @@
 
 mod basic;
 mod client;
+mod flags;
 mod login;
 mod names;
 
-use commands::declare::Flags;
-
-use super::ControlCommand;
+use super::context::ControlCommand;
 
 pub(crate) use client::describe;
 pub(crate) use login::{Login, same_digest, verify};
@@ -25,11 +24,3 @@ pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &basic::RESET,
     &basic::SELECT,
 ];
-
-/// Of commands that begin and end a connection: they run whatever state client and server are in.
-const AT_ANY_TIME: Flags = Flags::NOSCRIPT
-    .and(Flags::LOADING)
-    .and(Flags::STALE)
-    .and(Flags::FAST)
-    .and(Flags::NO_AUTH)
-    .and(Flags::ALLOW_BUSY);

@@ -6,8 +6,8 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use crate::control::{Context, ControlCommand, Next};
 use crate::pubsub::{Registry, SubscriptionKind};
 use crate::server::Server;
 

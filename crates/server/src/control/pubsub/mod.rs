@@ -6,7 +6,7 @@ mod inspect;
 mod publish;
 mod subscribe;
 
-use super::ControlCommand;
+use super::context::ControlCommand;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[

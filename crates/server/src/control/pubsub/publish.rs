@@ -8,7 +8,7 @@ use commands::{Access, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::mailbox::Rounds;
 use crate::pubsub::{self, Publication, Space, SubscriptionKind};
 use crate::server::Server;

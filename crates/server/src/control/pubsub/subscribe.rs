@@ -8,7 +8,7 @@ use commands::{Access, KeySpec, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::looks::FEW;
 use crate::pubsub::{SubscriptionKind, Subscriptions};
 use crate::server::Server;

@@ -11,8 +11,8 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::backup::{Backup, Told};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
 
 pub(super) const BACKUP: ControlCommand = Command {

@@ -7,8 +7,8 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Count, Refusal};
 use proto::{Args, Reply};
 
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 use crate::effects;
 use crate::log::{log_notice, log_warning};
 use crate::users;

@@ -9,8 +9,8 @@ use proto::{Args, Reply};
 
 use super::latency_report::{doctor_report, graph_report};
 use crate::config::settings::LATENCY_TRACKING;
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::stats::{Figures, bucket_limit};
 use crate::table::Entry;

@@ -9,7 +9,7 @@ use commands::declare::{Command, Flags, Group, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::version::{self, APUS_VERSION};
 
 const MOST_COLUMNS: usize = 160;

@@ -22,7 +22,7 @@ pub(crate) mod wait;
 pub(crate) use debug::touches_keys as debug_touches_keys;
 pub(crate) use small::write_time;
 
-use super::ControlCommand;
+use super::context::ControlCommand;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[

@@ -6,7 +6,7 @@ use commands::declare::{Command, Flags, Group, Spec, exactly};
 use keyspace::Refusal;
 
 use crate::clients::client_flags;
-use crate::control::{ControlCommand, Next};
+use crate::control::context::{ControlCommand, Next};
 
 const IN_TRANSACTION: Refusal =
     Refusal::error("ERR MONITOR isn't allowed for DENY BLOCKING client");

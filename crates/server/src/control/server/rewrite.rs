@@ -7,7 +7,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::aof;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 
 const UNDERWAY: Refusal =
     Refusal::error("ERR Background append only file rewriting already in progress");

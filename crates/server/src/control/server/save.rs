@@ -12,7 +12,7 @@ use commands::errors::SYNTAX;
 use keyspace::{BUSY, Refusal};
 use proto::{Args, Reply};
 
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::saves::{Manner, News, Unbegun};
 
 const IN_PROGRESS: Refusal = Refusal::error("ERR Background save already in progress");

@@ -12,7 +12,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::config::ShutdownFlags;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::scripts;
 use crate::server::Server;
 

@@ -9,8 +9,8 @@ use keyspace::Refusal;
 use proto::Reply;
 
 use crate::command_log::{LogEntry, Remarkable};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use crate::control::{Context, ControlCommand, Next};
 
 /// What the subcommands share.
 const BASE: Spec = Spec {

@@ -5,7 +5,7 @@
 use commands::declare::{Command, Flags, Group, Role, Spec, exactly};
 use proto::Reply;
 
-use crate::control::{ControlCommand, Next};
+use crate::control::context::{ControlCommand, Next};
 
 pub(super) const TIME: ControlCommand = Command {
     spec: Spec {

@@ -13,7 +13,7 @@ use keyspace::{Lsn, Refusal};
 use proto::{Args, Reply};
 
 use crate::aof::Phase;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::session::{Awaited, Blocked, Ran, Safety, Stage};
 

@@ -13,7 +13,7 @@ use proto::Args;
 use super::list::{address, flags_of};
 use crate::clients::{Client, ClientId, Peer, Signal, client_flags};
 use crate::config::settings::DATABASES;
-use crate::control::Context;
+use crate::control::context::Context;
 use crate::server::Server;
 
 /// The letters that FLAGS may ask for.

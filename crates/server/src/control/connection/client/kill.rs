@@ -11,13 +11,13 @@ use commands::declare::{Command, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
-use super::OF_OTHERS;
 use super::filter::{Filter, Purpose, Viewer};
 use super::list::address;
+use super::specs::OF_OTHERS;
 use crate::blocking;
 use crate::clients::{Client, ClientId, Signal, client_flags};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::control::{Context, ControlCommand, Next};
 use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
 use crate::unit::drill;
 

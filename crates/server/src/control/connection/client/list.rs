@@ -13,11 +13,11 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
-use super::{OF_ITSELF, OF_OTHERS};
+use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::client_memory;
 use crate::clients::{Client, Peer, client_flags};
 use crate::config::settings::UNIXSOCKET;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::pubsub::SubscriptionKind;
 use crate::server::Server;
 use crate::table::Entry;

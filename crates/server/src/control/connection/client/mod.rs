@@ -7,27 +7,17 @@ mod kill;
 mod list;
 mod own;
 mod pause;
+mod specs;
 mod tracking;
 
-use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
+use commands::declare::{Command, Group, Role, Spec, at_least};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 
 pub(crate) use list::describe;
-
-/// What a client does to itself.
-const OF_ITSELF: Spec = Spec {
-    group: Group::Connection,
-    role: Role::Client,
-    flags: Flags::NOSCRIPT.and(Flags::LOADING).and(Flags::STALE),
-    ..Spec::BASE
-};
-
-/// What a client does to others.
-const OF_OTHERS: Spec = Spec { flags: OF_ITSELF.flags.and(Flags::ADMIN), ..OF_ITSELF };
 
 const HELP: ControlCommand = {
     let command = help::subcommand(Group::Connection, "5.0.0", print_help);

@@ -9,10 +9,10 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::super::names::{checked, checked_client_name};
-use super::{OF_ITSELF, OF_OTHERS};
+use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::clients::client_flags;
 use crate::config::settings::IMPORT_MODE;
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 
 pub(super) const ID: ControlCommand = Command {
     spec: Spec {

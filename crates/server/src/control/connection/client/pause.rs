@@ -10,10 +10,10 @@ use commands::declare::{Command, Spec, at_least, exactly};
 use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
-use super::OF_OTHERS;
+use super::specs::OF_OTHERS;
 use crate::busy;
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::control::{Context, ControlCommand, Next};
 use crate::heavy;
 use crate::server::Server;
 

@@ -10,9 +10,9 @@ use commands::errors::SYNTAX;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use super::OF_ITSELF;
+use super::specs::OF_ITSELF;
 use crate::clients::{ClientId, client_flags};
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::tracking::{Mode, Tracked, TrackingOptions};
 

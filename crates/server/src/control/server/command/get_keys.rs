@@ -8,7 +8,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::info::write_access;
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::request_keys::{self, RequestKeys};
 
 /// COMMAND GETKEYS.

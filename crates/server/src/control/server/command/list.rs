@@ -9,7 +9,7 @@ use commands::errors::SYNTAX;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::table::Entry;
 
 /// COMMAND LIST.

@@ -12,8 +12,8 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help;
-use crate::control::{Context, ControlCommand, Next};
 use crate::table::Entry;
 
 /// What all of the family share.

@@ -13,7 +13,7 @@ use persist::rdb::value::ValueRef;
 use proto::{Args, Reply};
 use sha2::{Digest, Sha256};
 
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 
 /// As long as Redis' signatures.
 type Signature = [u8; 20];

@@ -10,7 +10,7 @@ use commands::errors::SYNTAX;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::unit::drill::{Apart, Cause, arm, arm_apart, arm_short};
 
 const CAUSES: &[(&str, Cause)] = &[

@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 use structs::listpack::Listpack;
 use structs::object::Stored;
 
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::log::log_notice;
 
 /// Bytes of a DUMP payload that are not the value: its type, the version and the checksum.

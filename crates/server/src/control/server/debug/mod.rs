@@ -20,8 +20,8 @@ use commands::declare::{Command, Flags, Group, Role, Spec, at_least};
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
+use crate::control::context::{Context, ControlCommand, ControlHandler, Next};
 use crate::control::help::{help, misused};
-use crate::control::{Context, ControlCommand, ControlHandler, Next};
 use crate::heavy::visiting;
 
 pub(super) const DEBUG: ControlCommand = Command {

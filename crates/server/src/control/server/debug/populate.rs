@@ -9,7 +9,7 @@ use proto::{Args, Reply};
 
 use crate::commit::commit;
 use crate::config::settings::PROTO_MAX_BULK_LEN;
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::heavy::Admission;
 use crate::mailbox::Rounds;
 

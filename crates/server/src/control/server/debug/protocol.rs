@@ -5,7 +5,7 @@
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 
 /// Redis' own example of a double: it looks like pi and is not.
 const DOUBLE: f64 = 3141.0 / 1000.0;

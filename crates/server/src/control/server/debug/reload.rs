@@ -15,7 +15,7 @@ use proto::{Args, Reply};
 
 use crate::aof::{self, Stock};
 use crate::commit::announce;
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::heavy;
 use crate::loading::{LOADING, Twice, snapshot};
 use crate::log::{log_notice, log_warning};

@@ -16,7 +16,7 @@ use crate::busy;
 use crate::clients::Client;
 use crate::config::parse_bytes;
 use crate::config::settings::MAXMEMORY_CLIENTS;
-use crate::control::{Context, Next};
+use crate::control::context::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::session::{Elsewhere, Ran, Session, Stage, Then};
 use crate::users;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: sizes are told only where there is such a file, as in Redis.
 
-use super::Report;
+use super::report::Report;
 use crate::aof::{Phase, Told};
 use crate::server::Server;
 

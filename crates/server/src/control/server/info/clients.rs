@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::Report;
+use super::report::Report;
 use crate::blocking;
 use crate::clients::{Client, client_flags};
 use crate::config::settings::MAXCLIENTS;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: only commands that were called, or refused, are listed.
 
-use super::Report;
+use super::report::Report;
 use crate::config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
 use crate::server::Server;
 use crate::stats::{Figures, bucket_limit};

@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 
 use keyspace::Kind;
 
-use super::Report;
+use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each field is what Redis says when it uses none of these.
 
-use super::Report;
+use super::report::Report;
 use crate::server::Server;
 
 pub(super) fn write_replication(server: &Server, report: &mut Report) {

@@ -4,9 +4,9 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::memory::{Figures, ratio};
-use super::Report;
+use super::report::Report;
 use crate::aof;
+use crate::control::server::memory::figures::{Figures, ratio};
 use crate::server::Server;
 use crate::startup::memory::{human, of_machine};
 

@@ -13,19 +13,20 @@ mod lone;
 mod memory;
 mod persistence;
 mod process;
+mod report;
 mod server;
 mod stats;
 mod threads;
-
-use std::fmt::{Display, Write};
 
 use ::commands::arguments::is;
 use ::commands::declare::{Command, Flags, Group, Spec, at_least};
 use ::keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::control::{Context, ControlCommand, Next};
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
+
+use report::Report;
 
 pub(super) const INFO: ControlCommand = Command {
     spec: Spec {
@@ -78,7 +79,7 @@ const SECTIONS: &[Section] = &[
 
 fn info(context: &mut Context<'_>, args: Args<'_>, reply: &mut Reply<'_>) -> Result<Next, Refusal> {
     let asked = args.skip(1);
-    let mut report = Report { text: String::new(), mean_ttls: Vec::new() };
+    let mut report = Report::default();
     for section in SECTIONS.iter().filter(|section| is_wanted(section, asked)) {
         if !report.text.is_empty() {
             report.text.push_str("\r\n");
@@ -104,32 +105,4 @@ fn is_wanted(section: &Section, asked: Args<'_>) -> bool {
                 || is(word, "everything")
                 || is(word, "default") && section.default
         })
-}
-
-/// The text as it grows.
-struct Report {
-    text: String,
-    /// By database, in milliseconds; only for the section of the keyspace.
-    mean_ttls: Vec<i64>,
-}
-
-impl Report {
-    /// A line of the form `name:value`.
-    fn field(&mut self, name: &str, value: impl Display) {
-        self.line(format_args!("{name}:{value}"));
-    }
-
-    /// Many fields of the same value.
-    fn fields(&mut self, names: &[&str], value: impl Display) {
-        names.iter().for_each(|name| self.field(name, &value));
-    }
-
-    /// A share or a ratio, with two digits.
-    fn ratio(&mut self, name: &str, value: f64) {
-        self.field(name, format_args!("{value:.2}"));
-    }
-
-    fn line(&mut self, line: impl Display) {
-        write!(self.text, "{line}\r\n").expect("a string takes everything");
-    }
 }

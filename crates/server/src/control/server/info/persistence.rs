@@ -2,7 +2,8 @@
 //!
 //! Invariant: what is told of saves is of one moment.
 
-use super::{Report, append_only};
+use super::append_only;
+use super::report::Report;
 use crate::saves::Figures;
 use crate::server::Server;
 

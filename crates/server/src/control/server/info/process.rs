@@ -2,7 +2,7 @@
 //!
 //! Invariant: where the system does not tell, the figure is zero.
 
-use super::Report;
+use super::report::Report;
 use crate::process_times;
 use crate::server::Server;
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use super::Report;
+use super::report::Report;
 use crate::config::settings::HZ;
 use crate::server::Server;
 use crate::version::{self, APUS_VERSION};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ::keyspace::Count;
 use acl::Reason;
 
-use super::Report;
+use super::report::Report;
 use crate::counters::Totals;
 use crate::cron::Rates;
 use crate::pubsub::SubscriptionKind;

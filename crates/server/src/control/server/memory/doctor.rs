@@ -2,7 +2,7 @@
 //!
 //! Invariant: texts are those of Redis.
 
-use super::{Figures, ratio};
+use super::figures::{Figures, ratio};
 
 /// Below this there is nothing to judge.
 const LEAST: usize = 5 << 20;
@@ -74,7 +74,8 @@ pub(super) fn report(figures: &Figures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{EMPTY, Figures, HEALTHY, HIGH_FRAGMENTATION, HIGH_RSS, LEAST, PEAK, report};
+    use super::Figures;
+    use super::{EMPTY, HEALTHY, HIGH_FRAGMENTATION, HIGH_RSS, LEAST, PEAK, report};
 
     fn figures(used: usize, peak: usize, resident: usize) -> Figures {
         let (startup, clients, overhead, keys, tables) = (0, 0, 0, 0, Vec::new());

@@ -90,3 +90,8 @@ fn tables(keyspace: &Keyspace) -> Vec<(usize, usize)> {
     let used = sizes.filter(|(_, keys)| *keys > 0);
     used.map(|(database, keys)| (database, keys * TABLE_BYTES_PER_KEY)).collect()
 }
+
+/// How many times larger one number is than another.
+pub(in crate::control::server) fn ratio(larger: usize, smaller: usize) -> f64 {
+    larger as f64 / smaller.max(1) as f64
+}

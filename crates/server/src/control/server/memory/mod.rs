@@ -4,16 +4,17 @@
 //! Invariant: it only reads, and what it says of bytes comes from `Figures`.
 
 mod doctor;
-mod figures;
+pub(super) mod figures;
 
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::{Refusal, arena};
 use proto::{Args, Reply};
 
 pub(crate) use figures::Figures;
+use figures::ratio;
 
+use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
-use crate::control::{Context, ControlCommand, Next};
 use crate::release;
 
 pub(super) const MEMORY: ControlCommand = Command {
@@ -192,11 +193,6 @@ fn fields(context: &Context<'_>) -> Vec<(String, Field)> {
     let fragments = figures.resident.saturating_sub(figures.used);
     add("fragmentation.bytes", Field::Bytes(fragments));
     fields
-}
-
-/// How many times larger one number is than another.
-pub(super) fn ratio(larger: usize, smaller: usize) -> f64 {
-    larger as f64 / smaller.max(1) as f64
 }
 
 fn signed(number: usize) -> i64 {
