@@ -33,6 +33,7 @@ mod effects;
 mod evict;
 mod execute;
 mod expiry;
+mod families;
 mod gates;
 mod gathering;
 mod guard;

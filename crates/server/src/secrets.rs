@@ -41,12 +41,13 @@ mod tests {
     use proto::OwnedArgs;
 
     use super::shown;
+    use crate::families::FAMILIES;
     use crate::table::CommandTable;
 
     /// What others see of a request line, on a server that renamed AUTH to LOGIN.
     fn seen(line: &str) -> String {
         let renames = [("auth".to_owned(), "login".to_owned())];
-        let table = CommandTable::new(&renames).unwrap();
+        let table = CommandTable::new(&FAMILIES, &renames).unwrap();
         let owned: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
         let args = owned.as_args();
         let entry = table.resolve(args).ok().unwrap();

@@ -27,6 +27,7 @@ use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
 use crate::evict;
+use crate::families::FAMILIES;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
@@ -244,7 +245,7 @@ fn prepare(
 fn command_table(startup: &Startup) -> Result<CommandTable, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let renames = startup.renames.iter().map(|rename| (text(&rename.from), text(&rename.to)));
-    CommandTable::new(&renames.collect::<Vec<_>>())
+    CommandTable::new(&FAMILIES, &renames.collect::<Vec<_>>())
         .map_err(|(index, why)| startup.renames[index].place.refuse(why).to_string())
 }
 
@@ -259,7 +260,7 @@ pub(crate) fn test_server() -> &'static Server {
 pub(crate) fn test_server_on(storage: Box<dyn Storage>) -> &'static Server {
     let config = Config::new();
     let log = Log::open(&config, false).expect("the default log is standard output");
-    let table = CommandTable::new(&[]).expect("nothing is renamed");
+    let table = CommandTable::new(&FAMILIES, &[]).expect("nothing is renamed");
     make_server(config, table, log, storage)
 }
 

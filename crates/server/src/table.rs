@@ -1,7 +1,7 @@
 //! The command table: from a name in a request to a declaration and its handler.
 //!
-//! Built once at start from the families of `commands` and `control`, with `rename-command`
-//! applied.
+//! Built once at start from the families of `commands` and those that it is told, with
+//! `rename-command` applied.
 //!
 //! Invariant: ids are dense, containers and subcommands alike, so statistics are plain arrays.
 
@@ -16,11 +16,8 @@ use commands::{
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::control;
 use crate::control::context::{ControlCommand, ControlHandler};
-use crate::data;
-use crate::scripts;
-use crate::unit::{self, Prepare, UnitCommand};
+use crate::unit::{Prepare, UnitCommand};
 
 /// Where a script or a function is told how many keys follow.
 const PROGRAM_COUNT: usize = 2;
@@ -80,6 +77,13 @@ struct Slot {
     number: u16,
 }
 
+/// The families of commands beyond those of `commands`, by what runs them.
+pub(crate) struct Families {
+    pub(crate) data: &'static [&'static [&'static DataCommand]],
+    pub(crate) control: &'static [&'static [&'static ControlCommand]],
+    pub(crate) programs: &'static [&'static [&'static UnitCommand]],
+}
+
 /// All commands of the server.
 pub(crate) struct CommandTable {
     entries: Vec<Entry>,
@@ -94,17 +98,20 @@ pub(crate) struct CommandTable {
 impl CommandTable {
     /// The table with some commands renamed, or removed where the new name is empty; the error
     /// says which one cannot be, and why.
-    pub(crate) fn new(renames: &[(String, String)]) -> Result<Self, (usize, &'static str)> {
+    pub(crate) fn new(
+        families: &Families,
+        renames: &[(String, String)],
+    ) -> Result<Self, (usize, &'static str)> {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<Entry> = Vec::new();
-        for family in FAMILIES.iter().chain([&data::COMMANDS]) {
+        for family in FAMILIES.iter().chain(families.data) {
             entries.extend(family.iter().map(|command| builder.entry(command, data, None)));
         }
-        for family in control::FAMILIES {
+        for family in families.control {
             entries.extend(family.iter().map(|command| builder.entry(command, control, None)));
         }
-        let units = unit::COMMANDS.iter().chain(scripts::COMMANDS.into_iter().flatten());
-        entries.extend(units.map(|it| builder.entry(it, program, None)));
+        let programs = families.programs.iter().copied().flatten();
+        entries.extend(programs.map(|command| builder.entry(command, program, None)));
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);
@@ -357,6 +364,7 @@ fn unknown_subcommand(container: &Entry, name: &[u8]) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::{CommandTable, short};
+    use crate::families::FAMILIES;
 
     #[test]
     fn a_name_is_found_in_any_case_and_no_other_is() {
@@ -364,7 +372,7 @@ mod tests {
             let [old, new] = [old, new].map(str::to_owned);
             (old, new)
         });
-        let table = CommandTable::new(&renames).unwrap();
+        let table = CommandTable::new(&FAMILIES, &renames).unwrap();
         for entry in table.entries() {
             let name = entry.full_name.as_bytes();
             for found in [name.to_vec(), name.to_ascii_uppercase(), name.to_ascii_lowercase()] {

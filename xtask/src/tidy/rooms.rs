@@ -51,7 +51,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 3,
     },
-    Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 5 },
+    Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 2 },
     Room {
         name: "clients",
         places: &[
@@ -151,14 +151,28 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 4,
     },
-    Room { name: "start", places: &["startup/", "cron.rs", "start.rs", "lib.rs"], arrows_up: 0 },
+    Room {
+        name: "start",
+        places: &["startup/", "cron.rs", "start.rs", "families.rs", "lib.rs"],
+        arrows_up: 0,
+    },
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 218;
+const WIDEST_CIRCLE: usize = 205;
 
 /// Names of types that one crate defines more than once, by crate.
-const TYPE_NAMES: &[(&str, usize)] = &[("base", 1), ("bench", 5), ("commands", 19), ("keyspace", 5), ("persist", 6), ("proto", 3), ("script", 3), ("server", 70), ("structs", 21)];
+const TYPE_NAMES: &[(&str, usize)] = &[
+    ("base", 1),
+    ("bench", 5),
+    ("commands", 19),
+    ("keyspace", 5),
+    ("persist", 6),
+    ("proto", 3),
+    ("script", 3),
+    ("server", 70),
+    ("structs", 21),
+];
 
 /// Holds the rooms against their pins.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {

@@ -15,20 +15,3 @@ pub(crate) mod module;
 pub(crate) mod pubsub;
 pub(crate) mod replication;
 pub(crate) mod server;
-
-use context::ControlCommand;
-
-/// All families of control commands.
-pub(crate) const FAMILIES: &[&[&ControlCommand]] = &[
-    acl::COMMANDS,
-    cluster::COMMANDS,
-    connection::COMMANDS,
-    fieldsets::COMMANDS,
-    module::COMMANDS,
-    pubsub::COMMANDS,
-    replication::COMMANDS,
-    server::COMMANDS,
-    crate::scripts::CONTROL_COMMANDS[0],
-    crate::scripts::CONTROL_COMMANDS[1],
-    crate::unit::CONTROL_COMMANDS,
-];

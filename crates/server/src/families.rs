@@ -1,0 +1,26 @@
+//! Every family of commands that the server has beyond the data commands of crate `commands`.
+//!
+//! Invariant: a command that no family here and none of `commands` holds does not exist; the order
+//! is the order of ids, and that of COMMAND.
+
+use crate::table::Families;
+use crate::{control, data, scripts, unit};
+
+/// What the table of commands is made of.
+pub(crate) const FAMILIES: Families = Families {
+    data: &[data::COMMANDS],
+    control: &[
+        control::acl::COMMANDS,
+        control::cluster::COMMANDS,
+        control::connection::COMMANDS,
+        control::fieldsets::COMMANDS,
+        control::module::COMMANDS,
+        control::pubsub::COMMANDS,
+        control::replication::COMMANDS,
+        control::server::COMMANDS,
+        scripts::CONTROL_COMMANDS[0],
+        scripts::CONTROL_COMMANDS[1],
+        unit::CONTROL_COMMANDS,
+    ],
+    programs: &[unit::COMMANDS, scripts::COMMANDS[0], scripts::COMMANDS[1]],
+};
