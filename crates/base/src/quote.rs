@@ -158,6 +158,13 @@ fn hex_digit(digit: u8) -> u8 {
     }
 }
 
+/// A client's word as errors show it, byte for byte: up to its first NUL, and only so many bytes.
+#[must_use]
+pub fn shown(word: &[u8], most: usize) -> &[u8] {
+    let end = word.iter().take(most).take_while(|byte| **byte != 0).count();
+    &word[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop};

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a text stands here once; one that a single command uses stands beside it.
 
+use base::quote::shown;
 use keyspace::Refusal;
 
 /// A word the command does not know, or words that exclude each other.
@@ -52,11 +53,4 @@ pub fn unknown_subcommand(container: &str, word: &[u8]) -> Refusal {
 #[must_use]
 pub fn showing(before: &str, shown: &[u8], after: &str) -> Refusal {
     Refusal::owned([before.as_bytes(), shown, after.as_bytes()].concat())
-}
-
-/// A client's word as errors show it, byte for byte: up to its first NUL, and only so many bytes.
-#[must_use]
-pub fn shown(word: &[u8], most: usize) -> &[u8] {
-    let end = word.iter().take(most).take_while(|byte| **byte != 0).count();
-    &word[..end]
 }

@@ -18,7 +18,6 @@ use tokio::sync::oneshot;
 
 use crate::aof;
 use crate::busy;
-use crate::config::memcached::{self, Invocation};
 use crate::config::settings::{
     DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS,
 };
@@ -31,6 +30,7 @@ use crate::families::FAMILIES;
 use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
+use crate::memcached::command_line::{self, Invocation};
 use crate::reception::Listeners;
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
@@ -62,13 +62,13 @@ pub fn run(program: &OsStr, arguments: &[OsString]) -> ExitCode {
 /// Runs the server as a memcached, with these command line arguments of memcached.
 pub fn run_as_memcached(given: &[OsString]) -> ExitCode {
     let password_file = std::env::var_os("MEMCACHED_SASL_PWDB").map(PathBuf::from);
-    exit_code(match memcached::read(given, password_file.as_deref()) {
+    exit_code(match command_line::read(given, password_file.as_deref()) {
         Ok(Invocation::Version) => {
             println!("memcached {MEMCACHED_VERSION} (Apus {APUS_VERSION})");
             Ok(())
         }
         Ok(Invocation::Help) => {
-            print!("{}", memcached::help());
+            print!("{}", command_line::help());
             Ok(())
         }
         Ok(Invocation::Serve { mut arguments, user, notices }) => {

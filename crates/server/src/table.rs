@@ -9,7 +9,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use acl::{Catalogue, Listed};
-use commands::errors::{self, shown};
+use base::quote::shown;
+use commands::errors;
 use commands::{
     Command, DataCommand, FAMILIES, Flags, Group, Handler, Plan, SUBCOMMANDS, Spec, categories,
 };

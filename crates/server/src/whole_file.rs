@@ -82,3 +82,21 @@ fn write_new(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {
     file.write_all(text)?;
     file.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::replace;
+
+    #[test]
+    fn nothing_is_left_beside_a_file_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for text in ["a", "b"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

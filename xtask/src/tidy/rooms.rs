@@ -23,15 +23,12 @@ struct Room {
 }
 
 const ROOMS: &[Room] = &[
-    Room {
-        name: "config",
-        places: &["config/", "whole_file.rs", "schedule.rs", "version.rs"],
-        arrows_up: 2,
-    },
+    Room { name: "config", places: &["config/", "schedule.rs", "version.rs"], arrows_up: 0 },
     Room {
         name: "runtime",
         places: &[
             "valve.rs",
+            "whole_file.rs",
             "cores.rs",
             "cores/",
             "counters.rs",
@@ -49,7 +46,7 @@ const ROOMS: &[Room] = &[
             "process_times.rs",
             "heavy/pool.rs",
         ],
-        arrows_up: 3,
+        arrows_up: 4,
     },
     Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 2 },
     Room {
@@ -121,7 +118,7 @@ const ROOMS: &[Room] = &[
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
         arrows_up: 22,
     },
-    Room { name: "memcached", places: &["memcached/", "config/memcached.rs"], arrows_up: 17 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 17 },
     Room {
         name: "net",
         places: &[
@@ -159,7 +156,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 205;
+const WIDEST_CIRCLE: usize = 194;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

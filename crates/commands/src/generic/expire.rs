@@ -3,13 +3,14 @@
 //! Invariant: the journal gets an absolute time in milliseconds, or DEL where it is over already,
 //! so that whoever replays it later does the same.
 
+use base::quote::shown;
 use base::time::UnixMillis;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 
 use crate::arguments::{integer, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{invalid_expire, showing, shown};
+use crate::errors::{invalid_expire, showing};
 use crate::keys::{Access, first};
 use crate::{DataCommand, change};
 

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
 
+use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::sorted_set::{ItemRef, SortedSet, SortedSetLimits, SortedSetRef};
@@ -17,7 +18,7 @@ use super::{distance_text, position};
 use crate::DataCommand;
 use crate::arguments::Options;
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{showing, shown};
+use crate::errors::showing;
 use crate::keys::{Access, Begin, Find, KeySpec, at, first};
 use crate::sorted_set::{SEARCH_COST_NS, limits, store};
 use crate::text::reply_member;

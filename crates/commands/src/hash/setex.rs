@@ -4,6 +4,7 @@
 //! and no conditions, as they held.
 
 use base::number::{format_i64, parse_i64};
+use base::quote::shown;
 use keyspace::{EventClass, Outcome, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::hash::Hash;
@@ -14,7 +15,7 @@ use super::{charge, live};
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{SYNTAX, showing, shown, wrong_arity};
+use crate::errors::{SYNTAX, showing, wrong_arity};
 use crate::keys::{Access, first};
 use crate::member_ttl::listed::Unit;
 

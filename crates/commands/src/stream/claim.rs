@@ -3,6 +3,7 @@
 //! Invariant: the journal has every claim as an XCLAIM with its time and its count, whoever asked
 //! and however.
 
+use base::quote::shown;
 use keyspace::{Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, Pending, Stream};
@@ -15,7 +16,7 @@ use super::{
 use crate::DataCommand;
 use crate::arguments::{Options, is};
 use crate::declare::{Command, Flags, Group, Spec, at_least};
-use crate::errors::{SYNTAX, showing, shown};
+use crate::errors::{SYNTAX, showing};
 use crate::keys::{Access, first};
 
 const WRONG_COUNT: Refusal = Refusal::error("ERR COUNT must be > 0");

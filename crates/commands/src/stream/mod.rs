@@ -19,6 +19,7 @@ mod settings;
 mod tests;
 mod trim;
 
+use base::quote::shown;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::stream::{EntryId, Fields, Group, Item, NodeLimits, Pending, Stream};
@@ -26,7 +27,7 @@ use structs::stream::{EntryId, Fields, Group, Item, NodeLimits, Pending, Stream}
 use self::ids::{IdText, reply_id};
 use crate::DataCommand;
 use crate::arguments::is;
-use crate::errors::{showing, shown};
+use crate::errors::showing;
 use crate::text::reply_member;
 
 /// All commands of the family.

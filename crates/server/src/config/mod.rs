@@ -11,7 +11,6 @@ mod arguments;
 mod choices;
 mod kind;
 mod load;
-pub mod memcached;
 mod option;
 mod options;
 mod readings;
@@ -34,7 +33,7 @@ pub use options::ALL;
 pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };
-pub use rewrite::{RewriteError, UserLine};
+pub use rewrite::{Replace, RewriteError, UserLine};
 pub use store::{Config, Draft, Readable, SetError, Setting, Shape};
 
 #[cfg(test)]

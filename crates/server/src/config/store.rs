@@ -304,7 +304,7 @@ impl SetError {
         match self {
             SetError::Odd => b"ERR syntax error".to_vec(),
             SetError::Unknown(name) => {
-                let name = commands::errors::shown(name, usize::MAX);
+                let name = base::quote::shown(name, usize::MAX);
                 let text = b"ERR Unknown option or number of arguments for CONFIG SET - '";
                 [text, name, b"'"].concat()
             }

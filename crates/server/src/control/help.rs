@@ -2,8 +2,9 @@
 //!
 //! Invariant: its form is that of the data commands' HELP.
 
+use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, exactly};
-use commands::errors::{showing, shown};
+use commands::errors::showing;
 use commands::text::reply_help;
 use keyspace::Refusal;
 use proto::{Args, Reply};

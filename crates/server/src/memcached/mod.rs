@@ -7,6 +7,7 @@
 
 mod admin;
 mod auth;
+pub(crate) mod command_line;
 mod crawler;
 mod deeds;
 mod details;

@@ -7,10 +7,10 @@ mod log;
 mod shared;
 mod users;
 
+use base::quote::shown;
 use commands::arguments::integer;
 use commands::categories;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::shown;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

@@ -2,8 +2,9 @@
 //!
 //! Invariant: what reads or changes users is for administrators.
 
+use base::quote::shown;
 use commands::declare::{Flags, Group, Spec};
-use commands::errors::{showing, shown};
+use commands::errors::showing;
 use keyspace::Refusal;
 use proto::Args;
 

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 
 use acl::{DEFAULT_USER, Denial, Permissions, RuleError, User};
+use base::quote::shown;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
-use commands::errors::{shown, wrong_arity};
+use commands::errors::wrong_arity;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

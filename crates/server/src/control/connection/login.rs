@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use acl::{DEFAULT_USER, Reason, User};
+use base::quote::shown;
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
-use commands::errors::{SYNTAX, showing, shown};
+use commands::errors::{SYNTAX, showing};
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 use sha2::{Digest as _, Sha256};

@@ -12,6 +12,7 @@ use crate::control::help::{self, container};
 use crate::effects;
 use crate::log::{log_notice, log_warning};
 use crate::users;
+use crate::whole_file;
 
 pub(super) const CONFIG: ControlCommand = Command {
     spec: Spec {
@@ -108,7 +109,9 @@ fn rewrite(context: &mut Context<'_>, _: Args<'_>, _: &mut Reply<'_>) -> Result<
     let server = context.server;
     Ok(Next::elsewhere(move |_, _, reply| {
         let _turn = server.take_config_turn();
-        if let Err(error) = server.config.rewrite(users::lines(server).as_deref()) {
+        if let Err(error) =
+            server.config.rewrite(users::lines(server).as_deref(), whole_file::replace)
+        {
             let path = server.config.path().map(|path| format!(" {}:", path.display()));
             let path = path.unwrap_or_default();
             log_warning!(server.log, "CONFIG REWRITE failed:{path} {error}");

@@ -2,8 +2,9 @@
 //!
 //! Invariant: it reads the monitor and the statistics; only RESET changes anything.
 
+use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
-use commands::errors::{showing, shown};
+use commands::errors::showing;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

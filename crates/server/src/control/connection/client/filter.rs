@@ -4,9 +4,10 @@
 
 use std::mem::discriminant;
 
+use base::quote::shown;
 use base::time::UnixMillis;
 use commands::arguments::is;
-use commands::errors::{SYNTAX, showing, shown};
+use commands::errors::{SYNTAX, showing};
 use keyspace::Refusal;
 use proto::Args;
 

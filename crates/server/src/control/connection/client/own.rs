@@ -2,9 +2,10 @@
 //!
 //! Invariant: they concern the client that sends them and no other.
 
+use base::quote::shown;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use commands::errors::{SYNTAX, showing, shown};
+use commands::errors::{SYNTAX, showing};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 

@@ -20,6 +20,7 @@ use crate::control::context::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::session::{Elsewhere, Ran, Session, Stage, Then};
 use crate::users;
+use crate::whole_file;
 
 /// Accepts and does nothing.
 pub(super) fn nothing(
@@ -172,7 +173,10 @@ pub(super) fn rewrite_all(
             let error = error.strip_prefix("ERR ").unwrap_or(&error);
             Refusal::owned(format!("ERR CONFIG-REWRITE-FORCE-ALL failed: {error}"))
         };
-        server.config.rewrite_all(users::lines(server).as_deref()).map_err(failed)?;
+        server
+            .config
+            .rewrite_all(users::lines(server).as_deref(), whole_file::replace)
+            .map_err(failed)?;
         reply.ok();
         Ok(())
     }))

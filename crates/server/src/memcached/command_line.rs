@@ -10,11 +10,11 @@ use std::path::Path;
 
 use base::number::parse_u64;
 
-use crate::memcached::users;
+use super::users;
 
 /// What a command line of memcached asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Invocation {
+pub(crate) enum Invocation {
     /// To serve, with these arguments of ours.
     Serve {
         /// Directives as on our own command line.
@@ -96,7 +96,10 @@ const FLAGS: &[Flag] = &[
 
 /// Reads the arguments (without the program's name). `password_file` is what SASL goes by: the
 /// file that `MEMCACHED_SASL_PWDB` names, if it is set.
-pub fn read(arguments: &[OsString], password_file: Option<&Path>) -> Result<Invocation, String> {
+pub(crate) fn read(
+    arguments: &[OsString],
+    password_file: Option<&Path>,
+) -> Result<Invocation, String> {
     let words: Vec<&[u8]> = arguments.iter().map(|word| word.as_bytes()).collect();
     let mut draft = Draft::default();
     let mut rest = words.as_slice();
@@ -116,7 +119,7 @@ pub fn read(arguments: &[OsString], password_file: Option<&Path>) -> Result<Invo
 }
 
 /// The text of `-h`.
-pub fn help() -> String {
+pub(crate) fn help() -> String {
     let mut text = String::from(
         "Usage: apus memcached [options]\n\
          Serves clients of memcached, with its options. What they store lies in database 0, which\n\
