@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use commands::{Flags, Role};
+use config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
 use keyspace::Refusal;
 
-use crate::config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
 use crate::server::Server;
 
 /// The latest snapshot failed.

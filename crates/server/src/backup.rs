@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 use base::io_text::plain;
+use config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 
 use crate::aof::{self, Phase};
-use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME, BACKUP_SEALED_TTL, BACKUPDIRNAME};
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
+use config::settings::{MAXMEMORY, MAXMEMORY_POLICY};
+use config::{Config, MaxmemoryPolicy};
 use keyspace::{Refusal, arena, heap};
 use proto::Args;
 
 use crate::aof;
-use crate::config::settings::{MAXMEMORY, MAXMEMORY_POLICY};
-use crate::config::{Config, MaxmemoryPolicy};
 use crate::spell::Spell;
 use crate::startup::memory::{cgroup_limit, of_machine};
 use crate::valve::Valve;

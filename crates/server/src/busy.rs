@@ -10,9 +10,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use config::settings::BUSY_REPLY_THRESHOLD;
 use keyspace::{Acquisition, BUSY, Keyspace, Obstacle, PartitionIndex, PartitionSet, Refusal};
 
-use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::heavy;
 use crate::server::Server;
 use crate::session::Parked;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use base::io_text::plain;
+use config::Config;
+use config::settings::SAVE;
 use persist::storage::{Claim, Claimed, How};
 
-use crate::config::Config;
-use crate::config::settings::SAVE;
 use crate::saves;
 use crate::server::Server;
 

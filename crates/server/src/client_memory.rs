@@ -10,9 +10,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use config::settings::MAXMEMORY_CLIENTS;
+
 use crate::blocking;
 use crate::clients::{Client, Signal, client_flags};
-use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::connection::describe;
 use crate::log::log_notice;
 use crate::mailbox::Rounds;

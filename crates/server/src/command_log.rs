@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use commands::Flags;
-use proto::Args;
-
-use crate::clients::Client;
-use crate::config::Config;
-use crate::config::settings::{
+use config::Config;
+use config::settings::{
     COMMANDLOG_LARGE_REPLY_MAX_LEN, COMMANDLOG_LARGE_REQUEST_MAX_LEN, COMMANDLOG_REPLY_LARGER_THAN,
     COMMANDLOG_REQUEST_LARGER_THAN, SLOWLOG_ENTRY_MAX_ARGC, SLOWLOG_ENTRY_MAX_STRING_LEN,
     SLOWLOG_LOG_SLOWER_THAN, SLOWLOG_MAX_LEN,
 };
+use proto::Args;
+
+use crate::clients::Client;
 use crate::secrets;
 use crate::table::Entry;
 

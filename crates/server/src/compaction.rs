@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize
 use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use keyspace::arena::{self, Marking};
-use keyspace::{PARTITIONS, PartitionIndex, heap};
-
-use crate::config::settings::{
+use config::settings::{
     ACTIVE_DEFRAG_CYCLE_MAX, ACTIVE_DEFRAG_CYCLE_MIN, ACTIVE_DEFRAG_CYCLE_US,
     ACTIVE_DEFRAG_IGNORE_BYTES, ACTIVE_DEFRAG_THRESHOLD_LOWER, ACTIVE_DEFRAG_THRESHOLD_UPPER,
     ACTIVEDEFRAG,
 };
+use keyspace::arena::{self, Marking};
+use keyspace::{PARTITIONS, PartitionIndex, heap};
+
 use crate::counters::Totals;
 use crate::server::Server;
 use crate::spell::Spell;

@@ -11,10 +11,9 @@ use std::fs;
 use std::path::Path;
 
 use base::scheduler;
+use config::Config;
+use config::settings::{AOF_REWRITE_CPULIST, BGSAVE_CPULIST, BIO_CPULIST, SERVER_CPULIST};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
-use crate::config::Config;
-use crate::config::settings::{AOF_REWRITE_CPULIST, BGSAVE_CPULIST, BIO_CPULIST, SERVER_CPULIST};
 
 /// The cores of the process.
 pub(crate) struct Cores {

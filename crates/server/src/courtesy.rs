@@ -20,9 +20,9 @@ use std::mem;
 use std::sync::atomic::Ordering;
 
 use base::scheduler;
+use config::AppendFsync;
+use config::settings::{APPENDFSYNC, SERVER_BATCH_SCHEDULING};
 
-use crate::config::AppendFsync;
-use crate::config::settings::{APPENDFSYNC, SERVER_BATCH_SCHEDULING};
 use crate::server::Server;
 use crate::worker::Worker;
 

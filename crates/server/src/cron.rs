@@ -9,11 +9,11 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::time::UnixMillis;
+use config::settings::TIMEOUT;
 
 use crate::aof;
 use crate::client_memory;
 use crate::clients::{Client, Signal, client_flags};
-use crate::config::settings::TIMEOUT;
 use crate::counters::Totals;
 use crate::evict;
 use crate::log::log_warning;

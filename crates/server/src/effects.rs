@@ -10,12 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
 use base::io_text::plain;
-use keyspace::AccessPolicy;
-use rustix::fs::{Mode, OFlags, open};
-use rustix::process::fchdir;
-
-use crate::aof;
-use crate::config::settings::{
+use config::settings::{
     ACL_PUBSUB_DEFAULT, APPENDONLY, DIR, HASH_MAX_LISTPACK_ENTRIES, HASH_MAX_LISTPACK_VALUE,
     HLL_SPARSE_MAX_BYTES, IMPORT_MODE, LATENCY_MONITOR_THRESHOLD, LFU_DECAY_TIME, LFU_LOG_FACTOR,
     LIST_MAX_LISTPACK_SIZE, MAXCLIENTS, MAXMEMORY_POLICY, NOTIFY_KEYSPACE_EVENTS,
@@ -23,7 +18,12 @@ use crate::config::settings::{
     SET_MAX_LISTPACK_VALUE, STREAM_IDMP_DURATION, STREAM_IDMP_MAXSIZE, STREAM_NODE_MAX_BYTES,
     STREAM_NODE_MAX_ENTRIES, WORKER_THREADS, ZSET_MAX_LISTPACK_ENTRIES, ZSET_MAX_LISTPACK_VALUE,
 };
-use crate::config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError};
+use config::{AclPubsubDefault, Config, Effect, MaxmemoryPolicy, SetError};
+use keyspace::AccessPolicy;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::fchdir;
+
+use crate::aof;
 use crate::log::{Sink, log_warning};
 use crate::notifications;
 use crate::output_limit;

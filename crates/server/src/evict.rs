@@ -14,6 +14,8 @@
 use std::sync::atomic::{Ordering, fence};
 
 use base::random::Random;
+use config::MaxmemoryPolicy;
+use config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
 use keyspace::{
     Evicted, Keyspace, Look, Need, Order, PARTITIONS, PartitionIndex, PartitionSet, Rule, Tx,
     TxOptions, heap,
@@ -23,8 +25,6 @@ use smallvec::SmallVec;
 
 use crate::commit;
 use crate::compaction;
-use crate::config::MaxmemoryPolicy;
-use crate::config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
 use crate::memcached::events;
 use crate::memcached::watch::Class;
 use crate::release;

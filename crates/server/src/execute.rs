@@ -6,6 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use commands::{Flags, Group, Handler, Plan, Role};
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::{
     Acquisition, BUSY, HeavyPass, Location, Lsn, PartitionSet, Refusal, Tx, TxOptions, Wait,
 };
@@ -17,7 +18,6 @@ use crate::budget;
 use crate::clients::{ClientId, client_flags};
 use crate::command_log::Execution;
 use crate::commit::commit;
-use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::control::context::{Asker, Context, ControlHandler, Next};
 use crate::evict;
 use crate::gates::{self, Verdict};

@@ -4,13 +4,13 @@
 //! that objects decides.
 
 use commands::{Flags, Role};
+use config::DebugAccess;
+use config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
 use keyspace::Refusal;
 use proto::Args;
 
 use crate::budget;
 use crate::clients::client_flags;
-use crate::config::DebugAccess;
-use crate::config::settings::{ENABLE_DEBUG_COMMAND, ENABLE_MODULE_COMMAND};
 use crate::guard::{self, Limited, Request};
 use crate::loading::LOADING;
 use crate::scripts;

@@ -11,12 +11,12 @@ use acl::{Asked, Context, Database, Denial, Event, Needs, Reason, Rules, User};
 use commands::arguments::{database, is};
 use commands::declare::{Channels, Flags, Group};
 use commands::keys::{Access, Begin};
+use config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
 
 use crate::clients::{Client, ClientId, Signal};
-use crate::config::settings::{ACLLOG_MAX_LEN, DATABASES};
 use crate::control::connection::describe;
 use crate::gates;
 use crate::mailbox::Rounds;

@@ -3,8 +3,6 @@
 //! It drives everything below it and is driven by nobody: `run` is the whole process.
 #![forbid(unsafe_code)]
 
-pub mod config;
-
 mod aging;
 mod ailments;
 mod allocator;
@@ -58,7 +56,6 @@ mod reception;
 mod release;
 mod request_keys;
 mod saves;
-mod schedule;
 mod scripts;
 mod second_turn;
 mod secrets;

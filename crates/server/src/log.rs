@@ -14,12 +14,10 @@ use std::sync::Mutex;
 
 use base::io_text::plain;
 use base::time::Clock;
+use config::settings::{LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED};
+use config::{Config, LogFormat, LogLevel, LogTimestampFormat};
 use keyspace::heap;
 
-use crate::config::settings::{
-    LOG_FORMAT, LOG_TIMESTAMP_FORMAT, LOGFILE, LOGLEVEL, SYSLOG_ENABLED,
-};
-use crate::config::{Config, LogFormat, LogLevel, LogTimestampFormat};
 use crate::syslog::Syslog;
 
 /// Where log lines go, and which.
@@ -59,14 +57,14 @@ enum Target {
 /// Writes a line of level "notice".
 macro_rules! log_notice {
     ($log:expr, $($text:tt)*) => {
-        $log.write($crate::config::LogLevel::Notice, format_args!($($text)*))
+        $log.write(::config::LogLevel::Notice, format_args!($($text)*))
     };
 }
 
 /// Writes a line of level "warning".
 macro_rules! log_warning {
     ($log:expr, $($text:tt)*) => {
-        $log.write($crate::config::LogLevel::Warning, format_args!($($text)*))
+        $log.write(::config::LogLevel::Warning, format_args!($($text)*))
     };
 }
 

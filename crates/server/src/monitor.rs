@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use base::quote::quote_to;
 use commands::{Flags, Group};
+use config::settings::UNIXSOCKET;
 use proto::Args;
 
 use crate::audience::Audience;
 use crate::clients::{Client, Peer, client_flags};
-use crate::config::settings::UNIXSOCKET;
 use crate::mailbox::Mailboxes;
 use crate::secrets;
 use crate::server::Server;

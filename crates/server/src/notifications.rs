@@ -4,10 +4,10 @@
 //! Invariant: they are published under the locks of their keys, so that what happened to a key is
 //! told in its order.
 
+use config::KeyEvents;
+use config::settings::NOTIFY_KEYSPACE_EVENTS;
 use keyspace::{Effects, Event, EventClass, EventMask, MEMBER_EVENTS};
 
-use crate::config::KeyEvents;
-use crate::config::settings::NOTIFY_KEYSPACE_EVENTS;
 use crate::mailbox::Rounds;
 use crate::pubsub::{self, Space};
 use crate::server::Server;
@@ -130,7 +130,7 @@ fn measured(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::{listed, mask};
-    use crate::config::settings::NOTIFY_KEYSPACE_EVENTS;
+    use config::settings::NOTIFY_KEYSPACE_EVENTS;
     use keyspace::{EventClass, EventMask, MEMBER_EVENTS};
 
     #[test]

@@ -19,10 +19,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::time::UnixMillis;
+use config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
+use config::{OutputBufferLimit, OutputBufferLimits};
 
 use crate::clients::{Client, client_flags};
-use crate::config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
-use crate::config::{OutputBufferLimit, OutputBufferLimits};
 use crate::control::connection::describe;
 use crate::log::log_warning;
 use crate::server::Server;
@@ -148,9 +148,10 @@ fn judge(
 
 #[cfg(test)]
 mod tests {
+    use config::{OutputBufferLimit, OutputBufferLimits};
+
     use super::{judge, limit_of};
     use crate::clients::client_flags;
-    use crate::config::{OutputBufferLimit, OutputBufferLimits};
 
     const LIMIT: OutputBufferLimit = OutputBufferLimit { hard: 100, soft: 10, soft_seconds: 2 };
 

@@ -16,19 +16,19 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use base::io_text::plain;
+use config::settings::{
+    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
+    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET,
+    MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
+    UNIXSOCKETPERM,
+};
+use config::{BindAddress, Config};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::clients::Peer;
-use crate::config::settings::{
-    BIND, DATABASES, LISTEN_ON_ANY_PORT, MAXCLIENTS, MEMCACHED_DATABASE, MEMCACHED_PORT,
-    MEMCACHED_PORT_FILENAME, MEMCACHED_PREFIX_DELIMITER, MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET,
-    MEMCACHED_UNIXSOCKETPERM, PORT, PROTECTED_MODE, TCP_BACKLOG, TCP_KEEPALIVE, UNIXSOCKET,
-    UNIXSOCKETPERM,
-};
-use crate::config::{BindAddress, Config};
 use crate::gates;
 use crate::log::{log_notice, log_warning};
 use crate::memcached::{self, Dialogue};

@@ -14,13 +14,13 @@ use std::task::Waker;
 
 use base::Wakers;
 use base::time::Clock;
+use config::Config;
+use config::Schedule;
+use config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
-use crate::config::Config;
-use crate::config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CRON};
 use crate::log::{log_notice, log_warning};
-use crate::schedule::Schedule;
 use crate::scripts::Still;
 use crate::server::Server;
 use crate::snapshot::{Finished, Purpose, Snapshot, Target};

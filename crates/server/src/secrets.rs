@@ -4,9 +4,9 @@
 //! open.
 
 use commands::Group;
+use config::ConfigOption;
 use proto::Args;
 
-use crate::config::ConfigOption;
 use crate::table::Entry;
 
 /// What is shown for a secret.

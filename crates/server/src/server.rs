@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use acl::Users;
 use base::time::UnixMillis;
+use config::Config;
+use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Keyspace, Refusal};
 use persist::storage::Storage;
 use proto::{Limits, ProtocolError, Reply};
@@ -23,8 +25,6 @@ use crate::client_memory::Margin;
 use crate::clients::{ClientId, Clients};
 use crate::command_log::CommandLog;
 use crate::compaction::Compaction;
-use crate::config::Config;
-use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::cores::Cores;
 use crate::counters::WorkerCounters;
 use crate::crew::Crew;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use config::ShutdownFlags;
+use config::settings::SAVE;
 use keyspace::Acquisition;
 use tokio::sync::Notify;
 
 use crate::aof;
-use crate::config::ShutdownFlags;
-use crate::config::settings::SAVE;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
 use crate::server::Server;

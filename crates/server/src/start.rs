@@ -11,6 +11,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base::io_text::plain;
+use config::settings::{DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS};
+use config::{Config, Show, Startup};
 use keyspace::{Keyspace, Options};
 use persist::storage::{Disk, Storage};
 use tokio::runtime::Runtime;
@@ -18,10 +20,6 @@ use tokio::sync::oneshot;
 
 use crate::aof;
 use crate::busy;
-use crate::config::settings::{
-    DAEMONIZE, DATABASES, MEMCACHED_UNIXSOCKET, UNIXSOCKET, WORKER_THREADS,
-};
-use crate::config::{Config, Show, Startup};
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;

@@ -5,8 +5,8 @@
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-use crate::config::settings::{SYSLOG_FACILITY, SYSLOG_IDENT};
-use crate::config::{Config, LogLevel, SyslogFacility};
+use config::settings::{SYSLOG_FACILITY, SYSLOG_IDENT};
+use config::{Config, LogLevel, SyslogFacility};
 
 const SOCKET: &str = "/dev/log";
 
@@ -70,8 +70,9 @@ fn number(facility: SyslogFacility) -> u8 {
 mod tests {
     use std::os::unix::net::UnixDatagram;
 
+    use config::{Config, LogLevel};
+
     use super::{Syslog, line};
-    use crate::config::{Config, LogLevel};
 
     #[test]
     fn lines_reach_who_listens() {

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use acl::{DeclareError, Declared, RuleError, User};
 use base::io_text::plain;
+use config::settings::{ACLFILE, REQUIREPASS};
+use config::{CommandLine, Place, UserLine};
 use keyspace::Refusal;
 
-use crate::config::settings::{ACLFILE, REQUIREPASS};
-use crate::config::{CommandLine, Place, UserLine};
 use crate::log::log_warning;
 use crate::server::Server;
 use crate::whole_file;

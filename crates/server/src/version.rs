@@ -5,8 +5,8 @@
 
 use std::sync::OnceLock;
 
-use crate::config::Config;
-use crate::config::settings::REPORTED_REDIS_VERSION;
+use config::Config;
+use config::settings::REPORTED_REDIS_VERSION;
 
 /// Our own version.
 pub const APUS_VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -69,8 +69,9 @@ pub(crate) fn number_of_redis(config: &Config) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use config::Config;
+
     use super::{line, number_of_redis, of_redis};
-    use crate::config::Config;
 
     #[test]
     fn suites_find_the_version_of_redis_in_the_line() {

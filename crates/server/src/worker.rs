@@ -16,6 +16,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use base::time::{Moment, UnixMillis};
+use config::settings::SERVER_THREAD_AFFINITY;
 use keyspace::Acquisition;
 use proto::Output;
 use tokio::runtime::LocalRuntime;
@@ -24,7 +25,6 @@ use tokio::task::unconstrained;
 
 use crate::audience::relocate;
 use crate::clients::{Client, Signal, client_flags};
-use crate::config::settings::SERVER_THREAD_AFFINITY;
 use crate::counters::{WorkerCounters, add};
 use crate::courtesy::{self, Courtesy};
 use crate::evict::Evictor;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use server::config::{ALL, ConfigOption, Status};
+use config::{ALL, ConfigOption, Status};
 use tests::{Oracle, Server};
 
 use super::inventory::{pairs, text};

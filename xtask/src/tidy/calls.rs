@@ -39,6 +39,7 @@ pub(super) fn threads(source: &Source) -> Vec<(usize, String)> {
 /// Data and protocols know no files; a simulator can then replace the disk.
 pub(super) fn file_system(source: &Source) -> Vec<(usize, String)> {
     let rooms = [
+        "crates/config/",
         "crates/server/",
         "crates/persist/",
         "crates/apus/",

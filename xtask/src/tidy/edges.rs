@@ -14,6 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("commands", &["base", "proto", "structs", "keyspace"]),
     ("script", &["base", "proto"]),
     ("acl", &["base", "proto", "commands"]),
+    ("config", &["base", "proto"]),
     ("persist", &["base", "proto", "structs", "keyspace"]),
     ("replication", &["base", "proto"]),
     ("cluster", &["base", "proto"]),
@@ -27,6 +28,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "commands",
             "script",
             "acl",
+            "config",
             "persist",
             "replication",
             "cluster",
@@ -34,7 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("bench", &["base", "proto"]),
     ("apus", &["base", "persist", "server", "bench"]),
-    ("tests", &["base", "proto", "server"]),
+    ("tests", &["base", "proto", "config"]),
     ("xtask", &["base", "bench"]),
 ];
 

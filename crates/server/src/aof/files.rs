@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 use base::io_text::plain;
+use config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use persist::aof::manifest::{BaseForm, Manifest, Part};
 use persist::storage::{Claim, File, How, Storage, read_whole, write_all};
 
 use crate::claims;
-use crate::config::settings::{APPENDDIRNAME, APPENDFILENAME};
 use crate::server::Server;
 
 /// The files and where they lie.

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use base::io_text::plain;
+use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use keyspace::{Acquisition, Tx, TxOptions};
 use persist::aof::manifest::Part;
 use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
@@ -20,7 +21,6 @@ use super::runner::Runner;
 use super::sort::Sorter;
 use super::writer::Last;
 use super::{base_form, resume};
-use crate::config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use crate::effects::set_replays;
 use crate::heavy::wait_for;
 use crate::loading::{self, Twice, snapshot};

@@ -36,12 +36,12 @@ use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use base::io_text::plain;
+use config::AppendFsync;
+use config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use keyspace::Lsn;
 use persist::aof::manifest::BaseForm;
 
 use crate::ailments::LOG_FAILED;
-use crate::config::AppendFsync;
-use crate::config::settings::{AOF_USE_RDB_PREAMBLE, APPENDFSYNC, APPENDONLY};
 use crate::cores::Duty;
 use crate::journal::Reliance;
 use crate::log::log_warning;

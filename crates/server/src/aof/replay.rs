@@ -8,14 +8,14 @@
 use base::UnixMillis;
 use commands::Role;
 use commands::arguments::database;
+use config::AofLoadErrors;
+use config::settings::AOF_LOAD_ERRORS;
 use keyspace::{Acquisition, Notes, Refusal, Tx, TxOptions};
 use persist::asides::Aside;
 use proto::{Args, Output, Reply, Resp};
 
 use super::ahead::Stopped;
 use super::sort::Task;
-use crate::config::AofLoadErrors;
-use crate::config::settings::AOF_LOAD_ERRORS;
 use crate::execute::Known;
 use crate::heavy::wait_for;
 use crate::lanes::LOADER_LANE;

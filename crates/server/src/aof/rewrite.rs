@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::io_text::plain;
+use config::settings::{
+    AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
+};
 use persist::aof::manifest::BaseForm;
 
 use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
-use crate::config::settings::{
-    AOF_REWRITE_INCREMENTAL_FSYNC, AUTO_AOF_REWRITE_MIN_SIZE, AUTO_AOF_REWRITE_PERCENTAGE,
-};
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};

@@ -17,6 +17,10 @@ use std::time::Duration;
 
 use base::io_text::plain;
 use base::random::Random;
+use config::AppendFsync;
+use config::settings::{
+    AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
+};
 use keyspace::Lsn;
 use persist::aof::{SyncMark, check_line_of};
 use persist::storage::File;
@@ -26,10 +30,6 @@ use super::increment::{Increment, OVER_PADDING};
 use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Order, Phase, rewrite, set_failed};
-use crate::config::AppendFsync;
-use crate::config::settings::{
-    AOF_DIRECT_WRITES, AOF_TIMESTAMP_ENABLED, APPENDFSYNC, NO_APPENDFSYNC_ON_REWRITE,
-};
 use crate::courtesy::LogCourtesy;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;

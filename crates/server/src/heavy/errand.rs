@@ -224,6 +224,7 @@ fn over(output: Output, seen: Lsn, ran: Ran) -> Elsewhere {
 mod tests {
     use std::time::Duration;
 
+    use config::ShutdownFlags;
     use keyspace::{
         Acquisition, HeavyPass, Lifetime, NewText, PartitionSet, Refusal, Tx, TxOptions,
     };
@@ -231,7 +232,6 @@ mod tests {
 
     use super::{CountedErrand, Errand};
     use crate::busy::Hold;
-    use crate::config::ShutdownFlags;
     use crate::server::Server;
     use crate::start::test_server;
     use crate::unit::{Needs, Place, Program, Unit};

@@ -19,6 +19,7 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use base::io_text::plain;
+use config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use persist::storage::{File, How};
 use tokio::sync::oneshot;
 
@@ -26,7 +27,6 @@ pub(crate) use insert::{Inside, Twice};
 pub(crate) use progress::{LOADING, Loading};
 
 use crate::aof;
-use crate::config::settings::{APPENDONLY, DBFILENAME, PRELOAD_FILE};
 use crate::lanes::STACK_BYTES;
 use crate::log::log_notice;
 use crate::server::Server;

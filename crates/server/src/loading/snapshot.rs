@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use config::RdbVersionCheck;
+use config::settings::{KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM};
 use keyspace::Tx;
 use persist::rdb::file::{Batch, Damage, End, FileError, Gatherer, Made, Rules, Sink, read_file};
 use persist::rdb::value::Limits;
@@ -14,10 +16,6 @@ use persist::storage::File;
 
 use super::insert::{Counts, Ground, Twice};
 use super::threads;
-use crate::config::RdbVersionCheck;
-use crate::config::settings::{
-    KEY_LOAD_DELAY, RDB_SKIP_MODULE_DATA, RDB_VERSION_CHECK, RDBCHECKSUM,
-};
 use crate::log::{log_notice, log_warning};
 use crate::scripts;
 use crate::server::Server;

@@ -2,12 +2,12 @@
 //!
 //! Invariant: what may wait is done on another thread.
 
+use config::ShutdownFlags;
+use config::settings::{MEMCACHED_SHUTDOWN, SAVE};
 use proto::memcached::{Administration, Failure, Form, Response, Words};
 use proto::{OwnedArgs, Reply, Resp};
 
 use super::{Turn, crawler, steering};
-use crate::config::ShutdownFlags;
-use crate::config::settings::{MEMCACHED_SHUTDOWN, SAVE};
 use crate::effects;
 use crate::execute::Step;
 use crate::heavy::Call;

@@ -6,11 +6,11 @@
 //! told but the version; an attempt that failed leaves a client where it was.
 
 use acl::DEFAULT_USER;
+use config::settings::MEMCACHED_USER;
 use proto::memcached::{Failure, Form, Operation, Request, Response, Store, StoreMode, answer};
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use crate::config::settings::MEMCACHED_USER;
 use crate::control::connection::{Login, verify};
 use crate::execute::Step;
 use crate::gates;

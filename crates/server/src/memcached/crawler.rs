@@ -7,12 +7,12 @@
 use std::fmt::Write;
 
 use base::number::parse_u64;
+use config::settings::MEMCACHED_DUMP;
 use keyspace::{EntryRef, Kind, PARTITIONS, PartitionIndex, Refusal, Tx};
 use proto::memcached::{Failure, Response};
 
 use super::items::unix_seconds;
 use super::{Turn, steering};
-use crate::config::settings::MEMCACHED_DUMP;
 use crate::execute::Step;
 use crate::heavy::visiting;
 

@@ -5,6 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
+use config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
 use keyspace::{Acquisition, BUSY, Tx, TxOptions};
 use proto::memcached::{Deadline, Expiry, Failure, Response, answer};
 use proto::{Args, Output, OwnedArgs, Resp};
@@ -13,7 +14,6 @@ use super::deeds::Deed;
 use super::figures::Figure;
 use super::{Turn, failure_of};
 use crate::commit::commit;
-use crate::config::settings::{MEMCACHED_DATABASE, MEMCACHED_FLUSH};
 use crate::execute::Step;
 use crate::heavy::{Call, wait_for, wait_for_client};
 use crate::mailbox::Rounds;

@@ -25,6 +25,7 @@ pub(crate) mod watch;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
+use config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::memcached::{
     Dialect, Failure, Form, KEY_LENGTH_MAX, Key, Limits, Operation, Parser, Request, Response,
@@ -33,7 +34,6 @@ use proto::memcached::{
 use proto::{Args, Output, OwnedArgs};
 
 use crate::commit::commit;
-use crate::config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
 use crate::evict;
 use crate::execute::{Grant, Round, Step, account, tell_watchers};
 use crate::gates::{self, Verdict};

@@ -5,18 +5,18 @@
 
 use std::sync::atomic::Ordering;
 
+use config::settings::{
+    BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
+    MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
+    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
+};
+use config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
 use keyspace::Count;
 use proto::memcached::{Failure, Form, Response, Words};
 
 use super::items::unix_seconds;
 use super::{MEMCACHED_VERSION, Turn, auth};
 use crate::clients::{Peer, client_flags};
-use crate::config::settings::{
-    BIND, LOGLEVEL, MAXCLIENTS, MAXMEMORY_POLICY, MEMCACHED_DUMP, MEMCACHED_FLUSH,
-    MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PORT, MEMCACHED_PROTOCOL, MEMCACHED_SHUTDOWN,
-    MEMCACHED_UDP_PORT, MEMCACHED_UNIXSOCKET, MEMCACHED_UNIXSOCKETPERM, TCP_BACKLOG, TIMEOUT,
-};
-use crate::config::{LogLevel, MaxmemoryPolicy, MemcachedProtocol};
 use crate::counters::Totals;
 use crate::execute::Step;
 use crate::process_times::{self, Times};

@@ -9,7 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
 
-use crate::config::settings::MEMCACHED_AUTH_FILE;
+use config::settings::MEMCACHED_AUTH_FILE;
+
 use crate::control::connection::same_digest;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;

@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use config::settings::MEMCACHED_WATCH;
 use proto::memcached::{Failure, Response};
 use proto::{Output, Reply, Resp};
 
@@ -15,7 +16,6 @@ use super::Turn;
 use super::figures::{Figure, Figures};
 use crate::audience::Audience;
 use crate::clients::{Client, Delivery, Peer, client_flags};
-use crate::config::settings::MEMCACHED_WATCH;
 use crate::execute::Step;
 use crate::mailbox::{Mailboxes, Rounds};
 use crate::server::Server;

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use config::BindAddress;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{Bound, Door, Order, Tongue, Wanted, addresses, bind_all, let_in};
-use crate::config::BindAddress;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 

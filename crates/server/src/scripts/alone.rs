@@ -3,11 +3,11 @@
 //! Invariant: it reaches nothing but its interpreter, and ends within a minute.
 
 use base::time::Clock;
+use config::Config;
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Host, Interpreter, Library, LogLevel, Replication, Stop, Version};
 
 use super::run::LIMITS;
-use crate::config::Config;
 use crate::control::context::NOT_FROM_SCRIPT;
 use crate::version;
 

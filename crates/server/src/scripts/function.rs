@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
+use config::settings::BUSY_REPLY_THRESHOLD;
 use keyspace::{Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
@@ -16,7 +17,6 @@ use proto::{Args, Reply};
 
 use super::caller::Loader;
 use super::libraries::{Loaded, State};
-use crate::config::settings::BUSY_REPLY_THRESHOLD;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
 use crate::gates;

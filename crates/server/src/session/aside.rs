@@ -11,12 +11,12 @@ use std::num::NonZeroU16;
 use std::ops::Range;
 use std::rc::Rc;
 
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use proto::memcached::Progress;
 
 use super::batch::End;
 use super::window::Slot;
 use super::{Place, Serve};
-use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::Known;
 use crate::memcached;
 use crate::second_turn::{Ahead, GRAIN, KEPT};

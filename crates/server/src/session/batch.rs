@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context as TaskContext, Poll};
 
 use commands::{Flags, Role};
+use config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use keyspace::Location;
 use proto::{Args, Output, ProtocolError, Reply};
 use smallvec::SmallVec;
@@ -18,7 +19,6 @@ use super::window::{Slot, WINDOW, Window};
 use super::{Place, Serve, Session, Stage};
 use crate::client_memory;
 use crate::clients::Signal;
-use crate::config::settings::{CLIENT_QUERY_BUFFER_LIMIT, PREFETCH_BATCH_MAX_SIZE};
 use crate::execute::{CHAIN_MAX, Chain, Grant, Recognized, Step, execute, queue_together};
 use crate::output_limit;
 use crate::worker::{READ_SIZE, Worker, is_over};

@@ -14,10 +14,11 @@
 
 use std::task::{Context as TaskContext, Poll};
 
+use config::settings::CLIENT_QUERY_BUFFER_LIMIT;
+
 use super::later::Later;
 use super::life::{Heard, Turn};
 use super::{Serve, Stage};
-use crate::config::settings::CLIENT_QUERY_BUFFER_LIMIT;
 use crate::worker::READ_SIZE;
 
 /// A read that is for later asks for at least this much.

@@ -6,6 +6,7 @@
 
 use std::rc::Rc;
 
+use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::Location;
 use proto::Output;
 use proto::memcached::{Limits, Operation, Parser, Progress, Request};
@@ -16,7 +17,6 @@ use super::batch::{COMMAND_BUDGET, End};
 use super::life::BACKLOG_LIMIT;
 use super::window::WINDOW;
 use crate::clients::client_flags;
-use crate::config::settings::PREFETCH_BATCH_MAX_SIZE;
 use crate::execute::{Grant, Step};
 use crate::memcached::{self, Dialogue};
 use crate::worker::{Worker, is_over};

@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::random::Random;
+use config::settings::RDB_KEY_SAVE_DELAY;
 use keyspace::{Acquisition, Encoding, EntryBox, EntryRef, PartitionIndex, Walk};
 use persist::rdb::file::ChunkWriter;
 
 use super::Snapshot;
 use super::chunks::Outlet;
 use super::queue::copy;
-use crate::config::settings::RDB_KEY_SAVE_DELAY;
 use crate::heavy::Admission;
 
 /// Bytes from which on a chunk is passed on.

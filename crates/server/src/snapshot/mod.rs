@@ -26,16 +26,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use base::io_text::plain;
+use config::MaxmemoryPolicy;
+use config::settings::{
+    MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
+};
 
 use keyspace::{AccessClock, Acquisition, Lsn, Obstacle, Patience, Walk};
 use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use persist::storage::How;
 
-use crate::config::MaxmemoryPolicy;
-use crate::config::settings::{
-    MAXMEMORY_POLICY, RDB_KEY_SAVE_DELAY, RDB_WRITE_VERSION, RDBCHECKSUM, RDBCOMPRESSION,
-};
 use crate::cores::Duty;
 use crate::heavy::{self, Admission};
 use crate::saves;

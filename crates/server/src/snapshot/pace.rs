@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use crate::config::settings::RDB_SAVE_MAX_BYTES_PER_SECOND;
+use config::settings::RDB_SAVE_MAX_BYTES_PER_SECOND;
+
 use crate::log::log_notice;
 use crate::server::Server;
 

@@ -7,11 +7,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, test_kill_process};
-
-use crate::config::settings::{
+use config::settings::{
     ACLFILE, APPENDDIRNAME, APPENDFILENAME, APPENDONLY, MEMCACHED_PORT_FILENAME,
 };
+use rustix::process::{Pid, test_kill_process};
+
 use crate::log::log_notice;
 use crate::server::Server;
 use crate::whole_file;

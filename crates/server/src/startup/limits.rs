@@ -4,10 +4,10 @@
 
 use base::Clock;
 use base::io_text::plain;
+use config::Config;
+use config::settings::{DISABLE_THP, MAXCLIENTS};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::Config;
-use crate::config::settings::{DISABLE_THP, MAXCLIENTS};
 use crate::log::{Log, log_notice, log_warning};
 
 /// Descriptors besides those of clients: listeners, files, the workers' own.

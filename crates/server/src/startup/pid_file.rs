@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use base::io_text::plain;
+use config::Config;
+use config::settings::PIDFILE;
 
-use crate::config::Config;
-use crate::config::settings::PIDFILE;
 use crate::log::{Log, log_notice, log_warning};
 
 /// Where a daemon that was told no other place leaves its id, as Redis' does.

@@ -6,10 +6,10 @@
 use std::io;
 use std::sync::mpsc::{self, Sender};
 
+use config::ShutdownFlags;
+use config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::config::ShutdownFlags;
-use crate::config::settings::{SHUTDOWN_ON_SIGINT, SHUTDOWN_ON_SIGTERM};
 use crate::log::log_warning;
 use crate::server::Server;
 

@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use base::io_text::plain;
+use config::settings::SUPERVISED;
+use config::{Config, Supervised};
 
-use crate::config::settings::SUPERVISED;
-use crate::config::{Config, Supervised};
 use crate::log::{Log, log_warning};
 
 /// Who is told of our state.

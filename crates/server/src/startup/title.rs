@@ -7,11 +7,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::OnceLock;
 
 use base::title;
-
-use crate::config::settings::{
-    BIND, PORT, PROC_TITLE_TEMPLATE, SET_PROC_TITLE, TLS_PORT, UNIXSOCKET,
-};
-use crate::config::{Config, without_secrets};
+use config::settings::{BIND, PORT, PROC_TITLE_TEMPLATE, SET_PROC_TITLE, TLS_PORT, UNIXSOCKET};
+use config::{Config, without_secrets};
 
 /// What the process was called by.
 static PROGRAM: OnceLock<OsString> = OnceLock::new();
@@ -76,8 +73,9 @@ fn variable(config: &Config, name: &[u8], program: &[u8], port: u16) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
+    use config::Config;
+
     use super::fill;
-    use crate::config::Config;
 
     #[test]
     fn a_title_is_as_redis_shows_it() {

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use commands::Spec;
+use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{Heed, Keyspace, Tx};
 use proto::Args;
 
@@ -27,7 +28,6 @@ pub(crate) use notice::Notice;
 pub(crate) use options::{Mode, TrackingOptions};
 
 use crate::clients::{Client, ClientId, client_flags};
-use crate::config::settings::TRACKING_TABLE_MAX_KEYS;
 use crate::server::Server;
 pub(crate) use post::Post;
 use table::Table;

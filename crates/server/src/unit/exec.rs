@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use commands::arguments::database;
 use commands::{Flags, Role};
+use config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use keyspace::{Location, Refusal, Tx};
 use proto::{Args, Output, Reply, Resp};
 use smallvec::SmallVec;
@@ -15,7 +16,6 @@ use smallvec::SmallVec;
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
 use crate::clients::Client;
-use crate::config::settings::{DATABASES, PREFETCH_BATCH_MAX_SIZE};
 use crate::control::context::{Asker, Context, ControlHandler, ControlWork, Next};
 use crate::control::fieldsets::Fieldsets;
 use crate::execute;

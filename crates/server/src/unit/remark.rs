@@ -2,7 +2,8 @@
 //!
 //! Invariant: a remark is made by value, so it is made once.
 
-use crate::config::LogLevel;
+use config::LogLevel;
+
 use crate::guard::Noted;
 use crate::server::Server;
 

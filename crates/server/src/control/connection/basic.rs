@@ -4,12 +4,12 @@
 
 use commands::arguments::database;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
+use config::settings::DATABASES;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
 
 use super::flags::AT_ANY_TIME;
 use crate::clients::client_flags;
-use crate::config::settings::DATABASES;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};

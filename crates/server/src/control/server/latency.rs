@@ -5,11 +5,11 @@
 use base::quote::shown;
 use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use commands::errors::showing;
+use config::settings::LATENCY_TRACKING;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::latency_report::{doctor_report, graph_report};
-use crate::config::settings::LATENCY_TRACKING;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
 use crate::server::Server;

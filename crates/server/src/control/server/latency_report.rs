@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::config::settings::{LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN};
+use config::settings::{LATENCY_MONITOR_THRESHOLD, SLOWLOG_LOG_SLOWER_THAN};
+
 use crate::latency::Event;
 use crate::server::Server;
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Spec, at_least};
 use commands::errors::SYNTAX;
+use config::ShutdownFlags;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
-use crate::config::ShutdownFlags;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::scripts;
 use crate::server::Server;

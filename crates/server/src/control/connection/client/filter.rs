@@ -8,12 +8,12 @@ use base::quote::shown;
 use base::time::UnixMillis;
 use commands::arguments::is;
 use commands::errors::{SYNTAX, showing};
+use config::settings::DATABASES;
 use keyspace::Refusal;
 use proto::Args;
 
 use super::list::{address, flags_of};
 use crate::clients::{Client, ClientId, Peer, Signal, client_flags};
-use crate::config::settings::DATABASES;
 use crate::control::context::Context;
 use crate::server::Server;
 

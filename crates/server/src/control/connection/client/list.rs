@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use base::time::UnixMillis;
 use commands::declare::{Command, Flags, Spec, at_least, exactly};
+use config::settings::UNIXSOCKET;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
@@ -16,7 +17,6 @@ use super::filter::{Filter, Purpose, Viewer};
 use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::client_memory;
 use crate::clients::{Client, Peer, client_flags};
-use crate::config::settings::UNIXSOCKET;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::pubsub::SubscriptionKind;
 use crate::server::Server;

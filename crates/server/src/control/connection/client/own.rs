@@ -6,13 +6,13 @@ use base::quote::shown;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
 use commands::errors::{SYNTAX, showing};
+use config::settings::IMPORT_MODE;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::super::names::{checked, checked_client_name};
 use super::specs::{OF_ITSELF, OF_OTHERS};
 use crate::clients::client_flags;
-use crate::config::settings::IMPORT_MODE;
 use crate::control::context::{Context, ControlCommand, Next};
 
 pub(super) const ID: ControlCommand = Command {

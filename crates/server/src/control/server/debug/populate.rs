@@ -4,11 +4,11 @@
 //! within a unit, which has the world.
 
 use commands::errors::{NOT_POSITIVE, TOO_LONG};
+use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
 use crate::commit::commit;
-use crate::config::settings::PROTO_MAX_BULK_LEN;
 use crate::control::context::{Context, Next};
 use crate::heavy::Admission;
 use crate::mailbox::Rounds;

@@ -8,14 +8,14 @@ use std::time::Duration;
 use base::glob;
 use base::random::Random;
 use commands::errors::NOT_AN_INTEGER;
+use config::parse_bytes;
+use config::settings::MAXMEMORY_CLIENTS;
 use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
 use crate::busy;
 use crate::clients::Client;
-use crate::config::parse_bytes;
-use crate::config::settings::MAXMEMORY_CLIENTS;
 use crate::control::context::{Context, Next};
 use crate::log::{log_notice, log_warning};
 use crate::session::{Elsewhere, Ran, Session, Stage, Then};

@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use config::settings::MAXCLIENTS;
+
 use super::report::Report;
 use crate::blocking;
 use crate::clients::{Client, client_flags};
-use crate::config::settings::MAXCLIENTS;
 use crate::server::Server;
 
 pub(super) fn write(server: &Server, report: &mut Report) {

@@ -2,8 +2,9 @@
 //!
 //! Invariant: only commands that were called, or refused, are listed.
 
+use config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
+
 use super::report::Report;
-use crate::config::settings::{LATENCY_TRACKING, LATENCY_TRACKING_INFO_PERCENTILES};
 use crate::server::Server;
 use crate::stats::{Figures, bucket_limit};
 use crate::table::Entry;

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
+use config::settings::HZ;
+
 use super::report::Report;
-use crate::config::settings::HZ;
 use crate::server::Server;
 use crate::version::{self, APUS_VERSION};
 

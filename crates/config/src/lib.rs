@@ -7,6 +7,8 @@
 //!
 //! Invariant: a stored value has passed its option's parser, so readers never check it again.
 
+#![forbid(unsafe_code)]
+
 mod arguments;
 mod choices;
 mod kind;
@@ -15,18 +17,18 @@ mod option;
 mod options;
 mod readings;
 mod rewrite;
+mod save_schedule;
 pub mod settings;
 mod special;
 mod store;
 
-pub(crate) use arguments::without_secrets;
+pub use arguments::without_secrets;
 pub use choices::{
     AclPubsubDefault, AofLoadErrors, AppendFsync, BusyScope, DebugAccess, LogFormat, LogLevel,
     LogTimestampFormat, MaxmemoryPolicy, MemcachedProtocol, OomScoreAdj, RdbVersionCheck,
     Supervised, SyslogFacility,
 };
-pub(crate) use kind::parse_bytes;
-pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value};
+pub use kind::{Fault, Kind, Special, Standing, TextCheck, Unit, Value, parse_bytes};
 pub use load::{CommandLine, LoadError, Place, Rename, Show, Source, Startup};
 pub use option::{Access, ConfigOption, Effect, Status};
 pub use options::ALL;
@@ -34,6 +36,7 @@ pub use readings::{
     BindAddress, KeyEvents, OutputBufferLimit, OutputBufferLimits, SavePoint, ShutdownFlags,
 };
 pub use rewrite::{Replace, RewriteError, UserLine};
+pub use save_schedule::Schedule;
 pub use store::{Config, Draft, Readable, SetError, Setting, Shape};
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use base::io_text::plain;
 use base::number::{parse_f64, parse_i64};
 use base::quote::quote;
 
-use crate::schedule::Schedule;
+use crate::save_schedule::Schedule;
 
 use super::kind::{Fault, Kind, Special, Standing, Value, parse_bytes, parse_choice};
 

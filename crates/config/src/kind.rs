@@ -231,7 +231,7 @@ pub(super) fn parse_choice(text: &[u8], names: &[&str]) -> Result<i64, Fault> {
 }
 
 /// A number of bytes with its optional unit; it may exceed 63 bits.
-pub(crate) fn parse_bytes(text: &[u8]) -> Option<u64> {
+pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit.to_ascii_lowercase().as_slice() {

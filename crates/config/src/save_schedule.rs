@@ -32,7 +32,7 @@ struct Field {
 
 /// When something is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     minutes: Field,
     hours: Field,
     days: Field,
@@ -42,7 +42,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Reads five fields.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = fields[..] else { return None };
         let mut weekdays = Field::parse(weekdays, 0, 7, DAYS)?;
@@ -58,7 +58,7 @@ impl Schedule {
     }
 
     /// Whether any minute since the one that was looked at last is one; both are counted from 1970.
-    pub(crate) fn is_due(&self, last: i64, now: i64) -> bool {
+    pub fn is_due(&self, last: i64, now: i64) -> bool {
         (now - last <= MISSED_MAX) && (last + 1..=now).any(|minute| self.names(minute))
     }
 

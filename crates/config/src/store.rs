@@ -190,8 +190,8 @@ impl Config {
     }
 
     /// Sets an option that no client may change.
-    #[cfg(test)]
-    pub(crate) fn put(&self, name: &[u8], text: &[u8]) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn put(&self, name: &[u8], text: &[u8]) {
         let index = find(name).expect("there is such an option");
         let current = self.load(index);
         let standing = Standing { value: &current, by_earlier_line: false };

@@ -96,7 +96,7 @@ fn text_of(arguments: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The arguments with stars in the place of passwords, each as long as it was.
-pub(crate) fn without_secrets(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub fn without_secrets(arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let (mut is_secret, mut has_name) = (false, false);
     let hidden = roles(arguments).zip(arguments).map(|((words, role), argument)| {
         let mut shown = argument.clone();
