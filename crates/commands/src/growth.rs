@@ -139,6 +139,20 @@ fn as_many_as_there_are_cost_one_walk_of_a_small_container() {
 }
 
 #[test]
+fn a_set_that_is_named_again_is_no_work() {
+    let steps = |times: usize| {
+        let names = " s".repeat(times);
+        let requests = format!("SUNION{names}; SUNIONSTORE d{names}; SINTER{names}");
+        steps_of(containers, 1000, &requests)
+    };
+    let (Some(once), Some(often)) = (steps(1), steps(TIMES)) else { return };
+    for (once, often) in once.into_iter().zip(often) {
+        let limit = Growth::Flat.limit(once);
+        assert!(often <= limit, "{once} steps of a set, {often} where it is named {TIMES} times");
+    }
+}
+
+#[test]
 fn another_database_is_no_work() {
     fn two_databases(session: &mut Session, size: usize) {
         for database in [1, 0] {

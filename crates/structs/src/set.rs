@@ -263,6 +263,14 @@ impl<'a> SetRef<'a> {
         }
     }
 
+    /// Where the set lies: another one than this while both are borrowed lies elsewhere.
+    pub fn address(self) -> usize {
+        match self {
+            SetRef::Packed(packed) => packed.bytes.as_ptr().addr(),
+            SetRef::Large(large) => std::ptr::from_ref(large).addr(),
+        }
+    }
+
     /// Whether there are no members.
     pub fn is_empty(self) -> bool {
         self.len() == 0

@@ -5,11 +5,14 @@
 //! wherever it stands. Where the work would grow with the product of sizes and sets, a set of its
 //! own is built instead.
 
+use std::collections::HashSet;
+
 use base::UnixMillis;
 use keyspace::{EventClass, Refusal, Tx};
 use proto::{Args, Reply};
 use structs::members::{Builder, MemberRef, Text};
 use structs::set::{self, LargeSet, Set, SetLimits, SetRef};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{BUILT_NS, CHANGED_NS, FOUND_NS, PASSED_NS, limits};
 use crate::DataCommand;
@@ -212,6 +215,13 @@ impl<'a> Sources<'a> {
         self.sets.iter().flatten().copied().collect()
     }
 
+    /// Those that exist, each once however often it is named.
+    fn distinct(&self) -> Vec<SetRef<'a>> {
+        let (mut sets, mut met) = (self.present(), HashSet::new());
+        sets.retain(|set| met.insert(set.address()));
+        sets
+    }
+
     /// The most members that a result can have.
     fn most(&self, operation: Operation) -> u64 {
         let sizes = self.sets.iter().map(|set| set.map_or(0, SetRef::len));
@@ -239,17 +249,21 @@ impl<'a> Sources<'a> {
     }
 
     pub(super) fn combine(&self, operation: Operation) -> Found<'a> {
-        let (now, present) = (self.now, self.present());
+        let now = self.now;
         match operation {
-            Operation::Intersection if present.len() < self.sets.len() => {
+            Operation::Intersection if self.sets.iter().any(Option::is_none) => {
                 Found::All(Set::default())
             }
-            Operation::Intersection => Found::Each(Box::new(set::intersection(&present, now))),
-            Operation::Union if present.len() > FEW => Found::All(union_of(&present, now)),
-            Operation::Union => Found::Each(Box::new(set::union(&present, now))),
+            Operation::Intersection => {
+                Found::Each(Box::new(set::intersection(&self.distinct(), now)))
+            }
+            Operation::Union => match &self.distinct()[..] {
+                few if few.len() <= FEW => Found::Each(Box::new(set::union(few, now))),
+                many => Found::All(union_of(many, now)),
+            },
             Operation::Difference => {
                 let Some(first) = self.sets[0] else { return Found::All(Set::default()) };
-                let others = &present[1..];
+                let others = &self.present()[1..];
                 match remainder(first, others, now) {
                     Some(set) => Found::All(set),
                     None => Found::Each(Box::new(set::difference(first, others, now))),
@@ -283,11 +297,41 @@ impl Found<'_> {
 
 /// The union as a set of its own, of members of many sets.
 pub(super) fn union_of(sets: &[SetRef<'_>], now: UnixMillis) -> Set {
-    let mut builder = Builder::new();
+    let (mut builder, mut lately) = (Builder::new(), Lately::of(sets));
     for member in sets.iter().flat_map(|set| set.alive(now)) {
-        builder.push(MemberRef::plain(member));
+        if !lately.met(member) {
+            builder.push(MemberRef::plain(member));
+        }
     }
     Set::Large(LargeSet::new(builder.finish()))
+}
+
+/// Members that were met lately, each at the one place that its bytes give: of sets that are alike
+/// most are passed over for less than the way into a new set.
+struct Lately<'a> {
+    places: Vec<Option<Text<'a>>>,
+}
+
+impl<'a> Lately<'a> {
+    /// Room for about as many as the largest set has, within bounds.
+    fn of(sets: &[SetRef<'a>]) -> Self {
+        const PLACES_MAX: u64 = 1 << 13;
+        let largest = sets.iter().map(|set| set.len()).max().unwrap_or(0);
+        let count = (largest * 4).min(PLACES_MAX).next_power_of_two();
+        Self { places: vec![None; usize::try_from(count).unwrap_or(1)] }
+    }
+
+    /// Whether a member was met lately; from now on it was.
+    fn met(&mut self, member: Text<'a>) -> bool {
+        let hash = match member {
+            Text::Integer(number) => xxh3_64(&number.to_ne_bytes()),
+            Text::Bytes(bytes) => xxh3_64(bytes),
+            // To compare these takes as long as to add them.
+            Text::Long(_) => return false,
+        };
+        let place = hash as usize & (self.places.len() - 1);
+        self.places[place].replace(member) == Some(member)
+    }
 }
 
 /// The difference as a set of its own, if it is less work to take the others out of a copy of the
@@ -332,4 +376,44 @@ fn collect<'a>(members: impl Iterator<Item = Text<'a>>, limits: &SetLimits) -> S
     first_ones.into_iter().for_each(|member| builder.push(MemberRef::plain(member)));
     members.for_each(|member| builder.push(MemberRef::plain(member)));
     Set::Large(LargeSet::new(builder.finish()))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::UnixMillis;
+    use structs::members::Text;
+    use structs::set::{Set, SetLimits, SetRef};
+
+    use super::{Lately, union_of};
+
+    const LIMITS: SetLimits =
+        SetLimits { intset_entries: 512, listpack_entries: 128, listpack_value_bytes: 64 };
+
+    fn set_of(members: &[Text<'_>]) -> Set {
+        let mut set = Set::default();
+        members.iter().for_each(|member| _ = set.insert(*member, &LIMITS));
+        set
+    }
+
+    /// Members that are added, of so many sets of the same ones.
+    fn added(members: &[Text<'_>], times: usize) -> usize {
+        let alike: Vec<Set> = (0..times).map(|_| set_of(members)).collect();
+        let sets: Vec<SetRef<'_>> = alike.iter().map(Set::borrow).collect();
+        let now = UnixMillis::default();
+        assert_eq!(union_of(&sets, now).borrow().len(), members.len() as u64);
+        let mut lately = Lately::of(&sets);
+        sets.iter().flat_map(|set| set.alive(now)).filter(|member| !lately.met(*member)).count()
+    }
+
+    #[test]
+    fn what_sets_that_are_alike_share_is_seldom_added_again() {
+        let names: Vec<String> = (0..300).map(|number| format!("name:{number}")).collect();
+        let texts: Vec<Text<'_>> = names.iter().map(|name| Text::Bytes(name.as_bytes())).collect();
+        let integers: Vec<Text<'_>> = (0..300).map(Text::Integer).collect();
+        for members in [texts, integers] {
+            let once = added(&members, 1);
+            assert_eq!(once, members.len(), "none is passed over that is new");
+            assert!(added(&members, 100) < 100 * once / 4);
+        }
+    }
 }
