@@ -399,3 +399,29 @@ pub(crate) fn may_listen(
     let (rules, (mut channels, are_patterns)) = (user.rules(), channels_of(entry, args));
     channels.all(|index| rules.may_use_channel(&args[index], are_patterns))
 }
+
+const WRONG_PASSWORD: Refusal =
+    Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
+
+/// Somebody who says who it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Login<'a> {
+    pub(crate) context: Context,
+    /// The command, as the client wrote it.
+    pub(crate) word: &'a [u8],
+    pub(crate) name: &'a [u8],
+    pub(crate) password: &'a [u8],
+}
+
+/// The user of this name, if this is its password; who says another is noted in ACL LOG.
+pub(crate) fn verify(
+    server: &Server,
+    client: &Client,
+    login: Login<'_>,
+) -> Result<Arc<User>, Refusal> {
+    let Login { context, word, name, password } = login;
+    server.users.authenticate(name, password).ok_or_else(|| {
+        note(server, Reason::Auth, context, word, name, client);
+        WRONG_PASSWORD
+    })
+}

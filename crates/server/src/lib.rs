@@ -42,6 +42,7 @@ mod lanes;
 mod latency;
 mod loading;
 mod log;
+mod login;
 mod looks;
 mod loops;
 mod mailbox;

@@ -95,18 +95,19 @@ const ROOMS: &[Room] = &[
             "session/stage.rs",
             "session/later.rs",
             "session/life",
+            "session/fieldsets.rs",
             "unit/pending.rs",
         ],
-        arrows_up: 14,
+        arrows_up: 13,
     },
     Room { name: "commit", places: &["blocking.rs", "commit.rs"], arrows_up: 8 },
-    Room { name: "admission", places: &["guard.rs", "gates.rs"], arrows_up: 10 },
+    Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 10 },
     Room {
         name: "reclaim",
         places: &["compaction.rs", "evict.rs", "expiry.rs", "release.rs"],
         arrows_up: 11,
     },
-    Room { name: "transaction", places: &["unit/"], arrows_up: 20 },
+    Room { name: "transaction", places: &["unit/"], arrows_up: 19 },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
@@ -118,7 +119,7 @@ const ROOMS: &[Room] = &[
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
         arrows_up: 22,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 17 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 15 },
     Room {
         name: "net",
         places: &[
@@ -156,7 +157,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 194;
+const WIDEST_CIRCLE: usize = 193;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

@@ -11,9 +11,9 @@ use proto::memcached::{Failure, Form, Operation, Request, Response, Store, Store
 
 use super::figures::Figure;
 use super::{MEMCACHED_VERSION, Turn, users};
-use crate::control::connection::{Login, verify};
 use crate::execute::Step;
 use crate::gates;
+use crate::guard::{Login, verify};
 use crate::server::Server;
 use crate::session::Session;
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, RwLock};
 
 use config::settings::MEMCACHED_AUTH_FILE;
 
-use crate::control::connection::same_digest;
 use crate::log::{log_notice, log_warning};
+use crate::login::same_digest;
 use crate::server::Server;
 
 /// Names and passwords.

@@ -12,6 +12,7 @@
 mod aside;
 mod batch;
 mod blocked;
+pub(crate) mod fieldsets;
 mod held;
 mod later;
 mod life;

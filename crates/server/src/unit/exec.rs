@@ -17,13 +17,13 @@ use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
 use crate::clients::Client;
 use crate::control::context::{Asker, Context, ControlHandler, ControlWork, Next};
-use crate::control::fieldsets::Fieldsets;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
 use crate::loading::LOADING;
 use crate::server::Server;
 use crate::session::Session;
+use crate::session::fieldsets::Fieldsets;
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 

@@ -3,9 +3,7 @@
 //! Invariants: how long a refusal takes says nothing about the password or about which users exist;
 //! a HELLO that fails leaves the protocol and the name as they were.
 
-use std::sync::Arc;
-
-use acl::{DEFAULT_USER, Reason, User};
+use acl::DEFAULT_USER;
 use base::quote::shown;
 use commands::arguments::is;
 use commands::declare::{Command, Group, Spec, at_least};
@@ -13,19 +11,14 @@ use commands::errors::{SYNTAX, showing};
 use config::settings::HELLO_SERVER_NAME;
 use keyspace::Refusal;
 use proto::{Args, Reply, Resp};
-use sha2::{Digest as _, Sha256};
 
 use super::flags::AT_ANY_TIME;
 use super::names::checked_client_name;
-use crate::clients::Client;
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::guard;
+use crate::guard::{Login, verify};
 use crate::server::Server;
 use crate::session::Session;
 use crate::version;
-
-const WRONG_PASSWORD: Refusal =
-    Refusal::error("WRONGPASS invalid username-password pair or user is disabled.");
 
 const NO_PASSWORD_SET: Refusal = Refusal::error(
     "ERR AUTH <password> called without any password configured for the default user. Are you sure \
@@ -188,55 +181,4 @@ fn log_in(
     let user = verify(server, &session.client, Login { context, word, name, password })?;
     session.authenticate(Some(user));
     Ok(())
-}
-
-/// Somebody who says who it is.
-#[derive(Clone, Copy)]
-pub(crate) struct Login<'a> {
-    pub(crate) context: acl::Context,
-    /// The command, as the client wrote it.
-    pub(crate) word: &'a [u8],
-    pub(crate) name: &'a [u8],
-    pub(crate) password: &'a [u8],
-}
-
-/// The user of this name, if this is its password; who says another is noted in ACL LOG.
-pub(crate) fn verify(
-    server: &Server,
-    client: &Client,
-    login: Login<'_>,
-) -> Result<Arc<User>, Refusal> {
-    let Login { context, word, name, password } = login;
-    server.users.authenticate(name, password).ok_or_else(|| {
-        guard::note(server, Reason::Auth, context, word, name, client);
-        WRONG_PASSWORD
-    })
-}
-
-/// Whether two texts are the same. Digests are compared, all of them to the end, so the time it
-/// takes depends on the length of what the client sent and on nothing else it could learn from.
-pub(crate) fn same_digest(left: &[u8], right: &[u8]) -> bool {
-    let (left, right) = (Sha256::digest(left), Sha256::digest(right));
-    left.iter().zip(&right).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::same_digest;
-
-    /// What is compared are digests, each to its end: so all that the time could tell is at which
-    /// byte two digests part, of which who guesses controls none, and not even that is told.
-    #[test]
-    fn passwords_are_the_same_only_if_all_of_them_is() {
-        let password = b"correct horse battery staple";
-        assert!(same_digest(password, password));
-        for place in 0..password.len() {
-            let mut other = *password;
-            other[place] ^= 1;
-            assert!(!same_digest(password, &other), "{place}");
-            assert!(!same_digest(password, &password[..place]), "{place}");
-        }
-        assert!(!same_digest(password, b"correct horse battery staple\0"));
-        assert!(same_digest(b"", b"") && !same_digest(b"", b"x"));
-    }
 }

@@ -11,7 +11,6 @@ mod names;
 use super::context::ControlCommand;
 
 pub(crate) use client::describe;
-pub(crate) use login::{Login, same_digest, verify};
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[
