@@ -5,13 +5,18 @@
 //! often that is.
 
 use proto::value::Value;
+use tests::memcached::Connection;
 use tests::render::render;
-use tests::server::eventually;
+use tests::server::{eventually, free_port};
 use tests::{Client, Server, check};
 
 fn start() -> Server {
+    start_with(&[])
+}
+
+fn start_with(arguments: &[&str]) -> Server {
     let own = ["--enable-debug-command", "yes", "--worker-threads", "1", "--save", ""];
-    let server = Server::start(&own);
+    let server = Server::start(&[&own, arguments].concat());
     check(&mut server.client(), "> DEBUG DRILL SHORT\n(integer) 0");
     server
 }
@@ -249,4 +254,17 @@ fn very_many_keys_are_watched_and_no_longer_watched() {
     call(&mut other, "SET name:7 v");
     check(&mut client, "> MULTI\nOK\n> PING\nQUEUED\n> EXEC\n1) PONG");
     eventually("nobody watches any more", || other.info("watching_clients") == "0");
+}
+
+#[test]
+fn between_the_keys_of_a_get_of_memcached_the_worker_looks_at_its_sockets() {
+    let port = free_port();
+    let server = start_with(&["--memcached-port", &port.to_string()]);
+    let (mut client, mut other) = (Connection::to(port), server.client());
+    let keys: Vec<String> = (0..5_000).map(|number| format!("k{number}")).collect();
+    let before = looks(&mut other);
+    assert_eq!(client.line(&format!("get {}\r\n", keys.join(" "))), "END\r\n");
+    let looks = looks(&mut other) - before;
+    // The clock is looked at behind each sixteenth key.
+    assert!(looks >= 5_000 / 16, "{looks}");
 }

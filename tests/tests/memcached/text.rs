@@ -1,5 +1,7 @@
 //! The classic text protocol.
 
+use tests::server::eventually;
+
 use super::{Talk, start};
 
 #[test]
@@ -155,4 +157,35 @@ fn large_values_and_many_keys() {
     let hits: String = keys.iter().map(|key| format!("VALUE {key} 0 1\r\nv\r\n")).collect();
     talk.ask(format!("get {}\r\n", keys.join(" ")), format!("{hits}END\r\n"));
     talk.is_in_step();
+}
+
+/// Each as if it had come alone, with the worker's other clients in between.
+#[test]
+fn very_many_keys_are_read_in_steps() {
+    const COUNT: usize = 5000;
+    let server = start(&["--worker-threads", "1", "--busy-reply-threshold", "600000"]);
+    let (mut talk, mut client) = (Talk::to(&server), server.client());
+    let (mut request, mut answer) = (String::from("get"), String::new());
+    for number in 0..COUNT {
+        request += &format!(" k{number}");
+        if number % 3 > 0 {
+            talk.ask(format!("set k{number} 5 0 1\r\nv\r\n"), "STORED\r\n");
+            answer += &format!("VALUE k{number} 5 1\r\nv\r\n");
+        }
+    }
+    talk.ask(format!("{request}\r\nversion\r\n"), format!("{answer}END\r\nVERSION 1.6.18\r\n"));
+    let gets = request.replacen("get", "gets", 1);
+    talk.send(format!("{gets}\r\n"));
+    assert!(talk.read(20).starts_with(b"VALUE k1 5 1 "));
+    // A key in the middle is held by another; all the rest are to be had meanwhile.
+    let mut holder = server.client();
+    let hold = "repeat until string.find(redis.call('INFO', 'clients'), 'maxclients:4321')";
+    holder.send(&["EVAL", hold, "1", "k2500"]);
+    eventually("the script holds its key", || client.info("used_memory_scripts_eval") != "0");
+    let mut other = Talk::to(&server);
+    other.send(format!("{request}\r\nversion\r\n"));
+    Talk::to(&server).ask("set k2501 5 0 1\r\nv\r\n", "STORED\r\n");
+    client.call(&["CONFIG", "SET", "maxclients", "4321"]);
+    other.hear("a get that waits", format!("{answer}END\r\nVERSION 1.6.18\r\n").as_bytes());
+    holder.receive();
 }

@@ -68,6 +68,11 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
+    /// One key that is what it says, if it can be one.
+    pub fn plain(text: &'a [u8]) -> Option<Keys<'a>> {
+        Key::plain(text).map(Keys::one)
+    }
+
     /// One key.
     #[inline]
     pub(super) fn one(key: Key<'a>) -> Keys<'a> {

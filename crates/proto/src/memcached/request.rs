@@ -315,7 +315,7 @@ impl<'a> Refusal<'a> {
 impl<'a> Retrieve<'a> {
     /// Reads the values and changes nothing.
     #[inline]
-    pub(super) fn of(keys: Keys<'a>) -> Retrieve<'a> {
+    pub fn of(keys: Keys<'a>) -> Retrieve<'a> {
         Retrieve {
             keys,
             touch: None,

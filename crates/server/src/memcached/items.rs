@@ -40,6 +40,8 @@ pub(super) struct Work<'a> {
     pub(super) details: Noted,
     /// No value may be larger.
     pub(super) size_max: usize,
+    /// Whether more keys of its request come behind it.
+    pub(super) is_part: bool,
 }
 
 impl Work<'_> {
@@ -117,7 +119,9 @@ impl Work<'_> {
         for key in retrieve.keys {
             self.retrieve_one(key.bytes(&mut buffer), retrieve)?;
         }
-        self.answer(Response::End);
+        if !self.is_part {
+            self.answer(Response::End);
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ pub(crate) mod events;
 mod figures;
 mod flush;
 mod items;
+mod many;
 mod number;
 mod stats;
 mod steering;
@@ -361,6 +362,9 @@ impl Turn<'_> {
                 if let Some(step) = self.ask_gates(entry, room) {
                     return step;
                 }
+                if let Some(steps) = many::in_steps(self.request, entry) {
+                    return Step::Wait(Stage::Steps(steps));
+                }
                 let keyspace = self.worker.server.keyspace;
                 let mut acquisition = Acquisition::of_partitions(keyspace, self.partitions());
                 if !self.worker.come_in_past_gates() || !acquisition.attempt() {
@@ -370,8 +374,8 @@ impl Turn<'_> {
             }
         };
         let length = self.out.len();
-        match self.run_on(acquisition, &round, entry) {
-            Ok(()) => {}
+        match self.run_on(acquisition, &round, entry, false) {
+            Ok(_) => {}
             Err(wider) => {
                 let round = Round { number: round.number + 1, ..Round::default() };
                 return self.park(wider, round);
@@ -384,13 +388,14 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs it with its locks; the error is what to lock instead.
+    /// Runs it with its locks; whether it was not refused. The error is what to lock instead.
     fn run_on(
         &mut self,
         acquisition: Acquisition,
         round: &Round,
         entry: &'static Entry,
-    ) -> Result<(), Acquisition> {
+        is_part: bool,
+    ) -> Result<bool, Acquisition> {
         let (worker, server) = (self.worker, self.worker.server);
         let now_us = worker.now_us();
         let mut tx = Tx::begin(
@@ -417,7 +422,8 @@ impl Turn<'_> {
             _ => server.memcached.details.begin(),
         };
         let out = &mut *self.out;
-        let mut work = items::Work { tx: tx_of, request, out, tally, events, details, size_max };
+        let mut work =
+            items::Work { tx: tx_of, request, out, tally, events, details, size_max, is_part };
         let result = work.run();
         let (tally, events, details) = (work.tally, work.events, work.details);
         match commit(server, &worker.rounds, &mut tx, Args::default()) {
@@ -433,11 +439,11 @@ impl Turn<'_> {
         for (class, what) in events.into_lines() {
             lookout.tell(server, &worker.rounds, class, what);
         }
-        if let Err(refusal) = result {
+        if let Err(refusal) = &result {
             self.out.truncate(mark);
-            self.refuse(&refusal);
+            self.refuse(refusal);
         }
-        Ok(())
+        Ok(result.is_ok())
     }
 
     /// Leaves the request until its locks are there.

@@ -342,6 +342,9 @@ impl Serve {
     /// its bytes.
     pub(super) fn keep_output(&mut self, output: Box<Output>) {
         if output.is_empty() && self.held.is_none() {
+            if let Some(tracked) = &mut self.session.tracked {
+                tracked.forget_unsent();
+            }
             self.worker.give_back_output(output);
         } else {
             self.output = Some(output);

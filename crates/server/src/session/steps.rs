@@ -96,6 +96,12 @@ impl Stride<'_, '_> {
         Tx::begin(acquisition, execute::options(self.worker, self.session))
     }
 
+    /// The next part waits for these locks.
+    pub(crate) fn park(&mut self, acquisition: Acquisition) {
+        let parked = Parked::new(acquisition, Round::default(), self.worker.ticked_us());
+        *self.parked = Some(parked);
+    }
+
     /// The locks of the next part, if they are there; the error says that others have them for too
     /// long.
     pub(crate) fn acquire(

@@ -103,6 +103,13 @@ impl Tracked {
     }
 }
 
+impl Tracked {
+    /// All has left. The next output has places of its own.
+    pub(crate) fn forget_unsent(&mut self) {
+        self.unsent = Unsent::default();
+    }
+}
+
 impl Drop for Tracked {
     fn drop(&mut self) {
         let client = &self.tracker.client;

@@ -1,0 +1,82 @@
+//! A `get` of very many keys, which is done in steps.
+//!
+//! Invariant: each item is read as if its key had come alone; they need not be of one moment, as in
+//! memcached.
+
+use keyspace::PartitionSet;
+use proto::memcached::{Form, Keys, Operation, Request, Response, Retrieve, answer};
+
+use super::deeds::{self, keys_of};
+use super::{LOADING, Turn};
+use crate::execute::Round;
+use crate::session::{Stepped, Steps, Stepwise, Stride};
+use crate::table::Entry;
+
+/// So many keys are read together, as of one moment.
+const TOGETHER: usize = 1000;
+
+/// The keys of a request, one after the other.
+struct EachItem {
+    entry: &'static Entry,
+    with_cas: bool,
+    /// The argument that comes next.
+    next: usize,
+}
+
+/// The request in steps, if its keys are too many to be locked together.
+pub(super) fn in_steps(request: &Request<'_>, entry: &'static Entry) -> Option<Box<Steps>> {
+    let (Operation::Retrieve(retrieve), Form::Text { with_cas, .. }) =
+        (&request.operation, &request.form)
+    else {
+        return None;
+    };
+    let is_long = retrieve.touch.is_none() && keys_of(&request.operation).nth(TOGETHER).is_some();
+    is_long.then(|| {
+        let words = deeds::words(request, entry);
+        let work = EachItem { entry, with_cas: *with_cas, next: 1 };
+        Steps::begin(entry, words.as_args(), Box::new(work))
+    })
+}
+
+impl EachItem {
+    fn request_for<'a>(&self, keys: Keys<'a>) -> Request<'a> {
+        let operation = Operation::Retrieve(Retrieve::of(keys));
+        Request { operation, form: Form::Text { with_cas: self.with_cas, quiet: false } }
+    }
+}
+
+impl Stepwise for EachItem {
+    fn step(&mut self, stride: &mut Stride<'_, '_>) -> Stepped {
+        let server = stride.worker.server;
+        while let Some(key) = stride.args.get(self.next) {
+            let request = self.request_for(Keys::plain(key).expect("the parser has looked at it"));
+            let location = server.keyspace.locate(key);
+            let locks = stride.acquire(|| PartitionSet::from_slice(&[location.partition()]));
+            let Some(locks) = locks else { return Stepped::Waits };
+            let (worker, session) = (stride.worker, &mut *stride.session);
+            let (location, out) = (Some(location), &mut *stride.out);
+            let mut turn = Turn { worker, session, request: &request, location, out };
+            let refusal = if server.loading.is_on() { Some(LOADING) } else { None };
+            let denied = || (!turn.session.may_do_everything()).then(|| turn.ask_rules(self.entry));
+            let refusal = refusal.or_else(|| denied().flatten());
+            match (refusal, locks) {
+                (Some(refusal), _) | (None, Err(refusal)) => {
+                    turn.refuse(&refusal);
+                    return Stepped::Done;
+                }
+                (None, Ok(locks)) => {
+                    match turn.run_on(locks, &Round::default(), self.entry, true) {
+                        Ok(true) => self.next += 1,
+                        Ok(false) => return Stepped::Done,
+                        Err(wider) => stride.park(wider),
+                    }
+                }
+            }
+            if stride.is_over() {
+                return Stepped::GoesOn;
+            }
+        }
+        answer(stride.out, &self.request_for(Keys::default()), Response::End);
+        Stepped::Done
+    }
+}
