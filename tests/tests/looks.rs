@@ -24,11 +24,15 @@ fn start_with(arguments: &[&str]) -> Server {
 /// How often the worker has looked at its sockets: for sessions that waited for it, or as it had
 /// nothing else to do.
 fn looks(client: &mut Client) -> u64 {
+    figure(client, "looks") + client.figure("eventloop_cycles") as u64
+}
+
+/// What the line of the only worker says.
+fn figure(client: &mut Client, name: &str) -> u64 {
     let workers = render(&client.call(&["INFO", "workers"]));
-    let figure = workers.split("looks=").nth(1).expect("the worker's line has it");
+    let figure = workers.split(&format!("{name}=")).nth(1).expect("the worker's line has it");
     let figure = figure.split(|end: char| !end.is_ascii_digit()).next();
-    let figure: u64 = figure.and_then(|it| it.parse().ok()).expect("it is a number");
-    figure + client.figure("eventloop_cycles") as u64
+    figure.and_then(|digits| digits.parse().ok()).expect("a number")
 }
 
 fn call(client: &mut Client, line: &str) -> Value {
@@ -267,4 +271,14 @@ fn between_the_keys_of_a_get_of_memcached_the_worker_looks_at_its_sockets() {
     let looks = looks(&mut other) - before;
     // The clock is looked at behind each sixteenth key.
     assert!(looks >= 5_000 / 16, "{looks}");
+}
+
+#[test]
+fn reads_that_a_pause_of_writes_lets_pass_wait_for_nothing() {
+    let server = Server::start(&["--worker-threads", "1", "--save", ""]);
+    let (mut client, mut other) = (server.client(), server.client());
+    call(&mut client, "CLIENT PAUSE 600000 WRITE");
+    let before = figure(&mut other, "waits");
+    pipeline(&mut client, "GET k", 1000);
+    assert!(figure(&mut other, "waits") - before < 100);
 }

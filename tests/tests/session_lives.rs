@@ -557,14 +557,14 @@ fn who_waits_for_a_time_moves_with_it() {
     });
     for (number, waiter) in waiters.iter_mut().enumerate() {
         let name = format!("c{number}");
-        let request = format!("XREADGROUP GROUP g {name} BLOCK 30000 CLAIM 300 STREAMS s >");
+        let request = format!("XREADGROUP GROUP g {name} BLOCK 30000 CLAIM 2000 STREAMS s >");
         send(waiter, &request);
     }
     let all = format!("blocked_clients:{}", waiters.len());
     eventually("all wait", || text(&admin.call(&["INFO", "clients"])).contains(&all));
     let mut script = server.client();
     script.send(&["EVAL", "while true do end", "1", "s"]);
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(2300));
     workers(&mut admin, 1);
     std::thread::sleep(Duration::from_millis(100));
     eventually("the script ends", || ask(&mut admin, "SCRIPT KILL") == "OK");

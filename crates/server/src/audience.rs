@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::clients::{Bundle, Client, ClientId, Delivery};
+use crate::client_id::ClientId;
+use crate::clients::{Bundle, Client, Delivery};
 use crate::mailbox::{Mailboxes, Rounds};
 
 /// Some clients, by worker.

@@ -21,7 +21,8 @@ use keyspace::{
 use proto::{Args, Output, OwnedArgs, Reply, Resp};
 use smallvec::{SmallVec, smallvec};
 
-use crate::clients::{Client, ClientId, Signal};
+use crate::client_id::ClientId;
+use crate::clients::{Client, Signal};
 use crate::commit;
 use crate::execute::Work;
 use crate::journal::Deed;

@@ -18,11 +18,9 @@ use base::time::UnixMillis;
 use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
 
+use crate::client_id::ClientId;
 use crate::pubsub::SubscriptionKind;
 use crate::tracking::Notice;
-
-/// An id that no other client of this process ever has.
-pub(crate) type ClientId = u64;
 
 /// `LiveFigures::last_command` of a client that sent none yet.
 pub(crate) const NO_COMMAND: u32 = u32::MAX;

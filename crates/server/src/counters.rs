@@ -21,6 +21,8 @@ pub(crate) struct WorkerCounters {
     pub(crate) looks: AtomicU64,
     /// Commands that ran on other threads.
     pub(crate) elsewhere: AtomicU64,
+    /// Requests that waited for locks.
+    pub(crate) waits: AtomicU64,
 }
 
 impl WorkerCounters {
@@ -31,6 +33,7 @@ impl WorkerCounters {
         }
         self.looks.store(0, Ordering::Relaxed);
         self.elsewhere.store(0, Ordering::Relaxed);
+        self.waits.store(0, Ordering::Relaxed);
     }
 
     /// Everything that is summed up.

@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 
 use crate::blocking::Waiting;
 use crate::budget;
-use crate::clients::{ClientId, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::client_flags;
 use crate::command_log::Execution;
 use crate::commit::commit;
 use crate::control::context::{Asker, Context, ControlHandler, Next};
@@ -358,7 +359,8 @@ impl Request<'_> {
     /// Takes the locks of a plan if all are there at once.
     #[inline]
     fn acquire(&self, acquisition: &mut Acquisition) -> bool {
-        !acquisition.wants_world() && self.worker.come_in_past_gates() && acquisition.attempt()
+        let flags = || gates::effective_flags(self.session, self.entry);
+        !acquisition.wants_world() && self.worker.come_in_past_gates(flags) && acquisition.attempt()
     }
 
     /// Begins a transaction with what was acquired, at the present time: others may have run since
@@ -433,11 +435,11 @@ impl Request<'_> {
             Ok(Next::Wait(stage)) => Step::Wait(stage),
             Ok(Next::Elsewhere(work)) => {
                 let heavy = &self.worker.server.heavy;
-                Step::Wait(Stage::Elsewhere(heavy.run(self.call(), work)))
+                Step::elsewhere(heavy.run(self.call(), work))
             }
             Ok(Next::Visit(work)) => {
                 let heavy = &self.worker.server.heavy;
-                Step::Wait(Stage::Elsewhere(heavy.run_visit(self.call(), work)))
+                Step::elsewhere(heavy.run_visit(self.call(), work))
             }
             Err(refusal) => {
                 self.refuse(&refusal);

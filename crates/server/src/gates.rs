@@ -268,7 +268,7 @@ fn is_kept_from_loading(session: &Session, entry: &Entry) -> bool {
 
 /// EXEC does what its commands do.
 #[inline]
-fn effective_flags(session: &Session, entry: &Entry) -> Flags {
+pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => entry.spec.flags.and(pending.flags()),
         _ => entry.spec.flags,

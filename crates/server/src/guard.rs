@@ -16,7 +16,8 @@ use keyspace::Refusal;
 use proto::Args;
 use smallvec::SmallVec;
 
-use crate::clients::{Client, ClientId, Signal};
+use crate::client_id::ClientId;
+use crate::clients::{Client, Signal};
 use crate::control::connection::describe;
 use crate::gates;
 use crate::mailbox::Rounds;

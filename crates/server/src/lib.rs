@@ -13,6 +13,7 @@ mod blocking;
 mod budget;
 mod busy;
 mod claims;
+mod client_id;
 mod client_memory;
 mod clients;
 mod command_log;

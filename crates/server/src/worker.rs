@@ -16,6 +16,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use base::time::{Moment, UnixMillis};
+use commands::Flags;
 use config::settings::SERVER_THREAD_AFFINITY;
 use keyspace::Acquisition;
 use proto::Output;
@@ -246,11 +247,13 @@ impl Worker {
         inside
     }
 
-    /// Comes in to begin what the gates let pass. `false`, too, where a pause may have begun behind
-    /// them: it asks for the world, which sees those who are inside (`pause.rs`).
+    /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
+    /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
+    /// is inside (`pause.rs`).
     #[inline]
-    pub(crate) fn come_in_past_gates(&self) -> bool {
-        self.come_in() && !self.server.pause.may_hold()
+    pub(crate) fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
+        let pause = &self.server.pause;
+        self.come_in() && (!pause.may_hold() || pause.left(flags(), self.now_ms()).is_none())
     }
 
     /// Goes out, if inside.

@@ -137,6 +137,11 @@ fn a_description_names_the_key_itself() {
     talk.send("version\r\n");
     let said = talk.read_to("VERSION 1.6.18");
     assert!(said.contains(" fetch=yes "), "{said}");
+    // A key that would not be one word stays in base64, as in memcached.
+    talk.ask("ms DQpWQQ== 1 b\r\nx\r\n", "HD\r\n");
+    talk.send("me DQpWQQ== b\r\nversion\r\n");
+    let said = talk.read_to("VERSION 1.6.18");
+    assert!(said.starts_with("ME DQpWQQ== exp=-1 "), "{said}");
 }
 
 #[test]

@@ -52,6 +52,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "clients",
         places: &[
+            "client_id.rs",
             "client_memory.rs",
             "tracking/notice.rs",
             "mailbox.rs",
@@ -119,7 +120,7 @@ const ROOMS: &[Room] = &[
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
         arrows_up: 22,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 15 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 14 },
     Room {
         name: "net",
         places: &[
@@ -157,7 +158,7 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 193;
+const WIDEST_CIRCLE: usize = 191;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[

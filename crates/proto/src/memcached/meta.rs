@@ -297,7 +297,11 @@ pub(super) fn answer(
         Response::Inspected(text) => {
             let mut buffer = [0; KEY_LENGTH_MAX];
             let key = request.operation.key();
-            let key = key.as_ref().map_or(&b""[..], |key| key.bytes(&mut buffer));
+            let key = key.as_ref().map_or(&b""[..], |key| match key.bytes(&mut buffer) {
+                // As it was stored by text; no other can have been.
+                word if word.iter().all(u8::is_ascii_graphic) => word,
+                _ => key.text(),
+            });
             let tail = out.tail();
             tail.extend_from_slice(b"ME ");
             tail.extend_from_slice(key);

@@ -12,6 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
+use commands::Flags;
 use keyspace::{Acquisition, Location, Lsn, PartitionSet, Tx, TxOptions};
 use proto::{Args, Output};
 use smallvec::SmallVec;
@@ -96,7 +97,8 @@ impl<'a> Chain<'a> {
             admitted += 1;
         }
         links.truncate(admitted);
-        if links.len() < 2 || !worker.come_in_past_gates() {
+        let flags = || links.iter().fold(Flags::NONE, |all, it| all.and(it.entry.spec.flags));
+        if links.len() < 2 || !worker.come_in_past_gates(flags) {
             return None;
         }
         let mut locations: SmallVec<[Location; CHAIN_MAX]> =

@@ -24,6 +24,13 @@ use crate::session::{Elsewhere, Stage};
 /// longer than the way.
 const BULKY: usize = 1 << 20;
 
+impl Step {
+    /// The request runs on another thread; the session waits for what comes of it.
+    pub(crate) fn elsewhere(result: oneshot::Receiver<Elsewhere>) -> Self {
+        Self::Wait(Stage::Elsewhere(result))
+    }
+}
+
 impl Request<'_> {
     /// Moves a transaction to a heavy-work thread, without its locks if it can do without them; or
     /// gives them back while somebody asks for the world or was kept from them for long. `is_first`
@@ -100,7 +107,7 @@ impl Request<'_> {
         } else {
             work.server.heavy.run_command(leaving, self.args.into(), work, sender);
         }
-        Step::Wait(Stage::Elsewhere(receiver))
+        Step::elsewhere(receiver)
     }
 
     /// Whether what the request brings is more than a worker should copy, and can go along with it.

@@ -12,7 +12,6 @@ use crate::effects;
 use crate::execute::Step;
 use crate::heavy::Call;
 use crate::server::Server;
-use crate::session::Stage;
 use keyspace::Refusal;
 
 const MEGABYTE: u64 = 1 << 20;
@@ -118,6 +117,6 @@ impl Turn<'_> {
             work(lane, reply);
             Ok(())
         };
-        Step::Wait(Stage::Elsewhere(server.heavy.run_visit(call, Box::new(work))))
+        Step::elsewhere(server.heavy.run_visit(call, Box::new(work)))
     }
 }

@@ -18,7 +18,6 @@ use crate::execute::Step;
 use crate::heavy::{Call, wait_for, wait_for_client};
 use crate::mailbox::Rounds;
 use crate::server::Server;
-use crate::session::Stage;
 
 const NOT_ALLOWED: Failure<'static> = Failure::Client("flush_all not allowed");
 
@@ -52,7 +51,7 @@ impl Turn<'_> {
         let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
         let call = Call { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
-        Step::Wait(Stage::Elsewhere(server.heavy.run_visit(
+        Step::elsewhere(server.heavy.run_visit(
             call,
             Box::new(move |lane, _, reply| {
                 let mut world = Acquisition::of_world(server.keyspace);
@@ -65,7 +64,7 @@ impl Turn<'_> {
                 }
                 Ok(())
             }),
-        )))
+        ))
     }
 }
 

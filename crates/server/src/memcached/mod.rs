@@ -367,7 +367,7 @@ impl Turn<'_> {
                 }
                 let keyspace = self.worker.server.keyspace;
                 let mut acquisition = Acquisition::of_partitions(keyspace, self.partitions());
-                if !self.worker.come_in_past_gates() || !acquisition.attempt() {
+                if !self.worker.come_in_past_gates(|| entry.spec.flags) || !acquisition.attempt() {
                     return self.park(acquisition, Round::default());
                 }
                 (acquisition, Round::default())

@@ -294,7 +294,7 @@ const RESTORE: ControlCommand = Command {
 /// Whether a change may be made on this thread, where CLIENT PAUSE waits for it: within a unit,
 /// whose beginning was asked for by all gates, or inside a worker's turnstile.
 fn is_for_here(context: &Context<'_>) -> bool {
-    let is_inside = |worker: &Worker| worker.come_in_past_gates();
+    let is_inside = |worker: &Worker| worker.come_in_past_gates(|| Flags::WRITE);
     context.unit.is_some() || context.worker().is_ok_and(is_inside)
 }
 

@@ -5,12 +5,13 @@
 //! execute on, as Redis does, would answer some bytes of request with any number of bytes of reply;
 //! what the client sends takes no more memory than it had to send.
 //!
-//! Where the server has no room for what it was sent, as a disk is slow, little more is read: the
-//! client's machine keeps the rest, and no key is evicted for it.
+//! While a request waits for locks or for another thread, about a mebibyte is read behind it: that
+//! wait ends by itself, and the client's machine keeps the rest meanwhile. So does it where the
+//! server has no room for what it was sent, as a disk is slow; no key is evicted for it.
 //!
 //! Invariants: what waits to be executed has a bound, with what waits for EXEC, and who sends more
-//! is closed; the end of what the client sends is heard behind any number of requests, if not while
-//! there is no room for them.
+//! is closed; the end of what the client sends is heard behind any number of requests where that
+//! changes what becomes of the one that waits.
 
 use std::task::{Context as TaskContext, Poll};
 
@@ -40,8 +41,7 @@ const STRANGER_MOST: usize = 1 << 20;
 impl Serve {
     /// Takes a piece of what has come.
     pub(super) fn take_bytes(&mut self, cx: &mut TaskContext<'_>) -> Heard {
-        let has_room = !matches!(self.stage, Stage::Shut(_));
-        if !has_room && self.waiting_bytes() >= READ_SIZE {
+        if self.waiting_bytes() >= self.most_ahead() {
             return Heard::Nothing;
         }
         // Most who wait send nothing meanwhile, and need no room for it.
@@ -76,6 +76,21 @@ impl Serve {
             return Heard::Gone;
         }
         Heard::Bytes
+    }
+
+    /// With so much that waits no more is read at this stage.
+    fn most_ahead(&self) -> usize {
+        match self.stage {
+            Stage::Shut(_) => READ_SIZE,
+            // These end whatever the client does: it is heard again then.
+            Stage::Parked(_)
+            | Stage::Elsewhere(_)
+            | Stage::Away(_)
+            | Stage::Steps(_)
+            | Stage::Departures(_) => INPUT_MOST,
+            // Some clients read nothing before they have sent all; of the others one may be gone.
+            Stage::Requests | Stage::Paused(_) | Stage::Blocked(_) => usize::MAX,
+        }
     }
 
     /// How many bytes have come and are not executed.

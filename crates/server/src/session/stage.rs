@@ -15,7 +15,7 @@ use super::blocked::{Blocked, Rousing};
 use super::life::Wait;
 use super::steps::Steps;
 use crate::blocking::Waiting;
-use crate::clients::ClientId;
+use crate::client_id::ClientId;
 use crate::execute::Round;
 use crate::heavy::GuardedErrand;
 use crate::table::Entry;

@@ -14,7 +14,8 @@ use smallvec::SmallVec;
 
 use super::later::Later;
 use crate::audience::Audience;
-use crate::clients::{Client, ClientId, Delivery, Signal, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::{Client, Delivery, Signal, client_flags};
 use crate::guard::Limited;
 use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;

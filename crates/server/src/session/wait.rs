@@ -57,6 +57,7 @@ impl Waits for Serve {
 
     fn resume(&mut self, cx: &mut TaskContext<'_>, with: Resumption) -> Turn {
         let Stage::Parked(parked) = self.take_stage() else { return Turn::Again };
+        crate::counters::add(&self.worker.counters.waits, 1);
         let Parked { acquisition, mut round, began_us, .. } = *parked;
         round.began_us = Some(began_us);
         let grant = match with {

@@ -27,7 +27,8 @@ use proto::Args;
 pub(crate) use notice::Notice;
 pub(crate) use options::{Mode, TrackingOptions};
 
-use crate::clients::{Client, ClientId, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::{Client, client_flags};
 use crate::server::Server;
 pub(crate) use post::Post;
 use table::Table;

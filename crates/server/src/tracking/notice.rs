@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto::{Reply, Resp};
 
-use crate::clients::ClientId;
+use crate::client_id::ClientId;
 
 /// The channel that clients without RESP3 listen to.
 const CHANNEL: &[u8] = b"__redis__:invalidate";

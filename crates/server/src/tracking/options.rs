@@ -2,7 +2,7 @@
 //!
 //! Invariant: prefixes are there in broadcast mode only, and none begins with another.
 
-use crate::clients::ClientId;
+use crate::client_id::ClientId;
 
 /// How a client wants to be tracked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::Tracker;
 use super::notice::{Notice, SharedKeys};
-use crate::clients::{Client, ClientId, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::{Client, client_flags};
 use crate::mailbox::Rounds;
 use crate::server::Server;
 

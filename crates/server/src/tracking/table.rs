@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 use keyspace::{Keyspace, PartitionIndex};
 use smallvec::SmallVec;
 
-use crate::clients::ClientId;
+use crate::client_id::ClientId;
 
 /// Who has read a key, by rising id.
 pub(super) type Readers = SmallVec<[ClientId; 1]>;

@@ -32,7 +32,7 @@ pub(crate) use remark::Remark;
 pub(crate) use shortage::Shortage;
 
 use crate::blocking;
-use crate::clients::ClientId;
+use crate::client_id::ClientId;
 use crate::commit;
 use crate::gates::FlagsOf;
 use crate::guard::Limited;

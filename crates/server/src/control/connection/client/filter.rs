@@ -13,7 +13,8 @@ use keyspace::Refusal;
 use proto::Args;
 
 use super::list::{address, flags_of};
-use crate::clients::{Client, ClientId, Peer, Signal, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::{Client, Peer, Signal, client_flags};
 use crate::control::context::Context;
 use crate::server::Server;
 

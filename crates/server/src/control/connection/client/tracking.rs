@@ -11,7 +11,8 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use super::specs::OF_ITSELF;
-use crate::clients::{ClientId, client_flags};
+use crate::client_id::ClientId;
+use crate::clients::client_flags;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::server::Server;
 use crate::tracking::{Mode, Tracked, TrackingOptions};

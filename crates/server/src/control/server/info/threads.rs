@@ -34,6 +34,7 @@ pub(super) fn write_workers(server: &Server, report: &mut Report) {
             ("net_out_bytes", &counters.net_out),
             ("looks", &counters.looks),
             ("elsewhere", &counters.elsewhere),
+            ("waits", &counters.waits),
         ] {
             let comma = if line.is_empty() { "" } else { "," };
             line += &format!("{comma}{name}={}", counter.load(Ordering::Relaxed));
