@@ -139,3 +139,22 @@ fn who_waits_to_claim_is_served_what_has_become_idle() {
 fn redis_serves_the_same() {
     readers_are_served(&Oracle::Redis82.start(&[]));
 }
+
+#[test]
+fn a_consumer_that_is_deleted_while_its_client_waits_comes_back_when_that_is_served() {
+    for server in Oracle::Redis82.beside(&[]) {
+        let mut client = server.client();
+        client.call(&["XGROUP", "CREATE", "s", "g", "$", "MKSTREAM"]);
+        let read = ["XREADGROUP", "GROUP", "g", "c", "BLOCK", "0", "STREAMS", "s", ">"];
+        let mut waits = waiting(&server, &read);
+        let consumers = |client: &mut Client| {
+            render(&client.call(&["XINFO", "CONSUMERS", "s", "g"])).contains("\"c\"")
+        };
+        assert!(consumers(&mut client));
+        client.call(&["XGROUP", "DELCONSUMER", "s", "g", "c"]);
+        assert!(!consumers(&mut client));
+        client.call(&["XADD", "s", "1-1", "a", "b"]);
+        waits.receive();
+        assert!(consumers(&mut client));
+    }
+}

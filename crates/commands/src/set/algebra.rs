@@ -217,8 +217,19 @@ impl<'a> Sources<'a> {
 
     /// Those that exist, each once however often it is named.
     fn distinct(&self) -> Vec<SetRef<'a>> {
-        let (mut sets, mut met) = (self.present(), HashSet::new());
-        sets.retain(|set| met.insert(set.address()));
+        let mut sets = self.present();
+        if sets.len() > FEW {
+            let mut met = HashSet::new();
+            sets.retain(|set| met.insert(set.address()));
+            return sets;
+        }
+        let mut place = 0;
+        while let Some(set) = sets.get(place) {
+            match sets[..place].iter().any(|other| other.address() == set.address()) {
+                true => _ = sets.remove(place),
+                false => place += 1,
+            }
+        }
         sets
     }
 

@@ -238,7 +238,9 @@ fn delconsumer(tx: &mut Tx, args: Args<'_>, reply: &mut Reply<'_>) -> Result<(),
         return Ok(());
     };
     tx.charge(consumer.pending_count().saturating_mul(PENDING_NS))?;
-    let pending = edit_group(tx, key, name, |group| group.delete_consumer(&args[4]))?;
+    // A client that waits as that consumer makes it anew when it is served.
+    let delete = |group: &mut ReadingGroup| group.delete_consumer(&args[4]);
+    let pending = tx.unroused(|tx| edit_group(tx, key, name, delete))?;
     tx.event(EventClass::Stream, "xgroup-delconsumer", key);
     tx.effects_mut().add_changes(1);
     reply.integer(pending.unwrap_or(0) as i64);

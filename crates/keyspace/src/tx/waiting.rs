@@ -52,6 +52,14 @@ impl Tx {
         }
     }
 
+    /// Changes what nobody waits for: those who wait for its keys are not looked at.
+    pub fn unroused<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let ready = self.ready.len();
+        let result = work(self);
+        self.ready.truncate(ready);
+        result
+    }
+
     /// Whether anybody waits for a key of the granted partitions.
     #[inline]
     #[must_use]
