@@ -1,6 +1,8 @@
 //! A data set with something of everything, for tests of files. Invariant: the same commands make
 //! it on every server, and no time of its making is in it.
 
+use std::time::Duration;
+
 use proto::value::Value;
 
 use crate::client::Client;
@@ -74,17 +76,23 @@ pub fn digest(client: &mut Client) -> String {
     render(&run(client, &["DEBUG", "DIGEST"]))
 }
 
-/// Has a client hold a key for good: by a script that has written, so that nobody can end it.
+/// Has a client hold a key for good: by a script that has written, so that nobody can end it. It is
+/// long before it writes, so that it has left its worker, where it would begin again, by then.
 pub fn hold_for_good(holder: &mut Client, killer: &mut Client, key: &str) {
     let begin = |holder: &mut Client| {
-        holder.send(&["EVAL", "redis.call('SET', KEYS[1], 'v') while true do end", "1", key]);
+        let script = "for turn = 1, 3000000 do end redis.call('SET', KEYS[1], 'v') \
+            while true do end";
+        holder.send(&["EVAL", script, "1", key]);
     };
     begin(holder);
+    let mut patience = Duration::from_millis(20);
     eventually("the script has written", || {
+        std::thread::sleep(patience);
         let answer = render(&killer.call(&["SCRIPT", "KILL"]));
         if answer == "OK" {
             // It was killed before it wrote.
             holder.receive();
+            patience *= 2;
             begin(holder);
         }
         answer.contains("UNKILLABLE")

@@ -320,9 +320,7 @@ impl Program for Call {
 
     fn restart(&mut self) {
         self.has_failed = false;
-        if let Some(listed) = &self.listed {
-            listed.note_undone();
-        }
+        self.note_all_undone();
     }
 
     fn forget(&mut self) {
@@ -390,9 +388,7 @@ impl Call {
         may_restart: bool,
         out: &mut Output,
     ) -> Option<Result<(), Fault>> {
-        if let Some(listed) = &self.listed {
-            listed.note_undone();
-        }
+        self.note_all_undone();
         let (keys, arguments) = self.split(args);
         let known = keys.get(0).and_then(|key| Some((key, unit.tx.hinted(key)?)));
         let mut caller = Caller {
@@ -460,6 +456,7 @@ impl Call {
             Err(Fault::Stop(_)) => match before {
                 Some(before) => {
                     unit.start_over_from(before);
+                    self.note_all_undone();
                     Err(Refusal::Heavy)
                 }
                 None => {
@@ -477,6 +474,13 @@ impl Call {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// It has written nothing any more, so it may be ended again.
+    fn note_all_undone(&self) {
+        if let Some(listed) = &self.listed {
+            listed.note_undone();
         }
     }
 
