@@ -132,7 +132,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshots.valve.is_shut() || !worker.come_in() {
+        if is_over || server.snapshots.valve.is_shut() || !come_in_relieved(worker) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone
@@ -141,8 +141,6 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
             server.budget.note_exhausted(!is_any && !awaits_garbage(server, more));
             break;
         }
-        // What is evicted leaves pages half empty: who evicts empties some of them, too.
-        compaction::relieve(worker);
         let changes = server.budget.changes();
         match evictor.attempt(worker, rule, more) {
             Attempt::Evicted => {
@@ -179,6 +177,15 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
         server.latency.note(server.keyspace.clock(), "eviction-cycle", micros);
     }
     note_excess(worker);
+}
+
+/// Comes in to evict. That leaves pages half empty, so some are emptied first, which goes out where
+/// the world is wanted; whether the worker is inside behind that.
+fn come_in_relieved(worker: &Worker) -> bool {
+    worker.come_in() && {
+        compaction::relieve(worker);
+        worker.come_in()
+    }
 }
 
 /// Notes for how long the limit is exceeded.
