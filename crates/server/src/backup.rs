@@ -265,8 +265,17 @@ impl Backup {
     /// What a backup under way needs is not to be had. Its files stay until the next one.
     pub(crate) fn fail(&self, server: &Server, why: &str) {
         let mut books = self.books();
-        let waits_for_lent = books.told.stage == Stage::Pending && server.aof.is_lent();
-        if waits_for_lent || matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
+        if matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
+            books.fail(server, why);
+        }
+    }
+
+    /// The log that is written now is lost, with what a backup would take from it: one that is to
+    /// begin fails, too, where the log is written for it alone.
+    pub(crate) fn lose_log(&self, server: &Server, why: &str) {
+        let mut books = self.books();
+        let waits_for_it = books.told.stage == Stage::Pending && server.aof.is_lent();
+        if waits_for_it || matches!(books.told.stage, Stage::Snapshotting | Stage::Incrementing) {
             books.fail(server, why);
         }
     }

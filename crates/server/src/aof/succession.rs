@@ -42,7 +42,7 @@ pub(super) fn run(server: &'static Server, mut writer: Writer) {
 /// The next writer, unless the log ends.
 fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<Writer> {
     log_warning!(server.log, "The AOF begins anew, as {BUG}");
-    server.backup.fail(server, BUG);
+    server.backup.lose_log(server, BUG);
     if server.aof.is_on() {
         server.aof.set_lacks_base(true);
         server.journal.fail(BUG.to_owned(), || set_failed(server, true));
