@@ -183,16 +183,28 @@ fn value_behind_a_start(folder: &Path, key: &str) -> Option<Value> {
 /// A server whose log is written each second, which has panicked, or does as soon as it writes; the
 /// base behind that is held back until the injector is disarmed, where that is wanted.
 fn acknowledged_behind_a_panic(folder: &Path, holds_the_base: bool) -> Subject {
-    let row = row_of("name a file");
-    let arguments = [&ARGUMENTS[..], &["--appendfsync", "everysec"]].concat();
-    let mut subject = Subject::start(folder, Injector::of(vec![row]), &arguments);
-    assert!(subject.serves(), "{}", subject.log());
-    await_log(&mut subject);
-    if holds_the_base {
-        subject.injector.arm(row, Fault::Held, 0, u64::MAX);
-    }
-    drill(&subject, &["PANIC-IN-LOG", "1"]);
-    assert!(subject.ask(&["SET", "key", "acknowledged"]).as_ref().is_some_and(is_ok));
+    // The log may do something by itself, and panic, before the write comes, which is refused then.
+    let mut tries = (0..20).filter_map(|_| {
+        let row = row_of("name a file");
+        let arguments = [&ARGUMENTS[..], &["--appendfsync", "everysec"]].concat();
+        let mut subject = Subject::start(folder, Injector::of(vec![row]), &arguments);
+        assert!(subject.serves(), "{}", subject.log());
+        await_log(&mut subject);
+        let mut client = Client::connect(subject.port());
+        client.call(&["SET", "before", "1"]);
+        client.call(&["WAITAOF", "1", "0", "0"]);
+        if holds_the_base {
+            subject.injector.arm(row, Fault::Held, 0, u64::MAX);
+        }
+        drill(&subject, &["PANIC-IN-LOG", "1"]);
+        if is_ok(&client.call(&["SET", "key", "acknowledged"])) {
+            return Some(subject);
+        }
+        subject.injector.disarm();
+        subject.kill();
+        None
+    });
+    let subject = tries.next().expect("the write comes first");
     if holds_the_base {
         eventually("the base waits for its name", || subject.injector.met() > 0);
     }
