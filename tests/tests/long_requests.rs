@@ -3,7 +3,7 @@
 
 use proto::value::Value;
 use tests::client::{encode, field};
-use tests::render::render;
+use tests::render::{render, text};
 use tests::server::eventually;
 use tests::{Client, Server, check};
 
@@ -109,4 +109,37 @@ fn a_long_value_that_stays_where_it_was_read_is_like_any_other() {
     check(&mut client, "> STRLEN k\n(integer) 3000010");
     assert!(client.call(&["GET", "k"]) == Value::Bulk(value), "it was saved so");
     check(&mut client, "> DEL k copy\n(integer) 2");
+}
+
+/// The client's machine keeps what comes behind a request that waits for a key or another thread:
+/// the server would hold it for nothing.
+#[test]
+fn little_is_read_behind_a_request_whose_wait_ends_by_itself() {
+    const PIECE: usize = 1 << 20;
+    let own = ["--worker-threads", "1", "--busy-reply-threshold", "600000", "--save", ""];
+    let server = Server::start(&own);
+    let (mut holder, mut admin, mut client) = (server.client(), server.client(), server.client());
+    let hold = "repeat until string.find(redis.call('INFO', 'clients'), 'maxclients:4321')";
+    holder.send(&["EVAL", hold, "1", "held"]);
+    eventually("the script runs", || admin.info("used_memory_scripts_eval") != "0");
+    let id = client.id();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            client.send(&["GET", "held"]);
+            for _ in 0..24 {
+                client.send(&["SET", "k", &"x".repeat(PIECE)]);
+            }
+            client.receive();
+            (0..24).for_each(|_| _ = client.receive());
+        });
+        let mut input = || {
+            let line = text(&admin.call(&["CLIENT", "LIST", "ID", &id]));
+            field(&line, "qbuf").parse::<usize>().expect("a number")
+        };
+        eventually("what may be read is read", || input() >= PIECE);
+        // Each look is a turn of the only worker, in which it would read on.
+        assert!((0..200).all(|_| input() < 3 * PIECE), "{} bytes", input());
+        admin.call(&["CONFIG", "SET", "maxclients", "4321"]);
+        sender.join().expect("all is answered");
+    });
 }

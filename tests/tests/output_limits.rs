@@ -118,14 +118,7 @@ fn who_ceases_to_listen_has_the_limit_of_listeners_no_more() {
                 client.send_raw(&words(begins));
                 client.receive();
                 client.send_raw(&[requests, words("PING end")].concat());
-                let mut received = 0;
-                loop {
-                    let reply = render(&client.receive());
-                    if reply == "\"end\"" {
-                        break;
-                    }
-                    received += reply.len();
-                }
+                let received = received_until_end(&mut client);
                 assert!(received > 4 * LIMIT as usize, "{begins}, {ends}: {received} bytes");
             }
         }
@@ -153,14 +146,7 @@ fn who_tracks_has_the_limit_of_listeners_for_what_it_is_told() {
         eventually("it is owed much", || owed(&mut admin) > LIMIT);
         // The limit is looked at whenever others tell it something.
         admin.call(&["SET", "other", "x"]);
-        let mut received = 0;
-        loop {
-            let reply = render(&client.receive());
-            if reply == "\"end\"" {
-                break;
-            }
-            received += reply.len();
-        }
+        let received = received_until_end(&mut client);
         assert!(received > most, "{what}: {received} bytes");
     }
     assert_eq!(closed(&mut admin), "0");
@@ -171,6 +157,12 @@ fn who_tracks_has_the_limit_of_listeners_for_what_it_is_told() {
         }
         closed(&mut admin) == "1"
     });
+}
+
+/// How long the replies are that come before that to `PING end`.
+fn received_until_end(client: &mut Client) -> usize {
+    let replies = std::iter::repeat_with(|| render(&client.receive()));
+    replies.take_while(|reply| reply != "\"end\"").map(|reply| reply.len()).sum()
 }
 
 /// The most that is unsent to a client.

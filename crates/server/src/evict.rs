@@ -179,8 +179,8 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     note_excess(worker);
 }
 
-/// Comes in to evict. That leaves pages half empty, so some are emptied first, which goes out where
-/// the world is wanted; whether the worker is inside behind that.
+/// Comes in to evict. Eviction leaves pages half empty, so compaction empties some first; it takes
+/// the worker out where the world is wanted. Whether the worker is inside behind that.
 fn come_in_relieved(worker: &Worker) -> bool {
     worker.come_in() && {
         compaction::relieve(worker);
@@ -385,6 +385,7 @@ fn samples(rule: Rule, configured: u32) -> usize {
 
 /// Looks, and evicts what is worth least there; with it, whether it was busy somewhere.
 fn evict_round(worker: &Worker, looks: &[Look], rule: Rule, need: Need) -> (Evicted, bool) {
+    debug_assert!(worker.is_inside(), "nobody evicts beside the world");
     let server = worker.server;
     let partitions: PartitionSet = looks.iter().map(|look| look.partition).collect();
     let acquisition = server.keyspace.acquire_free(partitions);

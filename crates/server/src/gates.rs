@@ -143,8 +143,8 @@ fn refuse_for_want(
 /// Finds what a command says that it does.
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 
-/// Finds that as the server's scripts have it now.
-pub(crate) fn declared(server: &Server) -> impl Fn(&Entry, Args<'_>) -> Flags {
+/// Finds what any command says that it does, as the server's scripts have it now.
+pub(crate) fn declared_by(server: &Server) -> impl Fn(&Entry, Args<'_>) -> Flags {
     move |entry, args| scripts::declared_flags(server, entry, args)
 }
 
@@ -187,7 +187,7 @@ impl<'a> Again<'a> {
         may_be_put_off: bool,
         queued: impl FnOnce(FlagsOf<'_>) -> Option<(Flags, Flags)>,
     ) -> Self {
-        let of = declared(server);
+        let of = declared_by(server);
         let Request { entry, args, .. } = request;
         let (effective, declared) = match queued(&of) {
             Some((effective, declared)) => (entry.spec.flags.and(effective), declared),
@@ -278,7 +278,7 @@ pub(crate) fn effective_flags(session: &Session, entry: &Entry) -> Flags {
 /// As `effective_flags`, with what scripts and functions say that they do.
 #[cold]
 fn declared_flags(worker: &Worker, session: &Session, entry: &Entry, args: Args<'_>) -> Flags {
-    let of = declared(worker.server);
+    let of = declared_by(worker.server);
     match &session.pending {
         Some(pending) if entry.spec.role == Role::Exec => pending.flags_by(of),
         _ => of(entry, args),

@@ -47,7 +47,7 @@ pub(crate) fn is_exceeded(
 ) -> bool {
     let flags = client.live.flags.load(Ordering::Relaxed);
     let limits = server.config.get(CLIENT_OUTPUT_BUFFER_LIMIT);
-    // With what others bring upon it left out it has the limit of those that it asks for.
+    // A client that is judged otherwise without its tracking is judged by what that brings alone.
     let own = limit_of(limits, flags & !client_flags::TRACKING);
     let limit = limit_of(limits, flags);
     let unsent = if own == limit { owed.all } else { owed.notices };

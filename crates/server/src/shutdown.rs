@@ -28,7 +28,7 @@ pub(crate) struct Shutdown {
     turn: Mutex<()>,
 }
 
-/// What a save has, whose world nobody takes before it is dropped.
+/// What a last save holds: nobody takes the world, or changes a library, before it is dropped.
 type Saved = (Still, Acquisition);
 
 /// The process goes on: what must be done before its end failed.
@@ -54,16 +54,14 @@ impl Shutdown {
         }
         let is_wanted = how.save || !how.nosave && !server.config.get(SAVE).is_empty();
         // What is loaded by half must not take the place of the whole.
-        let saved = match is_wanted && !server.loading.is_on() {
-            true => save(server, how.force)?,
-            false => None,
-        };
-        // Connections end before the process does, and who sees that takes all for kept.
+        let saves = is_wanted && !server.loading.is_on();
+        let saved = if saves { save(server, how.force)? } else { None };
+        // Connections end before the process does, and a client that sees that takes all for kept.
         if aof::flush(server) {
             // Never given back, as what would change now would be lost.
             std::mem::forget(saved);
         } else {
-            // The next base takes the world. It has what changes now, too.
+            // The next base takes the world, and has what changes until then.
             drop(saved);
             await_base(server, how.force)?;
         }

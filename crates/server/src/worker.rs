@@ -256,6 +256,11 @@ impl Worker {
         self.come_in() && (!pause.may_hold() || pause.left(flags(), self.now_ms()).is_none())
     }
 
+    /// Whether the worker is inside its turnstile; for assertions.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.inside.get()
+    }
+
     /// Goes out, if inside.
     #[inline]
     pub(crate) fn go_out(&self) {

@@ -362,7 +362,9 @@ impl Turn<'_> {
                 if let Some(step) = self.ask_gates(entry, room) {
                     return step;
                 }
-                if let Some(steps) = many::in_steps(self.request, entry) {
+                if self.location.is_none()
+                    && let Some(steps) = many::in_steps(self.request, entry)
+                {
                     return Step::Wait(Stage::Steps(steps));
                 }
                 let keyspace = self.worker.server.keyspace;

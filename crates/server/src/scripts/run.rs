@@ -477,7 +477,7 @@ impl Call {
         }
     }
 
-    /// It has written nothing any more, so it may be ended again.
+    /// All that the script wrote is undone, so it may be ended again.
     fn note_all_undone(&self) {
         if let Some(listed) = &self.listed {
             listed.note_undone();

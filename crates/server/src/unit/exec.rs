@@ -311,14 +311,14 @@ impl Exec {
         !watching.watch.is_broken() && !watching.keys.iter().any(lapsed)
     }
 
-    /// Why all of it is refused, whose gates were open a moment ago: one of them has shut since,
-    /// and would shut in the middle for the scripts in it.
+    /// Why the whole transaction is refused, though its gates were open a moment ago: one of them
+    /// has shut since, and would shut in the middle for the scripts in it.
     fn refusal_of_short(&self, unit: &mut Unit) -> Option<Refusal> {
         let (server, shortage) = (self.server, unit.shortage());
         if !shortage.is_any() {
             return None;
         }
-        shortage.refuse(server, self.queue.flags_by(gates::declared(server)), false)
+        shortage.refuse(server, self.queue.flags_by(gates::declared_by(server)), false)
     }
 
     /// None of its commands runs.
