@@ -50,9 +50,9 @@ pub enum RegexError {
 /// A set of bytes.
 pub(crate) type Bytes = [u64; 4];
 
-/// What holds between two bytes.
+/// What holds between two bytes: a zero-width assertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Assertion {
     Start,
     End,
     WordStart,
@@ -65,7 +65,7 @@ enum Instruction {
     Byte(Box<Bytes>),
     Split(usize, usize),
     Jump(usize),
-    Place(Place),
+    Assertion(Assertion),
     Match,
 }
 
@@ -79,16 +79,16 @@ pub struct Regex {
 /// What a match needs beside the expression, to be used for many texts.
 #[derive(Default)]
 pub struct Matcher {
-    here: Places,
-    next: Places,
+    here: StateSet,
+    next: StateSet,
     open: Vec<usize>,
 }
 
-/// Places in a program, each once.
+/// States of the program, each once.
 #[derive(Default)]
-struct Places {
-    places: Vec<usize>,
-    /// The number of the step at which a place was added last.
+struct StateSet {
+    states: Vec<usize>,
+    /// The number of the step at which a state was added last.
     added: Vec<usize>,
 }
 
@@ -112,32 +112,32 @@ impl Regex {
     pub fn is_match(&self, text: &[u8], matcher: &mut Matcher) -> bool {
         matcher.here.reset(self.program.len());
         matcher.next.reset(self.program.len());
-        let from_start = matches!(self.program[0], Instruction::Place(Place::Start));
+        let from_start = matches!(self.program[0], Instruction::Assertion(Assertion::Start));
         for at in 0..=text.len() {
             if (at == 0 || !from_start) && self.follow(0, text, at, Side::Here, matcher) {
                 return true;
             }
-            if matcher.here.places.is_empty() && from_start {
+            if matcher.here.states.is_empty() && from_start {
                 return false;
             }
             let Some(byte) = text.get(at) else { return false };
-            let here = std::mem::take(&mut matcher.here.places);
-            for place in &here {
-                let Instruction::Byte(bytes) = &self.program[*place] else { continue };
+            let here = std::mem::take(&mut matcher.here.states);
+            for state in &here {
+                let Instruction::Byte(bytes) = &self.program[*state] else { continue };
                 if contains(bytes, *byte)
-                    && self.follow(place + 1, text, at + 1, Side::Next, matcher)
+                    && self.follow(state + 1, text, at + 1, Side::Next, matcher)
                 {
                     return true;
                 }
             }
-            matcher.here.places = here;
-            matcher.here.places.clear();
+            matcher.here.states = here;
+            matcher.here.states.clear();
             std::mem::swap(&mut matcher.here, &mut matcher.next);
         }
         false
     }
 
-    /// Adds the places that are reached from one without a byte; tells whether that is the end.
+    /// Adds the states that are reached from one without a byte; tells whether that is the end.
     fn follow(
         &self,
         from: usize,
@@ -146,24 +146,24 @@ impl Regex {
         side: Side,
         matcher: &mut Matcher,
     ) -> bool {
-        let places = match side {
+        let states = match side {
             Side::Here => &mut matcher.here,
             Side::Next => &mut matcher.next,
         };
         matcher.open.clear();
         matcher.open.push(from);
-        while let Some(place) = matcher.open.pop() {
-            // A place is added once for each byte of the text; 0 is before the first.
-            if std::mem::replace(&mut places.added[place], at + 1) == at + 1 {
+        while let Some(state) = matcher.open.pop() {
+            // A state is added once for each byte of the text; 0 is before the first.
+            if std::mem::replace(&mut states.added[state], at + 1) == at + 1 {
                 continue;
             }
-            match &self.program[place] {
+            match &self.program[state] {
                 Instruction::Match => return true,
-                Instruction::Byte(_) => places.places.push(place),
+                Instruction::Byte(_) => states.states.push(state),
                 Instruction::Jump(to) => matcher.open.push(*to),
                 Instruction::Split(one, other) => matcher.open.extend([*one, *other]),
-                Instruction::Place(what) if what.holds(text, at) => matcher.open.push(place + 1),
-                Instruction::Place(_) => {}
+                Instruction::Assertion(one) if one.holds(text, at) => matcher.open.push(state + 1),
+                Instruction::Assertion(_) => {}
             }
         }
         false
@@ -182,7 +182,7 @@ impl Regex {
         self.steps_left = self.steps_left.checked_sub(1).ok_or(RegexError::TooLarge)?;
         match node {
             Node::Bytes(bytes) => self.push(Instruction::Byte(bytes.clone())).map(drop),
-            Node::Place(place) => self.push(Instruction::Place(*place)).map(drop),
+            Node::Assertion(assertion) => self.push(Instruction::Assertion(*assertion)).map(drop),
             Node::Sequence(nodes) => nodes.iter().try_for_each(|node| self.compile(node)),
             Node::Choice(nodes) => self.compile_choice(nodes),
             Node::Repeated { node, least, most } => {
@@ -243,15 +243,15 @@ enum Side {
     Next,
 }
 
-impl Places {
+impl StateSet {
     fn reset(&mut self, len: usize) {
-        self.places.clear();
+        self.states.clear();
         self.added.clear();
         self.added.resize(len, 0);
     }
 }
 
-impl Place {
+impl Assertion {
     fn holds(self, text: &[u8], at: usize) -> bool {
         let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| is_word(*byte));
         let before = || is_word(at.checked_sub(1).and_then(|before| text.get(before)));

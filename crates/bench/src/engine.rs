@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 use clock::RunClock;
 use cluster::SlotMap;
 use dial::Address;
-use driver::{Driver, Measured, Shared};
+use driver::{Driver, Shared, ThreadResult};
 use live::Live;
 use written::Written;
 
@@ -132,14 +132,14 @@ fn run_phase(phase: &Phase) -> Result<Outcome, String> {
             let _ = start.send(clock);
         }
         let finished = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
-        let finished: Vec<Result<Measured, String>> = finished.collect();
+        let finished: Vec<Result<ThreadResult, String>> = finished.collect();
         shared.live.finished.store(true, Ordering::Release);
         let (server, cpu) = watch.end();
         let causes = finished.iter().filter_map(|result| result.as_ref().err());
         if let Some(cause) = causes.min_by_key(|cause| **cause == driver::GIVEN_UP) {
             return Err(cause.clone());
         }
-        let measured: Vec<Measured> = finished.into_iter().filter_map(Result::ok).collect();
+        let measured: Vec<ThreadResult> = finished.into_iter().filter_map(Result::ok).collect();
         Ok(Outcome { server, server_name, ..summarize(&shared, started, cpu, measured) })
     })
 }
@@ -150,7 +150,7 @@ fn run_thread(
     number: u32,
     tell_ready: &Sender<Result<(), String>>,
     start: &Receiver<RunClock>,
-) -> Result<Measured, String> {
+) -> Result<ThreadResult, String> {
     let prepared = Driver::new(shared, number).and_then(|mut driver| {
         driver.prepare()?;
         Ok(driver)
@@ -177,17 +177,17 @@ fn summarize(
     shared: &Shared,
     started: SystemTime,
     cpu: Duration,
-    measured: Vec<Measured>,
+    measured: Vec<ThreadResult>,
 ) -> Outcome {
     let names = shared.workload.commands();
     let elapsed = measured.iter().map(|thread| thread.last).max().unwrap_or(0);
     let elapsed = Duration::from_nanos(elapsed);
-    let busy = |thread: &Measured| {
+    let busy = |thread: &ThreadResult| {
         let whole = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         (1.0 - thread.idle.as_secs_f64() / whole).clamp(0.0, 1.0)
     };
     let busiest_thread = measured.iter().map(busy).fold(0.0, f64::max);
-    let starved = |thread: &Measured| {
+    let starved = |thread: &ThreadResult| {
         (thread.starved.as_secs_f64() / elapsed.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0)
     };
     let starved_thread = measured.iter().map(starved).fold(0.0, f64::max);

@@ -40,7 +40,7 @@ pub struct Series {
     words: Words,
     /// Neighbours that disturb the step under way.
     noise: Option<Noise>,
-    measured: Vec<Measured>,
+    measured: Vec<StepResult>,
     notes: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ struct Step {
 }
 
 /// The figures of one step; the mean where it took several runs.
-struct Measured {
+struct StepResult {
     step: Step,
     /// Which server: 0 is the one that `-s` and `-p` name.
     target: usize,
@@ -216,7 +216,7 @@ impl Series {
         let first = self.measured.len();
         for (index, (outcomes, (target, address))) in runs.iter().zip(&targets).enumerate() {
             let step = if targets.len() == 1 { step.clone() } else { step.at(outcomes, address) };
-            let measured = Measured::of(step, target, index, outcomes, disturbed[index])?;
+            let measured = StepResult::of(step, target, index, outcomes, disturbed[index])?;
             self.measured.push(measured);
         }
         self.note_ratios(first);
@@ -264,7 +264,7 @@ impl Step {
     }
 }
 
-impl Measured {
+impl StepResult {
     /// The mean of a step's runs on one server.
     fn of(
         step: Step,
@@ -272,7 +272,7 @@ impl Measured {
         target: usize,
         outcomes: &[Outcome],
         disturbed: Duration,
-    ) -> Result<Measured, String> {
+    ) -> Result<StepResult, String> {
         let summaries: Vec<Summary> =
             outcomes.iter().map(|outcome| Summary::new(options, outcome)).collect();
         let summary = Summary::average(&summaries).ok_or("there was no run")?;
@@ -294,7 +294,7 @@ impl Measured {
             rows.push(summary.totals);
         }
         let busiest = outcomes.iter().map(|outcome| outcome.generator.busiest_thread);
-        Ok(Measured {
+        Ok(StepResult {
             step,
             target,
             server_name: outcomes.first().and_then(|outcome| outcome.server_name.clone()),

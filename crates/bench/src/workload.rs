@@ -21,7 +21,7 @@ use base::Random;
 use crate::options::Options;
 use keys::Cursor;
 pub(crate) use memcached::packet_header;
-use plan::{Kind, Plan};
+use plan::{Plan, RequestKind};
 use template::Fields;
 
 /// One request that `Stream::next` appended.
@@ -207,7 +207,7 @@ impl Stream {
     /// What a request of the current kind leads to: the end of its keys, a `WAIT`.
     #[inline]
     fn settle(&mut self) {
-        let kind: &Kind = &self.plan.kinds[self.turn];
+        let kind: &RequestKind = &self.plan.kinds[self.turn];
         if kind.ends_stream && self.walks[self.turn].keys_left == 0 {
             self.open -= 1;
         }

@@ -162,8 +162,6 @@ const WIDEST_CIRCLE: usize = 191;
 
 /// Names of types that one crate defines more than once, by crate.
 const TYPE_NAMES: &[(&str, usize)] = &[
-    ("base", 1),
-    ("bench", 5),
     ("commands", 19),
     ("keyspace", 5),
     ("persist", 6),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here nests deeper than [`DEPTH_MAX`], whatever the pattern.
 
-use super::{Bytes, Place, RegexError, is_word};
+use super::{Assertion, Bytes, RegexError, is_word};
 
 /// Groups in each other.
 const DEPTH_MAX: usize = 100;
@@ -12,7 +12,7 @@ const REPETITIONS_MAX: u32 = 255;
 
 pub(super) enum Node {
     Bytes(Box<Bytes>),
-    Place(Place),
+    Assertion(Assertion),
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
     Repeated { node: Box<Node>, least: u32, most: Option<u32> },
@@ -112,8 +112,8 @@ impl<'a> Parser<'a> {
             }
             b'[' => Node::Bytes(Box::new(self.bracket()?)),
             b'.' => Node::Bytes(Box::new([u64::MAX; 4])),
-            b'^' => Node::Place(Place::Start),
-            b'$' => Node::Place(Place::End),
+            b'^' => Node::Assertion(Assertion::Start),
+            b'$' => Node::Assertion(Assertion::End),
             b'*' | b'+' | b'?' | b'{' => return Err(RegexError::NothingToRepeat),
             b'\\' => self.escape()?,
             literal => self.literal(literal),
@@ -129,10 +129,10 @@ impl<'a> Parser<'a> {
             b'D' => class(|byte| byte.is_ascii_digit(), true),
             b's' => class(is_space, false),
             b'S' => class(is_space, true),
-            b'b' => Node::Place(Place::WordEdge),
-            b'B' => Node::Place(Place::NoWordEdge),
-            b'<' => Node::Place(Place::WordStart),
-            b'>' => Node::Place(Place::WordEnd),
+            b'b' => Node::Assertion(Assertion::WordEdge),
+            b'B' => Node::Assertion(Assertion::NoWordEdge),
+            b'<' => Node::Assertion(Assertion::WordStart),
+            b'>' => Node::Assertion(Assertion::WordEnd),
             b'1'..=b'9' => return Err(RegexError::BackReference),
             b'x' => {
                 let (digits, rest) =

@@ -1,17 +1,17 @@
 //! The memory that the kernel laid the arguments and the environment down in.
 //!
-//! Invariant: a `Place` is written within its range only, and ends with a NUL byte.
+//! Invariant: an `ArgvMemory` is written within its range only, and ends with a NUL byte.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 use std::ptr;
 
-/// Memory that `ps` is shown.
-pub(super) struct Place {
+/// The arguments of this process where the kernel laid them down: what `ps` shows.
+pub(super) struct ArgvMemory {
     range: Range<usize>,
 }
 
-impl Place {
+impl ArgvMemory {
     /// The arguments' memory, and the environment's behind it if that was copied.
     pub(super) fn new(range: Range<usize>) -> Self {
         Self { range }

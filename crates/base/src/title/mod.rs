@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
 /// Where the arguments lie, once they are ours.
-static PLACE: Mutex<Option<ffi::Place>> = Mutex::new(None);
+static ARGV_MEMORY: Mutex<Option<ffi::ArgvMemory>> = Mutex::new(None);
 
 /// The kernel's account of this process.
 pub struct Account {
@@ -28,18 +28,18 @@ pub struct Account {
 /// fits, the memory stays what it is.
 pub fn take_arguments(account: &Account) -> Vec<OsString> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = find(&arguments, account);
+    *ARGV_MEMORY.lock().unwrap_or_else(PoisonError::into_inner) = find(&arguments, account);
     arguments
 }
 
 /// Shows this instead of the arguments, as far as there is room; a NUL byte ends an argument.
 pub fn show(bytes: &[u8]) {
-    if let Some(place) = &mut *PLACE.lock().unwrap_or_else(PoisonError::into_inner) {
-        place.write(bytes);
+    if let Some(memory) = &mut *ARGV_MEMORY.lock().unwrap_or_else(PoisonError::into_inner) {
+        memory.write(bytes);
     }
 }
 
-fn find(arguments: &[OsString], account: &Account) -> Option<ffi::Place> {
+fn find(arguments: &[OsString], account: &Account) -> Option<ffi::ArgvMemory> {
     let shown = &account.arguments;
     let joined = arguments.iter().flat_map(|word| word.as_bytes().iter().chain(&[0]));
     let layout = Layout::read(&account.state)?;
@@ -52,7 +52,7 @@ fn find(arguments: &[OsString], account: &Account) -> Option<ffi::Place> {
         ffi::copy_environment();
         range.end = layout.environment.end;
     }
-    Some(ffi::Place::new(range))
+    Some(ffi::ArgvMemory::new(range))
 }
 
 /// What the kernel says of a process in `/proc/self/stat`.

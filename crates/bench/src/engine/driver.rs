@@ -72,7 +72,7 @@ pub(super) struct Shared<'a> {
 
 /// What a thread brings home.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct ThreadResult {
     pub(super) recorder: Recorder,
     /// One per client, where asked for.
     pub(super) clients: Vec<Recorder>,
@@ -246,7 +246,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Sends and receives until every client is finished.
-    pub(super) fn run(mut self, clock: RunClock) -> Result<Measured, String> {
+    pub(super) fn run(mut self, clock: RunClock) -> Result<ThreadResult, String> {
         let mut events = Events::with_capacity(EVENTS);
         self.begin(clock)?;
         while self.unfinished > 0 {
@@ -266,7 +266,7 @@ impl<'a> Driver<'a> {
             Pace::Open(schedule) => schedule.late().saturating_sub(self.unsent),
             Pace::Closed | Pace::Limited(_) => 0,
         };
-        Ok(Measured {
+        Ok(ThreadResult {
             recorder: self.recorder,
             clients: self.clients.into_iter().filter_map(|client| client.recorder).collect(),
             connection_errors: self.connection_errors,

@@ -78,7 +78,7 @@ struct Body {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Aggregation {
     /// Array, map or set.
     Value,
     /// Describes what follows it.
@@ -89,7 +89,7 @@ enum Kind {
 
 #[derive(Debug)]
 struct Aggregate {
-    kind: Kind,
+    kind: Aggregation,
     missing: u64,
 }
 
@@ -183,10 +183,10 @@ impl Scanner {
                 Ok(Some(Nature::Error))
             }
             b':' => holds(parse_i64(text).is_some(), Nature::Value),
-            b'*' | b'~' => self.begin(Kind::Value, text, 1),
-            b'%' => self.begin(Kind::Value, text, 2),
-            b'|' => self.begin(Kind::Attribute, text, 2),
-            b'>' => self.begin(Kind::Push, text, 1),
+            b'*' | b'~' => self.begin(Aggregation::Value, text, 1),
+            b'%' => self.begin(Aggregation::Value, text, 2),
+            b'|' => self.begin(Aggregation::Attribute, text, 2),
+            b'>' => self.begin(Aggregation::Push, text, 1),
             b'_' => holds(text.is_empty(), Nature::Null),
             b'#' => holds(matches!(text, b"t" | b"f"), Nature::Value),
             b',' => holds(is_double(text), Nature::Value),
@@ -225,14 +225,19 @@ impl Scanner {
         Ok((missing == 0).then_some(body.nature))
     }
 
-    fn begin(&mut self, kind: Kind, count: &[u8], each: u64) -> Result<Option<Nature>, ReplyError> {
+    fn begin(
+        &mut self,
+        kind: Aggregation,
+        count: &[u8],
+        each: u64,
+    ) -> Result<Option<Nature>, ReplyError> {
         let count = parse_u64(count).ok_or(ReplyError::Malformed)?;
         let missing = count.checked_mul(each).ok_or(ReplyError::TooMany)?;
-        if kind == Kind::Push && !self.open.is_empty() {
+        if kind == Aggregation::Push && !self.open.is_empty() {
             return Err(ReplyError::Malformed);
         }
         if missing == 0 {
-            return Ok((kind == Kind::Value).then_some(Nature::Value));
+            return Ok((kind == Aggregation::Value).then_some(Nature::Value));
         }
         if self.open.len() == DEPTH_LIMIT {
             return Err(ReplyError::TooDeep);
@@ -247,7 +252,7 @@ impl Scanner {
         loop {
             let depth = self.open.len();
             let Some(aggregate) = self.open.last_mut() else { return Some(nature) };
-            if depth == 1 && aggregate.kind == Kind::Value {
+            if depth == 1 && aggregate.kind == Aggregation::Value {
                 match nature {
                     Nature::Null => self.reply.misses = self.reply.misses.saturating_add(1),
                     _ => self.reply.hits = self.reply.hits.saturating_add(1),
@@ -259,7 +264,7 @@ impl Scanner {
             }
             let kind = aggregate.kind;
             self.open.pop();
-            if kind != Kind::Value {
+            if kind != Aggregation::Value {
                 return None;
             }
             nature = Nature::Value;

@@ -26,12 +26,12 @@ pub(super) struct Draft {
     pub(super) wait_timeout_ms: (u32, u32),
     pub(super) statsd: Statsd,
     pub(super) no_expiry: bool,
-    pub(super) address: Option<Address>,
+    pub(super) address: Option<Uri>,
 }
 
 /// What a URI names; it overrides the flags that say the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct Uri {
     pub(super) server: String,
     pub(super) port: Option<u16>,
     pub(super) authenticate: Option<(Option<String>, String)>,

@@ -25,26 +25,26 @@ pub(super) enum Setter {
 }
 
 /// Flags under a heading of `--help`.
-pub(super) struct Section {
+pub(super) struct FlagGroup {
     pub(super) title: &'static str,
     pub(super) flags: &'static [Flag],
 }
 
 /// All of them, in the order of `--help`.
 pub(super) fn all() -> impl Iterator<Item = &'static Flag> {
-    SECTIONS.iter().flat_map(|section| section.flags)
+    FLAG_GROUPS.iter().flat_map(|group| group.flags)
 }
 
 /// In the order of `--help`.
-pub(super) static SECTIONS: &[Section] = &[
-    Section { title: "Connection and General Options", flags: CONNECTION },
-    Section { title: "Results Output Options", flags: OUTPUT },
-    Section { title: "Test Options", flags: TEST },
-    Section { title: "Arbitrary Command Options", flags: COMMAND },
-    Section { title: "Object Options", flags: OBJECT },
-    Section { title: "Data Verification Options", flags: VERIFICATION },
-    Section { title: "Key Options", flags: KEY },
-    Section { title: "WAIT Options", flags: WAIT },
+pub(super) static FLAG_GROUPS: &[FlagGroup] = &[
+    FlagGroup { title: "Connection and General Options", flags: CONNECTION },
+    FlagGroup { title: "Results Output Options", flags: OUTPUT },
+    FlagGroup { title: "Test Options", flags: TEST },
+    FlagGroup { title: "Arbitrary Command Options", flags: COMMAND },
+    FlagGroup { title: "Object Options", flags: OBJECT },
+    FlagGroup { title: "Data Verification Options", flags: VERIFICATION },
+    FlagGroup { title: "Key Options", flags: KEY },
+    FlagGroup { title: "WAIT Options", flags: WAIT },
 ];
 
 /// What memtier_benchmark has and this does not.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::flags::{Flag, SECTIONS, Setter};
+use super::flags::{FLAG_GROUPS, Flag, Setter};
 
 /// Where the explanations stand.
 const COLUMN: usize = 34;
@@ -14,9 +14,9 @@ pub fn help() -> String {
         "Usage: apus bench [options]\n\
          A load generator for Redis-compatible servers. It takes memtier_benchmark's options.\n",
     );
-    for section in SECTIONS {
-        write!(text, "\n{}:\n", section.title).expect("writing to a String cannot fail");
-        for flag in section.flags {
+    for group in FLAG_GROUPS {
+        write!(text, "\n{}:\n", group.title).expect("writing to a String cannot fail");
+        for flag in group.flags {
             push_flag(flag, &mut text);
         }
     }

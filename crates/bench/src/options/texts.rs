@@ -3,7 +3,7 @@
 
 use base::quote::split_arguments;
 
-use super::draft::Address;
+use super::draft::Uri;
 use super::parse::is_dash;
 use super::{CustomCommand, DataSize, KeyPattern, Rival};
 
@@ -159,7 +159,7 @@ pub(super) fn command(flag: &str, text: &str) -> Result<CustomCommand, String> {
 }
 
 /// `redis://[[USER:]PASS@]HOST[:PORT][/DB]`, percent-encoded as redis-cli reads it.
-pub(super) fn uri(flag: &str, text: &str) -> Result<Address, String> {
+pub(super) fn uri(flag: &str, text: &str) -> Result<Uri, String> {
     let wrong =
         |what: &str| format!("error: {flag}: {what}; expected redis://user:password@host:port/db.");
     let rest = match text.split_once("://") {
@@ -185,7 +185,7 @@ pub(super) fn uri(flag: &str, text: &str) -> Result<Address, String> {
         }
     };
     let database = Some(path).filter(|path| !path.is_empty());
-    Ok(Address {
+    Ok(Uri {
         server: percent_decode(host).ok_or_else(|| wrong("bad escape"))?,
         port: port_text.map(|text| port("port", text)).transpose()?,
         authenticate,

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// What a hog takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NoiseKind {
     /// A thread per processor that computes.
     Cpu,
     /// A thread that writes and syncs a file of the folder for temporary files.
@@ -34,12 +34,12 @@ pub(super) struct Noise {
     file: Option<PathBuf>,
 }
 
-impl Kind {
+impl NoiseKind {
     /// The kind of this name.
-    pub(super) fn of(name: &str) -> Option<Kind> {
+    pub(super) fn of(name: &str) -> Option<NoiseKind> {
         match name {
-            "cpu" => Some(Kind::Cpu),
-            "disk" => Some(Kind::Disk),
+            "cpu" => Some(NoiseKind::Cpu),
+            "disk" => Some(NoiseKind::Disk),
             _ => None,
         }
     }
@@ -47,14 +47,14 @@ impl Kind {
 
 impl Noise {
     /// Sets hogs of these kinds to work.
-    pub(super) fn start(kinds: &[Kind]) -> Result<Noise, String> {
+    pub(super) fn start(kinds: &[NoiseKind]) -> Result<Noise, String> {
         let mut noise = Noise { ends: Arc::default(), hogs: Vec::new(), file: None };
-        if kinds.contains(&Kind::Cpu) {
+        if kinds.contains(&NoiseKind::Cpu) {
             for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
                 noise.hog("noise-cpu", compute)?;
             }
         }
-        if kinds.contains(&Kind::Disk) {
+        if kinds.contains(&NoiseKind::Disk) {
             let path = std::env::temp_dir().join(format!("bench-noise-{}", std::process::id()));
             let file = File::create(&path);
             let mut file = file.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -123,11 +123,11 @@ fn compute() {
 mod tests {
     use std::time::Duration;
 
-    use super::{Kind, Noise};
+    use super::{Noise, NoiseKind};
 
     #[test]
     fn hogs_work_until_they_are_dropped_and_leave_nothing() {
-        let noise = Noise::start(&[Kind::Cpu, Kind::Disk]).expect("threads and a file");
+        let noise = Noise::start(&[NoiseKind::Cpu, NoiseKind::Disk]).expect("threads and a file");
         let file = noise.file.clone().expect("the disk is written");
         while noise.used() < Duration::from_millis(20)
             || file.metadata().is_ok_and(|file| file.len() == 0)
@@ -136,6 +136,6 @@ mod tests {
         }
         drop(noise);
         assert!(!file.exists());
-        assert_eq!(Kind::of("network"), None);
+        assert_eq!(NoiseKind::of("network"), None);
     }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::{Measured, Series};
+use super::{Series, StepResult};
 use crate::report::chart::{Axis, Bars, Line, Scale, bars, escape, lines};
 use crate::report::html::{date, generator, shell};
 use crate::report::summary::Row;
@@ -40,7 +40,7 @@ enum Take {
     /// Of each kind of request.
     Kind(fn(&Row) -> f64),
     /// Of the whole step.
-    Step(fn(&Measured) -> f64),
+    Step(fn(&StepResult) -> f64),
 }
 
 const FIGURES: &[Figure] = &[
@@ -189,7 +189,7 @@ fn bytes_per_request(row: &Row) -> f64 {
     if row.ops > 0.0 { row.kb() * 1024.0 / row.ops } else { 0.0 }
 }
 
-fn step(one: &Measured) -> Value {
+fn step(one: &StepResult) -> Value {
     let rows: Vec<Value> = one
         .rows
         .iter()
@@ -250,7 +250,7 @@ fn charts(series: &Series) -> String {
             let _ = writeln!(text, "<h2>{}</h2>", escape(group));
         }
         let steps = series.measured.iter().filter(|one| one.step.group == *group);
-        let steps: Vec<&Measured> = steps.collect();
+        let steps: Vec<&StepResult> = steps.collect();
         text.push_str("<div class=\"charts\">\n");
         for figure in FIGURES {
             text.push_str(&chart(figure, series.preset.axis, &steps));
@@ -260,7 +260,7 @@ fn charts(series: &Series) -> String {
     text
 }
 
-fn chart(figure: &Figure, axis: Option<&str>, steps: &[&Measured]) -> String {
+fn chart(figure: &Figure, axis: Option<&str>, steps: &[&StepResult]) -> String {
     let up = Axis { label: figure.axis, scale: Scale::Linear };
     let names: Vec<String> = steps.iter().map(|one| one.step.name.clone()).collect();
     let Some(axis) = axis else {
@@ -300,7 +300,7 @@ struct Drawn {
     points: Vec<(usize, f64)>,
 }
 
-fn drawn(figure: &Figure, steps: &[&Measured]) -> Vec<Drawn> {
+fn drawn(figure: &Figure, steps: &[&StepResult]) -> Vec<Drawn> {
     let mut all: Vec<Drawn> = Vec::new();
     let mut add =
         |name: String, point: (usize, f64)| match all.iter_mut().find(|line| line.name == name) {

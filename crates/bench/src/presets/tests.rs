@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Series;
-use super::noise::Kind;
+use super::noise::NoiseKind;
 use super::plans::ALL;
 use super::words::Words;
 use crate::options::{Options, Request, Until};
@@ -100,7 +100,7 @@ fn own_words_are_taken_and_others_pass_on() {
     assert_eq!(read.rest, words("-s a -t 3 -p 7"));
     assert_eq!((read.common.threads, read.common.port), (3, 7));
     assert_eq!(read.until, Some(Until::Time(Duration::from_millis(250))));
-    assert_eq!(read.noise, [Kind::Cpu, Kind::Disk]);
+    assert_eq!(read.noise, [NoiseKind::Cpu, NoiseKind::Disk]);
     assert_eq!(read.steps, Some(vec![10.0, 25.0]));
     assert!((read.scale - 0.5).abs() < 1e-9);
     let none = Words::parse(&words("--steps=")).expect("no steps at all");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::noise::Kind;
+use super::noise::NoiseKind;
 use crate::options::{Options, Request, Until};
 
 /// The words of a preset.
@@ -14,7 +14,7 @@ pub(super) struct Words {
     /// `-n` or `--test-time` (fractions of a second too): of each step, unscaled.
     pub(super) until: Option<Until>,
     /// `--noise cpu,disk`.
-    pub(super) noise: Vec<Kind>,
+    pub(super) noise: Vec<NoiseKind>,
     /// `--maximum`: requests per second that need not be found again.
     pub(super) maximum: Option<f64>,
     /// `--steps`: percentages of the maximum; none at all where it is empty.
@@ -71,7 +71,7 @@ impl Words {
                 self.steps = Some(parts.map(above_zero).collect::<Result<_, _>>()?);
             }
             _ => {
-                let kinds: Option<Vec<Kind>> = value.split(',').map(Kind::of).collect();
+                let kinds: Option<Vec<NoiseKind>> = value.split(',').map(NoiseKind::of).collect();
                 self.noise = kinds.ok_or_else(wrong)?;
             }
         }

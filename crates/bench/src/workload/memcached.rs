@@ -2,7 +2,7 @@
 //! lengths of what follows it.
 
 use super::template::{Fields, Segment, Template, append_all, len_of_all};
-use super::values::Values;
+use super::values::ValueSource;
 use crate::options::{Load, Protocol};
 
 /// The codes of binary commands.
@@ -22,7 +22,7 @@ pub(super) struct Packet {
 }
 
 /// A request to store a value.
-pub(super) fn set(protocol: Protocol, load: &Load, values: &Values) -> Template {
+pub(super) fn set(protocol: Protocol, load: &Load, values: &ValueSource) -> Template {
     let (key, data) = (key(load), values.segment());
     let has_expiry = load.values.expiry.is_some();
     if protocol == Protocol::MemcacheBinary {
@@ -68,7 +68,7 @@ impl Packet {
     }
 
     /// Appends the packet.
-    pub(super) fn append(&self, fields: &Fields, values: &Values, out: &mut Vec<u8>) {
+    pub(super) fn append(&self, fields: &Fields, values: &ValueSource, out: &mut Vec<u8>) {
         let (key, value) = (len_of_all(&self.key, fields), len_of_all(&self.value, fields));
         let extras = if self.opcode == SET { EXTRAS_LENGTH } else { 0 };
         out.extend_from_slice(&packet_header(self.opcode, extras, key, value));

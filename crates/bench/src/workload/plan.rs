@@ -10,7 +10,7 @@ use super::distribution::{Gaussian, Zipf, below_inclusive};
 use super::keys::{Cursor, KeyRange, slot};
 use super::memcached;
 use super::template::{Segment, Template};
-use super::values::Values;
+use super::values::ValueSource;
 use crate::options::{CustomCommand, KeyPattern, Keys, Load, Mix, Options, Protocol, Until, Wait};
 
 /// The seed of every run without `--randomize`.
@@ -23,7 +23,7 @@ const WAITS: usize = 2;
 
 /// One kind of request.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct RequestKind {
     /// Its section: an index into the names.
     pub(super) command: usize,
     pub(super) reply: ReplyKind,
@@ -57,8 +57,8 @@ pub(super) struct WaitPlan {
 /// What all streams share.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) kinds: Vec<Kind>,
-    pub(super) values: Arc<Values>,
+    pub(super) kinds: Vec<RequestKind>,
+    pub(super) values: Arc<ValueSource>,
     pub(super) wait: Option<WaitPlan>,
     /// Whether slots are wanted.
     pub(super) cluster: bool,
@@ -74,7 +74,7 @@ impl Plan {
     /// The plan of the load itself, and the names of its sections.
     pub(super) fn load(options: &Options, seed: u64) -> (Vec<String>, Self) {
         let load = &options.load;
-        let values = Values::new(&load.values, &load.keys, load.verify, seed);
+        let values = ValueSource::new(&load.values, &load.keys, load.verify, seed);
         let (names, kinds) = match &load.mix {
             Mix::Ratio { set, get } => {
                 let names = ["Sets", "Gets", "Waits"].map(String::from).into();
@@ -88,7 +88,7 @@ impl Plan {
 
     /// The plan of the reads that verify what `load` has written.
     pub(super) fn verification(options: &Options, load: &Self) -> Self {
-        let get = Kind {
+        let get = RequestKind {
             pattern: KeyPattern::Parallel,
             ends_stream: true,
             ..single_get_kind(options, &load.values, 1)
@@ -98,8 +98,8 @@ impl Plan {
 
     fn of_kinds(
         options: &Options,
-        kinds: Vec<Kind>,
-        values: Arc<Values>,
+        kinds: Vec<RequestKind>,
+        values: Arc<ValueSource>,
         all_keys: bool,
         seed: u64,
     ) -> Self {
@@ -143,7 +143,7 @@ impl Plan {
     }
 
     /// How many keys a connection may use for this kind of request.
-    pub(super) fn key_budget(&self, kind: &Kind, connection: u64) -> u64 {
+    pub(super) fn key_budget(&self, kind: &RequestKind, connection: u64) -> u64 {
         if !self.all_keys || !kind.ends_stream {
             return u64::MAX;
         }
@@ -186,13 +186,13 @@ impl WaitPlan {
 }
 
 /// The kinds of a run without `--command`: those whose share is not 0.
-fn ratio_kinds(options: &Options, values: &Values, set: u32, get: u32) -> Vec<Kind> {
+fn ratio_kinds(options: &Options, values: &ValueSource, set: u32, get: u32) -> Vec<RequestKind> {
     let mut kinds = Vec::new();
     if set > 0 {
         kinds.push(set_kind(options, values, set));
     }
     if get > 0 {
-        kinds.push(Kind { ends_stream: set == 0, ..get_kind(options, values, get) });
+        kinds.push(RequestKind { ends_stream: set == 0, ..get_kind(options, values, get) });
     }
     kinds
 }
@@ -202,13 +202,13 @@ fn is_redis(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::Redis | Protocol::Resp2 | Protocol::Resp3)
 }
 
-fn set_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+fn set_kind(options: &Options, values: &ValueSource, in_turn: u32) -> RequestKind {
     let (load, protocol) = (&options.load, options.protocol);
     let template = match is_redis(protocol) {
         true => set_template(load, values),
         false => memcached::set(protocol, load, values),
     };
-    Kind {
+    RequestKind {
         command: SETS,
         reply: ReplyKind::Plain,
         in_turn,
@@ -223,7 +223,7 @@ fn set_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
 }
 
 /// SET; SETEX with `--expiry-range`; SETRANGE with `--data-offset`.
-fn set_template(load: &Load, values: &Values) -> Template {
+fn set_template(load: &Load, values: &ValueSource) -> Template {
     let literal = |text: &str| vec![Segment::Literal(text.as_bytes().to_vec())];
     let key = vec![Segment::Literal(load.keys.prefix.clone()), Segment::Key];
     let data = vec![values.segment()];
@@ -238,13 +238,13 @@ fn set_template(load: &Load, values: &Values) -> Template {
 }
 
 /// GET, or MGET with `--multi-key-get`.
-fn get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+fn get_kind(options: &Options, values: &ValueSource, in_turn: u32) -> RequestKind {
     let single = single_get_kind(options, values, in_turn);
     let load = &options.load;
     if load.multi_key_get == 0 {
         return single;
     }
-    Kind {
+    RequestKind {
         reply: ReplyKind::MultiRead,
         template: Template::multi_get(&load.keys.prefix),
         batch: load.multi_key_get,
@@ -253,13 +253,13 @@ fn get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
     }
 }
 
-fn single_get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
+fn single_get_kind(options: &Options, values: &ValueSource, in_turn: u32) -> RequestKind {
     let (load, protocol) = (&options.load, options.protocol);
     let template = match is_redis(protocol) {
         true => get_template(load, values),
         false => memcached::get(protocol, load),
     };
-    Kind {
+    RequestKind {
         command: GETS,
         reply: if load.values.offset > 0 { ReplyKind::ReadPart } else { ReplyKind::Read },
         in_turn,
@@ -274,7 +274,7 @@ fn single_get_kind(options: &Options, values: &Values, in_turn: u32) -> Kind {
 }
 
 /// GET; GETRANGE with `--data-offset`.
-fn get_template(load: &Load, values: &Values) -> Template {
+fn get_template(load: &Load, values: &ValueSource) -> Template {
     let literal = |text: &str| vec![Segment::Literal(text.as_bytes().to_vec())];
     let key = vec![Segment::Literal(load.keys.prefix.clone()), Segment::Key];
     let offset = u64::from(load.values.offset);
@@ -292,8 +292,8 @@ fn get_template(load: &Load, values: &Values) -> Template {
 fn custom_kinds(
     options: &Options,
     commands: &[CustomCommand],
-    values: &Values,
-) -> (Vec<String>, Vec<Kind>) {
+    values: &ValueSource,
+) -> (Vec<String>, Vec<RequestKind>) {
     let mut names: Vec<String> = Vec::new();
     let mut kinds = Vec::new();
     for command in commands {
@@ -306,7 +306,7 @@ fn custom_kinds(
         let words = command.words.iter().map(|word| Segment::split(word, prefix, values));
         let words: Vec<Vec<Segment>> = words.collect();
         let second = command.words.get(1).filter(|_| options.cluster);
-        kinds.push(Kind {
+        kinds.push(RequestKind {
             command: index,
             reply: reply_kind(&command.words),
             in_turn: command.ratio,

@@ -7,7 +7,7 @@ use std::ops::Range;
 use base::number::format_i64;
 
 use super::memcached::Packet;
-use super::values::{Value, Values};
+use super::values::{Value, ValueSource};
 
 /// The placeholders of `--command`.
 const KEY: &[u8] = b"__key__";
@@ -80,7 +80,7 @@ struct KeyWord {
 
 impl Segment {
     /// The segments of a word of `--command`. `__key__` is the prefix and the number.
-    pub(super) fn split(word: &[u8], prefix: &[u8], values: &Values) -> Vec<Self> {
+    pub(super) fn split(word: &[u8], prefix: &[u8], values: &ValueSource) -> Vec<Self> {
         let mut segments = Vec::new();
         let mut literal = Vec::new();
         let mut rest = word;
@@ -114,7 +114,7 @@ impl Segment {
         }
     }
 
-    fn append(&self, fields: &Fields, values: &Values, out: &mut Vec<u8>) {
+    fn append(&self, fields: &Fields, values: &ValueSource, out: &mut Vec<u8>) {
         match self {
             Self::Literal(bytes) => out.extend_from_slice(bytes),
             Self::Key => append_number(fields.key, out),
@@ -185,7 +185,7 @@ impl Template {
     pub(super) fn append(
         &self,
         fields: &Fields,
-        values: &Values,
+        values: &ValueSource,
         out: &mut Vec<u8>,
     ) -> Option<Range<usize>> {
         let mut key_word = None;
@@ -300,7 +300,7 @@ impl KeyWord {
 fn append_word(
     segments: &[Segment],
     fields: &Fields,
-    values: &Values,
+    values: &ValueSource,
     out: &mut Vec<u8>,
 ) -> Range<usize> {
     let len = len_of_all(segments, fields);
@@ -323,7 +323,7 @@ pub(super) fn len_of_all(segments: &[Segment], fields: &Fields) -> usize {
 pub(super) fn append_all(
     segments: &[Segment],
     fields: &Fields,
-    values: &Values,
+    values: &ValueSource,
     out: &mut Vec<u8>,
 ) {
     for segment in segments {
@@ -332,7 +332,7 @@ pub(super) fn append_all(
 }
 
 #[inline(never)]
-fn append_value(fields: &Fields, values: &Values, out: &mut Vec<u8>) {
+fn append_value(fields: &Fields, values: &ValueSource, out: &mut Vec<u8>) {
     out.push(b'$');
     append_number(fields.value.len as u64, out);
     out.reserve(fields.value.len + 4);

@@ -18,7 +18,7 @@ const STAMP_LEN: usize = 8;
 
 /// Sizes and bytes.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(super) struct ValueSource {
     sizes: Sizes,
     /// Values are cut from these.
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Value {
     stamp: Option<[u8; STAMP_LEN]>,
 }
 
-impl Values {
+impl ValueSource {
     /// Prepares the bytes.
     pub(super) fn new(wanted: &options::Values, keys: &Keys, verify: Verify, seed: u64) -> Self {
         let by_key = verify != Verify::No;
