@@ -7,8 +7,8 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use persist::aof::manifest::Manifest;
-use persist::aof::{Place, UnitReader, check_line};
-use persist::storage::simulated::Disk;
+use persist::aof::{CutPoint, UnitReader, check_line};
+use persist::storage::simulated::SimulatedDisk;
 use persist::storage::{How, Storage, read_whole};
 
 /// What the file is called.
@@ -23,12 +23,12 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(again.expect("our own text").encode(), manifest.encode());
     }
     let disk = disk(data);
-    let (units, place) = read(&disk);
-    let offset = place.offset();
+    let (units, cut_point) = read(&disk);
+    let offset = cut_point.offset();
     assert!(offset <= data.len() as u64);
     // What is whole is whole by itself, and with a line behind it that says so.
     expect(&data[..offset as usize], &units);
-    place.cut(&disk, Path::new(NAME)).expect("the disk is sound");
+    cut_point.cut(&disk, Path::new(NAME)).expect("the disk is sound");
     let left = read_whole(&disk, Path::new(NAME)).expect("it was just written");
     expect(&left, &units);
     let mut more = units.clone();
@@ -49,20 +49,20 @@ fn batch(unit: &[Vec<u8>]) -> Vec<u8> {
     [check_line(&batch), batch].concat()
 }
 
-fn disk(bytes: &[u8]) -> Disk {
-    let disk = Disk::new();
+fn disk(bytes: &[u8]) -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
     disk.put(Path::new(NAME), bytes);
     disk
 }
 
 /// These bytes are a sound journal of these units.
 fn expect(bytes: &[u8], units: &Units) {
-    let (found, place) = read(&disk(bytes));
-    assert_eq!((&found, place.offset()), (units, bytes.len() as u64));
+    let (found, cut_point) = read(&disk(bytes));
+    assert_eq!((&found, cut_point.offset()), (units, bytes.len() as u64));
 }
 
 /// The whole units, and where the last one ends.
-fn read(disk: &Disk) -> (Units, Place) {
+fn read(disk: &SimulatedDisk) -> (Units, CutPoint) {
     let mut file = disk.open(Path::new(NAME), How::Read).expect("it was just put there");
     let mut reader = UnitReader::new(&mut *file);
     let mut units = Units::new();
@@ -74,5 +74,5 @@ fn read(disk: &Disk) -> (Units, Place) {
         });
         units.push(encoded.collect());
     }
-    (units, reader.place())
+    (units, reader.cut_point())
 }

@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use proto::Output;
 use proto::memcached::{
-    Dialect, Failure, Item, Limits, Number, Operation, Parser, Progress, Refusal, Request,
-    Response, Value, answer,
+    Dialect, Failure, Item, ItemLimits, Number, Operation, Parser, ParseStatus, Refusal, Request,
+    Response, ItemValue, answer,
 };
 
 #[derive(Debug, PartialEq)]
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
 });
 
 fn parse<'a>(dialect: Dialect, pieces: impl Iterator<Item = &'a [u8]>) -> Outcome {
-    let limits = Limits { value: 64, is_strict: false };
+    let limits = ItemLimits { value: 64, is_strict: false };
     let mut parser = Parser::new(dialect);
     let (mut buffer, mut skipped) = (Vec::new(), 0);
     let (mut requests, mut answers) = (Vec::new(), Vec::new());
@@ -44,18 +44,18 @@ fn parse<'a>(dialect: Dialect, pieces: impl Iterator<Item = &'a [u8]>) -> Outcom
         loop {
             let before = parser;
             match parser.advance(&buffer[start..], &limits) {
-                Progress::Incomplete { wanted } => {
+                ParseStatus::Incomplete { wanted } => {
                     assert!(wanted > 0);
                     break;
                 }
-                Progress::Skipped { consumed } => {
+                ParseStatus::Skipped { consumed } => {
                     assert!(consumed > 0);
                     skipped += consumed;
                     start += consumed;
                 }
-                Progress::Complete { request, consumed } => {
+                ParseStatus::Complete { request, consumed } => {
                     let again = { before }.advance(&buffer[start..], &limits);
-                    assert_eq!(again, Progress::Complete { request, consumed });
+                    assert_eq!(again, ParseStatus::Complete { request, consumed });
                     assert!(consumed > 0);
                     skipped = 0;
                     start += consumed;
@@ -65,7 +65,7 @@ fn parse<'a>(dialect: Dialect, pieces: impl Iterator<Item = &'a [u8]>) -> Outcom
                         return Outcome { requests, answers, end: End::Closed };
                     }
                 }
-                Progress::Broken => return Outcome { requests, answers, end: End::Broken },
+                ParseStatus::Broken => return Outcome { requests, answers, end: End::Broken },
             }
         }
         buffer.drain(..start);
@@ -80,7 +80,7 @@ fn tell(request: &Request<'_>, answers: &mut Vec<u8>) {
     assert!(key.len() <= 250);
     let item = Item {
         key,
-        value: Value::Plain(b"value"),
+        value: ItemValue::Plain(b"value"),
         flags: 1,
         cas: 2,
         ttl_s: None,

@@ -12,7 +12,7 @@ use persist::rdb::file::{
     Batch, ChunkWriter, FileError, FileWriter, Options, Rules, Sink, read_file,
 };
 use persist::rdb::value::Limits;
-use persist::storage::simulated::Disk;
+use persist::storage::simulated::SimulatedDisk;
 use persist::storage::{How, Storage, read_whole};
 
 const PATH: &str = "dump.rdb";
@@ -38,7 +38,7 @@ fuzz_target!(|data: &[u8]| {
 
 /// The entries of a file, if it is sound.
 fn entries_of(bytes: &[u8]) -> Option<Vec<(u64, EntryBox)>> {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     disk.put(Path::new(PATH), bytes);
     let mut file = disk.open(Path::new(PATH), How::Read).expect("it was just put there");
     let limits = Limits::from(&ContainerSettings::default());
@@ -54,7 +54,7 @@ fn entries_of(bytes: &[u8]) -> Option<Vec<(u64, EntryBox)>> {
 }
 
 fn written(entries: &[(u64, EntryBox)]) -> Vec<u8> {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let form = BaseForm::Snapshot;
     let options =
         Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };

@@ -31,7 +31,7 @@ const LINE_MAX: usize = 2048;
 
 /// A file of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct AofFile {
     /// Its name in the journal's directory.
     pub name: Vec<u8>,
     /// Its number, counted from 1 for bases and increments each.
@@ -50,9 +50,9 @@ pub enum BaseForm {
 /// The files of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    base: Option<Part>,
-    increments: Vec<Part>,
-    history: Vec<Part>,
+    base: Option<AofFile>,
+    increments: Vec<AofFile>,
+    history: Vec<AofFile>,
     /// The greatest numbers that were given.
     last_base: u64,
     last_increment: u64,
@@ -138,7 +138,7 @@ impl Manifest {
             }
         }
         let (name, sequence) = (name.ok_or(INVALID)?, sequence.ok_or(INVALID)?);
-        let part = Part { name, sequence };
+        let file = AofFile { name, sequence };
         if sequence == 0 {
             return Err(INVALID);
         }
@@ -149,14 +149,14 @@ impl Manifest {
             [b'b'] if self.base.is_some() => return Err("there is a base already"),
             [b'b'] => {
                 self.last_base = sequence;
-                self.base = Some(part);
+                self.base = Some(file);
             }
             [b'i'] if sequence <= self.last_increment => return Err("the numbers do not rise"),
             [b'i'] => {
                 self.last_increment = sequence;
-                self.increments.push(part);
+                self.increments.push(file);
             }
-            [b'h'] => self.history.push(part),
+            [b'h'] => self.history.push(file),
             _ => return Err("the type of the file is not known"),
         }
         Ok(())
@@ -171,8 +171,8 @@ impl Manifest {
             ('h', self.history.as_slice()),
             ('i', self.increments.as_slice()),
         ];
-        for (kind, parts) in kinds {
-            for Part { name, sequence } in parts {
+        for (kind, files) in kinds {
+            for AofFile { name, sequence } in files {
                 text.extend_from_slice(b"file ");
                 text.extend_from_slice(&as_word(name));
                 text.extend_from_slice(format!(" seq {sequence} type {kind}\n").as_bytes());
@@ -183,35 +183,35 @@ impl Manifest {
 
     /// The base, if there is one.
     #[must_use]
-    pub fn base(&self) -> Option<&Part> {
+    pub fn base(&self) -> Option<&AofFile> {
         self.base.as_ref()
     }
 
     /// The increments in their order.
     #[must_use]
-    pub fn increments(&self) -> &[Part] {
+    pub fn increments(&self) -> &[AofFile] {
         &self.increments
     }
 
     /// Files that nobody needs any more.
     #[must_use]
-    pub fn history(&self) -> &[Part] {
+    pub fn history(&self) -> &[AofFile] {
         &self.history
     }
 
     /// The files to be loaded, in their order.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &Part> + use<'_> {
-        let parts: Vec<&Part> = self.base.iter().chain(&self.increments).collect();
-        parts.into_iter()
+    pub fn files(&self) -> impl ExactSizeIterator<Item = &AofFile> + use<'_> {
+        let files: Vec<&AofFile> = self.base.iter().chain(&self.increments).collect();
+        files.into_iter()
     }
 
     /// Whether a file of this name is one of the journal's that came before those to be loaded, and
     /// is not named any more.
     #[must_use]
     pub fn is_left(&self, journal: &[u8], name: &[u8]) -> bool {
-        let mut named = self.parts().chain(&self.history);
+        let mut named = self.files().chain(&self.history);
         let rest = name.strip_prefix(journal).and_then(|rest| rest.strip_prefix(b"."));
-        let Some(rest) = rest.filter(|_| !named.any(|part| part.name == name)) else {
+        let Some(rest) = rest.filter(|_| !named.any(|file| file.name == name)) else {
             return false;
         };
         let end = rest.iter().position(|byte| *byte == b'.').unwrap_or(rest.len());
@@ -226,52 +226,52 @@ impl Manifest {
     }
 
     /// Adds an increment, which is the last one.
-    pub fn add_increment(&mut self, journal: &[u8]) -> &Part {
+    pub fn add_increment(&mut self, journal: &[u8]) -> &AofFile {
         self.last_increment += 1;
         let sequence = self.last_increment;
         let name = [journal, format!(".{sequence}.incr.aof").as_bytes()].concat();
-        self.increments.push(Part { name, sequence });
+        self.increments.push(AofFile { name, sequence });
         self.increments.last().expect("one was just added")
     }
 
     /// Takes the last increment back, which was never used; its number is free again.
-    pub fn withdraw_increment(&mut self) -> Option<Part> {
-        let part = self.increments.pop()?;
-        self.last_increment = part.sequence - 1;
-        Some(part)
+    pub fn withdraw_increment(&mut self) -> Option<AofFile> {
+        let file = self.increments.pop()?;
+        self.last_increment = file.sequence - 1;
+        Some(file)
     }
 
     /// Names the next base, without taking it up.
     #[must_use]
-    pub fn next_base(&self, journal: &[u8], form: BaseForm) -> Part {
+    pub fn next_base(&self, journal: &[u8], form: BaseForm) -> AofFile {
         let sequence = self.last_base + 1;
         let extension = match form {
             BaseForm::Snapshot => "rdb",
             BaseForm::Commands => "aof",
         };
         let name = [journal, format!(".{sequence}.base.{extension}").as_bytes()].concat();
-        Part { name, sequence }
+        AofFile { name, sequence }
     }
 
     /// Takes up a base which holds all there was before the increment with this number; what it
     /// replaces is history.
-    pub fn take_up(&mut self, base: Part, first_increment: u64) {
+    pub fn take_up(&mut self, base: AofFile, first_increment: u64) {
         self.last_base = base.sequence;
         self.history.extend(self.base.replace(base));
-        let is_replaced = |part: &mut Part| part.sequence < first_increment;
+        let is_replaced = |file: &mut AofFile| file.sequence < first_increment;
         self.history.extend(self.increments.extract_if(.., is_replaced));
     }
 
     /// A manifest whose base is a journal of one file, as servers before Redis 7.0 keep it.
     #[must_use]
     pub fn of_single_file(journal: &[u8]) -> Self {
-        let base = Part { name: journal.to_vec(), sequence: 1 };
+        let base = AofFile { name: journal.to_vec(), sequence: 1 };
         Self { base: Some(base), last_base: 1, ..Self::default() }
     }
 
     /// A manifest of a base and the increment behind it.
     #[must_use]
-    pub fn of_pair(base: Part, increment: Part) -> Self {
+    pub fn of_pair(base: AofFile, increment: AofFile) -> Self {
         let (last_base, last_increment) = (base.sequence, increment.sequence);
         let (base, increments) = (Some(base), vec![increment]);
         Self { base, increments, history: Vec::new(), last_base, last_increment }
@@ -291,7 +291,7 @@ fn as_word(name: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BaseForm, Manifest, Part};
+    use super::{AofFile, BaseForm, Manifest};
 
     const TEXT: &str = "file appendonly.aof.2.base.rdb seq 2 type b\n\
         file appendonly.aof.1.base.rdb seq 1 type h\n\
@@ -299,7 +299,7 @@ mod tests {
         file appendonly.aof.2.incr.aof seq 2 type i\n";
 
     fn names(manifest: &Manifest) -> Vec<String> {
-        manifest.parts().map(|part| String::from_utf8_lossy(&part.name).into_owned()).collect()
+        manifest.files().map(|file| String::from_utf8_lossy(&file.name).into_owned()).collect()
     }
 
     #[test]
@@ -325,8 +325,10 @@ mod tests {
     fn what_other_servers_write_is_read() {
         let text = "# a comment\nseq 3 FILE 'a b' type i startoffset 5\nfile c seq 7 type i\n";
         let manifest = Manifest::parse(text.as_bytes()).unwrap();
-        let expected =
-            [Part { name: b"a b".to_vec(), sequence: 3 }, Part { name: b"c".into(), sequence: 7 }];
+        let expected = [
+            AofFile { name: b"a b".to_vec(), sequence: 3 },
+            AofFile { name: b"c".into(), sequence: 7 },
+        ];
         assert_eq!(manifest.increments(), expected);
         assert_eq!(manifest.base(), None);
     }

@@ -69,14 +69,14 @@ mod tests {
     use std::path::Path;
 
     use super::{SyncMark, is_synced_beyond};
-    use crate::storage::simulated::Disk;
+    use crate::storage::simulated::SimulatedDisk;
     use crate::storage::{How, Storage};
 
     #[test]
     fn marks_are_found_wherever_they_lie_and_only_those_of_the_file() {
         let mark = |offset, file| SyncMark { offset, file }.line();
         for padding in 0..200 {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             let own = mark(1000, 7);
             let bytes = [&mark(5000, 8), &vec![b'#'; padding], &*own, &[0; 200]].concat();
             disk.put(Path::new("log"), &bytes);

@@ -6,16 +6,16 @@
 
 mod check;
 pub(crate) mod commands;
+mod cut_point;
 pub mod manifest;
 mod mark;
 mod padding;
-mod place;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use check::{check_line, check_line_of};
+pub use cut_point::CutPoint;
 pub use mark::{SyncMark, is_synced_beyond};
 pub use padding::{PADDING_LINE, filler, filler_length, pad_lines, padding, spacer};
-pub use place::Place;
 pub use read::{AofDamage, AofError, Unit, UnitReader};

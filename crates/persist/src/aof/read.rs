@@ -18,9 +18,9 @@ use base::number::parse_i64;
 use proto::OwnedArgs;
 
 use super::check::Check;
+use super::cut_point::CutPoint;
 use super::mark::SyncMark;
 use super::padding::Padding;
-use super::place::Place;
 use crate::storage::{File, Window};
 
 /// The longest line that is no argument.
@@ -96,24 +96,24 @@ pub struct UnitReader<'f> {
     /// Whether nothing comes after the window.
     is_last: bool,
     /// Where the last whole unit ends.
-    whole: Place,
+    whole: CutPoint,
     /// Where the batch begins that was met last, and where it ends by its check line.
     batch: Option<(u64, u64)>,
     time: Option<i64>,
     number: Option<u64>,
     /// Where the padding begins that was just passed over, and what its last line so far was.
-    padding: Option<(Place, Padding)>,
+    padding: Option<(CutPoint, Padding)>,
 }
 
 /// Why there is nothing to take.
-enum Halt {
+enum ScanError {
     /// At least so many more bytes are needed.
     More(u64),
     Malformed(&'static str),
 }
 
 /// What stands at a place in a journal.
-enum Item {
+enum LogItem {
     /// Where its arguments lie.
     Command(Vec<Range<usize>>),
     Time(i64),
@@ -135,14 +135,14 @@ impl<'f> UnitReader<'f> {
     /// beyond it.
     pub fn behind(file: &'f mut dyn File, offset: u64, read: Vec<u8>) -> Self {
         let window = Window::at(file, offset, read);
-        let whole = Place { offset, batch: None };
+        let whole = CutPoint { offset, batch: None };
         let (at, is_last, batch, time) = (0, false, None, None);
         Self { window, at, is_last, whole, batch, time, number: None, padding: None }
     }
 
     /// Where the last whole unit ends.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn cut_point(&self) -> CutPoint {
         self.whole
     }
 
@@ -163,7 +163,7 @@ impl<'f> UnitReader<'f> {
                 }
                 // Annotations at the end belong to no unit, and are whole; padding is no part of
                 // what was written.
-                self.whole = self.padding.map_or_else(|| self.place_here(), |(place, _)| place);
+                self.whole = self.padding.map_or_else(|| self.cut_point_here(), |(begin, _)| begin);
                 return Ok(None);
             };
             let word = args.as_args().get(0).unwrap_or_default().to_ascii_uppercase();
@@ -178,7 +178,7 @@ impl<'f> UnitReader<'f> {
                 break;
             }
         }
-        self.whole = self.place_here();
+        self.whole = self.cut_point_here();
         unit.end = self.whole.offset;
         unit.time = self.time;
         Ok(Some(unit))
@@ -189,55 +189,55 @@ impl<'f> UnitReader<'f> {
         loop {
             let mut cursor = Cursor { bytes: &self.window.bytes, at: self.at };
             let found = match cursor.item() {
-                Ok(Item::Check(check)) => {
-                    cursor.verify(check, self.is_last).map(|()| Item::Check(check))
+                Ok(LogItem::Check(check)) => {
+                    cursor.verify(check, self.is_last).map(|()| LogItem::Check(check))
                 }
                 other => other,
             };
             match found {
                 Ok(item) => {
-                    let place = self.place_here();
+                    let cut_point = self.cut_point_here();
                     let begin = std::mem::replace(&mut self.at, cursor.at);
-                    self.note_padding(&item, place)?;
+                    self.note_padding(&item, cut_point)?;
                     match item {
-                        Item::Command(args) => return Ok(Some(self.own(begin, args))),
-                        Item::Time(time) => self.time = Some(time),
-                        Item::Mark(mark) => self.number = self.number.or(Some(mark.file)),
-                        Item::Check(check) => {
+                        LogItem::Command(args) => return Ok(Some(self.own(begin, args))),
+                        LogItem::Time(time) => self.time = Some(time),
+                        LogItem::Mark(mark) => self.number = self.number.or(Some(mark.file)),
+                        LogItem::Check(check) => {
                             let begin = self.here();
                             self.batch = Some((begin, begin.saturating_add(check.len)));
                         }
-                        Item::Cut(_) => self.batch = None,
-                        Item::Padding(_) | Item::Annotation => {}
+                        LogItem::Cut(_) => self.batch = None,
+                        LogItem::Padding(_) | LogItem::Annotation => {}
                     }
                 }
-                Err(Halt::Malformed(why)) => {
+                Err(ScanError::Malformed(why)) => {
                     let at = self.window.offset + cursor.at as u64;
                     return Err(self.malformed(self.here(), at, why));
                 }
-                Err(Halt::More(count)) if !self.is_last => {
+                Err(ScanError::More(count)) if !self.is_last => {
                     self.window.skip(std::mem::take(&mut self.at));
                     let result = self.window.fill(count);
                     let has_more = result.map_err(|error| self.error(AofDamage::Unread(error)))?;
                     self.is_last = !has_more;
                 }
-                Err(Halt::More(_)) if self.at == self.window.bytes.len() => return Ok(None),
-                Err(Halt::More(_)) => return Err(self.error(AofDamage::Torn)),
+                Err(ScanError::More(_)) if self.at == self.window.bytes.len() => return Ok(None),
+                Err(ScanError::More(_)) => return Err(self.error(AofDamage::Torn)),
             }
         }
     }
 
     /// Notes an item that begins at a place. Behind padding stands more of it, or the end. Who does
     /// not know it writes behind its last line.
-    fn note_padding(&mut self, item: &Item, place: Place) -> Result<(), AofError> {
+    fn note_padding(&mut self, item: &LogItem, cut_point: CutPoint) -> Result<(), AofError> {
         let before = self.padding.take();
         match (item, before) {
-            (Item::Padding(kind), _) => {
-                self.padding = Some((before.map_or(place, |(begin, _)| begin), *kind));
+            (LogItem::Padding(kind), _) => {
+                self.padding = Some((before.map_or(cut_point, |(begin, _)| begin), *kind));
             }
             (_, Some((begin, Padding::Line))) => {
                 let why = "the beginning of a batch is not there";
-                return Err(self.malformed(begin.offset(), place.offset(), why));
+                return Err(self.malformed(begin.offset(), cut_point.offset(), why));
             }
             _ => {}
         }
@@ -264,10 +264,10 @@ impl<'f> UnitReader<'f> {
         self.window.offset + self.at as u64
     }
 
-    fn place_here(&self) -> Place {
+    fn cut_point_here(&self) -> CutPoint {
         let offset = self.here();
         let batch = self.batch.filter(|(_, end)| offset < *end).map(|(begin, _)| begin);
-        Place { offset, batch }
+        CutPoint { offset, batch }
     }
 
     fn malformed_here(&self, why: &'static str) -> AofError {
@@ -290,37 +290,39 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn item(&mut self) -> Result<Item, Halt> {
+    fn item(&mut self) -> Result<LogItem, ScanError> {
         match self.bytes.get(self.at) {
-            None => Err(Halt::More(1)),
-            Some(b'*') => self.command().map(Item::Command),
+            None => Err(ScanError::More(1)),
+            Some(b'*') => self.command().map(LogItem::Command),
             Some(b'#') => {
                 let line = self.line()?;
                 if Check::is_meant(line) {
-                    let check = Check::parse(line).ok_or(Halt::Malformed("a bad check line"))?;
-                    return Ok(Item::Check(check));
+                    let check =
+                        Check::parse(line).ok_or(ScanError::Malformed("a bad check line"))?;
+                    return Ok(LogItem::Check(check));
                 }
                 if Check::is_cut_meant(line) {
-                    let left = Check::parse_cut(line).ok_or(Halt::Malformed("a bad cut line"))?;
-                    return Ok(Item::Cut(left));
+                    let left =
+                        Check::parse_cut(line).ok_or(ScanError::Malformed("a bad cut line"))?;
+                    return Ok(LogItem::Cut(left));
                 }
                 if let Some(mark) = SyncMark::parse(line) {
-                    return Ok(Item::Mark(mark));
+                    return Ok(LogItem::Mark(mark));
                 }
                 if let Some(padding) = Padding::parse(line) {
-                    return Ok(Item::Padding(padding));
+                    return Ok(LogItem::Padding(padding));
                 }
                 let time = line.strip_prefix(b"#TS:").and_then(parse_i64);
-                Ok(time.map_or(Item::Annotation, Item::Time))
+                Ok(time.map_or(LogItem::Annotation, LogItem::Time))
             }
-            Some(_) => Err(Halt::Malformed("neither a command nor an annotation")),
+            Some(_) => Err(ScanError::Malformed("neither a command nor an annotation")),
         }
     }
 
     /// Whether the batch that begins here is as its check line says, or was cut off: by the end of
     /// the file, by us, or by another server. No verdict changes where a file is cut off behind a
     /// unit that it admits.
-    fn verify(&self, check: Check, is_last: bool) -> Result<(), Halt> {
+    fn verify(&self, check: Check, is_last: bool) -> Result<(), ScanError> {
         let here = &self.bytes[self.at..];
         let len = usize::try_from(check.len).unwrap_or(usize::MAX);
         if here.get(..len).is_some_and(|batch| check.admits(batch)) {
@@ -329,7 +331,7 @@ impl<'a> Cursor<'a> {
         // A cut line may begin within the batch and end behind it.
         let missing = check.len.saturating_add(LINE_MAX as u64).saturating_sub(here.len() as u64);
         if missing > 0 && !is_last {
-            return Err(Halt::More(missing));
+            return Err(ScanError::More(missing));
         }
         let is_short = here.len() < len;
         let is_sound = match Ending::of(here, len) {
@@ -340,11 +342,11 @@ impl<'a> Cursor<'a> {
             Ending::Lost => false,
             Ending::Unclear => is_short,
         };
-        let damaged = Halt::Malformed("the batch is not as its check line says");
+        let damaged = ScanError::Malformed("the batch is not as its check line says");
         if is_sound { Ok(()) } else { Err(damaged) }
     }
 
-    fn command(&mut self) -> Result<Vec<Range<usize>>, Halt> {
+    fn command(&mut self) -> Result<Vec<Range<usize>>, ScanError> {
         let begin = self.at;
         let count = self.number(b'*')?;
         let mut args = Vec::new();
@@ -353,43 +355,47 @@ impl<'a> Cursor<'a> {
             let len = self.number(b'$')?;
             if ((self.at - begin) as u64).saturating_add(len) > COMMAND_MAX {
                 self.at = line;
-                return Err(Halt::Malformed("a command is longer than 4 GiB"));
+                return Err(ScanError::Malformed("a command is longer than 4 GiB"));
             }
             let start = self.at;
             self.take(len)?;
             args.push(start..self.at);
             if self.take(2)? != b"\r\n" {
-                return Err(Halt::Malformed("an argument does not end in CR LF"));
+                return Err(ScanError::Malformed("an argument does not end in CR LF"));
             }
         }
-        if args.is_empty() { Err(Halt::Malformed("a command without a name")) } else { Ok(args) }
+        if args.is_empty() {
+            Err(ScanError::Malformed("a command without a name"))
+        } else {
+            Ok(args)
+        }
     }
 
-    fn number(&mut self, mark: u8) -> Result<u64, Halt> {
+    fn number(&mut self, mark: u8) -> Result<u64, ScanError> {
         let line = self.line()?;
         let digits = line.split_first().filter(|(first, _)| **first == mark);
         let number = digits.and_then(|(_, digits)| parse_i64(digits));
         let number = number.and_then(|number| u64::try_from(number).ok());
-        number.ok_or(Halt::Malformed("a length is expected"))
+        number.ok_or(ScanError::Malformed("a length is expected"))
     }
 
     /// A line, without its end.
-    fn line(&mut self) -> Result<&'a [u8], Halt> {
+    fn line(&mut self) -> Result<&'a [u8], ScanError> {
         let rest = &self.bytes[self.at..];
         let window = &rest[..rest.len().min(LINE_MAX)];
         let Some(end) = window.iter().position(|byte| *byte == b'\n') else {
             let is_too_long = window.len() == LINE_MAX;
-            let too_long = Halt::Malformed("a line does not end");
-            return Err(if is_too_long { too_long } else { Halt::More(1) });
+            let too_long = ScanError::Malformed("a line does not end");
+            return Err(if is_too_long { too_long } else { ScanError::More(1) });
         };
         self.at += end + 1;
         let line = &window[..end];
-        line.strip_suffix(b"\r").ok_or(Halt::Malformed("a line does not end in CR LF"))
+        line.strip_suffix(b"\r").ok_or(ScanError::Malformed("a line does not end in CR LF"))
     }
 
-    fn take(&mut self, count: u64) -> Result<&'a [u8], Halt> {
+    fn take(&mut self, count: u64) -> Result<&'a [u8], ScanError> {
         let rest = &self.bytes[self.at..];
-        let missing = || Halt::More(count - rest.len() as u64);
+        let missing = || ScanError::More(count - rest.len() as u64);
         let count_here = usize::try_from(count).ok().filter(|count| *count <= rest.len());
         let taken = &rest[..count_here.ok_or_else(missing)?];
         self.at += taken.len();
@@ -418,12 +424,12 @@ impl Ending {
         while cursor.at < len {
             let at = cursor.at;
             match cursor.item() {
-                Ok(Item::Cut(left)) => return Self::Cut { at, left },
-                Ok(Item::Check(_)) => return Self::Another,
-                Ok(Item::Padding(_)) => return Self::Lost,
+                Ok(LogItem::Cut(left)) => return Self::Cut { at, left },
+                Ok(LogItem::Check(_)) => return Self::Another,
+                Ok(LogItem::Padding(_)) => return Self::Lost,
                 Ok(_) => {}
-                Err(Halt::More(_)) => return Self::Beyond,
-                Err(Halt::Malformed(_)) => return Self::Unclear,
+                Err(ScanError::More(_)) => return Self::Beyond,
+                Err(ScanError::Malformed(_)) => return Self::Unclear,
             }
         }
         if cursor.at == len { Self::Unclear } else { Self::Beyond }

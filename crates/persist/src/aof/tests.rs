@@ -4,8 +4,8 @@ mod padding;
 
 use std::path::Path;
 
-use super::{AofDamage, AofError, Place, UnitReader, check_line};
-use crate::storage::simulated::Disk;
+use super::{AofDamage, AofError, CutPoint, UnitReader, check_line};
+use crate::storage::simulated::SimulatedDisk;
 use crate::storage::{How, Storage, read_whole};
 
 /// Commands of each unit, with the time.
@@ -22,7 +22,7 @@ struct Found {
     units: Units,
     /// Where each of them ended.
     ends: Vec<u64>,
-    place: Place,
+    cut_point: CutPoint,
     error: Option<AofError>,
 }
 
@@ -32,13 +32,13 @@ fn read(bytes: &[u8]) -> (Units, Vec<u64>, Option<AofError>) {
     (units, ends, error)
 }
 
-fn disk(bytes: &[u8]) -> Disk {
-    let disk = Disk::new();
+fn disk(bytes: &[u8]) -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
     disk.put(Path::new("aof"), bytes);
     disk
 }
 
-fn find(disk: &Disk) -> Found {
+fn find(disk: &SimulatedDisk) -> Found {
     let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);
     let (mut units, mut ends) = (Units::new(), Vec::new());
@@ -56,19 +56,19 @@ fn find(disk: &Disk) -> Found {
         units.push((unit.commands.iter().map(words).collect(), unit.time));
         ends.push(unit.end);
     };
-    Found { units, ends, place: reader.place(), error }
+    Found { units, ends, cut_point: reader.cut_point(), error }
 }
 
 /// What is left of a journal that is cut off where its last whole unit ends. What was whole is read
 /// again, by itself as with another batch behind it.
 fn cut(bytes: &[u8]) -> Vec<u8> {
     let disk = disk(bytes);
-    let Found { units: whole, place, error, .. } = find(&disk);
+    let Found { units: whole, cut_point, error, .. } = find(&disk);
     if let Some(error) = error {
-        assert_eq!(error.offset, place.offset());
+        assert_eq!(error.offset, cut_point.offset());
     }
-    assert_eq!(units(&bytes[..place.offset() as usize]), whole);
-    let length = place.cut(&disk, Path::new("aof")).unwrap();
+    assert_eq!(units(&bytes[..cut_point.offset() as usize]), whole);
+    let length = cut_point.cut(&disk, Path::new("aof")).unwrap();
     let left = read_whole(&disk, Path::new("aof")).unwrap();
     assert_eq!(left.len() as u64, length);
     assert_eq!(units(&left), whole);
@@ -177,7 +177,7 @@ fn units_come_in_order() {
 }
 
 #[test]
-fn a_torn_journal_gives_its_whole_units_and_the_place() {
+fn a_torn_journal_gives_its_whole_units_and_the_cut_point() {
     let bytes = journal();
     let (_, ends, _) = read(&bytes);
     let mut place = 0;
@@ -314,7 +314,7 @@ fn what_is_no_journal_is_refused_with_the_place() {
 
 #[test]
 fn a_disk_that_fails_is_no_end() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     disk.put(Path::new("aof"), &journal());
     let mut file = disk.open(Path::new("aof"), How::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);

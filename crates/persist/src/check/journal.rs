@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Flaw, Operator, Repair, snapshot};
-use crate::aof::manifest::{Manifest, Part};
-use crate::aof::{AofDamage, AofError, Place, Unit, UnitReader};
+use crate::aof::manifest::{AofFile, Manifest};
+use crate::aof::{AofDamage, AofError, CutPoint, Unit, UnitReader};
 use crate::storage::{Claim, Claimed, How, Storage, read_full, read_whole};
 
 /// Checks a journal, and repairs it as far as that is wanted.
@@ -33,9 +33,9 @@ pub(super) fn check(
     let unread = |error| Flaw::of_file(path, &error);
     let manifest = Manifest::parse(&read_whole(storage, path).map_err(unread)?);
     let manifest = manifest.map_err(|error| Flaw(format!("{}: {error}", path.display())))?;
-    let parts = manifest.parts();
-    let last = parts.len().checked_sub(1);
-    for (index, Part { name, .. }) in parts.enumerate() {
+    let files = manifest.files();
+    let last = files.len().checked_sub(1);
+    for (index, AofFile { name, .. }) in files.enumerate() {
         let path = path.with_file_name(OsStr::from_bytes(name));
         // Only the last file may have been written to when something happened.
         check_file(storage, &path, (Some(index) == last).then_some(repair), operator)?;
@@ -45,8 +45,8 @@ pub(super) fn check(
 }
 
 /// A time before all that the file has is taken for a mistake.
-fn check_some_is_left(place: Place, path: &Path, until: i64) -> Result<(), Flaw> {
-    if place.offset() == 0 {
+fn check_some_is_left(cut_point: CutPoint, path: &Path, until: i64) -> Result<(), Flaw> {
+    if cut_point.offset() == 0 {
         let name = path.display();
         return Err(Flaw(format!("AOF {name} has nothing before timestamp {until}, aborting...")));
     }
@@ -104,19 +104,19 @@ fn check_file(
     };
     let library = operator.library;
     let mut units = UnitReader::behind(&mut *file, offset, rest);
-    let (place, sound, error) = loop {
-        let place = units.place();
+    let (cut_point, sound, error) = loop {
+        let cut_point = units.cut_point();
         match units.next_unit() {
             Ok(Some(unit)) => match repair.and_then(|repair| repair.until) {
                 Some(until) if unit.time.is_some_and(|time| time > until) => {
-                    check_some_is_left(place, path, until)?;
-                    break (place, place.offset(), None);
+                    check_some_is_left(cut_point, path, until)?;
+                    break (cut_point, cut_point.offset(), None);
                 }
                 _ => check_libraries(&unit, path, library)?,
             },
             // Padding at the end stays: a server may be about to write over it.
-            Ok(None) => break (units.place(), size, None),
-            Err(error) => break (place, place.offset(), Some(error)),
+            Ok(None) => break (units.cut_point(), size, None),
+            Err(error) => break (cut_point, cut_point.offset(), Some(error)),
         }
     };
     drop(units);
@@ -129,7 +129,7 @@ fn check_file(
     let out = &mut *operator.out;
     if sound < size {
         drop(file);
-        place.cut(storage, path).map_err(fault)?;
+        cut_point.cut(storage, path).map_err(fault)?;
         writeln!(out, "Successfully truncated AOF {name} from {size} to {sound} bytes")?;
     } else {
         writeln!(out, "AOF {name} is valid")?;

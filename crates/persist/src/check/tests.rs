@@ -6,16 +6,16 @@ use super::{Operator, run};
 use crate::aof::check_line;
 use crate::aof::manifest::{BaseForm, Manifest};
 use crate::rdb::file::{ChunkWriter, FileWriter, Options};
-use crate::storage::simulated::Disk;
+use crate::storage::simulated::SimulatedDisk;
 use crate::storage::{How, Storage, read_whole};
 
 /// What a check says, with whether all is well, where the operator agrees to everything.
-fn check(disk: &Disk, arguments: &[&str]) -> (bool, String) {
+fn check(disk: &SimulatedDisk, arguments: &[&str]) -> (bool, String) {
     check_answered(disk, arguments, "y\n")
 }
 
 /// As `check`, with what the operator answers.
-fn check_answered(disk: &Disk, arguments: &[&str], answer: &str) -> (bool, String) {
+fn check_answered(disk: &SimulatedDisk, arguments: &[&str], answer: &str) -> (bool, String) {
     let mut out = Vec::new();
     let library = &|_: &[u8]| Ok(());
     let operator = Operator { answers: &mut answer.as_bytes(), out: &mut out, library };
@@ -23,7 +23,7 @@ fn check_answered(disk: &Disk, arguments: &[&str], answer: &str) -> (bool, Strin
     (is_well, String::from_utf8(out).unwrap())
 }
 
-fn content(disk: &Disk, path: &str) -> Vec<u8> {
+fn content(disk: &SimulatedDisk, path: &str) -> Vec<u8> {
     read_whole(disk, Path::new(path)).unwrap()
 }
 
@@ -33,7 +33,7 @@ fn command(words: &[&str]) -> Vec<u8> {
     bytes
 }
 
-fn snapshot(disk: &Disk, path: &str) {
+fn snapshot(disk: &SimulatedDisk, path: &str) {
     let form = BaseForm::Snapshot;
     let options =
         Options { form, compresses: true, sums: true, access: None, version: 0, syncs: false };
@@ -52,7 +52,7 @@ fn snapshot(disk: &Disk, path: &str) {
 
 #[test]
 fn a_snapshot_is_told_from_a_damaged_one() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     snapshot(&disk, "dump.rdb");
     let (is_well, text) = check(&disk, &["rdb", "dump.rdb"]);
     assert!(is_well, "{text}");
@@ -72,7 +72,7 @@ fn a_snapshot_is_told_from_a_damaged_one() {
 
 #[test]
 fn the_end_of_a_journal_is_repaired_on_demand_only() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let whole = [command(&["SET", "a", "1"]), command(&["INCR", "a"])].concat();
     let torn = [&whole[..], &command(&["MULTI"]), &command(&["INCR", "a"])].concat();
     disk.put(Path::new("a.aof"), &torn);
@@ -89,7 +89,7 @@ fn the_end_of_a_journal_is_repaired_on_demand_only() {
 /// As redis-check-aof asks, and only where there is something to lose.
 #[test]
 fn nothing_is_cut_off_before_the_operator_agrees() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let whole = command(&["SET", "a", "1"]);
     let torn = [&whole[..], b"*1\r\n$4\r\nPI"].concat();
     let shrink = format!(
@@ -118,7 +118,7 @@ fn nothing_is_cut_off_before_the_operator_agrees() {
 
 #[test]
 fn a_journal_can_be_taken_back_to_a_time() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let [first, second] = ["1", "2"].map(|value| command(&["SET", "a", value]));
     let early = [b"#TS:100\r\n".as_slice(), &check_line(&first), &first].concat();
     let late = [b"#TS:200\r\n".as_slice(), &check_line(&second), &second].concat();
@@ -137,7 +137,7 @@ fn a_journal_can_be_taken_back_to_a_time() {
 
 #[test]
 fn of_several_files_only_the_last_is_repaired() {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let mut manifest = Manifest::default();
     let base = manifest.next_base(b"a", BaseForm::Snapshot);
     snapshot(&disk, "a.1.base.rdb");
@@ -174,7 +174,7 @@ fn what_cannot_be_understood_is_answered_with_the_usage() {
         &["aof", "a", "b"],
         &["aof", "--truncate-to-timestamp", "x", "a"],
     ] {
-        let (is_well, text) = check(&Disk::new(), arguments);
+        let (is_well, text) = check(&SimulatedDisk::new(), arguments);
         assert!(!is_well && text.starts_with("Usage: apus check rdb FILE"), "{arguments:?}");
     }
 }

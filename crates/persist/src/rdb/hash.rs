@@ -206,11 +206,11 @@ fn deadline_at(distance: u64, earliest: u64) -> Result<Option<UnixMillis>, Malfo
 /// Fields that become a hash.
 pub(super) struct Collector {
     limits: HashLimits,
-    form: Form,
+    form: PartialHash,
     count: u64,
 }
 
-enum Form {
+enum PartialHash {
     Small(Hash),
     Large(Builder<Valued>),
 }
@@ -219,8 +219,8 @@ impl Collector {
     /// Ready for as many fields as are claimed.
     pub(super) fn new(claimed: u64, limits: &HashLimits) -> Self {
         let form = match claimed <= limits.entries {
-            true => Form::Small(Hash::default()),
-            false => Form::Large(Builder::new()),
+            true => PartialHash::Small(Hash::default()),
+            false => PartialHash::Large(Builder::new()),
         };
         Self { limits: *limits, form, count: 0 }
     }
@@ -233,12 +233,12 @@ impl Collector {
     ) -> Result<(), Malformed> {
         self.count += 1;
         match &mut self.form {
-            Form::Small(hash) => {
+            PartialHash::Small(hash) => {
                 let lifetime = deadline.map_or(Lifetime::Endless, Lifetime::Until);
                 let is_new = hash.set(field, value, lifetime, &self.limits);
                 is_new.then_some(()).ok_or(Malformed)
             }
-            Form::Large(builder) => {
+            PartialHash::Large(builder) => {
                 builder.push(MemberRef { member: field, value, deadline });
                 Ok(())
             }
@@ -247,8 +247,8 @@ impl Collector {
 
     pub(super) fn finish(self) -> Result<Hash, Malformed> {
         let hash = match self.form {
-            Form::Small(hash) => hash,
-            Form::Large(builder) => Hash::Large(LargeHash::new(builder.finish())),
+            PartialHash::Small(hash) => hash,
+            PartialHash::Large(builder) => Hash::Large(LargeHash::new(builder.finish())),
         };
         let is_sound = self.count > 0 && hash.borrow().len() == self.count;
         if is_sound { Ok(hash) } else { Err(Malformed) }

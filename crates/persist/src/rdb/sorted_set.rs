@@ -67,7 +67,7 @@ pub fn read(
             let bytes = read_string(reader)?.into_bytes();
             let mut items = Vec::new();
             for [member, score] in Ziplist::validate(&bytes)?.pairs()? {
-                items.push(Item::of(member, score)?);
+                items.push(ScoredMember::of(member, score)?);
             }
             build(items, limits)
         }
@@ -83,13 +83,13 @@ pub fn read(
 }
 
 /// A member as it was read.
-struct Item<'a> {
+struct ScoredMember<'a> {
     member: Decoded<'a>,
     score: f64,
     deadline: Option<UnixMillis>,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ScoredMember<'a> {
     /// A member and the element that is its score.
     fn of(member: Element<'a>, score: Element<'_>) -> Result<Self, Malformed> {
         let score = score_of(score).ok_or(Malformed)?;
@@ -104,7 +104,10 @@ fn score_of(element: Element<'_>) -> Option<f64> {
     }
 }
 
-fn read_item<'a>(value_type: ValueType, reader: &mut Reader<'a>) -> Result<Item<'a>, Malformed> {
+fn read_item<'a>(
+    value_type: ValueType,
+    reader: &mut Reader<'a>,
+) -> Result<ScoredMember<'a>, Malformed> {
     let member = read_string(reader)?;
     let score = match value_type {
         ValueType::SortedSetText => read_text_score(reader)?,
@@ -114,7 +117,7 @@ fn read_item<'a>(value_type: ValueType, reader: &mut Reader<'a>) -> Result<Item<
         ValueType::SortedSetTimed => read_deadline(reader)?,
         _ => None,
     };
-    if score.is_nan() { Err(Malformed) } else { Ok(Item { member, score, deadline }) }
+    if score.is_nan() { Err(Malformed) } else { Ok(ScoredMember { member, score, deadline }) }
 }
 
 fn read_text_score(reader: &mut Reader<'_>) -> Result<f64, Malformed> {
@@ -144,7 +147,10 @@ pub(super) fn read_into(
     Ok(())
 }
 
-fn build(mut items: Vec<Item<'_>>, limits: &SortedSetLimits) -> Result<SortedSet, Malformed> {
+fn build(
+    mut items: Vec<ScoredMember<'_>>,
+    limits: &SortedSetLimits,
+) -> Result<SortedSet, Malformed> {
     let members = items.iter().map(|item| item.member.as_element());
     if items.is_empty() || !packed::all_different(&members) {
         return Err(Malformed);
@@ -155,7 +161,7 @@ fn build(mut items: Vec<Item<'_>>, limits: &SortedSetLimits) -> Result<SortedSet
     });
     let items: Vec<_> = items
         .iter()
-        .map(|Item { member, score, deadline }| ItemRef {
+        .map(|ScoredMember { member, score, deadline }| ItemRef {
             member: member.as_member(),
             score: *score,
             deadline: *deadline,
@@ -184,7 +190,7 @@ fn read_listpack(
     if count > limits.entries || bytes.len() > PACKED_MAX {
         let items: Result<Vec<_>, _> = listpack
             .groups::<2>()
-            .map(|[member, score]| Item::of(member.element, score.element))
+            .map(|[member, score]| ScoredMember::of(member.element, score.element))
             .collect();
         return build(items?, limits);
     }

@@ -21,16 +21,16 @@ use super::{Claim, Claimed, File, How, Storage};
 
 /// A disk; its clones are the same one.
 #[derive(Clone, Default)]
-pub struct Disk {
+pub struct SimulatedDisk {
     state: Arc<Mutex<State>>,
     goes_on: Arc<Condvar>,
 }
 
 /// A disk that does nothing: calls wait until this is dropped.
 #[must_use]
-pub struct Halt(Disk);
+pub struct HaltGuard(SimulatedDisk);
 
-impl Drop for Halt {
+impl Drop for HaltGuard {
     fn drop(&mut self) {
         self.0.state().is_halted = false;
         self.0.goes_on.notify_all();
@@ -194,7 +194,7 @@ fn below(random: &mut Random, bound: usize) -> usize {
     random.below(bound as u64) as usize
 }
 
-impl Disk {
+impl SimulatedDisk {
     /// An empty disk.
     #[must_use]
     pub fn new() -> Self {
@@ -228,9 +228,9 @@ impl Disk {
     }
 
     /// Has all calls wait from now on.
-    pub fn halt(&self) -> Halt {
+    pub fn halt(&self) -> HaltGuard {
         self.state().is_halted = true;
-        Halt(self.clone())
+        HaltGuard(self.clone())
     }
 
     /// Loses what a crash loses. Files that are open fail from now on.
@@ -307,7 +307,7 @@ fn lock(content: &Mutex<Content>) -> MutexGuard<'_, Content> {
     content.lock().expect("no critical section here panics")
 }
 
-impl Storage for Disk {
+impl Storage for SimulatedDisk {
     fn open(&self, path: &Path, how: How) -> io::Result<Box<dyn File>> {
         let mut state = self.call()?;
         let found = state.names.get(path).map(Arc::clone);
@@ -400,7 +400,7 @@ impl Storage for Disk {
 
 /// An open file.
 struct Handle {
-    disk: Disk,
+    disk: SimulatedDisk,
     content: Arc<Mutex<Content>>,
     /// Where it is read or written next.
     place: usize,
@@ -519,7 +519,7 @@ mod tests {
 
     use rustix::fs::{Mode, OFlags};
 
-    use super::{Disk, Fault};
+    use super::{Fault, SimulatedDisk};
     use crate::storage::{BLOCK, How, Storage, read_whole, write_all};
 
     #[test]
@@ -527,7 +527,7 @@ mod tests {
         let path = Path::new("file");
         let mut lengths = [false; 13];
         for seed in 0..200 {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             let mut file = disk.open(path, How::Create).unwrap();
             write_all(&mut *file, b"safe").unwrap();
             file.sync().unwrap();
@@ -548,7 +548,7 @@ mod tests {
         let (old, new, directory) = (Path::new("d/old"), Path::new("d/new"), Path::new("d"));
         let mut outcomes = std::collections::BTreeSet::new();
         for seed in 0..100 {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             disk.make_directory(directory).unwrap();
             disk.put(old, b"1");
             disk.rename(old, new).unwrap();
@@ -566,7 +566,7 @@ mod tests {
     fn what_follows_a_cut_leaves_no_hole() {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("apus-storage-{}", std::process::id()));
-        let simulated = Disk::new();
+        let simulated = SimulatedDisk::new();
         simulated.make_directory(&directory).unwrap();
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
@@ -585,7 +585,7 @@ mod tests {
     fn what_goes_past_the_memory_of_the_system_is_in_the_file_with_what_does_not() {
         let directory = std::env::temp_dir();
         let path = directory.join(format!("apus-direct-{}", std::process::id()));
-        let simulated = Disk::new();
+        let simulated = SimulatedDisk::new();
         simulated.make_directory(&directory).unwrap();
         let memory = vec![b'd'; 4 * BLOCK];
         let aligned = &memory[memory.as_ptr().align_offset(BLOCK)..];
@@ -621,7 +621,7 @@ mod tests {
         let directory = std::env::temp_dir();
         let name = |what| directory.join(format!("apus-link-{}-{what}", std::process::id()));
         let (first, second) = (name("first"), name("second"));
-        let simulated = Disk::new();
+        let simulated = SimulatedDisk::new();
         simulated.make_directory(&directory).unwrap();
         let disks: [&dyn Storage; 2] = [&crate::storage::Disk, &simulated];
         for disk in disks {
@@ -642,7 +642,7 @@ mod tests {
         let (first, second, directory) = (Path::new("d/1"), Path::new("d/2"), Path::new("d"));
         let mut outcomes = [0; 2];
         for seed in 0..50 {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             disk.make_directory(directory).unwrap();
             disk.put(first, b"text");
             disk.link(first, second).unwrap();
@@ -655,7 +655,7 @@ mod tests {
 
     #[test]
     fn calls_fail_when_they_are_told_to() {
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         disk.fail_at(1, Fault::Error(5));
         let mut file = disk.open(Path::new("file"), How::Append).unwrap();
         assert_eq!(file.write(b"ab").unwrap_err().raw_os_error(), Some(5));

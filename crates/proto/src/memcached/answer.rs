@@ -64,7 +64,7 @@ pub struct Item<'v> {
     /// Its key.
     pub key: &'v [u8],
     /// Its value.
-    pub value: Value<'v>,
+    pub value: ItemValue<'v>,
     /// The client's flags.
     pub flags: u32,
     /// Its CAS value.
@@ -84,29 +84,29 @@ pub struct Item<'v> {
 }
 
 /// The bytes of an item.
-pub enum Value<'v> {
+pub enum ItemValue<'v> {
     /// In one piece.
     Plain(&'v [u8]),
     /// Shared, to be pinned until they are sent if they are many.
     Shared(Box<dyn SharedBytes>),
 }
 
-impl Value<'_> {
+impl ItemValue<'_> {
     /// How many bytes there are.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         match self {
-            Value::Plain(bytes) => bytes.len(),
-            Value::Shared(bytes) => bytes.len(),
+            ItemValue::Plain(bytes) => bytes.len(),
+            ItemValue::Shared(bytes) => bytes.len(),
         }
     }
 
     #[inline]
     pub(super) fn push_to(self, out: &mut Output) {
         match self {
-            Value::Plain(bytes) => out.tail().extend_from_slice(bytes),
-            Value::Shared(bytes) => out.push_shared(bytes),
+            ItemValue::Plain(bytes) => out.tail().extend_from_slice(bytes),
+            ItemValue::Shared(bytes) => out.push_shared(bytes),
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Invariant: lengths are checked against each other before anything is read by them, so a packet
 //! that lies about itself is refused by its header.
 
-use super::answer::{Response, Value};
+use super::answer::{ItemValue, Response};
 use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
-use super::parser::Limits;
+use super::parser::ItemLimits;
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
     StoreMode,
@@ -149,7 +149,7 @@ impl Header {
 
     /// How the packet is to be read.
     #[inline]
-    pub(super) fn reading(&self, limits: &Limits) -> Reading {
+    pub(super) fn reading(&self, limits: &ItemLimits) -> Reading {
         let head = self.extras_length + self.key_length;
         let Some(value) = self.body_length.checked_sub(head) else {
             return Reading::Never(Failure::Unknown);
@@ -291,12 +291,12 @@ pub(super) fn answer(
     opaque: u32,
     response: Response<'_>,
 ) {
-    let mut send = |packet: Packet<'_>, value: Value<'_>| {
+    let mut send = |packet: Packet<'_>, value: ItemValue<'_>| {
         push_header(out, opcode, opaque, &packet, value.len());
         value.push_to(out);
     };
-    let plain = |text| Value::Plain(text);
-    let none = Value::Plain(b"");
+    let plain = |text| ItemValue::Plain(text);
+    let none = ItemValue::Plain(b"");
     match response {
         Response::Hit(item) => {
             let extras = item.flags.to_be_bytes();

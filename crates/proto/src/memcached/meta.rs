@@ -4,12 +4,12 @@
 
 use base::number::format_u64;
 
-use super::answer::{Item, Number, Response, Value, push_failure, push_number, push_ttl};
+use super::answer::{Item, ItemValue, Number, Response, push_failure, push_number, push_ttl};
 use super::flags::{Flags, Letters};
 use super::key::{KEY_LENGTH_MAX, Key, Keys};
 use super::line::Words;
 use super::numbers::{parse_flags, parse_time, parse_u64};
-use super::parser::{Behind, Limits, Parsed};
+use super::parser::{Behind, ItemLimits, Parsed};
 use super::text::length_of;
 use super::{
     Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request, Retrieve, Store,
@@ -43,7 +43,7 @@ struct Tokens {
 
 /// Parses the words behind `m` and this letter; `None` if there is no such command.
 #[inline]
-pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &Limits) -> Option<Parsed<'a>> {
+pub(super) fn parse<'a>(letter: u8, words: Words<'a>, limits: &ItemLimits) -> Option<Parsed<'a>> {
     let parsed = match letter {
         b'g' => keyed(words, retrieval),
         b'd' => keyed(words, deletion).map_err(vaguely),
@@ -185,7 +185,7 @@ fn retrieval<'a>(
 }
 
 /// `ms key length flags*`, and then the value.
-fn storage<'a>(mut words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+fn storage<'a>(mut words: Words<'a>, limits: &ItemLimits) -> Parsed<'a> {
     let alone = |failure| Parsed { request: refused(failure), behind: Behind::Nothing };
     let Some(key) = words.next() else { return alone(Failure::Unknown) };
     let length = words.next().and_then(|word| length_of(word, limits));
@@ -206,7 +206,7 @@ fn announced<'a>(
     key: &'a [u8],
     words: Words<'a>,
     length: usize,
-    limits: &Limits,
+    limits: &ItemLimits,
 ) -> Result<Request<'a>, Refusal<'a>> {
     let flags = Flags::parse(words, KNOWN).map_err(Refusal::of)?;
     let tokens = Tokens::read(&flags).map_err(Refusal::of)?;
@@ -384,7 +384,7 @@ fn push_changed(out: &mut Output, request: &Request<'_>, flags: &Flags<'_>, numb
     }
     tail.extend_from_slice(LINE_END);
     if shows_value {
-        Value::Plain(digits).push_to(out);
+        ItemValue::Plain(digits).push_to(out);
         out.tail().extend_from_slice(LINE_END);
     }
 }

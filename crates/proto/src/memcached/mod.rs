@@ -20,11 +20,11 @@ mod request;
 mod tests;
 mod text;
 
-pub use answer::{Item, Number, Response, Value, answer};
+pub use answer::{Item, ItemValue, Number, Response, answer};
 pub use flags::Flags;
 pub use key::{KEY_LENGTH_MAX, Key, KeyBuffer, Keys};
 pub use line::Words;
-pub use parser::{Dialect, Limits, Parser, Progress};
+pub use parser::{Dialect, ItemLimits, ParseStatus, Parser};
 pub use request::{
     Administration, Arithmetic, Deadline, Delete, Expiry, Failure, Form, Operation, Refusal,
     Request, Retrieve, Store, StoreMode,

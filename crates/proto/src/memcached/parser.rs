@@ -11,7 +11,7 @@ use super::{Failure, Form, Operation, Refusal, Request, text};
 
 /// What a client may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct ItemLimits {
     /// The greatest length of a value.
     pub value: usize,
     /// Whether the client has still to say who it is: then a value that is too long is no value,
@@ -42,7 +42,7 @@ pub enum Dialect {
 
 /// How far a request has come.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Progress<'a> {
+pub enum ParseStatus<'a> {
     /// At least so many more bytes are needed.
     Incomplete {
         /// The bytes still missing, as far as that is known.
@@ -114,14 +114,14 @@ impl Parser {
     /// Parses on. `buf` begins at the first byte that is not consumed, and must hold what it held
     /// when the request was last found incomplete, plus what came since.
     #[inline]
-    pub fn advance<'a>(&mut self, buf: &'a [u8], limits: &Limits) -> Progress<'a> {
+    pub fn advance<'a>(&mut self, buf: &'a [u8], limits: &ItemLimits) -> ParseStatus<'a> {
         if self.skipping > 0 {
             return self.skip(buf.len());
         }
         // Of a request that has not begun, the first byte.
         let awaited = self.awaited.max(1);
         if buf.len() < awaited {
-            return Progress::Incomplete { wanted: awaited - buf.len() };
+            return ParseStatus::Incomplete { wanted: awaited - buf.len() };
         }
         if self.dialect == Dialect::Any {
             let is_binary = buf.first() == Some(&binary::REQUEST);
@@ -133,18 +133,18 @@ impl Parser {
         }
     }
 
-    fn skip(&mut self, there: usize) -> Progress<'static> {
+    fn skip(&mut self, there: usize) -> ParseStatus<'static> {
         match there.min(self.skipping) {
-            0 => Progress::Incomplete { wanted: self.skipping },
+            0 => ParseStatus::Incomplete { wanted: self.skipping },
             consumed => {
                 self.skipping -= consumed;
-                Progress::Skipped { consumed }
+                ParseStatus::Skipped { consumed }
             }
         }
     }
 
     #[inline]
-    fn advance_line<'a>(&mut self, buf: &'a [u8], limits: &Limits) -> Progress<'a> {
+    fn advance_line<'a>(&mut self, buf: &'a [u8], limits: &ItemLimits) -> ParseStatus<'a> {
         let found = find_line_end(buf, self.scanned);
         let end = found.unwrap_or(buf.len());
         if end > LINE_MAX && is_too_long(&buf[..end]) {
@@ -152,15 +152,15 @@ impl Parser {
         }
         if found.is_none() {
             if end > UNENDED_MAX && !asks_for_items(buf) {
-                return Progress::Broken;
+                return ParseStatus::Broken;
             }
             self.scanned = end;
-            return Progress::Incomplete { wanted: 1 };
+            return ParseStatus::Incomplete { wanted: 1 };
         }
         let line = &buf[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if text::is_http(line) {
-            return Progress::Broken;
+            return ParseStatus::Broken;
         }
         let Parsed { mut request, behind } = text::parse(line, limits);
         let start = end + 1;
@@ -173,7 +173,7 @@ impl Parser {
                 let whole = start + length + LINE_END.len();
                 if buf.len() < whole {
                     (self.scanned, self.awaited) = (end, whole);
-                    return Progress::Incomplete { wanted: whole - buf.len() };
+                    return ParseStatus::Incomplete { wanted: whole - buf.len() };
                 }
                 let (value, end) = buf[start..whole].split_at(length);
                 if end == LINE_END {
@@ -187,7 +187,7 @@ impl Parser {
     }
 
     #[cold]
-    fn refuse_line(&mut self, length: usize) -> Progress<'static> {
+    fn refuse_line(&mut self, length: usize) -> ParseStatus<'static> {
         let failure = Failure::Client("line too long");
         let refusal = Refusal { failure, removes: None, closes: true };
         let form = Form::Text { with_cas: false, quiet: false };
@@ -195,9 +195,9 @@ impl Parser {
     }
 
     #[inline]
-    fn advance_binary<'a>(&mut self, buf: &'a [u8], limits: &Limits) -> Progress<'a> {
+    fn advance_binary<'a>(&mut self, buf: &'a [u8], limits: &ItemLimits) -> ParseStatus<'a> {
         if buf[0] != binary::REQUEST {
-            return Progress::Broken;
+            return ParseStatus::Broken;
         }
         let Some(header) = binary::Header::of(buf) else {
             return self.await_packet(buf, binary::HEADER_LENGTH);
@@ -220,15 +220,15 @@ impl Parser {
         }
     }
 
-    fn await_packet(&mut self, buf: &[u8], length: usize) -> Progress<'static> {
+    fn await_packet(&mut self, buf: &[u8], length: usize) -> ParseStatus<'static> {
         self.awaited = length;
-        Progress::Incomplete { wanted: length - buf.len() }
+        ParseStatus::Incomplete { wanted: length - buf.len() }
     }
 
     #[inline]
-    fn complete<'a>(&mut self, request: Request<'a>, consumed: usize) -> Progress<'a> {
+    fn complete<'a>(&mut self, request: Request<'a>, consumed: usize) -> ParseStatus<'a> {
         (self.scanned, self.awaited) = (0, 0);
-        Progress::Complete { request, consumed }
+        ParseStatus::Complete { request, consumed }
     }
 
     /// The request is answered at once; what is left of it is skipped as it comes.
@@ -238,7 +238,7 @@ impl Parser {
         request: Request<'a>,
         consumed: usize,
         skipping: usize,
-    ) -> Progress<'a> {
+    ) -> ParseStatus<'a> {
         self.skipping = skipping;
         self.complete(request, consumed)
     }

@@ -6,7 +6,7 @@ use super::answer::{Item, Response, push_failure, push_number};
 use super::key::{Key, Keys};
 use super::line::Words;
 use super::numbers::{parse_flags, parse_i32, parse_time, parse_u64};
-use super::parser::{Behind, Limits, Parsed};
+use super::parser::{Behind, ItemLimits, Parsed};
 use super::{
     Administration, Arithmetic, Delete, Expiry, Failure, Form, Operation, Refusal, Request,
     Retrieve, Store, StoreMode, meta,
@@ -18,7 +18,7 @@ const NO_REPLY: &[u8] = b"noreply";
 
 /// Parses a line, given without its end.
 #[inline]
-pub(super) fn parse<'a>(line: &'a [u8], limits: &Limits) -> Parsed<'a> {
+pub(super) fn parse<'a>(line: &'a [u8], limits: &ItemLimits) -> Parsed<'a> {
     let mut words = Words::new(line);
     let name = words.next().unwrap_or_default();
     match name {
@@ -45,7 +45,7 @@ pub(super) fn is_http(line: &[u8]) -> bool {
     (2..=3).contains(&words.count()) && words.last().is_some_and(|word| word.starts_with(b"HTTP/"))
 }
 
-fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &Limits) -> Parsed<'a> {
+fn parse_rarer<'a>(name: &[u8], words: Words<'a>, limits: &ItemLimits) -> Parsed<'a> {
     let operation = match name {
         b"add" => return storage(words, StoreMode::Add, false, limits),
         b"replace" => return storage(words, StoreMode::Replace, false, limits),
@@ -145,7 +145,7 @@ fn storage<'a>(
     mut words: Words<'a>,
     mode: StoreMode,
     has_cas: bool,
-    limits: &Limits,
+    limits: &ItemLimits,
 ) -> Parsed<'a> {
     let mut next = || words.next();
     let (Some(key), Some(flags), Some(expiry), Some(length)) = (next(), next(), next(), next())
@@ -190,7 +190,7 @@ fn storage<'a>(
 
 /// The length of a value. It fits a number of 32 bits with the line end behind it, or is that of a
 /// name and a password, which are too long anyway then.
-pub(super) fn length_of(word: &[u8], limits: &Limits) -> Option<usize> {
+pub(super) fn length_of(word: &[u8], limits: &ItemLimits) -> Option<usize> {
     const MOST: usize = i32::MAX as usize - LINE_END.len();
     let length = parse_i32(word).and_then(|length| usize::try_from(length).ok())?;
     (length <= MOST || limits.is_strict).then_some(length)

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use persist::aof::{AofError, Place, UnitReader};
+use persist::aof::{AofError, CutPoint, UnitReader};
 
 use super::sort::{Sorter, Stretch};
 
@@ -23,7 +23,7 @@ pub(super) struct Read {
     /// Why it was not read to its end.
     pub(super) end: Result<(), AofError>,
     /// Where the last whole unit ends.
-    pub(super) place: Place,
+    pub(super) cut_point: CutPoint,
     /// What its sync marks are known by, as far as it was read.
     pub(super) number: Option<u64>,
 }
@@ -139,7 +139,7 @@ fn read(
     (mut reader, mut sorter): (UnitReader<'_>, Sorter),
     mut take: impl FnMut(Piece) -> bool,
 ) -> Read {
-    let mut begin = reader.place().offset();
+    let mut begin = reader.cut_point().offset();
     let mut goes_on = true;
     let end = loop {
         match reader.next_unit() {
@@ -161,9 +161,9 @@ fn read(
     };
     if goes_on {
         // What is left is less than a piece.
-        take(Piece { stretches: sorter.take(), end: reader.place().offset(), bytes: 0 });
+        take(Piece { stretches: sorter.take(), end: reader.cut_point().offset(), bytes: 0 });
     }
-    Read { end, place: reader.place(), number: reader.number() }
+    Read { end, cut_point: reader.cut_point(), number: reader.number() }
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
     use std::path::Path;
 
     use persist::aof::UnitReader;
-    use persist::storage::simulated::Disk;
+    use persist::storage::simulated::SimulatedDisk;
     use persist::storage::{How, Storage};
 
     use super::thread;
@@ -179,14 +179,14 @@ mod tests {
     use crate::start::test_server;
 
     /// A file of this many commands, several pieces of them, and a torn one.
-    fn disk(count: usize) -> Disk {
+    fn disk(count: usize) -> SimulatedDisk {
         let mut text = Vec::new();
         for number in 0..count {
             text.extend_from_slice(format!("*2\r\n$3\r\nGET\r\n$9\r\n{number:09}\r\n").as_bytes());
         }
         assert!(text.len() as u64 > 8 * PIECE);
         text.extend_from_slice(b"*2\r\n$3\r\nGET");
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         disk.put(Path::new("log"), &text);
         disk
     }

@@ -12,7 +12,7 @@ use std::{fmt, io};
 
 use base::io_text::plain;
 use config::settings::{APPENDDIRNAME, APPENDFILENAME};
-use persist::aof::manifest::{BaseForm, Manifest, Part};
+use persist::aof::manifest::{AofFile, BaseForm, Manifest};
 use persist::storage::{Claim, File, How, Storage, read_whole, write_all};
 
 use crate::claims;
@@ -103,13 +103,13 @@ impl Files {
     pub(super) fn written(&self, beginning: Beginning) -> Option<PathBuf> {
         match beginning {
             Beginning::Apart => Some(self.apart_path()),
-            Beginning::Joined => self.manifest.increments().last().map(|part| self.path(part)),
+            Beginning::Joined => self.manifest.increments().last().map(|file| self.path(file)),
             Beginning::Absent => None,
         }
     }
 
-    pub(super) fn path(&self, part: &Part) -> PathBuf {
-        self.path_of(&part.name)
+    pub(super) fn path(&self, file: &AofFile) -> PathBuf {
+        self.path_of(&file.name)
     }
 
     /// Takes over a log of one file, as servers before Redis 7.0 keep it, if there is one and
@@ -185,8 +185,8 @@ impl Files {
         beginning: Beginning,
     ) -> io::Result<()> {
         let mut next = self.manifest.clone();
-        let part = next.next_base(&self.name, form);
-        self.storage.rename(base, &self.path(&part)).map_err(naming(base))?;
+        let base_file = next.next_base(&self.name, form);
+        self.storage.rename(base, &self.path(&base_file)).map_err(naming(base))?;
         let first = match beginning {
             Beginning::Joined => next.increments().last().map_or(0, |last| last.sequence),
             Beginning::Apart => {
@@ -197,7 +197,7 @@ impl Files {
             }
             Beginning::Absent => u64::MAX,
         };
-        next.take_up(part, first);
+        next.take_up(base_file, first);
         self.sync_directory()?;
         self.replace_manifest(next)
     }
@@ -261,10 +261,10 @@ impl Files {
         Ok(vec![pinned, manifest])
     }
 
-    fn pin(&self, part: &Part, directory: &Path) -> io::Result<PathBuf> {
-        let path = directory.join(OsStr::from_bytes(&part.name));
+    fn pin(&self, file: &AofFile, directory: &Path) -> io::Result<PathBuf> {
+        let path = directory.join(OsStr::from_bytes(&file.name));
         if directory != self.directory {
-            self.storage.link(&self.path(part), &path).map_err(naming(&path))?;
+            self.storage.link(&self.path(file), &path).map_err(naming(&path))?;
         }
         Ok(path)
     }

@@ -267,7 +267,7 @@ mod tests {
     use std::iter;
     use std::path::Path;
 
-    use persist::storage::simulated::{Disk, Fault};
+    use persist::storage::simulated::{Fault, SimulatedDisk};
     use persist::storage::{How, Storage, read_whole};
 
     use super::{BARE, BLOCK, DIRECT, Increment, OVER_PADDING};
@@ -275,11 +275,11 @@ mod tests {
 
     const PATH: &str = "/increment";
 
-    fn open(disk: &Disk) -> Increment {
+    fn open(disk: &SimulatedDisk) -> Increment {
         Increment::new(disk.open(Path::new(PATH), How::Append).unwrap(), 0)
     }
 
-    fn read(disk: &Disk) -> Vec<u8> {
+    fn read(disk: &SimulatedDisk) -> Vec<u8> {
         read_whole(disk, Path::new(PATH)).unwrap()
     }
 
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_was_full_is_asked_for_padding_again() {
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         let mut increment = open(&disk);
         disk.fail_at(disk.calls(), Fault::Error(libc::ENOSPC));
         increment.pad(true).unwrap();
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn over_padding_the_same_is_written_past_the_memory_of_the_system_and_into_it() {
         let fill = |is_direct, refuses| {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             if refuses {
                 disk.refuse_direct();
             }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn what_is_long_fills_whole_blocks_past_the_memory_of_the_system() {
         for (more, refuses) in [(0, false), (1, false), (BLOCK - 1, false), (5, true)] {
-            let disk = Disk::new();
+            let disk = SimulatedDisk::new();
             if refuses {
                 disk.refuse_direct();
             }
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_is_long_and_lies_anywhere_is_written_as_ever() {
-        let disk = Disk::new();
+        let disk = SimulatedDisk::new();
         let mut batch = Aligned::with_capacity(2 * DIRECT.start());
         batch.extend(&vec![b'x'; batch.room()]);
         write(&mut open(&disk), &batch.bytes()[1..], true);

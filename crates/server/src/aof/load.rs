@@ -10,8 +10,8 @@ use std::path::Path;
 use base::io_text::plain;
 use config::settings::{AOF_LOAD_CORRUPT_TAIL_MAX_SIZE, AOF_LOAD_TRUNCATED};
 use keyspace::{Acquisition, Tx, TxOptions};
-use persist::aof::manifest::Part;
-use persist::aof::{AofDamage, AofError, Place, UnitReader, is_synced_beyond};
+use persist::aof::manifest::AofFile;
+use persist::aof::{AofDamage, AofError, CutPoint, UnitReader, is_synced_beyond};
 use persist::rdb::file::{Damage, FileWriter, Options};
 use persist::storage::{File, How, read_full};
 
@@ -79,8 +79,8 @@ pub(crate) fn find_foreign(server: &'static Server, manifest: &Path) -> Result<S
 
 fn measure(server: &Server, files: Files) -> Result<Stock, String> {
     let mut total = 0;
-    for part in files.manifest().parts() {
-        let path = files.path(part);
+    for file in files.manifest().files() {
+        let path = files.path(file);
         let length = server.storage.open(&path, How::Read).and_then(|file| file.length());
         let fault = |error| format!("The AOF file {}: {}", path.display(), plain(&error));
         total += length.map_err(fault)?;
@@ -96,7 +96,7 @@ impl Stock {
     /// Loads all there is and begins to write behind it. The error is for the operator.
     pub(crate) fn load(self, server: &'static Server) -> Result<(), String> {
         let mut files = self.files;
-        let is_new = files.manifest().parts().len() == 0;
+        let is_new = files.manifest().files().len() == 0;
         let began_us = server.keyspace.clock().monotonic_us();
         // Nothing is over before the log says so; a snapshot in it is a part of it.
         set_replays(server, true);
@@ -130,7 +130,7 @@ impl Stock {
 
     /// Whether there are no files.
     pub(crate) fn is_empty(&self) -> bool {
-        self.files.manifest().parts().len() == 0
+        self.files.manifest().files().len() == 0
     }
 
     /// Loads all there is and leaves it as it is.
@@ -182,15 +182,15 @@ fn replay(
     held: &mut Option<Tx>,
 ) -> Result<Replayed, String> {
     let mut all = Replayed::default();
-    let parts: Vec<&Part> = files.manifest().parts().collect();
-    for (index, part) in parts.iter().enumerate() {
-        let may_mend = ending == Ending::Mended && index + 1 == parts.len();
-        let source = Source { server, path: &files.path(part), before: all.bytes, may_mend };
+    let in_order: Vec<&AofFile> = files.manifest().files().collect();
+    for (index, file) in in_order.iter().enumerate() {
+        let may_mend = ending == Ending::Mended && index + 1 == in_order.len();
+        let source = Source { server, path: &files.path(file), before: all.bytes, may_mend };
         let began_us = server.keyspace.clock().monotonic_us();
         let replayed = source.load(held)?;
         all.bytes += replayed.bytes;
         all.number = replayed.number;
-        let is_base = files.manifest().base() == Some(*part);
+        let is_base = files.manifest().base() == Some(*file);
         if is_base {
             all.base = replayed.bytes;
         }
@@ -198,7 +198,7 @@ fn replay(
             server.log,
             "DB loaded from {} file {}: {:.3} seconds",
             if is_base { "base" } else { "incr" },
-            String::from_utf8_lossy(&part.name),
+            String::from_utf8_lossy(&file.name),
             seconds_since(server, began_us)
         );
     }
@@ -257,16 +257,19 @@ impl Source<'_> {
             Stopped::Refused(why) => self.refuse_command(&why),
             Stopped::Alone(why) => self.give_up(&why),
         };
-        let Read { end, place, number } = read.map_err(told)?;
+        let Read { end, cut_point, number } = read.map_err(told)?;
         *held = runner.finish().map_err(told)?;
         let bytes = match end {
             // Padding is no part of it. And what is appended to a part of a batch would seem to be
             // of what was cut off.
-            Ok(()) if self.may_mend && (place.offset() < length || place.is_within_batch()) => {
-                self.cut(place)?
+            Ok(())
+                if self.may_mend
+                    && (cut_point.offset() < length || cut_point.is_within_batch()) =>
+            {
+                self.cut(cut_point)?
             }
             Ok(()) => length,
-            Err(error) => self.mend(&error, place, length, number)?,
+            Err(error) => self.mend(&error, cut_point, length, number)?,
         };
         Ok(Replayed { bytes, number, ..Replayed::default() })
     }
@@ -280,7 +283,7 @@ impl Source<'_> {
     fn mend(
         &self,
         error: &AofError,
-        place: Place,
+        cut_point: CutPoint,
         length: u64,
         number: Option<u64>,
     ) -> Result<u64, String> {
@@ -306,13 +309,13 @@ impl Source<'_> {
         let (log, path) = (&self.server.log, self.path.display());
         log_warning!(log, "!!! Warning: short read while loading the AOF file {path}!!!");
         log_warning!(log, "Truncating the AOF {path} at offset {}", error.offset);
-        let length = self.cut(place)?;
+        let length = self.cut(cut_point)?;
         log_warning!(log, "AOF {path} loaded anyway because {option} is enabled");
         Ok(length)
     }
 
-    fn cut(&self, place: Place) -> Result<u64, String> {
-        let cut = place.cut(&*self.server.storage, self.path);
+    fn cut(&self, cut_point: CutPoint) -> Result<u64, String> {
+        let cut = cut_point.cut(&*self.server.storage, self.path);
         cut.map_err(|error| self.give_up(&plain(&error)))
     }
 
@@ -362,7 +365,7 @@ fn begin_base(server: &'static Server, files: &mut Files) -> io::Result<()> {
 
 /// The last increment, to be written on; what it holds is on disk.
 fn open_last(server: &'static Server, files: &mut Files, number: Option<u64>) -> io::Result<Last> {
-    let last = files.manifest().increments().last().map(|part| files.path(part));
+    let last = files.manifest().increments().last().map(|file| files.path(file));
     let path = last.clone().unwrap_or_else(|| files.directory().to_path_buf());
     let opened = match last {
         Some(path) => server.storage.open(&path, How::Append),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use keyspace::{Acquisition, Lifetime, Lsn, NewText, PartitionSet, Tx, TxOptions};
 use persist::aof::manifest::Manifest;
-use persist::storage::simulated::{Disk, Fault};
+use persist::storage::simulated::{Fault, SimulatedDisk};
 use proto::OwnedArgs;
 
 use super::{find, flush, switch_off, switch_on};
@@ -65,8 +65,8 @@ const ELSEWHERE: &[u8] = b"elsewhere";
 const AT_ONCE: usize = 48;
 
 /// An empty disk with the working directory on it.
-pub(crate) fn new_disk() -> Disk {
-    let disk = Disk::new();
+pub(crate) fn new_disk() -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
     let here = std::env::current_dir().unwrap();
     for directory in here.ancestors().collect::<Vec<_>>().into_iter().rev() {
         persist::storage::Storage::make_directory(&disk, directory).unwrap();
@@ -75,12 +75,12 @@ pub(crate) fn new_disk() -> Disk {
 }
 
 /// A server whose log goes on with what is on the disk, or why it does not start.
-pub(crate) fn start(disk: &Disk) -> Result<&'static Server, String> {
+pub(crate) fn start(disk: &SimulatedDisk) -> Result<&'static Server, String> {
     start_in(disk, HERE)
 }
 
 /// The same with the log in another directory.
-fn start_in(disk: &Disk, directory: &[u8]) -> Result<&'static Server, String> {
+fn start_in(disk: &SimulatedDisk, directory: &[u8]) -> Result<&'static Server, String> {
     let server = test_server_on(Box::new(disk.clone()));
     server.config.put(b"appenddirname", directory);
     let pairs: [&[u8]; 4] = [b"appendonly", b"yes", b"appendfsync", b"always"];
@@ -227,7 +227,7 @@ fn write_and_close(server: &'static Server) -> Vec<usize> {
 /// After a crash, what was acknowledged is there: in the directory of the log, or all of it where
 /// that has moved to, if anything is there.
 fn check_after_crash(
-    (server, disk): (&'static Server, &Disk),
+    (server, disk): (&'static Server, &SimulatedDisk),
     seed: u64,
     acknowledged: &[usize],
     what: &str,
@@ -256,7 +256,7 @@ fn check_after_crash(
 }
 
 /// Waits until nothing is left of bases and increments that came before.
-fn await_tidiness(disk: &Disk, what: &str) {
+fn await_tidiness(disk: &SimulatedDisk, what: &str) {
     let directory = std::env::current_dir().unwrap().join("appendonlydir");
     let text = persist::storage::read_whole(disk, &directory.join("appendonly.aof.manifest"));
     let manifest = Manifest::parse(&text.unwrap()).unwrap();
@@ -435,7 +435,7 @@ fn a_torn_end_is_cut_off_where_that_is_allowed_and_only_at_the_end() {
 const COMMAND: &[u8] = b"*3\r\n$3\r\nSET\r\n$5\r\nkey:9\r\n$1\r\nv\r\n";
 
 /// What the file of a first life holds while it goes on, and where each of its batches ends.
-fn written_in_three_batches(disk: &Disk) -> (PathBuf, Vec<u8>, Vec<usize>) {
+fn written_in_three_batches(disk: &SimulatedDisk) -> (PathBuf, Vec<u8>, Vec<usize>) {
     let server = start(disk).unwrap();
     let path = std::env::current_dir().unwrap().join("appendonlydir/appendonly.aof.1.incr.aof");
     let read = || persist::storage::read_whole(disk, &path).unwrap();

@@ -11,8 +11,8 @@ use keyspace::{EntryRef, EventClass, Kind, Lifetime, NewText, Notes, Refusal, Te
 use persist::asides::Aside;
 use proto::Output;
 use proto::memcached::{
-    Arithmetic, Deadline, Delete, Expiry, Failure, Item, Number, Operation, Request, Response,
-    Retrieve, Store, StoreMode, Value, answer,
+    Arithmetic, Deadline, Delete, Expiry, Failure, Item, ItemValue, Number, Operation, Request,
+    Response, Retrieve, Store, StoreMode, answer,
 };
 
 use super::deeds::keys_of;
@@ -221,7 +221,7 @@ impl Work<'_> {
         let ttl_s = self.ttl(key)?;
         self.answer(Response::Hit(Item {
             key,
-            value: Value::Plain(b""),
+            value: ItemValue::Plain(b""),
             flags: 0,
             cas,
             ttl_s,
@@ -588,10 +588,10 @@ pub(super) fn unix_seconds(moment: UnixMillis) -> i64 {
     moment.div_euclid(1000)
 }
 
-fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> Value<'v> {
+fn value_of<'v>(text: Text<'v>, scratch: &'v mut [u8; 20]) -> ItemValue<'v> {
     match text {
-        Text::Integer(number) => Value::Plain(format_i64(number, scratch)),
-        Text::Inline(bytes) => Value::Plain(bytes),
-        Text::Large(blob) => Value::Shared(Box::new(blob.clone())),
+        Text::Integer(number) => ItemValue::Plain(format_i64(number, scratch)),
+        Text::Inline(bytes) => ItemValue::Plain(bytes),
+        Text::Large(blob) => ItemValue::Shared(Box::new(blob.clone())),
     }
 }

@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use config::settings::{MEMCACHED_ITEM_SIZE_MAX, MEMCACHED_PROTOCOL};
 use keyspace::{Acquisition, Location, PartitionSet, Refusal, Tx, TxOptions};
 use proto::memcached::{
-    Dialect, Failure, Form, KEY_LENGTH_MAX, Key, Limits, Operation, Parser, Request, Response,
+    Dialect, Failure, Form, ItemLimits, KEY_LENGTH_MAX, Key, Operation, Parser, Request, Response,
     answer,
 };
 use proto::{Args, Output, OwnedArgs};
@@ -150,11 +150,11 @@ fn failure_of(refusal: &Refusal) -> Failure<'_> {
 
 /// What a client may send.
 #[inline]
-pub(crate) fn limits(server: &Server, session: &Session) -> Limits {
+pub(crate) fn limits(server: &Server, session: &Session) -> ItemLimits {
     let value = server.config.get(MEMCACHED_ITEM_SIZE_MAX);
     match auth::is_known(server, session) {
-        true => Limits { value, is_strict: false },
-        false => Limits { value: CREDENTIALS_MAX, is_strict: true },
+        true => ItemLimits { value, is_strict: false },
+        false => ItemLimits { value: CREDENTIALS_MAX, is_strict: true },
     }
 }
 

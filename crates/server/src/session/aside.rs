@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
-use proto::memcached::Progress;
+use proto::memcached::ParseStatus;
 
 use super::batch::End;
 use super::window::Slot;
@@ -73,7 +73,7 @@ impl Serve {
             }
             let mut parser = dialogue.parser;
             let limits = memcached::limits(server, &self.session);
-            let Progress::Complete { request, consumed } = parser.advance(data, &limits) else {
+            let ParseStatus::Complete { request, consumed } = parser.advance(data, &limits) else {
                 return None;
             };
             let location = memcached::locate(server, &request);

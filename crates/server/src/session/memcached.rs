@@ -9,7 +9,7 @@ use std::rc::Rc;
 use config::settings::PREFETCH_BATCH_MAX_SIZE;
 use keyspace::Location;
 use proto::Output;
-use proto::memcached::{Limits, Operation, Parser, Progress, Request};
+use proto::memcached::{ItemLimits, Operation, ParseStatus, Parser, Request};
 use smallvec::SmallVec;
 
 use super::Serve;
@@ -135,7 +135,7 @@ impl<'a> Batch<'a> {
     fn parse(
         &mut self,
         parser: &mut Parser,
-        limits: &Limits,
+        limits: &ItemLimits,
         most: usize,
         requests: &mut SmallVec<[Ahead<'a>; WINDOW]>,
     ) -> Option<End> {
@@ -145,19 +145,19 @@ impl<'a> Batch<'a> {
                 return Some(End::Drained);
             }
             match parser.advance(&data[at..], limits) {
-                Progress::Complete { request, consumed } => {
+                ParseStatus::Complete { request, consumed } => {
                     at += consumed;
                     requests.push(Ahead { request, end: at, parser: *parser });
                 }
-                Progress::Skipped { consumed } => {
+                ParseStatus::Skipped { consumed } => {
                     at += consumed;
                     match requests.last_mut() {
                         Some(last) => (last.end, last.parser) = (at, *parser),
                         None => self.executed = at,
                     }
                 }
-                Progress::Incomplete { .. } => return Some(End::Drained),
-                Progress::Broken => return Some(End::Closing),
+                ParseStatus::Incomplete { .. } => return Some(End::Drained),
+                ParseStatus::Broken => return Some(End::Closing),
             }
         }
         None

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use keyspace::{Acquisition, Lifetime, NewText, PartitionSet, Tx, TxOptions};
 use persist::rdb::file::{Batch, FileError, Rules, Sink, read_file};
-use persist::storage::simulated::{Disk, Fault};
+use persist::storage::simulated::{Fault, SimulatedDisk};
 use persist::storage::{How, Storage};
 
 use super::{Finished, Purpose, Snapshot, Target};
@@ -24,7 +24,7 @@ fn path() -> PathBuf {
 }
 
 /// A server on a disk of its own.
-fn server_on(disk: &Disk) -> &'static Server {
+fn server_on(disk: &SimulatedDisk) -> &'static Server {
     disk.make_directory(Path::new("/data")).unwrap();
     test_server_on(Box::new(disk.clone()))
 }
@@ -80,7 +80,7 @@ impl Sink for Held {
 }
 
 /// Asserts that the file is whole and all its keys have one value; returns that as it is written.
-fn read(disk: &Disk) -> Vec<u8> {
+fn read(disk: &SimulatedDisk) -> Vec<u8> {
     let mut file = disk.open(&path(), How::Read).expect("there is a file");
     let rules = Rules { skips_modules: false, any_version: false, ignores_sum: false };
     let mut held = Held::default();
@@ -94,7 +94,7 @@ fn read(disk: &Disk) -> Vec<u8> {
 
 #[test]
 fn whatever_call_fails_the_file_is_the_old_or_the_new_one() {
-    let disk = Disk::default();
+    let disk = SimulatedDisk::default();
     let server = server_on(&disk);
     fill(server, "old");
     take(server).unwrap();
@@ -128,7 +128,7 @@ fn whatever_call_fails_the_file_is_the_old_or_the_new_one() {
 #[test]
 fn what_was_acknowledged_outlives_a_crash() {
     for seed in 0..20 {
-        let disk = Disk::default();
+        let disk = SimulatedDisk::default();
         let server = server_on(&disk);
         fill(server, "kept");
         take(server).unwrap();
@@ -139,7 +139,7 @@ fn what_was_acknowledged_outlives_a_crash() {
 
 #[test]
 fn a_snapshot_that_is_cancelled_at_any_time_leaves_no_trace() {
-    let disk = Disk::default();
+    let disk = SimulatedDisk::default();
     let server = server_on(&disk);
     fill(server, "value");
     for pause_us in [0, 50, 200, 1000, 5000] {

@@ -55,7 +55,7 @@ fn lines_end_in_their_places_and_only_the_last_one_has_its_sign() {
 fn padding_is_no_part_of_what_was_written() {
     let bytes = spaced(&journal());
     let padded = padded(&bytes);
-    assert_eq!(find(&disk(&padded)).place.offset(), bytes.len() as u64);
+    assert_eq!(find(&disk(&padded)).cut_point.offset(), bytes.len() as u64);
     assert_eq!(cut(&padded), bytes);
     for len in bytes.len()..padded.len() {
         assert_eq!(cut(&padded[..len]), bytes, "{len}");

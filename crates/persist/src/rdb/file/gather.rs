@@ -26,11 +26,11 @@ pub(super) struct Gathering {
     limits: Limits,
     /// Elements that are to come, or bytes of a string.
     left: u64,
-    form: Form,
+    form: PartialValue,
 }
 
 /// What is made of a value.
-enum Form {
+enum PartialValue {
     Plain(Blob),
     Packed(Blob, Unpacker),
     List(List, Shape),
@@ -57,8 +57,8 @@ impl Gathering {
         limits: &Limits,
     ) -> Result<Option<Self>, Stop> {
         let Some((left, form)) = (match value_type {
-            ValueType::String => Form::of_string(skim)?,
-            _ => Form::of_container(value_type, skim, limits)?,
+            ValueType::String => PartialValue::of_string(skim)?,
+            _ => PartialValue::of_container(value_type, skim, limits)?,
         }) else {
             return Ok(None);
         };
@@ -73,13 +73,13 @@ impl Gathering {
     /// Takes what is whole of the bytes that come next.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Fed, Malformed> {
         match &mut self.form {
-            Form::Plain(blob) => {
+            PartialValue::Plain(blob) => {
                 let taken = first(bytes, self.left).len();
                 blob.append(&bytes[..taken]);
                 self.left -= taken as u64;
                 Ok(Fed { taken, missing: self.left })
             }
-            Form::Packed(blob, unpacker) => {
+            PartialValue::Packed(blob, unpacker) => {
                 let packed = first(bytes, self.left);
                 let taken = unpack(packed, blob, unpacker)?;
                 let is_all_here = packed.len() as u64 == self.left;
@@ -115,24 +115,26 @@ impl Gathering {
     fn read_element(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let Self { value_type, limits, .. } = *self;
         match &mut self.form {
-            Form::List(list, _) => list::read_part(value_type, reader, list, &limits.list),
-            Form::Set { members, .. } => set::read_member(value_type, reader, members),
-            Form::SortedSet(set, _) => {
+            PartialValue::List(list, _) => list::read_part(value_type, reader, list, &limits.list),
+            PartialValue::Set { members, .. } => set::read_member(value_type, reader, members),
+            PartialValue::SortedSet(set, _) => {
                 sorted_set::read_into(value_type, reader, set, &limits.sorted_set)
             }
-            Form::Hash { earliest, fields, .. } => {
+            PartialValue::Hash { earliest, fields, .. } => {
                 read_field(value_type, *earliest, reader, fields)
             }
-            Form::Stream(nodes, _) => nodes.read_next(reader),
-            Form::Array(elements, _) => elements.read_next(reader),
-            Form::Plain(_) | Form::Packed(..) => unreachable!("a string has no elements"),
+            PartialValue::Stream(nodes, _) => nodes.read_next(reader),
+            PartialValue::Array(elements, _) => elements.read_next(reader),
+            PartialValue::Plain(_) | PartialValue::Packed(..) => {
+                unreachable!("a string has no elements")
+            }
         }
     }
 
     /// How many of the bytes behind the elements belong to the value.
     pub(super) fn rest_len(&self, bytes: &[u8]) -> Result<usize, Stop> {
         let mut skim = Skim::new(bytes);
-        if !matches!(self.form, Form::Plain(_) | Form::Packed(..)) {
+        if !matches!(self.form, PartialValue::Plain(_) | PartialValue::Packed(..)) {
             skim.rest(self.form.shape())?;
         }
         Ok(skim.at)
@@ -141,25 +143,25 @@ impl Gathering {
     /// The value, with what follows its elements.
     pub(super) fn finish(self, rest: &[u8]) -> Result<Value<'static>, Malformed> {
         match self.form {
-            Form::Plain(blob) | Form::Packed(blob, _) => Ok(Value::Large(blob)),
-            Form::List(list, _) if list.borrow().is_empty() => Err(Malformed),
-            Form::List(list, _) => Value::of_container(list),
-            Form::Set { members, count, .. } => {
+            PartialValue::Plain(blob) | PartialValue::Packed(blob, _) => Ok(Value::Large(blob)),
+            PartialValue::List(list, _) if list.borrow().is_empty() => Err(Malformed),
+            PartialValue::List(list, _) => Value::of_container(list),
+            PartialValue::Set { members, count, .. } => {
                 Value::of_container(set::of_members(members, count)?)
             }
-            Form::SortedSet(set, _) => Value::of_container(set),
-            Form::Hash { fields, .. } => Value::of_container(fields.finish()?),
-            Form::Stream(nodes, _) => {
+            PartialValue::SortedSet(set, _) => Value::of_container(set),
+            PartialValue::Hash { fields, .. } => Value::of_container(fields.finish()?),
+            PartialValue::Stream(nodes, _) => {
                 let mut reader = Reader::new(rest);
                 let stream = stream::read_rest(self.value_type, &mut reader, nodes)?;
                 if reader.is_at_end() { Value::of_container(stream) } else { Err(Malformed) }
             }
-            Form::Array(elements, _) => Value::of_container(elements.finish()?),
+            PartialValue::Array(elements, _) => Value::of_container(elements.finish()?),
         }
     }
 }
 
-impl Form {
+impl PartialValue {
     fn of_string(skim: &mut Skim<'_>) -> Result<Option<(u64, Self)>, Stop> {
         Ok(match skim.length_or_encoding()? {
             Length::Plain(length) => Some((length, Self::Plain(Blob::from_slice(&[])))),

@@ -108,12 +108,12 @@ pub struct Batch {
     bytes: Vec<u8>,
     /// Where in the file the bytes begin.
     offset: u64,
-    places: Vec<Place>,
+    places: Vec<EntryLocation>,
 }
 
 /// Where an entry lies in a batch.
 #[derive(Clone, Debug)]
-struct Place {
+struct EntryLocation {
     start: usize,
     key: Range<usize>,
     value: Range<usize>,
@@ -259,7 +259,7 @@ struct Splitter<'f> {
     window: Window<'f>,
     /// How many of the bytes are items that were met.
     at: usize,
-    places: Vec<Place>,
+    places: Vec<EntryLocation>,
     /// What was noted of the next entry.
     noted: Noted,
     database: u64,
@@ -270,12 +270,12 @@ struct Splitter<'f> {
 }
 
 /// What an item was.
-enum Item<'a> {
+enum FileItem<'a> {
     Note(&'a [u8], &'a [u8]),
     Database(u64),
     Sizes(u64, u64),
     Library(&'a [u8]),
-    Entry(Place),
+    Entry(EntryLocation),
     /// Nothing that matters.
     Slot,
     /// What a module wrote.
@@ -284,14 +284,14 @@ enum Item<'a> {
 }
 
 /// Why there is no item.
-enum Halt {
+enum ItemError {
     More(u64),
     Damage(Damage),
 }
 
-const MALFORMED: Halt = Halt::Damage(Damage::Malformed);
+const MALFORMED: ItemError = ItemError::Damage(Damage::Malformed);
 
-impl From<Stop> for Halt {
+impl From<Stop> for ItemError {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::More(count) => Self::More(count),
@@ -341,32 +341,32 @@ impl<'f> Splitter<'f> {
             Ok(found) => {
                 self.at = skim.at;
                 match found {
-                    Item::Note(name, text) => {
+                    FileItem::Note(name, text) => {
                         let (name, text) = (plain(name, here)?, plain(text, here)?);
                         if !self.noted.take(&name, &text) {
                             sink.note(&name, &text);
                         }
                     }
-                    Item::Database(database) => self.database = database,
-                    Item::Sizes(keys, volatile) => sink.sizes(self.database, keys, volatile),
-                    Item::Library(code) => {
+                    FileItem::Database(database) => self.database = database,
+                    FileItem::Sizes(keys, volatile) => sink.sizes(self.database, keys, volatile),
+                    FileItem::Library(code) => {
                         let added = sink.library(&plain(code, here)?);
                         added.map_err(|why| FileError::at(here, Damage::Refused(why)))?;
                     }
-                    Item::Entry(mut place) => {
+                    FileItem::Entry(mut place) => {
                         place.known.aside = std::mem::take(&mut self.noted);
                         self.places.push(place);
                     }
-                    Item::Slot => {}
-                    Item::Module => self.end.skipped += 1,
-                    Item::End => {
+                    FileItem::Slot => {}
+                    FileItem::Module => self.end.skipped += 1,
+                    FileItem::End => {
                         self.give_away(sink)?;
                         self.finish()?;
                         return Ok(false);
                     }
                 }
             }
-            Err(Halt::More(count)) => {
+            Err(ItemError::More(count)) => {
                 self.give_away(sink)?;
                 if self.window.bytes.len() >= LARGE && self.gather(sink)? {
                     return Ok(true);
@@ -375,7 +375,7 @@ impl<'f> Splitter<'f> {
                     return Err(FileError::at(here, Damage::Truncated));
                 }
             }
-            Err(Halt::Damage(damage)) => return Err(FileError::at(here, damage)),
+            Err(ItemError::Damage(damage)) => return Err(FileError::at(here, damage)),
         }
         Ok(true)
     }
@@ -486,7 +486,7 @@ fn parse_head(head: &[u8; HEAD_LEN]) -> Option<(u16, bool)> {
 /// What an item turned out to be.
 enum Begun {
     /// An entry, whose value comes next.
-    Entry(Place),
+    Entry(EntryLocation),
     /// What a module wrote under a key.
     Module,
     /// What this opcode says.
@@ -499,12 +499,12 @@ fn item<'a>(
     database: u64,
     dialect: u16,
     rules: Rules,
-) -> Result<Item<'a>, Halt> {
+) -> Result<FileItem<'a>, ItemError> {
     match begin_item(skim, database, dialect)? {
         Begun::Entry(mut place) => {
             skim.value(place.value_type)?;
             place.value.end = skim.at;
-            Ok(Item::Entry(place))
+            Ok(FileItem::Entry(place))
         }
         Begun::Module => module(skim, rules),
         Begun::Lone(byte) => lone_item(byte, skim, rules),
@@ -512,7 +512,7 @@ fn item<'a>(
 }
 
 /// Passes over the beginning of an item: what says what it is, and the key of an entry.
-fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun, Halt> {
+fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun, ItemError> {
     let start = skim.at;
     let mut known = Known::default();
     loop {
@@ -534,7 +534,7 @@ fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun,
                     let key_start = skim.at;
                     skim.text()?;
                     let (key, value) = (key_start..skim.at, skim.at..skim.at);
-                    let place = Place { start, key, value, database, value_type, known };
+                    let place = EntryLocation { start, key, value, database, value_type, known };
                     return Ok(Begun::Entry(place));
                 }
                 // What is known of a key stands before a key.
@@ -546,32 +546,32 @@ fn begin_item(skim: &mut Skim<'_>, database: u64, dialect: u16) -> Result<Begun,
 }
 
 /// Passes over an item that is no entry.
-fn lone_item<'a>(byte: u8, skim: &mut Skim<'a>, rules: Rules) -> Result<Item<'a>, Halt> {
+fn lone_item<'a>(byte: u8, skim: &mut Skim<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
     Ok(match byte {
-        opcode::NOTE => Item::Note(skim.text()?, skim.text()?),
-        opcode::DATABASE => Item::Database(skim.length()?),
-        opcode::SIZES => Item::Sizes(skim.length()?, skim.length()?),
-        opcode::LIBRARY => Item::Library(skim.text()?),
+        opcode::NOTE => FileItem::Note(skim.text()?, skim.text()?),
+        opcode::DATABASE => FileItem::Database(skim.length()?),
+        opcode::SIZES => FileItem::Sizes(skim.length()?, skim.length()?),
+        opcode::LIBRARY => FileItem::Library(skim.text()?),
         opcode::SLOT => {
             for _ in 0..3 {
                 skim.length()?;
             }
-            Item::Slot
+            FileItem::Slot
         }
         opcode::MODULE => return module(skim, rules),
-        opcode::END => Item::End,
-        _ => return Err(Halt::Damage(Damage::Unknown(byte))),
+        opcode::END => FileItem::End,
+        _ => return Err(ItemError::Damage(Damage::Unknown(byte))),
     })
 }
 
 /// Passes over what a module wrote.
-fn module<'a>(skim: &mut Skim<'a>, rules: Rules) -> Result<Item<'a>, Halt> {
+fn module<'a>(skim: &mut Skim<'a>, rules: Rules) -> Result<FileItem<'a>, ItemError> {
     let id = skim.length()?;
     if !rules.skips_modules {
-        return Err(Halt::Damage(Damage::Module(module_name(id))));
+        return Err(ItemError::Damage(Damage::Module(module_name(id))));
     }
     skim.module()?;
-    Ok(Item::Module)
+    Ok(FileItem::Module)
 }
 
 /// The name in a module's number: nine characters of six bits, before ten bits of a version.

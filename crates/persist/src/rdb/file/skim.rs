@@ -5,7 +5,7 @@
 //! Invariant: bytes that end too early are told apart from bytes that can never be right: only the
 //! former may become whole when more of the file is read.
 
-use Part::{Bytes, Lengths, Many, ManyAfter, Score, Text};
+use LayoutPart::{Bytes, Lengths, Many, ManyAfter, Score, Text};
 
 use crate::rdb::length::{Length, read_length_or_encoding};
 use crate::rdb::string::COMPRESSED;
@@ -22,7 +22,7 @@ pub(super) enum Stop {
 
 /// A part of a value.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum LayoutPart {
     /// So many bytes.
     Bytes(u64),
     /// So many lengths in a row.
@@ -32,30 +32,30 @@ enum Part {
     /// A score as text, or one byte that stands for what has none.
     Score,
     /// A length, and these as often as it says.
-    Many(&'static [Part]),
+    Many(&'static [LayoutPart]),
     /// A length, so many more lengths, and these as often as the first says.
-    ManyAfter(u64, &'static [Part]),
+    ManyAfter(u64, &'static [LayoutPart]),
 }
 
 /// From this on, what stands where the length of a score's text is due is the score.
 const SCORES_WITHOUT_TEXT: u8 = 253;
 
-const NODES: Part = Many(&[Text, Text]);
-const PENDING: Part = Many(&[Bytes(16 + 8), Lengths(1)]);
-const IDS: Part = Many(&[Bytes(16)]);
+const NODES: LayoutPart = Many(&[Text, Text]);
+const PENDING: LayoutPart = Many(&[Bytes(16 + 8), Lengths(1)]);
+const IDS: LayoutPart = Many(&[Bytes(16)]);
 /// Consumers that were seen.
-const CONSUMERS: Part = Many(&[Text, Bytes(8), IDS]);
+const CONSUMERS: LayoutPart = Many(&[Text, Bytes(8), IDS]);
 /// Consumers that were seen, and active.
-const CONSUMERS_ACTIVE: Part = Many(&[Text, Bytes(8 + 8), IDS]);
+const CONSUMERS_ACTIVE: LayoutPart = Many(&[Text, Bytes(8 + 8), IDS]);
 /// Length and last ID.
-const FEW_COUNTERS: Part = Lengths(3);
+const FEW_COUNTERS: LayoutPart = Lengths(3);
 /// The same with the first ID, the greatest deleted ID and the number of entries added.
-const COUNTERS: Part = Lengths(8);
+const COUNTERS: LayoutPart = Lengths(8);
 /// What producers sent.
-const SENT: Part = Many(&[Text, Many(&[Text, Lengths(2)])]);
+const SENT: LayoutPart = Many(&[Text, Many(&[Text, Lengths(2)])]);
 
 /// What a value of this type consists of, its type not counted.
-fn layout(value_type: ValueType) -> &'static [Part] {
+fn layout(value_type: ValueType) -> &'static [LayoutPart] {
     match value_type {
         ValueType::String
         | ValueType::ListZiplist
@@ -109,11 +109,11 @@ fn layout(value_type: ValueType) -> &'static [Part] {
 /// A layout with a part that is there many times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    head: &'static [Part],
+    head: &'static [LayoutPart],
     /// Lengths behind the one that tells how many elements there are.
     lengths: u64,
-    element: &'static [Part],
-    rest: &'static [Part],
+    element: &'static [LayoutPart],
+    rest: &'static [LayoutPart],
 }
 
 impl Shape {
@@ -237,11 +237,11 @@ impl<'a> Skim<'a> {
         self.parts(shape.rest)
     }
 
-    fn parts(&mut self, parts: &[Part]) -> Result<(), Stop> {
+    fn parts(&mut self, parts: &[LayoutPart]) -> Result<(), Stop> {
         parts.iter().try_for_each(|part| self.part(*part))
     }
 
-    fn part(&mut self, part: Part) -> Result<(), Stop> {
+    fn part(&mut self, part: LayoutPart) -> Result<(), Stop> {
         match part {
             Bytes(count) => _ = self.take(count)?,
             Lengths(count) => (0..count).try_for_each(|_| self.length().map(drop))?,

@@ -17,7 +17,7 @@ use crate::rdb::Writer;
 use crate::rdb::length::write_length;
 use crate::rdb::tests::{Contents, PAYLOADS, contents_of, from_hex, types_of_old};
 use crate::rdb::value::Limits;
-use crate::storage::simulated::Disk;
+use crate::storage::simulated::SimulatedDisk;
 use crate::storage::{How, Storage, read_whole};
 
 const PATH: &str = "dump.rdb";
@@ -100,7 +100,7 @@ impl Found {
 }
 
 fn read_by(found: Found, bytes: &[u8], rules: Rules) -> Result<(Found, End), FileError> {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     disk.put(Path::new(PATH), bytes);
     let mut file = disk.open(Path::new(PATH), How::Read).unwrap();
     let mut found = found;
@@ -144,7 +144,7 @@ fn written(
     options: Options,
     fill: impl Fn(&mut ChunkWriter) -> Vec<super::Chunk>,
 ) -> std::io::Result<(Vec<u8>, Written)> {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     let file = disk.open(Path::new(PATH), How::Create)?;
     let notes = [("redis-ver", "7.0.0"), ("redis-bits", "64")];
     let mut writer = FileWriter::begin(file, &notes, options.clone())?;

@@ -2,7 +2,7 @@
 
 use super::{LIMITS, answers, failure, item, long_keys, only, parse_pieces};
 use crate::memcached::{
-    Arithmetic, Delete, Expiry, Failure, Number, Operation, Parser, Progress, Response, Store,
+    Arithmetic, Delete, Expiry, Failure, Number, Operation, ParseStatus, Parser, Response, Store,
     StoreMode,
 };
 
@@ -117,17 +117,17 @@ fn packets_that_lie_are_refused_by_their_header() {
 fn large_values_are_skipped_behind_their_key() {
     let large = packet(0x11, &[0; 8], b"key", &[b'x'; 2000]);
     let mut parser = Parser::default();
-    assert_eq!(parser.advance(&large[..30], &LIMITS), Progress::Incomplete { wanted: 5 });
-    let Progress::Complete { request, consumed } = parser.advance(&large, &LIMITS) else {
+    assert_eq!(parser.advance(&large[..30], &LIMITS), ParseStatus::Incomplete { wanted: 5 });
+    let ParseStatus::Complete { request, consumed } = parser.advance(&large, &LIMITS) else {
         panic!("its head is there");
     };
     let Operation::Refuse(refusal) = request.operation else { panic!("refused") };
     assert_eq!(refusal.removes.map(|key| key.text()), Some(&b"key"[..]));
     assert_eq!((refusal.failure, consumed), (Failure::TooLarge, 35));
-    assert_eq!(parser.advance(&large[35..], &LIMITS), Progress::Skipped { consumed: 2000 });
+    assert_eq!(parser.advance(&large[35..], &LIMITS), ParseStatus::Skipped { consumed: 2000 });
     let noop = packet(0x0a, b"", b"", b"");
-    assert!(matches!(parser.advance(&noop, &LIMITS), Progress::Complete { .. }));
-    assert_eq!(parser.advance(b"get a\r\n", &LIMITS), Progress::Broken);
+    assert!(matches!(parser.advance(&noop, &LIMITS), ParseStatus::Complete { .. }));
+    assert_eq!(parser.advance(b"get a\r\n", &LIMITS), ParseStatus::Broken);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::{LIMITS, answers, failure, item, only, parse_pieces};
 use crate::memcached::{
-    Arithmetic, Delete, Expiry, Failure, Item, KEY_LENGTH_MAX, Number, Operation, Parser, Progress,
-    Response, Retrieve, Store, StoreMode,
+    Arithmetic, Delete, Expiry, Failure, Item, KEY_LENGTH_MAX, Number, Operation, ParseStatus,
+    Parser, Response, Retrieve, Store, StoreMode,
 };
 
 fn operation(stream: &[u8]) -> Operation<'_> {
@@ -121,10 +121,10 @@ fn what_is_no_request_is_refused_with_its_value() {
     // The value of a refused line is not taken for a request.
     let mut parser = Parser::default();
     let stream = b"ms key 4 !\r\nmn\r\n\r\nmn\r\n";
-    let Progress::Complete { consumed, .. } = parser.advance(stream, &LIMITS) else {
+    let ParseStatus::Complete { consumed, .. } = parser.advance(stream, &LIMITS) else {
         panic!("refused")
     };
-    assert_eq!(parser.advance(&stream[consumed..], &LIMITS), Progress::Skipped { consumed: 6 });
+    assert_eq!(parser.advance(&stream[consumed..], &LIMITS), ParseStatus::Skipped { consumed: 6 });
     assert_eq!(parse_pieces([&stream[..]].into_iter()).requests.len(), 2);
 }
 

@@ -9,12 +9,12 @@ use proptest::sample::Index;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::{
-    Dialect, Failure, Item, KEY_LENGTH_MAX, Limits, Operation, Parser, Progress, Refusal, Request,
-    Response, Value, answer,
+    Dialect, Failure, Item, ItemLimits, ItemValue, KEY_LENGTH_MAX, Operation, ParseStatus, Parser,
+    Refusal, Request, Response, answer,
 };
 use crate::output::Output;
 
-const LIMITS: Limits = Limits { value: 1024, is_strict: false };
+const LIMITS: ItemLimits = ItemLimits { value: 1024, is_strict: false };
 
 /// What a stream holds, as text so that it outlives the buffer.
 #[derive(Debug, PartialEq)]
@@ -44,18 +44,18 @@ fn parse_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Outcome {
             let before = parser;
             let rest = &buffer[start..];
             match parser.advance(rest, &LIMITS) {
-                Progress::Incomplete { wanted } => {
+                ParseStatus::Incomplete { wanted } => {
                     assert!(wanted > 0);
                     break;
                 }
-                Progress::Skipped { consumed } => {
+                ParseStatus::Skipped { consumed } => {
                     skipped += consumed;
                     start += consumed;
                 }
-                Progress::Complete { request, consumed } => {
+                ParseStatus::Complete { request, consumed } => {
                     skipped = 0;
                     let mut again = before;
-                    let expected = Progress::Complete { request, consumed };
+                    let expected = ParseStatus::Complete { request, consumed };
                     assert_eq!(again.advance(rest, &LIMITS), expected, "a copy parses the same");
                     assert_eq!(again, parser);
                     requests.push(format!("{request:?}"));
@@ -64,7 +64,7 @@ fn parse_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Outcome {
                         return Outcome { requests, end: End::Closed };
                     }
                 }
-                Progress::Broken => return Outcome { requests, end: End::Broken },
+                ParseStatus::Broken => return Outcome { requests, end: End::Broken },
             }
         }
         buffer.drain(..start);
@@ -75,14 +75,14 @@ fn parse_pieces<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Outcome {
 /// The one request that a stream is, and its form as the server would answer it.
 fn only(stream: &[u8]) -> Request<'_> {
     match Parser::default().advance(stream, &LIMITS) {
-        Progress::Complete { request, consumed } if consumed == stream.len() => request,
+        ParseStatus::Complete { request, consumed } if consumed == stream.len() => request,
         other => panic!("{:?} is {other:?}", String::from_utf8_lossy(stream)),
     }
 }
 
 fn failure(stream: &[u8]) -> Failure<'_> {
     let mut parser = Parser::default();
-    let Progress::Complete { request, .. } = parser.advance(stream, &LIMITS) else {
+    let ParseStatus::Complete { request, .. } = parser.advance(stream, &LIMITS) else {
         panic!("{:?} is no request", String::from_utf8_lossy(stream));
     };
     match request.operation {
@@ -109,7 +109,7 @@ fn answers(stream: &[u8], responses: impl IntoIterator<Item = Response<'static>>
 fn item() -> Item<'static> {
     Item {
         key: b"key",
-        value: Value::Plain(b"value"),
+        value: ItemValue::Plain(b"value"),
         flags: 5,
         cas: 12,
         ttl_s: Some(90),
@@ -145,18 +145,18 @@ fn endless_lines_are_refused() {
 #[test]
 fn the_first_byte_says_which_protocol() {
     let mut parser = Parser::default();
-    assert_eq!(parser.advance(b"", &LIMITS), Progress::Incomplete { wanted: 1 });
+    assert_eq!(parser.advance(b"", &LIMITS), ParseStatus::Incomplete { wanted: 1 });
     assert_eq!(parser.dialect(), Dialect::Any);
-    assert!(matches!(parser.advance(b"version\r\n", &LIMITS), Progress::Complete { .. }));
+    assert!(matches!(parser.advance(b"version\r\n", &LIMITS), ParseStatus::Complete { .. }));
     assert_eq!(parser.dialect(), Dialect::Text);
     assert_eq!(parser.advance(b"\x80\n", &LIMITS), {
         let request = only(b"nonsense\n");
-        Progress::Complete { request, consumed: 2 }
+        ParseStatus::Complete { request, consumed: 2 }
     });
     let mut parser = Parser::new(Dialect::Binary);
-    assert_eq!(parser.advance(b"version\r\n", &LIMITS), Progress::Broken);
+    assert_eq!(parser.advance(b"version\r\n", &LIMITS), ParseStatus::Broken);
     assert_eq!(Parser::new(Dialect::Text).advance(b"\x80", &LIMITS), {
-        Progress::Incomplete { wanted: 1 }
+        ParseStatus::Incomplete { wanted: 1 }
     });
 }
 

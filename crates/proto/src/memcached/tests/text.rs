@@ -2,8 +2,8 @@
 
 use super::{LIMITS, answers, failure, item, long_keys, only, parse_pieces};
 use crate::memcached::{
-    Administration, Arithmetic, Delete, Expiry, Failure, Form, Item, Operation, Parser, Progress,
-    Response, Store, StoreMode, Value,
+    Administration, Arithmetic, Delete, Expiry, Failure, Form, Item, ItemValue, Operation,
+    ParseStatus, Parser, Response, Store, StoreMode,
 };
 
 fn operation(stream: &[u8]) -> Operation<'_> {
@@ -137,17 +137,17 @@ fn the_rest_of_the_commands() {
 fn large_values_are_skipped() {
     let stream = [b"set a 0 0 5000 noreply\r\n", &[b'x'; 5000][..], b"\r\nget a\r\n"].concat();
     let mut parser = Parser::default();
-    let Progress::Complete { request, consumed } = parser.advance(&stream[..30], &LIMITS) else {
+    let ParseStatus::Complete { request, consumed } = parser.advance(&stream[..30], &LIMITS) else {
         panic!("the line is enough");
     };
     let Operation::Refuse(refusal) = request.operation else { panic!("refused") };
     assert_eq!(refusal.failure, Failure::TooLarge);
     assert_eq!(refusal.removes.map(|key| key.text()), Some(&b"a"[..]));
     let rest = &stream[consumed..];
-    assert_eq!(parser.advance(&rest[..6], &LIMITS), Progress::Skipped { consumed: 6 });
-    assert_eq!(parser.advance(&[], &LIMITS), Progress::Incomplete { wanted: 4996 });
-    assert_eq!(parser.advance(&rest[6..], &LIMITS), Progress::Skipped { consumed: 4996 });
-    let Progress::Complete { request, .. } = parser.advance(&rest[5002..], &LIMITS) else {
+    assert_eq!(parser.advance(&rest[..6], &LIMITS), ParseStatus::Skipped { consumed: 6 });
+    assert_eq!(parser.advance(&[], &LIMITS), ParseStatus::Incomplete { wanted: 4996 });
+    assert_eq!(parser.advance(&rest[6..], &LIMITS), ParseStatus::Skipped { consumed: 4996 });
+    let ParseStatus::Complete { request, .. } = parser.advance(&rest[5002..], &LIMITS) else {
         panic!("the stream goes on");
     };
     assert!(matches!(request.operation, Operation::Retrieve(_)));
@@ -158,12 +158,12 @@ fn large_values_are_skipped() {
 fn values_must_end_where_they_say() {
     let mut parser = Parser::default();
     let stream = b"set a 0 0 3\r\nabcdef\r\nversion\r\n";
-    let Progress::Complete { request, consumed } = parser.advance(stream, &LIMITS) else {
+    let ParseStatus::Complete { request, consumed } = parser.advance(stream, &LIMITS) else {
         panic!("all of it is there");
     };
     let Operation::Refuse(refusal) = request.operation else { panic!("refused") };
     assert_eq!(refusal.failure, Failure::Client("bad data chunk"));
-    assert!(matches!(parser.advance(&stream[consumed..], &LIMITS), Progress::Complete { .. }));
+    assert!(matches!(parser.advance(&stream[consumed..], &LIMITS), ParseStatus::Complete { .. }));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn answers_are_lines() {
         let told = answers(stream, [response]);
         assert_eq!(told, expected, "{:?}", String::from_utf8_lossy(stream));
     }
-    let big = Item { value: Value::Shared(Box::new(vec![b'v'; 10_000])), ..item() };
+    let big = Item { value: ItemValue::Shared(Box::new(vec![b'v'; 10_000])), ..item() };
     let told = answers(
         b"gets key a key\r\n",
         [Response::Hit(item()), Response::Miss, Response::Hit(big), Response::End],

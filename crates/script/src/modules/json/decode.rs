@@ -6,7 +6,7 @@ use base::number::parse_f64;
 
 /// A token, and where it begins.
 #[derive(Clone, Copy)]
-pub(super) struct Token<'t> {
+pub(super) struct JsonToken<'t> {
     pub(super) kind: Kind<'t>,
     pub(super) at: usize,
 }
@@ -71,14 +71,14 @@ impl<'t> Scanner<'t> {
     }
 
     /// The next token. The bytes of a string with escapes are put into `scratch`.
-    pub(super) fn token(&mut self, scratch: &mut Vec<u8>) -> Token<'t> {
+    pub(super) fn token(&mut self, scratch: &mut Vec<u8>) -> JsonToken<'t> {
         let rest = &self.text[self.at..];
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
         self.at += blanks.count();
         let at = self.at;
         // A zero ends the text, as it does in C.
         let Some(&byte) = self.text.get(at).filter(|byte| **byte != 0) else {
-            return Token { kind: Kind::End, at };
+            return JsonToken { kind: Kind::End, at };
         };
         self.at += 1;
         let kind = match byte {
@@ -94,7 +94,7 @@ impl<'t> Scanner<'t> {
                 self.word()
             }
         };
-        Token { kind, at }
+        JsonToken { kind, at }
     }
 
     /// A literal or a number.
@@ -130,19 +130,19 @@ impl<'t> Scanner<'t> {
     }
 
     /// The rest of a string that begins at `start`.
-    fn string(&mut self, start: usize, scratch: &mut Vec<u8>) -> Token<'t> {
+    fn string(&mut self, start: usize, scratch: &mut Vec<u8>) -> JsonToken<'t> {
         let mut has_escapes = false;
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0));
             let Some(plain) = plain else {
                 self.at = self.text.len();
-                return Token { kind: Kind::Error("unexpected end of string"), at: self.at };
+                return JsonToken { kind: Kind::Error("unexpected end of string"), at: self.at };
             };
             self.at += plain;
             if rest[plain] == b'"' && !has_escapes {
                 self.at += 1;
-                return Token { kind: Kind::Plain(&rest[..plain]), at: start };
+                return JsonToken { kind: Kind::Plain(&rest[..plain]), at: start };
             }
             if !has_escapes {
                 scratch.clear();
@@ -152,13 +152,13 @@ impl<'t> Scanner<'t> {
             let problem = match rest[plain] {
                 b'"' => {
                     self.at += 1;
-                    return Token { kind: Kind::Escaped, at: start };
+                    return JsonToken { kind: Kind::Escaped, at: start };
                 }
                 b'\\' => self.escape(scratch).err(),
                 _ => Some("unexpected end of string"),
             };
             if let Some(problem) = problem {
-                return Token { kind: Kind::Error(problem), at: self.at };
+                return JsonToken { kind: Kind::Error(problem), at: self.at };
             }
         }
     }

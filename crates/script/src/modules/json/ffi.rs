@@ -10,7 +10,7 @@ use mlua::ffi::{self, lua_State};
 use mlua::{LightUserData, Lua, Table};
 
 use super::super::DEPTH_MAX;
-use super::decode::{Kind, Scanner, Token};
+use super::decode::{JsonToken, Kind, Scanner};
 use super::encode::{ESCAPED_MAX, Keys, Shape, push_number, push_text, text_len};
 use super::{JsonSettings, Settings};
 use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
@@ -303,11 +303,11 @@ struct Decoder<'a> {
 
 /// The functions that are `unsafe` push a value on `state`, where `LEVEL_SLOTS` slots are free.
 impl<'a> Decoder<'a> {
-    fn token(&mut self) -> Token<'a> {
+    fn token(&mut self) -> JsonToken<'a> {
         self.scanner.token(self.scratch)
     }
 
-    unsafe fn value(&mut self, token: Token<'a>, depth: usize) -> Result<(), Problem> {
+    unsafe fn value(&mut self, token: JsonToken<'a>, depth: usize) -> Result<(), Problem> {
         let state = self.state;
         // SAFETY: as said above.
         unsafe {
@@ -399,7 +399,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn unexpected(&mut self, expected: &str, found: &Token<'_>) -> Problem {
+    fn unexpected(&mut self, expected: &str, found: &JsonToken<'_>) -> Problem {
         let (name, at) = (found.kind.name(), found.at + 1);
         self.fail(&format!("Expected {expected} but found {name} at character {at}"))
     }

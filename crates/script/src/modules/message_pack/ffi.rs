@@ -296,7 +296,7 @@ unsafe fn unpack_some(
             // Where to go on comes here.
             ffi::lua_pushnil(state);
         }
-        let mut unpacker = Unpacker { state, desk, rest };
+        let mut unpacker = MessageUnpacker { state, desk, rest };
         let most = limit.map_or(usize::MAX, |limit| limit as usize);
         let mut count = 0;
         while count < most && !unpacker.rest.is_empty() {
@@ -316,14 +316,14 @@ unsafe fn unpack_some(
     }
 }
 
-struct Unpacker<'a> {
+struct MessageUnpacker<'a> {
     state: *mut lua_State,
     desk: &'a Desk,
     rest: &'a [u8],
 }
 
 /// The functions that are `unsafe` push a value on `state`, where `LEVEL_SLOTS` slots are free.
-impl<'a> Unpacker<'a> {
+impl<'a> MessageUnpacker<'a> {
     unsafe fn value(&mut self, depth: usize) -> Result<(), Problem> {
         let mark = self.take(1)?[0];
         let number = match mark {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use mlua::ffi::{self, lua_State};
 use mlua::{Lua, Table};
 
-use super::format::{Fault, Format, INTEGER_MAX, Item};
+use super::format::{Format, FormatError, INTEGER_MAX, Item};
 use crate::call::{to_i64, to_u64};
 use crate::desk::{Desk, Problem, bytes_at, finish, function, lend, tick};
 
@@ -24,9 +24,9 @@ pub(crate) fn structs(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
 
 /// Puts what is wrong with a format on the desk.
 #[cold]
-fn tell(desk: &Desk, fault: Fault) -> Problem {
+fn tell(desk: &Desk, fault: FormatError) -> Problem {
     let problem = match fault {
-        Fault::Unknown(_) => Problem::Argument(1),
+        FormatError::Unknown(_) => Problem::Argument(1),
         _ => Problem::Located,
     };
     desk.problem(problem, &fault.to_string())
@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn pack(state: *mut lua_State) -> c_int {
                         out.push(0);
                         continue;
                     }
-                    Item::Unknown(letter) => return Err(tell(desk, Fault::Unknown(letter))),
+                    Item::Unknown(letter) => return Err(tell(desk, FormatError::Unknown(letter))),
                     _ => index += 1,
                 }
                 match item {
@@ -153,7 +153,7 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
             ffi::lua_settop(state, 2);
             // One that is negative lies behind everything, and is told as it was.
             let position = (first as usize).wrapping_sub(1);
-            let mut unpacker = Unpacker { state, desk, data, position, count: 0 };
+            let mut unpacker = StructUnpacker { state, desk, data, position, count: 0 };
             let mut format = Format::new(text);
             loop {
                 if format.is_at_setting() && unpacker.position > data.len() {
@@ -173,7 +173,7 @@ unsafe extern "C-unwind" fn unpack(state: *mut lua_State) -> c_int {
     unsafe { finish(state, work) }
 }
 
-struct Unpacker<'a> {
+struct StructUnpacker<'a> {
     state: *mut lua_State,
     desk: &'a Desk,
     data: &'a [u8],
@@ -182,7 +182,7 @@ struct Unpacker<'a> {
     count: c_int,
 }
 
-impl Unpacker<'_> {
+impl StructUnpacker<'_> {
     /// Pushes the value of an item, if it has one, and goes on behind it.
     unsafe fn item(
         &mut self,
@@ -201,7 +201,7 @@ impl Unpacker<'_> {
                 return Err(self.desk.located("stack overflow (too many results)"));
             }
             match item {
-                Item::Unknown(letter) => return Err(tell(self.desk, Fault::Unknown(letter))),
+                Item::Unknown(letter) => return Err(tell(self.desk, FormatError::Unknown(letter))),
                 Item::Padding => self.count -= 1,
                 Item::Integer { signed } => {
                     ffi::lua_pushnumber(state, read_integer(&rest[..width], signed, big_endian));

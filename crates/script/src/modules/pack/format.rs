@@ -11,7 +11,7 @@ const ALIGNMENT_MAX: usize = 8;
 
 /// What is wrong with a format.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fault {
+pub(super) enum FormatError {
     /// A number in it is too large.
     Overflow,
     Alignment(usize),
@@ -20,7 +20,7 @@ pub(super) enum Fault {
     Unknown(u8),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for FormatError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overflow => formatter.write_str("integral size overflow"),
@@ -68,7 +68,7 @@ impl<'a> Format<'a> {
 
     /// The next item with its width.
     #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<(Item, usize)>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<(Item, usize)>, FormatError> {
         while let Some((&letter, rest)) = self.rest.split_first() {
             self.rest = rest;
             let signed = letter.is_ascii_lowercase();
@@ -100,7 +100,7 @@ impl<'a> Format<'a> {
         self.rest.first().is_some_and(|sign| !sign.is_ascii_alphanumeric())
     }
 
-    fn setting(&mut self, letter: u8) -> Result<(), Fault> {
+    fn setting(&mut self, letter: u8) -> Result<(), FormatError> {
         match letter {
             b' ' => {}
             b'>' => self.big_endian = true,
@@ -108,17 +108,17 @@ impl<'a> Format<'a> {
             b'!' => {
                 let alignment = self.count(ALIGNMENT_MAX)?;
                 if !alignment.is_power_of_two() {
-                    return Err(Fault::Alignment(alignment));
+                    return Err(FormatError::Alignment(alignment));
                 }
                 self.alignment = alignment;
             }
-            other => return Err(Fault::Unknown(other)),
+            other => return Err(FormatError::Unknown(other)),
         }
         Ok(())
     }
 
     /// The digits that come next, or `default` if there are none.
-    fn count(&mut self, default: usize) -> Result<usize, Fault> {
+    fn count(&mut self, default: usize) -> Result<usize, FormatError> {
         let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
             return Ok(default);
@@ -129,15 +129,15 @@ impl<'a> Format<'a> {
         for digit in text {
             let next =
                 count.checked_mul(10).and_then(|count| count.checked_add(i32::from(digit - b'0')));
-            count = next.ok_or(Fault::Overflow)?;
+            count = next.ok_or(FormatError::Overflow)?;
         }
         Ok(count as usize)
     }
 
-    fn integer_width(&mut self) -> Result<usize, Fault> {
+    fn integer_width(&mut self) -> Result<usize, FormatError> {
         let width = self.count(4)?;
         if width > INTEGER_MAX {
-            return Err(Fault::Width(width));
+            return Err(FormatError::Width(width));
         }
         Ok(width)
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use persist::storage::read_whole;
-use persist::storage::simulated::{Disk, Fault};
+use persist::storage::simulated::{Fault, SimulatedDisk};
 
 use super::{FAULTS, await_end, end, for_each, has, new_disk, start, write};
 use crate::aof::find_foreign;
@@ -15,7 +15,7 @@ use crate::start::test_server_on;
 const EACH: usize = 3;
 
 /// A server with a log or without one.
-fn server_on(disk: &Disk, is_logged: bool) -> &'static Server {
+fn server_on(disk: &SimulatedDisk, is_logged: bool) -> &'static Server {
     match is_logged {
         true => start(disk).expect("the disk is sound"),
         false => test_server_on(Box::new(disk.clone())),
@@ -60,7 +60,7 @@ fn back_up(server: &'static Server, first: usize) -> Option<Sealed> {
 }
 
 /// Starts from a backup and looks for what it must hold, and for what it cannot.
-fn check_sealed(disk: &Disk, sealed: &Sealed, what: &str) {
+fn check_sealed(disk: &SimulatedDisk, sealed: &Sealed, what: &str) {
     let server = test_server_on(Box::new(disk.clone()));
     let stock =
         find_foreign(server, &sealed.manifest).unwrap_or_else(|why| panic!("{what}: {why}"));

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use persist::storage::read_whole;
-use persist::storage::simulated::Halt;
+use persist::storage::simulated::HaltGuard;
 
 use super::{LONG, WRITES, append_value, await_end, end, flush, has, new_disk, start};
 use super::{end_of_batches, sync_now_and_then, write};
@@ -44,7 +44,7 @@ fn a_slow_disk_is_given_what_is_long_through_the_memory_of_the_system() {
     let server = start(&disk).unwrap();
     server.config.set_many(&[b"appendfsync", b"everysec"], true).unwrap();
     server.aof.policy_changed(server);
-    let write = |halt: Option<Halt>| {
+    let write = |halt: Option<HaltGuard>| {
         append_value(server, 0, &LONG).unwrap();
         if halt.is_some() {
             // Longer than the disk may take.

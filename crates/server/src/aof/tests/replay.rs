@@ -7,7 +7,7 @@ use base::random::Random;
 use keyspace::{Acquisition, Tx};
 use persist::aof::{AofError, UnitReader};
 use persist::dump::dump;
-use persist::storage::simulated::Disk;
+use persist::storage::simulated::SimulatedDisk;
 use persist::storage::{How, Storage};
 use proto::OwnedArgs;
 
@@ -66,7 +66,7 @@ fn data_of(server: &'static Server) -> Vec<Item> {
 
 /// Runs a log by so many threads, or on a transaction that has the world.
 fn run(server: &'static Server, log: &[u8], shares: usize, is_held: bool) -> Outcome {
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     disk.put(Path::new("log"), log);
     let mut file = disk.open(Path::new("log"), How::Read).unwrap();
     let held = is_held.then(|| {
@@ -197,7 +197,7 @@ fn a_log_that_several_threads_run_is_as_if_one_had_run_it() {
 fn sorted(server: &'static Server, lines: &[String]) -> Vec<(usize, usize)> {
     let mut log = Vec::new();
     lines.iter().for_each(|line| push(&mut log, line));
-    let disk = Disk::new();
+    let disk = SimulatedDisk::new();
     disk.put(Path::new("log"), &log);
     let mut file = disk.open(Path::new("log"), How::Read).unwrap();
     let mut reader = UnitReader::new(&mut *file);

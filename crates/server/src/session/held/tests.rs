@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use keyspace::Lsn;
-use persist::storage::simulated::{Disk, Fault};
+use persist::storage::simulated::{Fault, SimulatedDisk};
 
 use crate::aof::tests::{await_end, end, new_disk, start};
 use crate::clients::Peer;
@@ -247,7 +247,7 @@ fn replies_wait_while_the_journal_is_late_and_for_no_longer() {
 const LATE: Duration = Duration::from_millis(600);
 
 /// A server with one worker, whose log lies on a disk and is synced as this says.
-fn start_with_log(disk: &Disk, policy: &[u8]) -> &'static Server {
+fn start_with_log(disk: &SimulatedDisk, policy: &[u8]) -> &'static Server {
     let server = start(disk).unwrap();
     server.config.set_many(&[b"appendfsync", policy], true).unwrap();
     server.aof.policy_changed(server);

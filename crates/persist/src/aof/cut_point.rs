@@ -13,13 +13,13 @@ use crate::storage::{How, Storage, write_all};
 
 /// The end of a whole unit, or of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct CutPoint {
     pub(super) offset: u64,
     /// Where the batch begins that has more to come, by its check line.
     pub(super) batch: Option<u64>,
 }
 
-impl Place {
+impl CutPoint {
     /// Where in the file that is.
     #[must_use]
     pub fn offset(self) -> u64 {
