@@ -5,10 +5,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use commands::{Flags, Role};
+use config::Config;
 use config::settings::{SAVE, STOP_WRITES_ON_BGSAVE_ERROR};
 use keyspace::Refusal;
 
-use crate::server::Server;
+use crate::journal::Journal;
 
 /// The latest snapshot failed.
 pub(crate) const SNAPSHOT_FAILED: u32 = 1;
@@ -45,16 +46,22 @@ impl Ailments {
 
     /// Why a command may not run, if it may not. As in Redis, PING tells too.
     #[inline]
-    pub(crate) fn refuse(&self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
-        self.present(server).refuse(server, flags, role)
+    pub(crate) fn refuse(
+        &self,
+        config: &Config,
+        journal: &Journal,
+        flags: Flags,
+        role: Role,
+    ) -> Option<Refusal> {
+        self.present(config).refuse(journal, flags, role)
     }
 
     /// What ails at this moment and stops writes.
     #[inline]
-    pub(crate) fn present(&self, server: &Server) -> Present {
+    pub(crate) fn present(&self, config: &Config) -> Present {
         match self.0.load(Ordering::Relaxed) {
             0 => Present(0),
-            ailments => Present(those_that_stop(ailments, server)),
+            ailments => Present(those_that_stop(ailments, config)),
         }
     }
 }
@@ -72,29 +79,28 @@ impl Present {
 
     /// Why a command may not run, if it may not.
     #[inline]
-    pub(crate) fn refuse(self, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
+    pub(crate) fn refuse(self, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
         match self.0 {
             0 => None,
-            ailments => judge(ailments, server, flags, role),
+            ailments => judge(ailments, journal, flags, role),
         }
     }
 }
 
 #[cold]
-fn judge(ailments: u32, server: &Server, flags: Flags, role: Role) -> Option<Refusal> {
+fn judge(ailments: u32, journal: &Journal, flags: Flags, role: Role) -> Option<Refusal> {
     if !flags.has(Flags::WRITE) && role != Role::Ping {
         return None;
     }
     if ailments & LOG_FAILED != 0 {
-        return Some(server.journal.refusal());
+        return Some(journal.refusal());
     }
     (ailments & SNAPSHOT_FAILED != 0).then_some(MISCONF)
 }
 
 /// A snapshot that failed stops writes where that is configured.
 #[cold]
-fn those_that_stop(ailments: u32, server: &Server) -> u32 {
-    let config = &server.config;
+fn those_that_stop(ailments: u32, config: &Config) -> u32 {
     let is_strict = config.get(STOP_WRITES_ON_BGSAVE_ERROR) && !config.get(SAVE).is_empty();
     if is_strict { ailments } else { ailments & !SNAPSHOT_FAILED }
 }

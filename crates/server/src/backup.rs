@@ -203,7 +203,7 @@ impl Backup {
             Stage::Failed => drop(aof::take_back(server)),
             Stage::Sealed if !books.is_expiring && books.has_expired(server) => {
                 books.is_expiring = true;
-                server.heavy.spawn(move |_| server.backup.expire(server));
+                server.background.spawn(move |_| server.backup.expire(server));
             }
             _ => {}
         }

@@ -27,9 +27,9 @@ use crate::commit;
 use crate::execute::Work;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
-use crate::notifications::notify;
-use crate::server::{Server, write_refusal};
-use crate::startup::panics::contain;
+use crate::panics::contain;
+use crate::server::Server;
+use crate::shared::write_refusal;
 use crate::stats;
 use crate::table::{Entry, Run};
 use crate::unit::drill;
@@ -500,14 +500,14 @@ impl Services {
     /// Hands the replies over; the transaction that made them was committed at `seen`.
     pub(crate) fn hand_over(self, server: &Server, seen: Lsn) {
         for service in &self.done {
-            notify(server, &self.rounds, &service.effects);
+            server.notify(&self.rounds, &service.effects);
         }
         for service in self.done.into_iter().filter(|service| service.is_over) {
             let Service { waiter, request, output, answer, error, .. } = service;
             error.iter().for_each(|code| server.stats.errors_of(code, 1));
             let blocked = blocked(&waiter);
             if let Some(reader) = blocked.reader {
-                server.tracking.remember(server, reader, blocked.entry.spec, request.as_args());
+                server.remember(reader, blocked.entry.spec, request.as_args());
             }
             *blocked.outcome.lock().expect("no critical section here panics") =
                 Some(Served { output, seen, answer });

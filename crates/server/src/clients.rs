@@ -19,8 +19,20 @@ use keyspace::{Waiter, Watch};
 use smallvec::SmallVec;
 
 use crate::client_id::ClientId;
-use crate::pubsub::SubscriptionKind;
-use crate::tracking::Notice;
+use crate::tracking::notice::Notice;
+
+/// What a client may subscribe to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubscriptionKind {
+    Channel,
+    Pattern,
+    ShardChannel,
+}
+
+impl SubscriptionKind {
+    pub(crate) const ALL: [Self; Self::COUNT] = [Self::Channel, Self::Pattern, Self::ShardChannel];
+    pub(crate) const COUNT: usize = 3;
+}
 
 /// `LiveFigures::last_command` of a client that sent none yet.
 pub(crate) const NO_COMMAND: u32 = u32::MAX;

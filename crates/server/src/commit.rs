@@ -13,9 +13,8 @@ use proto::Args;
 use crate::blocking;
 use crate::journal::{self, Deed, Journal};
 use crate::mailbox::Rounds;
-use crate::notifications::notify;
+use crate::panics::Unbroken;
 use crate::server::Server;
-use crate::startup::panics::Unbroken;
 use crate::tracking::{Post, Reading};
 use crate::unit::drill;
 
@@ -34,13 +33,13 @@ pub(crate) fn commit(
     if tx.has_ready() || tx.has_altered() {
         let own = tx.take_effects();
         let deed = Deed { effects: &own, database: tx.database(), args };
-        let tell = || notify(server, rounds, &own);
+        let tell = || server.notify(rounds, &own);
         return commit_unit(server, tx, vec![deed], own.changes(), &[], tell);
     }
     book(server, tx, tx.effects().changes());
     let seen = publish(&server.journal, tx, args);
     tx.seal();
-    notify(server, rounds, tx.effects());
+    server.notify(rounds, tx.effects());
     Ok(seen)
 }
 
@@ -103,7 +102,7 @@ pub(crate) fn commit_unit(
     let post = announce(server, tx, readings);
     tell();
     if let Some(post) = post {
-        post.leave_to_itself(server);
+        post.leave_to_itself(server.directory());
     }
     services.hand_over(server, seen);
     unbroken.end();
@@ -119,5 +118,5 @@ pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) -> Op
         tx.break_watches();
     }
     let heeds = tx.has_altered() || !readings.is_empty();
-    if heeds { server.tracking.settle(server, tx, readings) } else { None }
+    if heeds { server.tracking.settle(server.surroundings(), tx, readings) } else { None }
 }

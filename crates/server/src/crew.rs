@@ -5,7 +5,7 @@
 //! thread at a time.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
@@ -21,7 +21,6 @@ use crate::worker::{self, Message};
 /// The workers of a server.
 pub(crate) struct Crew {
     roster: Mutex<Roster>,
-    size: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -33,12 +32,7 @@ struct Roster {
 
 impl Crew {
     pub(crate) fn new() -> Self {
-        Self { roster: Mutex::default(), size: AtomicUsize::new(0) }
-    }
-
-    /// How many workers are at work.
-    pub(crate) fn size(&self) -> usize {
-        self.size.load(Ordering::Relaxed)
+        Self { roster: Mutex::default() }
     }
 
     /// Makes the crew `size` workers strong. Sessions of workers that go are taken over by others;
@@ -51,7 +45,7 @@ impl Crew {
             result = roster.hire(server);
         }
         let size = if result.is_ok() { size } else { before };
-        self.size.store(size, Ordering::Relaxed);
+        server.set_worker_count(size);
         for inbox in roster.inboxes.drain(size..) {
             // A worker whose thread is gone has nothing left to hand over.
             let _ = inbox.send(Message::Retire);

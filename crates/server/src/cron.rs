@@ -3,9 +3,7 @@
 //! Invariant: an idle server wakes for it once a second, and no turn waits for anything: what is
 //! due and needs the disk is begun on another thread.
 
-use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::time::UnixMillis;
@@ -17,7 +15,6 @@ use crate::clients::{Client, Signal, client_flags};
 use crate::counters::Totals;
 use crate::evict;
 use crate::log::log_warning;
-use crate::loops::Turns;
 use crate::mailbox::Rounds;
 use crate::release;
 use crate::server::Server;
@@ -25,9 +22,6 @@ use crate::server::Server;
 /// Between two looks while commands come, and while none does.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
-
-/// Rates are means over the latest samples: 1.6 seconds of them under load, as in Redis.
-const SAMPLES: usize = 16;
 
 /// Runs for ever.
 pub(crate) async fn run(server: &'static Server) {
@@ -42,18 +36,18 @@ pub(crate) async fn run(server: &'static Server) {
         garbage = tend_garbage(server, garbage);
         if now_us >= next_round {
             next_round = now_us + 1_000_000;
-            server.note_memory(server.budget.used_exactly());
+            server.peak_memory.note(server.budget.used_exactly(), server.keyspace.clock().now_ms());
             close_idle_clients(server);
         }
         let rounds = Rounds::default();
         client_memory::fit(server, &rounds);
         server.mailboxes.ring(&rounds);
         tell_too_many_errors(server);
-        server.tracking.fit_table(server);
+        server.tracking.fit_table(server.surroundings());
         aof::tend(server);
         server.memcached.tend(server);
         server.saves.turn(server);
-        server.heavy.tend();
+        server.background.tend();
         server.backup.turn(server);
         pause(server, is_busy).await;
     }
@@ -123,90 +117,4 @@ fn is_idle(client: &Client, now: UnixMillis, timeout: i64) -> bool {
         | client_flags::WORKING;
     let last_active = client.live.last_active.load(Ordering::Relaxed);
     client.live.flags.load(Ordering::Relaxed) & waits == 0 && now - last_active > timeout
-}
-
-/// How much happens per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Rates {
-    pub(crate) commands: f64,
-    pub(crate) net_in: f64,
-    pub(crate) net_out: f64,
-    /// Turns of the event loops.
-    pub(crate) cycles: f64,
-    /// How long one took on average, in microseconds.
-    pub(crate) cycle_us: f64,
-}
-
-/// The latest totals, each with the time when it was taken.
-#[derive(Default)]
-pub(crate) struct RateMeter {
-    samples: Mutex<VecDeque<(i64, Totals, Turns)>>,
-}
-
-impl RateMeter {
-    fn note(&self, now_us: i64, totals: Totals, turns: Turns) {
-        let mut samples = self.samples();
-        if samples.len() > SAMPLES {
-            samples.pop_front();
-        }
-        samples.push_back((now_us, totals, turns));
-        // After a quiet time the past says nothing about the present.
-        while samples.len() > 2 && now_us - samples[1].0 >= 1_600_000 {
-            samples.pop_front();
-        }
-    }
-
-    /// The mean rates of the latest time.
-    pub(crate) fn now(&self) -> Rates {
-        let samples = self.samples();
-        let (Some(first), Some(last)) = (samples.front(), samples.back()) else {
-            return Rates::default();
-        };
-        let ((from_us, from, began), (to_us, to, ended)) = (first, last);
-        let seconds = (to_us - from_us) as f64 / 1e6;
-        if seconds <= 0.0 {
-            return Rates::default();
-        }
-        // A reset in between makes a total smaller.
-        let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
-        Rates {
-            commands: rate(from.commands, to.commands),
-            net_in: rate(from.net_in, to.net_in),
-            net_out: rate(from.net_out, to.net_out),
-            cycles: rate(began.cycles, ended.cycles),
-            cycle_us: ended.micros.saturating_sub(began.micros) as f64
-                / ended.cycles.saturating_sub(began.cycles).max(1) as f64,
-        }
-    }
-
-    fn samples(&self) -> MutexGuard<'_, VecDeque<(i64, Totals, Turns)>> {
-        self.samples.lock().expect("no critical section here panics")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{RateMeter, Rates, Totals, Turns};
-
-    const TURNS: Turns = Turns { cycles: 7, micros: 70 };
-
-    #[test]
-    fn rates_follow_the_load() {
-        let meter = RateMeter::default();
-        assert_eq!(meter.now(), Rates::default());
-        let mut commands = 0;
-        for tick in 0..100 {
-            commands += 50;
-            meter.note(tick * 100_000, Totals { commands, ..Totals::default() }, TURNS);
-        }
-        assert_eq!(meter.now().commands, 500.0);
-        // Nothing more comes: two looks later the rate is zero.
-        for second in 11..14 {
-            meter.note(second * 1_000_000, Totals { commands, ..Totals::default() }, TURNS);
-        }
-        assert_eq!(meter.now().commands, 0.0);
-        // Statistics were reset.
-        meter.note(14_000_000, Totals::default(), TURNS);
-        assert_eq!(meter.now().commands, 0.0);
-    }
 }

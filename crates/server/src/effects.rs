@@ -27,9 +27,9 @@ use crate::aof;
 use crate::log::{Sink, log_warning};
 use crate::notifications;
 use crate::output_limit;
+use crate::panics::Unbroken;
 use crate::reception;
 use crate::server::Server;
-use crate::startup::panics::Unbroken;
 use crate::startup::{limits, title};
 use crate::unit::drill;
 use crate::users;
@@ -61,7 +61,7 @@ pub(crate) fn change_config(
     drill::point();
     preparations.publish();
     unbroken.end();
-    title::follow(&server.config, server.listening_port());
+    title::follow(&server.config, server.identity.port());
     Ok(())
 }
 
@@ -161,7 +161,7 @@ fn prepare(
         },
         Effect::MaxClients => fit_open_files(server, config.get(MAXCLIENTS))?,
         Effect::Workers => {
-            let before = server.crew.size();
+            let before = server.worker_count();
             let size = server.cores.workforce(config.get(WORKER_THREADS)).workers;
             let resized = server.crew.resize(server, size);
             return resized.map(|()| Prepared::Workers(before)).map_err(|error| plain(&error));
@@ -231,7 +231,7 @@ fn follow(server: &'static Server, effect: Effect) {
             server.latency.configure(server.config.get(LATENCY_MONITOR_THRESHOLD));
         }
         Effect::OutputLimits => output_limit::review(server),
-        Effect::TrackingTable => server.tracking.fit_table(server),
+        Effect::TrackingTable => server.tracking.fit_table(server.surroundings()),
         // Whoever loads looks at the end.
         Effect::AppendOnly if server.loading.is_on() || server.config.get(APPENDONLY) => {}
         Effect::AppendOnly => aof::switch_off(server),

@@ -132,7 +132,7 @@ pub(crate) fn make_room(worker: &Worker, more: usize) {
     while server.budget.is_exceeded(more) {
         // While a snapshot has enough to save, what goes is one more copy for it and makes no room;
         // while the world stands still nobody allocates much.
-        if is_over || server.snapshots.valve.is_shut() || !come_in_relieved(worker) {
+        if is_over || server.snapshot_valve.is_shut() || !come_in_relieved(worker) {
             // However short the time was, a write is refused where no key can go and too little
             // waits to be freed.
             let is_any = is_any_gone

@@ -248,9 +248,9 @@ pub(crate) fn tell_watchers(
     entry: &'static Entry,
     args: Args<'_>,
 ) {
-    let watchers = &worker.server.watchers;
-    if watchers.any() {
-        watchers.tell(worker, session, database, entry, args);
+    let server = worker.server;
+    if server.watchers.any() {
+        server.tell_watchers(&worker.rounds, &session.client, database, entry, args);
     }
 }
 
@@ -434,11 +434,11 @@ impl Request<'_> {
             Ok(Next::Close) => Step::Close,
             Ok(Next::Wait(stage)) => Step::Wait(stage),
             Ok(Next::Elsewhere(work)) => {
-                let heavy = &self.worker.server.heavy;
+                let heavy = &self.worker.server.background;
                 Step::elsewhere(heavy.run(self.call(), work))
             }
             Ok(Next::Visit(work)) => {
-                let heavy = &self.worker.server.heavy;
+                let heavy = &self.worker.server.background;
                 Step::elsewhere(heavy.run_visit(self.call(), work))
             }
             Err(refusal) => {
@@ -584,7 +584,7 @@ impl Work {
             Ok(seen) => {
                 if let Some(reader) = self.reader {
                     let Self { server, entry, .. } = self;
-                    server.tracking.remember(server, reader, entry.spec, args);
+                    server.remember(reader, entry.spec, args);
                 }
                 outcome.having_seen(seen)
             }

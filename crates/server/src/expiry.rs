@@ -152,7 +152,7 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
     }
     let started = worker.ticked_us();
     let keyspace = worker.server.keyspace;
-    let crew = worker.server.crew.size();
+    let crew = worker.server.worker_count();
     let due = || -> Vec<_> {
         let own = |partition: &PartitionIndex| usize::from(*partition) % crew == worker.lane;
         keyspace.partitions_due(worker.now_ms()).filter(own).collect()

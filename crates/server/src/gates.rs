@@ -12,7 +12,7 @@ use proto::Args;
 use crate::budget;
 use crate::clients::client_flags;
 use crate::guard::{self, Limited, Request};
-use crate::loading::LOADING;
+use crate::loading::progress::LOADING;
 use crate::scripts;
 use crate::server::Server;
 use crate::session::{Session, Stage};
@@ -91,9 +91,9 @@ fn ask(
 pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> Verdict {
     let pause = &worker.server.pause;
     if pause.may_hold()
-        && let Some(stage) = pause.hold(flags(), worker.now_ms())
+        && let Some(left) = pause.left(flags(), worker.now_ms())
     {
-        return Verdict::Postponed(stage);
+        return Verdict::Postponed(Stage::Paused(Box::pin(tokio::time::sleep(left))));
     }
     Verdict::Admitted
 }
@@ -136,7 +136,7 @@ fn refuse_for_want(
     let may_be_refused = || server.ailments.are_there() || server.budget.is_out_of_memory(0);
     let speaks_for_others = scripts::may_declare(role) || role == Role::Exec;
     let flags = if speaks_for_others && may_be_refused() { declared() } else { effective };
-    let refusal = server.ailments.refuse(server, flags, role);
+    let refusal = server.ailments.refuse(&server.config, &server.journal, flags, role);
     refusal.or_else(|| server.budget.refuse(flags, room))
 }
 
@@ -203,7 +203,9 @@ impl<'a> Again<'a> {
         if let Some(refusal) = limited.and_then(|member| member.refuse_again(server, request)) {
             return Err(refusal);
         }
-        if let Some(refusal) = server.ailments.refuse(server, declared, Role::Any) {
+        if let Some(refusal) =
+            server.ailments.refuse(&server.config, &server.journal, declared, Role::Any)
+        {
             return Err(refusal);
         }
         let more = budget::room_for(declared, request.args);
@@ -211,8 +213,8 @@ impl<'a> Again<'a> {
         if let Some(refusal) = server.budget.refuse_late(&server.config, declared, more, garbage) {
             return Err(refusal);
         }
-        let waits_for_disk = may_write(effective)
-            && (server.snapshots.valve.is_shut() || server.aof.valve.is_shut());
+        let waits_for_disk =
+            may_write(effective) && (server.snapshot_valve.is_shut() || server.log_valve.is_shut());
         let now = server.keyspace.clock().now_ms();
         let is_paused = server.pause.may_hold() && server.pause.left(declared, now).is_some();
         Ok(waits_for_disk || is_paused)
@@ -254,7 +256,7 @@ fn may_write(flags: Flags) -> bool {
 /// What has no room at present for what commands leave behind.
 #[inline]
 fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
-    let valves = [&server.snapshots.valve, &server.aof.valve, &server.budget.valve];
+    let valves = [&server.snapshot_valve, &server.log_valve, &server.budget.valve];
     valves.into_iter().find(|valve| valve.is_shut())
 }
 

@@ -17,8 +17,8 @@ use proto::Args;
 use smallvec::SmallVec;
 
 use crate::client_id::ClientId;
+use crate::client_info::describe;
 use crate::clients::{Client, Signal};
-use crate::control::connection::describe;
 use crate::gates;
 use crate::mailbox::Rounds;
 use crate::pubsub::Subscriptions;

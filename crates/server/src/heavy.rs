@@ -1,35 +1,25 @@
 //! Heavy work: threads for what would keep a worker from its other clients.
 //!
-//! A transaction moves here with its locks; other work is any closure. Threads are made when work
-//! finds none idle, up to a limit; beyond it work queues. Each pool has a thread from the start, so
-//! that whatever comes is done once, however many threads the system refuses.
-//!
 //! Invariant: a transaction has the keyspace's leave for heavy work from before it leaves its
 //! worker's turnstile until its locks are dropped, panic or not.
 
-use std::io;
 use std::sync::Arc;
-use std::task::{Wake, Waker};
-use std::thread::Thread;
-use std::time::Duration;
 
 use base::time::Clock;
 use keyspace::{
-    Acquisition, BUSY, Begun, HEAVY_TRANSACTIONS, HeavyPass, Keyspace, Obstacle, PartitionIndex,
-    PartitionSet, Patience, Refusal, Tx, TxOptions,
+    Acquisition, BUSY, Begun, HeavyPass, Obstacle, PartitionSet, Refusal, Tx, TxOptions,
 };
 use proto::{Output, OwnedArgs, Reply, Resp};
 use tokio::sync::oneshot;
 
+use crate::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
 use crate::control::context::ControlWork;
-use crate::cores::Cores;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::guard::{Limited, Request};
-use crate::lanes::{FIRST_HEAVY_LANE, MAX_JOBS, MAX_TRANSACTIONS, MAX_VISITS};
 use crate::mailbox::Rounds;
 use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
@@ -37,16 +27,10 @@ use crate::table::Entry;
 use crate::unit::drill;
 
 mod errand;
-mod pool;
 mod reading;
 
-use errand::Errands;
-pub(crate) use errand::{CountedErrand, Errand, GuardedErrand};
-use pool::{Job, Pool};
+pub(crate) use errand::{Errand, GuardedErrand};
 pub(crate) use reading::{Reading, Unlocked};
-
-/// How long a thread may wait on for what nobody wants any more.
-pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How much of a long reply is made here; the session makes the rest as it is sent.
 const FIRST_PIECE: usize = 64 * 1024;
@@ -93,19 +77,6 @@ impl From<Refusal> for Barred {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
-}
-
-/// The threads, in pools: what waits for others never takes the last thread of what they wait for.
-#[derive(Clone)]
-pub(crate) struct Heavy {
-    keyspace: &'static Keyspace,
-    /// Those that come with their locks: a thread for each is there or can be made.
-    transactions: Arc<Pool>,
-    /// Those that wait for locks, for the world or for a file.
-    visits: Arc<Pool>,
-    /// All others.
-    jobs: Arc<Pool>,
-    errands: Arc<Errands>,
 }
 
 impl Transaction {
@@ -257,111 +228,7 @@ fn await_leave(
     leave
 }
 
-/// Waits for locks, or for the world, on a thread that may.
-pub(crate) fn wait_for(acquisition: &mut Acquisition) {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    while acquisition.poll(&waker).is_pending() {
-        std::thread::park();
-    }
-}
-
-/// As [`wait_for`], for a client: it is told BUSY when others have held them for too long.
-pub(crate) fn wait_for_client(
-    keyspace: &'static Keyspace,
-    acquisition: &mut Acquisition,
-) -> Result<(), Refusal> {
-    wait_for_client_while(keyspace, acquisition, || true).map(drop)
-}
-
-/// The same for as long as they are wanted; whether they are there.
-fn wait_for_client_while(
-    keyspace: &'static Keyspace,
-    acquisition: &mut Acquisition,
-    mut are_wanted: impl FnMut() -> bool,
-) -> Result<bool, Refusal> {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut patience = Patience::default();
-    while acquisition.poll(&waker).is_pending() {
-        if !are_wanted() {
-            return Ok(false);
-        }
-        let lasts = match acquisition.awaits() {
-            Some(partition) => patience.lasts(keyspace, Obstacle::Partitions(&[partition])),
-            None => patience.lasts(keyspace, acquisition.obstacle()),
-        };
-        if !lasts {
-            return Err(BUSY);
-        }
-        std::thread::park_timeout(BETWEEN_LOOKS);
-    }
-    Ok(true)
-}
-
-/// As [`wait_for`], for as long as they are wanted; whether they are there.
-pub(crate) fn wait_while(
-    acquisition: &mut Acquisition,
-    mut is_wanted: impl FnMut() -> bool,
-) -> bool {
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    while acquisition.poll(&waker).is_pending() {
-        if !is_wanted() {
-            return false;
-        }
-        std::thread::park_timeout(BETWEEN_LOOKS);
-    }
-    true
-}
-
-/// Wakes a thread that waits for locks.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-impl Heavy {
-    pub(crate) fn new(keyspace: &'static Keyspace, cores: &Arc<Cores>) -> Self {
-        let mut first = FIRST_HEAVY_LANE;
-        let mut pool = |name, most| {
-            let pool = Pool::new(name, Arc::clone(cores), first..first + most);
-            first += most;
-            Arc::new(pool)
-        };
-        Self {
-            keyspace,
-            transactions: pool("heavy", MAX_TRANSACTIONS),
-            visits: pool("visit", MAX_VISITS),
-            jobs: pool("job", MAX_JOBS),
-            errands: Arc::default(),
-        }
-    }
-
-    /// Starts a thread of each kind; what comes before is done by threads that are made for it.
-    pub(crate) fn begin(&self) -> io::Result<()> {
-        self.pools().into_iter().try_for_each(Pool::grow)
-    }
-
-    fn pools(&self) -> [&Arc<Pool>; 3] {
-        [&self.transactions, &self.visits, &self.jobs]
-    }
-
-    /// Looks whether the system gives threads again that it refused. Called by the slow clock.
-    pub(crate) fn tend(&self) {
-        // Where it is refused again, the limit stays.
-        if self.transactions.is_refused() && self.transactions.grow().is_ok() {
-            self.limit_transactions();
-        }
-    }
-
-    /// Gives leave to as many transactions as there are threads for, if the system refuses more.
-    fn limit_transactions(&self) {
-        let pool = &self.transactions;
-        let most = if pool.is_refused() { pool.threads() } else { HEAVY_TRANSACTIONS };
-        self.keyspace.limit_heavy_transactions(most.clamp(1, HEAVY_TRANSACTIONS));
-    }
-
+impl Background {
     /// Runs a command here, for a session that waits for what comes of it.
     pub(crate) fn run_command(
         &self,
@@ -370,7 +237,7 @@ impl Heavy {
         work: Work,
         sender: oneshot::Sender<Elsewhere>,
     ) {
-        self.transact(Box::new(move |lane| {
+        self.transact(move |lane| {
             let done = match leaving {
                 Leaving::Transaction(transaction) => transaction.run(lane, args, work),
                 Leaving::Reading(reading) => reading.run(lane, args, work),
@@ -378,7 +245,7 @@ impl Heavy {
             };
             // A session that is gone needs no reply.
             let _ = sender.send(done);
-        }));
+        });
     }
 
     /// Runs a program here; how its session waits for that.
@@ -391,15 +258,22 @@ impl Heavy {
 
     /// Runs a control command's work here, outside any turnstile.
     pub(crate) fn run(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
-        Self::call(&self.jobs, call, work)
+        let (job, receiver) = Self::job(call, work);
+        self.spawn(job);
+        receiver
     }
 
     /// As `run`, for what waits for others.
     pub(crate) fn run_visit(&self, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
-        Self::call(&self.visits, call, work)
+        let (job, receiver) = Self::job(call, work);
+        self.spawn_visit(job);
+        receiver
     }
 
-    fn call(pool: &Arc<Pool>, call: Call, work: ControlWork) -> oneshot::Receiver<Elsewhere> {
+    fn job(
+        call: Call,
+        work: ControlWork,
+    ) -> (impl FnOnce(usize) + Send + 'static, oneshot::Receiver<Elsewhere>) {
         let (sender, receiver) = oneshot::channel();
         let job = move |lane| {
             let Call { server, entry, args, resp, ceiling } = call;
@@ -423,43 +297,7 @@ impl Heavy {
             let seen = server.journal.end();
             let _ = sender.send(Elsewhere { output, seen, ran, then: Then::Nothing });
         };
-        let _ = pool.submit(Box::new(job));
-        receiver
-    }
-
-    /// Runs any closure here that nobody waits for.
-    pub(crate) fn spawn(&self, work: impl FnOnce(usize) + Send + 'static) {
-        let _ = self.jobs.submit(Box::new(work));
-    }
-
-    /// As `spawn`, for what waits for locks or for the world.
-    pub(crate) fn spawn_visit(&self, work: impl FnOnce(usize) + Send + 'static) {
-        let _ = self.visits.submit(Box::new(work));
-    }
-
-    /// Has each thread give back what its allocator holds and nobody uses, once it has no work.
-    pub(crate) fn release(&self) {
-        self.pools().into_iter().for_each(|pool| pool.release());
-    }
-
-    /// Waits at most this long until all programs that have left their workers are over.
-    pub(crate) fn await_errands(&self, patience: Duration) {
-        let clock = self.keyspace.clock();
-        let until_us = clock.monotonic_us() + patience.as_micros() as i64;
-        while !self.errands.are_over() && clock.monotonic_us() < until_us {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Ends the threads, waiting at most this long for what is under way.
-    pub(crate) fn dismiss(&self, patience: Duration) {
-        let clock = self.keyspace.clock();
-        let until_us = clock.monotonic_us() + patience.as_micros() as i64;
-        self.pools().into_iter().for_each(|pool| pool.end());
-        for pool in self.pools() {
-            let left_us = until_us - clock.monotonic_us();
-            pool.await_end(Duration::from_micros(u64::try_from(left_us).unwrap_or(0)));
-        }
+        (job, receiver)
     }
 
     /// Runs what has leave for heavy work; what comes of it is for its session.
@@ -468,18 +306,11 @@ impl Heavy {
         run: impl FnOnce(usize) -> Elsewhere + Send + 'static,
     ) -> oneshot::Receiver<Elsewhere> {
         let (sender, receiver) = oneshot::channel();
-        self.transact(Box::new(move |lane| {
+        self.transact(move |lane| {
             // A session that is gone needs no reply.
             let _ = sender.send(run(lane));
-        }));
+        });
         receiver
-    }
-
-    fn transact(&self, job: Job) {
-        // One that found no thread waits for the next that is free, locks and all; no more come.
-        if self.transactions.submit(job).is_err() {
-            self.limit_transactions();
-        }
     }
 }
 
@@ -496,142 +327,5 @@ impl<'a> Watch<'a> {
 
     fn micros(&self) -> u64 {
         u64::try_from(self.clock.monotonic_us() - self.started).unwrap_or(0)
-    }
-}
-
-/// A heavy-work thread that is admitted, for transactions that begin here.
-pub(crate) struct Admission {
-    keyspace: &'static Keyspace,
-    pass: HeavyPass,
-}
-
-/// How long such a thread waits for a lock before it looks again.
-const PAUSE: Duration = Duration::from_micros(50);
-
-impl Admission {
-    /// Waits until no world operation is under way.
-    pub(crate) fn wait(keyspace: &'static Keyspace) -> Self {
-        Self::wait_while(keyspace, || true).expect("it waits as long as that takes")
-    }
-
-    /// As [`Admission::wait`], for a client: it is told BUSY when that takes too long.
-    pub(crate) fn for_client(keyspace: &'static Keyspace) -> Result<Self, Refusal> {
-        let mut patience = Patience::default();
-        Self::wait_while(keyspace, || patience.lasts(keyspace, Obstacle::World)).ok_or(BUSY)
-    }
-
-    fn wait_while(keyspace: &'static Keyspace, waits_on: impl FnMut() -> bool) -> Option<Self> {
-        let mut pass = HeavyPass::to_visit(keyspace);
-        pass.wait_while(waits_on).then_some(Self { keyspace, pass })
-    }
-
-    /// As `acquire`, and lets the world wait while the lock is free: for steps that are short, and
-    /// few.
-    pub(crate) fn acquire_next(&mut self, partition: PartitionIndex) -> Acquisition {
-        match self.keyspace.try_acquire(partition) {
-            Some(mut acquisition) => {
-                acquisition.time_hold();
-                acquisition
-            }
-            None => self.acquire(partition),
-        }
-    }
-
-    /// Waits for a partition's lock. Before that the world may pass, which others in the queue for
-    /// the lock may be waiting for.
-    pub(crate) fn acquire(&mut self, partition: PartitionIndex) -> Acquisition {
-        self.acquire_while(partition, |_| true).expect("it waits as long as that takes")
-    }
-
-    /// As [`Admission::acquire`], for a client: it is told BUSY when that takes too long, and the
-    /// work is over.
-    pub(crate) fn acquire_for_client(
-        &mut self,
-        partition: PartitionIndex,
-    ) -> Result<Acquisition, Refusal> {
-        let (keyspace, mut patience) = (self.keyspace, Patience::default());
-        self.acquire_while(partition, |obstacle| patience.lasts(keyspace, obstacle)).ok_or(BUSY)
-    }
-
-    fn acquire_while(
-        &mut self,
-        partition: PartitionIndex,
-        mut waits_on: impl FnMut(Obstacle<'_>) -> bool,
-    ) -> Option<Acquisition> {
-        loop {
-            if !self.pass.make_way(|| waits_on(Obstacle::World)) {
-                return None;
-            }
-            if let Some(mut acquisition) = self.keyspace.try_acquire(partition) {
-                acquisition.time_hold();
-                return Some(acquisition);
-            }
-            if !waits_on(Obstacle::Partitions(&[partition])) {
-                return None;
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-}
-
-/// Runs a transaction that visits partitions for a client and changes nothing, on the thread that
-/// `lane` was given to.
-pub(crate) fn visiting<T>(
-    keyspace: &'static Keyspace,
-    lane: usize,
-    database: usize,
-    work: impl FnOnce(&mut Tx) -> Result<T, Refusal>,
-) -> Result<T, Refusal> {
-    let _admission = Admission::for_client(keyspace)?;
-    let nothing = Acquisition::of_partitions(keyspace, PartitionSet::new());
-    let internal = TxOptions::internal(lane, keyspace.clock().now_ms());
-    let options = TxOptions { database, heavy: true, ..internal };
-    work(&mut Tx::begin(nothing, options))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-    use std::task::Waker;
-
-    use keyspace::{HEAVY_TRANSACTIONS, HeavyPass};
-
-    use super::Heavy;
-    use crate::start::test_server;
-
-    #[test]
-    fn as_many_transactions_have_leave_as_there_are_threads_for() {
-        let server = test_server();
-        let (heavy, keyspace) = (&server.heavy, server.keyspace);
-        let admitted = || {
-            let passes: Vec<_> = (0..40).map(|_| HeavyPass::to_move(keyspace)).collect();
-            passes.iter().filter(|pass| pass.is_admitted()).count()
-        };
-        heavy.begin().unwrap();
-        assert_eq!(admitted(), HEAVY_TRANSACTIONS);
-        heavy.transactions.refuse_threads(true);
-        let two = |heavy: &Heavy| {
-            let (sender, done) = channel();
-            for _ in 0..2 {
-                let sender = sender.clone();
-                heavy.transact(Box::new(move |_| sender.send(()).unwrap()));
-            }
-            drop(sender);
-            assert_eq!(done.iter().count(), 2);
-        };
-        while !heavy.transactions.is_refused() {
-            two(heavy);
-        }
-        assert_eq!(admitted(), 1);
-        heavy.tend();
-        assert_eq!(admitted(), 1);
-        // Who waits for leave gets it as soon as there are threads again.
-        let (first, mut second) = (HeavyPass::to_move(keyspace), HeavyPass::to_move(keyspace));
-        assert!(first.is_admitted() && second.poll(Waker::noop()).is_pending());
-        heavy.transactions.refuse_threads(false);
-        heavy.tend();
-        assert!(second.is_admitted());
-        drop((first, second));
-        assert_eq!(admitted(), HEAVY_TRANSACTIONS);
     }
 }

@@ -17,9 +17,9 @@ use std::task::{Poll, Waker};
 use smallvec::SmallVec;
 
 use crate::audience::Roll;
-use crate::clients::{Client, Delivery, Signal};
+use crate::clients::{Client, Clients, Delivery, Signal};
 use crate::lanes::MAX_WORKERS;
-use crate::tracking::Notice;
+use crate::tracking::notice::Notice;
 
 /// The mailbox of clients that are between two workers; never open.
 pub(crate) const IN_TRANSIT: usize = MAX_WORKERS;
@@ -75,6 +75,20 @@ impl Rounds {
 }
 
 const _: () = assert!(MAX_WORKERS == u128::BITS as usize, "rounds have a bit for each worker");
+
+/// The clients that there are, and the way to them.
+#[derive(Clone, Copy)]
+pub(crate) struct Directory<'a> {
+    pub(crate) clients: &'a Clients,
+    pub(crate) mailboxes: &'a Mailboxes,
+}
+
+/// The mailboxes as a thread leaves letters in them, which rings at the end of its batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Outbox<'a> {
+    pub(crate) mailboxes: &'a Mailboxes,
+    pub(crate) rounds: &'a Rounds,
+}
 
 impl Mailboxes {
     pub(crate) fn new() -> Self {

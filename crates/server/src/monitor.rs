@@ -7,17 +7,15 @@ use std::sync::Arc;
 
 use base::quote::quote_to;
 use commands::{Flags, Group};
+use config::Config;
 use config::settings::UNIXSOCKET;
 use proto::Args;
 
 use crate::audience::Audience;
 use crate::clients::{Client, Peer, client_flags};
-use crate::mailbox::Mailboxes;
+use crate::mailbox::{Mailboxes, Outbox};
 use crate::secrets;
-use crate::server::Server;
-use crate::session::Session;
 use crate::table::Entry;
-use crate::worker::Worker;
 
 /// The clients that watch.
 #[derive(Default)]
@@ -53,81 +51,53 @@ impl Watchers {
         client.has_flag(client_flags::MONITOR).then_some(&self.0)
     }
 
-    /// Tells all watchers of a command.
-    #[cold]
+    /// Tells all watchers of a command that came from there, with when it began, in microseconds,
+    /// and in which database.
     pub(crate) fn tell(
         &self,
-        worker: &Worker,
-        session: &Session,
-        database: usize,
+        outbox: Outbox<'_>,
+        source: &str,
+        (began, database): (i64, usize),
         entry: &Entry,
         args: Args<'_>,
     ) {
-        if is_hidden(entry) {
-            return;
-        }
-        let now = worker.server.keyspace.clock().now_us();
-        self.tell_all(worker, session, (now, database), entry, args);
-    }
-
-    /// As `tell`, of a command that says itself when it is told: when it began, in microseconds,
-    /// and the database that it began in.
-    #[cold]
-    pub(crate) fn tell_all(
-        &self,
-        worker: &Worker,
-        session: &Session,
-        (now, database): (i64, usize),
-        entry: &Entry,
-        args: Args<'_>,
-    ) {
-        let server = worker.server;
-        let source = match session.client.peer {
-            Peer::Tcp(address) => address.to_string(),
-            Peer::Unix => {
-                let path = server.config.get(UNIXSOCKET);
-                format!("unix:{}", String::from_utf8_lossy(&path))
-            }
-        };
-        self.publish(worker, &line(now, database, &source, entry, args));
-    }
-
-    /// Tells all watchers of a script that did not even begin: it is shown all the same.
-    pub(crate) fn tell_unbegun(
-        &self,
-        worker: &Worker,
-        session: &Session,
-        database: usize,
-        entry: &Entry,
-        args: Args<'_>,
-    ) {
-        // SCRIPT and FUNCTION are told of like any command.
-        let tells_itself = entry.spec.flags.has(Flags::SKIP_MONITOR);
-        if self.any() && tells_itself && entry.spec.group == Group::Scripting {
-            let now = worker.server.keyspace.clock().now_us();
-            self.tell_all(worker, session, (now, database), entry, args);
-        }
+        self.publish(outbox, &line(began, database, source, entry, args));
     }
 
     /// The line of a command that a script calls, if it is shown.
     pub(crate) fn line_of_script(
         &self,
-        server: &Server,
-        database: usize,
+        (now, database): (i64, usize),
         entry: &Entry,
         args: Args<'_>,
     ) -> Option<Arc<[u8]>> {
-        let now = server.keyspace.clock().now_us();
         (!is_hidden(entry)).then(|| line(now, database, "lua", entry, args))
     }
 
     /// Tells all watchers a line.
-    pub(crate) fn publish(&self, worker: &Worker, line: &Arc<[u8]>) {
-        self.0.publish(&worker.server.mailboxes, &worker.rounds, line);
+    pub(crate) fn publish(&self, outbox: Outbox<'_>, line: &Arc<[u8]>) {
+        self.0.publish(outbox.mailboxes, outbox.rounds, line);
     }
 }
 
-fn is_hidden(entry: &Entry) -> bool {
+/// Where a client's commands come from, as lines tell it.
+pub(crate) fn source_of(client: &Client, config: &Config) -> String {
+    match client.peer {
+        Peer::Tcp(address) => address.to_string(),
+        Peer::Unix => {
+            let path = config.get(UNIXSOCKET);
+            format!("unix:{}", String::from_utf8_lossy(&path))
+        }
+    }
+}
+
+/// Whether a command says itself when it is told: SCRIPT and FUNCTION are told of like any other.
+pub(crate) fn is_told_by_itself(entry: &Entry) -> bool {
+    entry.spec.flags.has(Flags::SKIP_MONITOR) && entry.spec.group == Group::Scripting
+}
+
+/// Whether those who watch are not told of a command, or by itself only.
+pub(crate) fn is_hidden(entry: &Entry) -> bool {
     entry.spec.flags.has(Flags::SKIP_MONITOR) || entry.spec.flags.has(Flags::ADMIN)
 }
 

@@ -4,13 +4,12 @@
 //! Invariant: they are published under the locks of their keys, so that what happened to a key is
 //! told in its order.
 
-use config::KeyEvents;
 use config::settings::NOTIFY_KEYSPACE_EVENTS;
+use config::{Config, KeyEvents};
 use keyspace::{Effects, Event, EventClass, EventMask, MEMBER_EVENTS};
 
-use crate::mailbox::Rounds;
-use crate::pubsub::{self, Space};
-use crate::server::Server;
+use crate::mailbox::Outbox;
+use crate::pubsub::{PubSub, Space};
 
 /// The classes of events by their letters; events of modules do not exist.
 const CLASSES: [(u8, EventClass); 14] = [
@@ -49,20 +48,20 @@ pub(crate) fn mask(asked: KeyEvents) -> EventMask {
 
 /// Publishes what a transaction gathered; the caller rings when its batch is over.
 #[inline]
-pub(crate) fn notify(server: &Server, rounds: &Rounds, effects: &Effects) {
+pub(crate) fn notify(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, effects: &Effects) {
     if !effects.events().is_empty() {
-        tell(server, rounds, effects.events());
+        tell(pubsub, config, outbox, effects.events());
     }
 }
 
 #[cold]
-fn tell(server: &Server, rounds: &Rounds, events: &[Event]) {
-    if server.pubsub.is_silent() {
+fn tell(pubsub: &PubSub, config: &Config, outbox: Outbox<'_>, events: &[Event]) {
+    if pubsub.is_silent() {
         return;
     }
-    let asked = server.config.get(NOTIFY_KEYSPACE_EVENTS);
+    let asked = config.get(NOTIFY_KEYSPACE_EVENTS);
     for event in events {
-        let teller = Teller { server, rounds, event };
+        let teller = Teller { pubsub, outbox, event };
         teller.tell_key(asked);
         if !event.members.is_empty() {
             teller.tell_members(asked);
@@ -71,8 +70,8 @@ fn tell(server: &Server, rounds: &Rounds, events: &[Event]) {
 }
 
 struct Teller<'a> {
-    server: &'a Server,
-    rounds: &'a Rounds,
+    pubsub: &'a PubSub,
+    outbox: Outbox<'a>,
     event: &'a Event,
 }
 
@@ -112,7 +111,7 @@ impl Teller<'_> {
     fn publish(&self, kind: &str, rest: &[&[u8]], message: &[u8]) {
         let mut channel = format!("__{kind}@{}__:", self.event.database).into_bytes();
         rest.iter().for_each(|part| channel.extend_from_slice(part));
-        pubsub::publish(self.server, self.rounds, Space::Global, &channel, message);
+        self.pubsub.publish(self.outbox, Space::Global, &channel, message);
     }
 }
 

@@ -22,8 +22,8 @@ use base::time::UnixMillis;
 use config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
 use config::{OutputBufferLimit, OutputBufferLimits};
 
+use crate::client_info::describe;
 use crate::clients::{Client, client_flags};
-use crate::control::connection::describe;
 use crate::log::log_warning;
 use crate::server::Server;
 

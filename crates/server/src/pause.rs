@@ -20,8 +20,6 @@ use commands::Flags;
 use keyspace::Keyspace;
 use tokio::time::Sleep;
 
-use crate::session::Stage;
-
 /// The state of CLIENT PAUSE.
 pub(crate) struct Pause {
     keyspace: &'static Keyspace,
@@ -105,14 +103,7 @@ impl Pause {
         self.until.load(Ordering::Relaxed) != 0
     }
 
-    /// What a command with these flags waits for, if it is held; `None` if the pause is over.
-    #[cold]
-    pub(crate) fn hold(&self, flags: Flags, now: UnixMillis) -> Option<Stage> {
-        let left = self.left(flags, now)?;
-        Some(Stage::Paused(Box::pin(tokio::time::sleep(left))))
-    }
-
-    /// How long a command with these flags is held, if it is.
+    /// How long a command with these flags is held, if it is; `None` if the pause is over.
     #[cold]
     pub(crate) fn left(&self, flags: Flags, now: UnixMillis) -> Option<Duration> {
         let Some(left) = self.time_left(now) else {

@@ -27,7 +27,7 @@ pub(crate) fn look(server: &Server, now_us: i64) {
 /// Asks the workers and the heavy-work threads.
 pub(crate) fn ask(server: &Server) {
     server.budget.ask_release();
-    server.heavy.release();
+    server.background.release();
 }
 
 /// A worker's turn.

@@ -18,8 +18,8 @@ use keyspace::Location;
 use smallvec::SmallVec;
 
 use crate::gathering::Gathering;
+use crate::panics::contain;
 use crate::session::{Serve, Slot};
-use crate::startup::panics::contain;
 use crate::worker::Worker;
 
 /// A batch that takes longer writes at once: to wake the client is little beside it.

@@ -19,7 +19,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
-use crate::busy;
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
@@ -29,11 +28,12 @@ use crate::loading;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::MEMCACHED_VERSION;
 use crate::memcached::command_line::{self, Invocation};
+use crate::patience;
 use crate::reception::Listeners;
 use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
-use crate::startup::{daemon, leftovers, limits, memory, panics, signals, title, user};
+use crate::startup::{daemon, leftovers, limits, memory, panic_hook, signals, title, user};
 use crate::table::CommandTable;
 use crate::users;
 use crate::version::{self, APUS_VERSION};
@@ -176,7 +176,7 @@ fn make_runtime() -> Result<Runtime, String> {
     std::panic::set_hook(hook);
     match built {
         Ok(built) => built.map_err(|error| plain(&error)),
-        Err(panic) => Err(panics::text_of(&*panic).to_owned()),
+        Err(panic) => Err(crate::panics::text_of(&*panic).to_owned()),
     }
 }
 
@@ -222,14 +222,14 @@ fn prepare(
     let table = command_table(&startup).map_err(|line| told(&log, line))?;
     let declared = startup.users;
     let server = make_server(startup.config, table, log, Box::new(Disk));
-    panics::watch(server);
+    panic_hook::watch(server);
     effects::apply_settings(server);
     let fail = |line| told(&server.log, line);
     users::declare(server, &declared).map_err(fail)?;
     let _inside = runtime.enter();
     server.memcached.users.load(server).map_err(fail)?;
     // Threads without which the server could not go on, or come to its end.
-    let begun = server.heavy.begin().and_then(|()| signals::listen(server));
+    let begun = server.background.begin().and_then(|()| signals::listen(server));
     begun
         .map_err(|error| fail(format!("Cannot start what the server needs: {}", plain(&error))))?;
     let listeners = Listeners::open(server).map_err(|why| fail(format!("{why}, exiting.")))?;
@@ -273,9 +273,9 @@ fn make_server(
     let keyspace = Keyspace::leak(Options { databases, clock, ..Options::new() });
     let server = Server::new(config, table, log, keyspace, storage);
     let server: &'static Server = Box::leak(Box::new(server));
-    let heavy = server.heavy.clone();
+    let heavy = server.background.clone();
     keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
-    keyspace.set_patience(move |obstacle, began_us| busy::waits_on(server, obstacle, began_us));
+    keyspace.set_patience(move |obstacle, began_us| patience::waits_on(server, obstacle, began_us));
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
     keyspace.set_journal_end(move || server.journal.end());
     keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));
@@ -326,9 +326,9 @@ fn end(
     let (sender, receiver) = oneshot::channel();
     let dismissal = std::thread::Builder::new().spawn(move || {
         // What has begun comes to its end, for which it may need its session.
-        server.heavy.await_errands(PATIENCE / 2);
+        server.background.await_errands(PATIENCE / 2);
         server.crew.dismiss();
-        server.heavy.dismiss(PATIENCE);
+        server.background.dismiss(PATIENCE);
         // Who waits may have lost patience.
         let _ = sender.send(());
     });
@@ -338,7 +338,7 @@ fn end(
             let _ = runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await });
         }
         // Without a thread nobody could lose patience; the end of the process ends them.
-        Err(_) => server.heavy.dismiss(PATIENCE),
+        Err(_) => server.background.dismiss(PATIENCE),
     }
     // What was acknowledged is to reach the disk, however long that takes.
     let (sender, receiver) = oneshot::channel();

@@ -46,7 +46,6 @@ use crate::cores::Duty;
 use crate::journal::Reliance;
 use crate::log::log_warning;
 use crate::server::Server;
-use crate::valve::Valve;
 use figures::Figures;
 use files::Files;
 use queue::{Inlet, Queue};
@@ -87,8 +86,6 @@ enum Order {
 /// The append-only file of a server.
 #[derive(Default)]
 pub(crate) struct Aof {
-    /// In front of commands that write.
-    pub(crate) valve: Valve,
     pub(crate) figures: Figures,
     pub(crate) rewrite: Rewrite,
     phase: AtomicU8,
@@ -212,7 +209,7 @@ fn base_form(server: &Server) -> BaseForm {
 /// Begins to write where a start left off. The world must be stopped.
 fn resume(server: &'static Server, files: Files, last: Last) -> Result<(), String> {
     let end = server.journal.end();
-    let queue = Queue::new(&server.aof.valve, end);
+    let queue = Queue::new(&server.log_valve, end);
     spawn(server, Writer::resume(server, Arc::clone(&queue), files, last, end))?;
     server.aof.enter(Phase::On);
     let mut slot = server.aof.queue();
@@ -261,7 +258,7 @@ fn switch_on(server: &'static Server) -> Result<(), String> {
     files::make_directory(server, None)
         .map_err(|error| fail(files::unmade_directory(server, &error)))?;
     let files = Files::find(server).map_err(fail)?;
-    let queue = Queue::new(&server.aof.valve, server.journal.end());
+    let queue = Queue::new(&server.log_valve, server.journal.end());
     spawn(server, Writer::new(server, Arc::clone(&queue), files)).map_err(fail)?;
     server.aof.enter(Phase::Starting);
     *server.aof.queue() = Some(queue);
@@ -309,7 +306,7 @@ pub(crate) fn switch_off(server: &'static Server) {
 /// Has a log written in a directory for a backup, from the next base on; the server keeps none.
 pub(crate) fn lend(server: &'static Server, directory: &Path) -> Result<(), String> {
     let files = Files::within(server, directory.to_owned())?;
-    let queue = Queue::new(&server.aof.valve, server.journal.end());
+    let queue = Queue::new(&server.log_valve, server.journal.end());
     spawn(server, Writer::lent(server, Arc::clone(&queue), files))?;
     let mut slot = server.aof.queue();
     *slot = Some(queue);
@@ -350,7 +347,7 @@ fn part(server: &Server) {
     server.journal.detach();
     set_failed(server, false);
     server.aof.set_lacks_base(false);
-    server.aof.valve.open();
+    server.log_valve.open();
 }
 
 /// Writes are refused from now on, or are not any more. What goes by itself would be a write, too.

@@ -16,8 +16,8 @@ use proto::{Args, Output, Reply, Resp};
 
 use super::ahead::Stopped;
 use super::sort::Task;
+use crate::background::wait_for;
 use crate::execute::Known;
-use crate::heavy::wait_for;
 use crate::lanes::LOADER_LANE;
 use crate::log::log_warning;
 use crate::scripts;

@@ -187,7 +187,7 @@ pub(crate) fn begin_elsewhere(server: &'static Server, lent: Option<PathBuf>) ->
     let turn = Turn::take(server);
     let is_taken = turn.is_some();
     if let Some(turn) = turn {
-        server.heavy.spawn(move |_| {
+        server.background.spawn(move |_| {
             // What goes wrong is told by `done`.
             let _ = turn.begin(lent.as_deref());
         });
@@ -351,7 +351,7 @@ pub(super) fn done(server: &Server, sizes: Option<(u64, u64)>) {
 
 /// Removes files that nobody names any more, off this thread: big ones take time.
 pub(super) fn remove(server: &'static Server, files: Vec<PathBuf>) {
-    server.heavy.spawn(move |_| {
+    server.background.spawn(move |_| {
         for file in files {
             // Another start may have removed it.
             let _ = server.storage.remove(&file);

@@ -14,6 +14,7 @@ use super::apart::Crew;
 use super::replay::Replayer;
 use super::sort::{Stretch, Task};
 use crate::server::Server;
+use crate::shared::Shared;
 
 /// After so many units it is told how far loading has come.
 const REPORT_EACH: usize = 256;
@@ -55,7 +56,7 @@ impl Runner {
                 Stretch::Apart(shares) => self.run_apart(shares)?,
             }
         }
-        let Server { loading, keyspace, log, .. } = self.server;
+        let Shared { loading, keyspace, log, .. } = &**self.server;
         loading.advance_to(self.before + end, keyspace.clock(), log);
         Ok(())
     }
@@ -73,7 +74,7 @@ impl Runner {
         for tasks in tasks.chunks(REPORT_EACH) {
             tasks.iter().try_for_each(|task| replayer.run(task))?;
             let end = tasks.last().map_or(0, |task| task.unit.end);
-            let Server { loading, keyspace, log, .. } = self.server;
+            let Shared { loading, keyspace, log, .. } = &**self.server;
             loading.advance_to(self.before + end, keyspace.clock(), log);
         }
         Ok(())

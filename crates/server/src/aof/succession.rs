@@ -13,8 +13,8 @@ use super::queue::{Last, Queue};
 use super::writer::Writer;
 use super::{Order, Phase, rewrite, set_failed};
 use crate::log::{log_notice, log_warning};
+use crate::panics::contain;
 use crate::server::Server;
-use crate::startup::panics::contain;
 
 /// Between two tries to begin anew.
 const RETRY: Duration = Duration::from_millis(250);
@@ -51,7 +51,7 @@ fn succeed(server: &'static Server, queue: Arc<Queue>, is_lent: bool) -> Option<
     }
     let mut is_first = true;
     loop {
-        server.aof.valve.open();
+        server.log_valve.open();
         if !super::rewrite::is_same(Some(&queue), server.aof.queue().as_ref()) {
             // Whoever closes it does not wait for an answer that was lost.
             return None;

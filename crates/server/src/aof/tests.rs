@@ -269,7 +269,7 @@ fn await_tidiness(disk: &SimulatedDisk, what: &str) {
 pub(crate) fn end(server: &'static Server) {
     switch_off(server);
     await_end("a rewrite", || !server.aof.rewrite.told(0).is_underway);
-    server.heavy.dismiss(PATIENCE);
+    server.background.dismiss(PATIENCE);
 }
 
 /// How many calls to the disk a trace makes if none fails.

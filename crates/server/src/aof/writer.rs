@@ -204,7 +204,7 @@ impl Writer {
                 self.began_us = self.now_us();
                 rewrite::begin(self.server);
             }
-            self.server.aof.valve.open();
+            self.server.log_valve.open();
             let took = u64::try_from(self.now_us() - began_us).unwrap_or(0);
             let (took, left) = (Duration::from_micros(took), self.unwritten.len());
             last = queue::Last { records, took, left };
@@ -540,7 +540,7 @@ impl Writer {
             // Replies do not say where the server keeps its files.
             self.server.journal.fail(bare(error), || set_failed(self.server, true));
         }
-        self.server.aof.valve.open();
+        self.server.log_valve.open();
     }
 
     pub(super) fn heal(&self, line: &str) {

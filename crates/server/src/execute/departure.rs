@@ -16,7 +16,6 @@ use proto::{Args, OwnedArgs, Places};
 use tokio::sync::oneshot;
 
 use super::{Request, Round, Step, Work, options};
-use crate::busy::Hold;
 use crate::heavy::{Leaving, Reading, Transaction, Unlocked};
 use crate::session::{Elsewhere, Stage};
 
@@ -62,7 +61,7 @@ impl Request<'_> {
             }
             pass = Some(asked);
         }
-        let hold = Hold::begin(server, self.worker.ticked_us(), tx.partitions().into());
+        let hold = server.begin_hold(self.worker.ticked_us(), tx.partitions().into());
         let client = Arc::clone(&self.session.client);
         let limited = self.session.limited_from_now(server);
         let transaction = Transaction { pass, hold, tx, client, limited };
@@ -105,7 +104,7 @@ impl Request<'_> {
             let places = self.worker.handover.places(self.args);
             self.worker.handover.load(Departing { leaving, work, places, sender });
         } else {
-            work.server.heavy.run_command(leaving, self.args.into(), work, sender);
+            work.server.background.run_command(leaving, self.args.into(), work, sender);
         }
         Step::elsewhere(receiver)
     }
@@ -209,7 +208,7 @@ impl Departing {
     pub(crate) fn set_out(self, input: Vec<u8>) {
         let Self { leaving, work, places, sender } = self;
         let args = OwnedArgs::within(input, places);
-        work.server.heavy.run_command(leaving, args, work, sender);
+        work.server.background.run_command(leaving, args, work, sender);
     }
 }
 

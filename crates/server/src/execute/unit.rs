@@ -7,8 +7,7 @@ use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::{Request, Round, Step};
-use crate::busy::Hold;
-use crate::heavy::{CountedErrand, Errand};
+use crate::heavy::Errand;
 use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
 use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
@@ -41,7 +40,8 @@ impl Request<'_> {
                     self.out.truncate(mark);
                 }
                 let (session, database) = (&*self.session, self.session.database);
-                server.watchers.tell_unbegun(self.worker, session, database, entry, self.args);
+                let (rounds, client) = (&self.worker.rounds, &session.client);
+                server.tell_watchers_unbegun(rounds, client, database, entry, self.args);
                 return Step::Done;
             }
         };
@@ -159,7 +159,7 @@ impl Request<'_> {
             pass = Some(asked);
         }
         program.set_out(self.session);
-        let hold = Hold::begin(server, self.worker.ticked_us(), unit.tx.partitions().into());
+        let hold = server.begin_hold(self.worker.ticked_us(), unit.tx.partitions().into());
         let (output, wants_reply) = (self.out.split_off(mark), self.session.replies());
         let (entry, resp, widens, micros) = (self.entry, self.session.resp, false, 0);
         let limited = self.session.limited_from_now(server);
@@ -175,9 +175,9 @@ impl Request<'_> {
             wants_reply,
             widens,
             micros,
-            count: CountedErrand::begin(server),
+            count: server.background.begin_errand(),
         };
-        Ok(Step::Wait(server.heavy.run_errand(errand, self.args.into())))
+        Ok(Step::Wait(server.background.run_errand(errand, self.args.into())))
     }
 }
 

@@ -3,18 +3,15 @@
 //! Invariants: its locks, its leave and what it has replied go along, and are given back where it
 //! ends, in that order; whatever becomes of its session, nobody sees the first half of it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use keyspace::{HeavyPass, Lsn, Refusal};
 use proto::{Args, Output, OwnedArgs, Resp};
 
 use super::{Barred, Watch, again};
+use crate::background::CountedErrand;
 use crate::busy::Hold;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
-use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Session, Then};
 use crate::table::Entry;
 use crate::unit::{Place, Program, Unit};
@@ -42,33 +39,6 @@ pub(crate) struct Errand {
     /// How long it has run.
     pub(crate) micros: u64,
     pub(crate) count: CountedErrand,
-}
-
-/// Errands under way: the end of the process waits for them.
-#[derive(Default)]
-pub(super) struct Errands(AtomicUsize);
-
-impl Errands {
-    pub(super) fn are_over(&self) -> bool {
-        self.0.load(Ordering::Acquire) == 0
-    }
-}
-
-/// Counts an errand while it lasts.
-pub(crate) struct CountedErrand(Arc<Errands>);
-
-impl CountedErrand {
-    pub(crate) fn begin(server: &'static Server) -> Self {
-        let errands = Arc::clone(&server.heavy.errands);
-        errands.0.fetch_add(1, Ordering::Relaxed);
-        Self(errands)
-    }
-}
-
-impl Drop for CountedErrand {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Release);
-    }
 }
 
 /// An errand on its way, which nobody runs: the thread that it waits for may have ended when it
@@ -230,8 +200,7 @@ mod tests {
     };
     use proto::{Args, Output, OwnedArgs, Resp};
 
-    use super::{CountedErrand, Errand};
-    use crate::busy::Hold;
+    use super::Errand;
     use crate::server::Server;
     use crate::start::test_server;
     use crate::unit::{Needs, Place, Program, Unit};
@@ -268,7 +237,7 @@ mod tests {
         tx.put_text(b"x", NewText::Integer(100), Lifetime::Forever).unwrap();
         Errand {
             unit: Unit::begin(server, tx, None),
-            hold: Hold::begin(server, 0, partitions),
+            hold: server.begin_hold(0, partitions),
             pass: Some(HeavyPass::to_move(keyspace)),
             program: Box::new(Idle),
             limited: None,
@@ -278,7 +247,7 @@ mod tests {
             wants_reply: true,
             widens: false,
             micros: 0,
-            count: CountedErrand::begin(server),
+            count: server.background.begin_errand(),
         }
     }
 
@@ -301,12 +270,12 @@ mod tests {
                 let errand = half_done(server, undoable);
                 assert_eq!(sight(server), None, "it has its lock");
                 if comes_late {
-                    server.heavy.dismiss(Duration::ZERO);
-                    let _ = server.heavy.run_errand(errand, OwnedArgs::default());
+                    server.background.dismiss(Duration::ZERO);
+                    let _ = server.background.run_errand(errand, OwnedArgs::default());
                 } else {
                     // No thread is there, and none can be made.
-                    server.heavy.transactions.refuse_threads(true);
-                    let _ = server.heavy.run_errand(errand, OwnedArgs::default());
+                    server.background.refuse_threads(true);
+                    let _ = server.background.run_errand(errand, OwnedArgs::default());
                 }
                 assert_eq!(sight(server), seen, "undoable: {undoable}, late: {comes_late}");
             }

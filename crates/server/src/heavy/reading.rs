@@ -11,8 +11,8 @@ use keyspace::{
 };
 use proto::{Args, Output, OwnedArgs};
 
-use super::{Barred, Transaction, Watch, await_leave, wait_for_client};
-use crate::busy::Hold;
+use super::{Barred, Transaction, Watch, await_leave};
+use crate::background::wait_for_client;
 use crate::clients::Client;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
@@ -107,7 +107,7 @@ impl Unlocked {
         match begin_again(&gates, &mut pass, options, &partitions, computed) {
             Ok(tx) => {
                 let since_us = server.keyspace.clock().monotonic_us();
-                let hold = Hold::begin(server, since_us, partitions);
+                let hold = server.begin_hold(since_us, partitions);
                 let pass = Some(pass);
                 Transaction { pass, hold, tx, client, limited }.go_on(args, work)
             }

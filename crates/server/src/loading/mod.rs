@@ -7,7 +7,7 @@
 //! was loaded from: the process ends.
 
 mod insert;
-mod progress;
+pub(crate) mod progress;
 pub(crate) mod snapshot;
 
 use std::ffi::OsStr;
@@ -24,7 +24,6 @@ use persist::storage::{File, How};
 use tokio::sync::oneshot;
 
 pub(crate) use insert::{Inside, Twice};
-pub(crate) use progress::{LOADING, Loading};
 
 use crate::aof;
 use crate::lanes::STACK_BYTES;

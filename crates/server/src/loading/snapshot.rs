@@ -19,6 +19,7 @@ use super::threads;
 use crate::log::{log_notice, log_warning};
 use crate::scripts;
 use crate::server::Server;
+use crate::shared::Shared;
 
 /// Batches, or large entries, that wait for a thread; more would only take memory.
 const QUEUE_LEN: usize = 4;
@@ -106,7 +107,7 @@ impl<P: Placer> Sink for Reading<P> {
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
         delay(self.server, batch.len() as u64);
-        let Server { loading, keyspace, log, .. } = self.server;
+        let Shared { loading, keyspace, log, .. } = &**self.server;
         loading.advance_to(batch.end(), keyspace.clock(), log);
         self.placer.place(Load::Batch(batch))
     }
@@ -122,7 +123,7 @@ impl<P: Placer> Gatherer for Reading<P> {
     }
 
     fn advance(&mut self, offset: u64) {
-        let Server { loading, keyspace, log, .. } = self.server;
+        let Shared { loading, keyspace, log, .. } = &**self.server;
         loading.advance_to(offset, keyspace.clock(), log);
     }
 
@@ -224,7 +225,7 @@ impl Crew {
         for _ in 0..hired {
             let (queue, reporter) = (Arc::clone(&queue), Sender::clone(&reporter));
             let has_failed = Arc::clone(&has_failed);
-            server.heavy.spawn(move |lane| {
+            server.background.spawn(move |lane| {
                 let report = place_all(Ground::new(server, lane, twice), &queue);
                 if report.is_err() {
                     has_failed.store(true, Ordering::Relaxed);

@@ -117,6 +117,6 @@ impl Turn<'_> {
             work(lane, reply);
             Ok(())
         };
-        Step::elsewhere(server.heavy.run_visit(call, Box::new(work)))
+        Step::elsewhere(server.background.run_visit(call, Box::new(work)))
     }
 }

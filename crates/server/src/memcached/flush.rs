@@ -13,9 +13,10 @@ use proto::{Args, Output, OwnedArgs, Resp};
 use super::deeds::Deed;
 use super::figures::Figure;
 use super::{Turn, failure_of};
+use crate::background::{wait_for, wait_for_client};
 use crate::commit::commit;
 use crate::execute::Step;
-use crate::heavy::{Call, wait_for, wait_for_client};
+use crate::heavy::Call;
 use crate::mailbox::Rounds;
 use crate::server::Server;
 
@@ -51,7 +52,7 @@ impl Turn<'_> {
         let busy = busy.front().to_vec();
         let args: OwnedArgs = [entry.spec.name.as_bytes()].into_iter().collect();
         let call = Call { server, entry, args, resp: Resp::Two, ceiling: usize::MAX };
-        Step::elsewhere(server.heavy.run_visit(
+        Step::elsewhere(server.background.run_visit(
             call,
             Box::new(move |lane, _, reply| {
                 let mut world = Acquisition::of_world(server.keyspace);

@@ -39,7 +39,7 @@ use crate::evict;
 use crate::execute::{Grant, Round, Step, account, tell_watchers};
 use crate::gates::{self, Verdict};
 use crate::guard;
-use crate::loading::LOADING;
+use crate::loading::progress::LOADING;
 use crate::server::Server;
 use crate::session::{Parked, Session, Stage};
 use crate::table::Entry;
@@ -91,7 +91,7 @@ impl Memcached {
         let now = server.keyspace.clock().now_ms();
         let is_due = at != 0 && at <= now && !server.keyspace.settings().holds_expiry(now);
         if is_due && self.flush_at.swap(0, Ordering::Relaxed) == at {
-            server.heavy.spawn_visit(move |lane| flush::flush_when_due(server, lane));
+            server.background.spawn_visit(move |lane| flush::flush_when_due(server, lane));
         }
     }
 }

@@ -88,7 +88,7 @@ impl Turn<'_> {
         let now = server.keyspace.clock().now_ms();
         let Times { user, system, .. } = process_times::of_process();
         self.tell("pid", std::process::id());
-        self.tell("uptime", (now - server.started) / 1000);
+        self.tell("uptime", (now - server.identity.started) / 1000);
         self.tell("time", unix_seconds(now));
         self.tell("version", MEMCACHED_VERSION);
         self.tell("libevent", "2.1.12-stable");
@@ -113,7 +113,7 @@ impl Turn<'_> {
         self.tell("bytes_written", totals.net_out);
         self.tell("limit_maxbytes", server.budget.limit());
         self.tell("accepting_conns", 1);
-        self.tell("threads", server.crew.size());
+        self.tell("threads", server.worker_count());
         let lookout = &server.memcached.lookout;
         self.tell("log_worker_written", lookout.lines());
         self.tell("log_watchers", lookout.len());
@@ -157,7 +157,7 @@ impl Turn<'_> {
         self.tell("domain_socket", text(&config.get(MEMCACHED_UNIXSOCKET)));
         self.tell("umask", format_args!("{:o}", config.get(MEMCACHED_UNIXSOCKETPERM)));
         self.tell("idle_timeout", config.get(TIMEOUT));
-        self.tell("num_threads", server.crew.size());
+        self.tell("num_threads", server.worker_count());
         self.tell("tcp_backlog", config.get(TCP_BACKLOG));
         self.tell(
             "binding_protocol",
@@ -237,7 +237,7 @@ impl Turn<'_> {
             let is_datagrams = what.starts_with("udp");
             let state = if is_datagrams { "conn_read" } else { "conn_listening" };
             self.tell(&format!("{descriptor}:state"), state);
-            let age_s = (now - server.started) / 1000;
+            let age_s = (now - server.identity.started) / 1000;
             self.tell(&format!("{descriptor}:secs_since_last_cmd"), age_s);
         }
         let socket = self.worker.server.config.get(MEMCACHED_UNIXSOCKET);

@@ -17,16 +17,8 @@ use proto::args::encode_command;
 pub(crate) use registry::Registry;
 pub(crate) use subscriptions::Subscriptions;
 
-use crate::mailbox::Rounds;
-use crate::server::Server;
-
-/// What a client may subscribe to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SubscriptionKind {
-    Channel,
-    Pattern,
-    ShardChannel,
-}
+use crate::clients::SubscriptionKind;
+use crate::mailbox::Outbox;
 
 /// Where a message is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +34,6 @@ pub(crate) struct PubSub {
     channels: Registry,
     patterns: Registry,
     shard_channels: Registry,
-}
-
-impl SubscriptionKind {
-    pub(crate) const ALL: [Self; Self::COUNT] = [Self::Channel, Self::Pattern, Self::ShardChannel];
-    pub(crate) const COUNT: usize = 3;
 }
 
 impl Default for PubSub {
@@ -76,6 +63,45 @@ impl PubSub {
             SubscriptionKind::ShardChannel => &self.shard_channels,
         }
     }
+
+    /// Leaves a message for all subscribers; for how many subscriptions it was. The caller rings
+    /// when its batch is over. Any thread may publish, whatever keys it has locked.
+    pub(crate) fn publish(
+        &self,
+        outbox: Outbox<'_>,
+        space: Space,
+        channel: &[u8],
+        message: &[u8],
+    ) -> usize {
+        let Outbox { mailboxes, rounds } = outbox;
+        if space == Space::Shard {
+            let Some(found) = self.shard_channels.find(channel) else { return 0 };
+            let bytes = encode(&[b"smessage", channel, message]);
+            return found.audience.publish(mailboxes, rounds, &bytes);
+        }
+        let mut receivers = 0;
+        if let Some(found) = self.channels.find(channel) {
+            let bytes = encode(&[b"message", channel, message]);
+            receivers += found.audience.publish(mailboxes, rounds, &bytes);
+        }
+        for found in self.patterns.that_match(channel) {
+            let bytes = encode(&[b"pmessage", &found.name, channel, message]);
+            receivers += found.audience.publish(mailboxes, rounds, &bytes);
+        }
+        receivers
+    }
+
+    /// For how many subscriptions a message to a channel would be.
+    fn count_receivers(&self, space: Space, channel: &[u8]) -> usize {
+        match space {
+            Space::Shard => self.shard_channels.subscribers(channel),
+            Space::Global => {
+                let patterns = self.patterns.that_match(channel);
+                let by_pattern: usize = patterns.iter().map(|found| found.audience.len()).sum();
+                self.channels.subscribers(channel) + by_pattern
+            }
+        }
+    }
 }
 
 /// A message that is to be published.
@@ -87,53 +113,13 @@ pub(crate) struct Publication {
 
 impl Publication {
     /// For how many subscriptions it is now.
-    pub(crate) fn count_receivers(&self, server: &Server) -> usize {
-        count_receivers(server, self.space, &self.channel)
+    pub(crate) fn count_receivers(&self, pubsub: &PubSub) -> usize {
+        pubsub.count_receivers(self.space, &self.channel)
     }
 
     /// Publishes it.
-    pub(crate) fn leave(&self, server: &Server, rounds: &Rounds) {
-        publish(server, rounds, self.space, &self.channel, &self.message);
-    }
-}
-
-/// Leaves a message for all subscribers; for how many subscriptions it was. The caller rings when
-/// its batch is over. Any thread may publish, whatever keys it has locked.
-pub(crate) fn publish(
-    server: &Server,
-    rounds: &Rounds,
-    space: Space,
-    channel: &[u8],
-    message: &[u8],
-) -> usize {
-    let (pubsub, mailboxes) = (&server.pubsub, &server.mailboxes);
-    if space == Space::Shard {
-        let Some(found) = pubsub.shard_channels.find(channel) else { return 0 };
-        let bytes = encode(&[b"smessage", channel, message]);
-        return found.audience.publish(mailboxes, rounds, &bytes);
-    }
-    let mut receivers = 0;
-    if let Some(found) = pubsub.channels.find(channel) {
-        let bytes = encode(&[b"message", channel, message]);
-        receivers += found.audience.publish(mailboxes, rounds, &bytes);
-    }
-    for found in pubsub.patterns.that_match(channel) {
-        let bytes = encode(&[b"pmessage", &found.name, channel, message]);
-        receivers += found.audience.publish(mailboxes, rounds, &bytes);
-    }
-    receivers
-}
-
-/// For how many subscriptions a message to a channel would be.
-fn count_receivers(server: &Server, space: Space, channel: &[u8]) -> usize {
-    let pubsub = &server.pubsub;
-    match space {
-        Space::Shard => pubsub.shard_channels.subscribers(channel),
-        Space::Global => {
-            let patterns = pubsub.patterns.that_match(channel);
-            let by_pattern: usize = patterns.iter().map(|found| found.audience.len()).sum();
-            pubsub.channels.subscribers(channel) + by_pattern
-        }
+    pub(crate) fn leave(&self, pubsub: &PubSub, outbox: Outbox<'_>) {
+        pubsub.publish(outbox, self.space, &self.channel, &self.message);
     }
 }
 
@@ -151,14 +137,14 @@ fn encode(words: &[&[u8]]) -> Arc<[u8]> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Space, SubscriptionKind, Subscriptions, count_receivers, publish};
-    use crate::clients::{Client, Delivery, Peer};
-    use crate::mailbox::Rounds;
+    use super::{Space, Subscriptions};
+    use crate::clients::{Client, Delivery, Peer, SubscriptionKind};
+    use crate::mailbox::{Outbox, Rounds};
     use crate::server::Server;
 
     fn subscriber(server: &'static Server) -> (Arc<Client>, Subscriptions) {
         let client = server.clients.register(Peer::Unix, Peer::Unix, 0, 0);
-        let subscriptions = Subscriptions::new(server, &client);
+        let subscriptions = Subscriptions::new(&server.pubsub, &server.mailboxes, &client);
         (client, subscriptions)
     }
 
@@ -177,12 +163,12 @@ mod tests {
         subscriptions.add(SubscriptionKind::Pattern, b"other*");
         subscriptions.add(SubscriptionKind::Channel, b"news");
         subscriptions.add(SubscriptionKind::ShardChannel, b"news");
-        assert_eq!(count_receivers(server, Space::Global, b"news"), 2);
-        assert_eq!(count_receivers(server, Space::Shard, b"news"), 1);
-        assert_eq!(count_receivers(server, Space::Shard, b"n"), 0);
-        let rounds = Rounds::default();
-        assert_eq!(publish(server, &rounds, Space::Global, b"news", b"a"), 2);
-        assert_eq!(publish(server, &rounds, Space::Shard, b"news", b"b"), 1);
+        assert_eq!(server.pubsub.count_receivers(Space::Global, b"news"), 2);
+        assert_eq!(server.pubsub.count_receivers(Space::Shard, b"news"), 1);
+        assert_eq!(server.pubsub.count_receivers(Space::Shard, b"n"), 0);
+        let outbox = Outbox { mailboxes: &server.mailboxes, rounds: &Rounds::default() };
+        assert_eq!(server.pubsub.publish(outbox, Space::Global, b"news", b"a"), 2);
+        assert_eq!(server.pubsub.publish(outbox, Space::Shard, b"news", b"b"), 1);
         let expected = [
             "*3 $7 message $4 news $1 a ",
             "*4 $8 pmessage $2 n* $4 news $1 a ",

@@ -7,16 +7,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::SubscriptionKind;
+use super::PubSub;
 use super::registry::Named;
 use crate::audience::Audience;
-use crate::clients::{Client, client_flags};
+use crate::clients::{Client, SubscriptionKind, client_flags};
 use crate::looks::FEW;
-use crate::server::Server;
+use crate::mailbox::Mailboxes;
 
 /// The subscriptions of a client.
 pub(crate) struct Subscriptions {
-    server: &'static Server,
+    pubsub: &'static PubSub,
+    mailboxes: &'static Mailboxes,
     client: Arc<Client>,
     /// What they take, here and in the registries.
     bytes: usize,
@@ -26,8 +27,13 @@ pub(crate) struct Subscriptions {
 
 impl Subscriptions {
     /// None yet.
-    pub(crate) fn new(server: &'static Server, client: &Arc<Client>) -> Self {
-        Self { server, client: Arc::clone(client), bytes: 0, sets: Default::default() }
+    pub(crate) fn new(
+        pubsub: &'static PubSub,
+        mailboxes: &'static Mailboxes,
+        client: &Arc<Client>,
+    ) -> Self {
+        let client = Arc::clone(client);
+        Self { pubsub, mailboxes, client, bytes: 0, sets: Default::default() }
     }
 
     /// How many there are of a kind.
@@ -73,8 +79,8 @@ impl Subscriptions {
         if self.sets[kind as usize].contains(name) {
             return false;
         }
-        let registry = self.server.pubsub.registry(kind);
-        let named = registry.join(name, &self.server.mailboxes, &self.client);
+        let registry = self.pubsub.registry(kind);
+        let named = registry.join(name, self.mailboxes, &self.client);
         self.sets[kind as usize].insert(named);
         self.bytes += bytes_of(name);
         self.note(kind);
@@ -90,7 +96,7 @@ impl Subscriptions {
         settle: impl FnOnce(),
     ) -> bool {
         let Some(named) = self.sets[kind as usize].take(name) else { return false };
-        self.server.pubsub.registry(kind).leave(&named, &self.client, settle);
+        self.pubsub.registry(kind).leave(&named, &self.client, settle);
         self.bytes -= bytes_of(name);
         self.note(kind);
         true
@@ -104,13 +110,11 @@ impl Subscriptions {
         found.is_some_and(|(kind, name)| self.remove(kind, &name, settle))
     }
 
-    /// Ends all, as their client is gone: where they are very many, on another thread.
-    pub(crate) fn end_with_client(self: Box<Self>) {
+    /// Whether they are so many that another thread is to end them when their client is gone.
+    pub(crate) fn end_elsewhere(&self) -> bool {
         /// At about a quarter of a microsecond for each.
         const MANY: usize = 1000;
-        if self.sets.iter().map(BTreeSet::len).sum::<usize>() > MANY {
-            self.server.heavy.clone().spawn(move |_| drop(self));
-        }
+        self.sets.iter().map(BTreeSet::len).sum::<usize>() > MANY
     }
 
     /// Ends all. `settle` hands out what is under way to the client.
@@ -118,7 +122,7 @@ impl Subscriptions {
         self.bytes = 0;
         for kind in SubscriptionKind::ALL {
             for named in std::mem::take(&mut self.sets[kind as usize]) {
-                self.server.pubsub.registry(kind).leave(&named, &self.client, &settle);
+                self.pubsub.registry(kind).leave(&named, &self.client, &settle);
             }
             self.note(kind);
         }

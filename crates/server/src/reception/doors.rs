@@ -5,7 +5,6 @@
 //! and tried for until it is there.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use config::BindAddress;
@@ -50,8 +49,7 @@ impl Doors {
     }
 
     pub(super) fn publish_port(&self, server: &Server) {
-        let port = i64::from(self.port().unwrap_or(0));
-        server.port.store(port, Ordering::Relaxed);
+        server.identity.set_port(self.port().unwrap_or(0));
     }
 
     /// Carries out orders, for ever.

@@ -78,7 +78,8 @@ impl Books {
     pub(super) fn show(&mut self, server: &Server, database: usize, entry: &Entry, args: Args<'_>) {
         self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
         if self.shown <= SHOWN_MAX {
-            self.lines.extend(server.watchers.line_of_script(server, database, entry, args));
+            let now_us = server.keyspace.clock().now_us();
+            self.lines.extend(server.watchers.line_of_script((now_us, database), entry, args));
         }
     }
 
@@ -108,7 +109,8 @@ impl Books {
                 server.stats.rejected_often(*lane, command, rejected);
             }
         }
-        self.lines.iter().for_each(|line| server.watchers.publish(worker, line));
+        let outbox = server.outbox(&worker.rounds);
+        self.lines.iter().for_each(|line| server.watchers.publish(outbox, line));
         self.remarks.iter().for_each(|remark| server.command_log.enter(remark));
     }
 }

@@ -17,11 +17,11 @@ use proto::{Args, Reply};
 
 use super::caller::Loader;
 use super::libraries::{Loaded, State};
+use crate::background::Admission;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
 use crate::gates;
 use crate::guard::Request;
-use crate::heavy::Admission;
 use crate::journal;
 use crate::server::Server;
 use crate::table::Entry;

@@ -90,7 +90,7 @@ fn present(server: &Server) -> (u64, u64) {
 /// threads; a worker's turn.
 pub(crate) fn tend(server: &Server) {
     if server.scripts.interpreters.note_losses(present(server)) {
-        server.heavy.release();
+        server.background.release();
     }
     drop_stale();
     collect_garbage();
@@ -369,9 +369,9 @@ impl Program for Call {
         if let (true, Code::Script(handle)) = (self.has_claim, &self.code) {
             handle.settle();
         }
-        let watchers = &self.server.watchers;
-        if watchers.any() {
-            watchers.tell_all(worker, session, self.began, self.entry, args);
+        let Self { server, began, entry, .. } = *self;
+        if server.watchers.any() {
+            server.tell_watchers_of(&worker.rounds, &session.client, began, entry, args);
         }
         self.books.close(worker, session);
     }

@@ -52,7 +52,7 @@ use crate::guard;
 use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
 use crate::output_limit::{self, Owed};
-use crate::startup::panics::contain;
+use crate::panics::contain;
 use crate::worker::Worker;
 
 /// A connection being served.
@@ -294,7 +294,9 @@ impl Body for Serve {
     fn leave(&mut self) {
         self.give_up_wait();
         if let Some(all) = self.session.subscriptions.take() {
-            all.end_with_client();
+            if all.end_elsewhere() {
+                self.worker.server.background.spawn(move |_| drop(all));
+            }
             self.session.client.take_deliveries();
         }
         self.session.tracked = None;

@@ -21,11 +21,11 @@ use super::life::{EventEnd, Resumption, Turn, Waits};
 use super::stage::{Departures, Elsewhere, Parked, Ran, Stage, Then};
 use crate::aof::Phase;
 use crate::blocking::{Place, Served, ServedWith};
-use crate::busy;
 use crate::clients::{Signal, client_flags};
 use crate::control::server::wait;
 use crate::execute::{self, Grant};
 use crate::guard;
+use crate::patience;
 use crate::server::Server;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
@@ -247,7 +247,7 @@ impl Parked {
     /// Whether it has waited long enough; if not, the session is woken when that may be so.
     pub(super) fn has_lost_patience(&mut self, server: &Server, cx: &mut TaskContext<'_>) -> bool {
         loop {
-            let Some(left) = busy::patience_left(server, self) else { return false };
+            let Some(left) = patience::patience_left(server, self) else { return false };
             let left = u64::try_from(left).ok().filter(|&left| left > 0);
             let Some(left) = left else { return true };
             let timer = self
@@ -348,7 +348,7 @@ impl Serve {
                     Ok(done) => self.pass_on_what_came(done),
                     Err(leaves) => {
                         let (errand, args) = *leaves;
-                        self.stage = self.worker.server.heavy.run_errand(errand, args);
+                        self.stage = self.worker.server.background.run_errand(errand, args);
                     }
                 }
                 Turn::Again

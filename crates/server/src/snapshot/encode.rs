@@ -16,7 +16,7 @@ use persist::rdb::file::ChunkWriter;
 use super::Snapshot;
 use super::chunks::Outlet;
 use super::queue::copy;
-use crate::heavy::Admission;
+use crate::background::Admission;
 
 /// Bytes from which on a chunk is passed on.
 const CHUNK: usize = 256 << 10;

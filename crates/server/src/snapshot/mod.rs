@@ -36,14 +36,13 @@ use persist::aof::manifest::BaseForm;
 use persist::rdb::file::{Chunk, ChunkWriter, FileWriter, Options, Written};
 use persist::storage::How;
 
+use crate::background::{self, Admission};
 use crate::cores::Duty;
-use crate::heavy::{self, Admission};
+use crate::panics::contain;
 use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;
-use crate::startup::panics::contain;
 use crate::unit::drill;
-use crate::valve::Valve;
 use crate::version;
 use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, Hold};
@@ -59,8 +58,6 @@ const STANDSTILL_US: i64 = 5_000_000;
 /// What all snapshots share.
 #[derive(Default)]
 pub(crate) struct Snapshots {
-    /// Shut while transactions leave more than the disk takes.
-    pub(crate) valve: Valve,
     /// How many cuts were made.
     cuts: AtomicU64,
     /// How long the world stood still for the latest, in microseconds.
@@ -192,7 +189,7 @@ impl Snapshot {
             syncs,
         };
         let clock = server.keyspace.clock().clone();
-        let queue = Queue::new(&server.snapshots.valve, clock, server.budget.limit());
+        let queue = Queue::new(&server.snapshot_valve, clock, server.budget.limit());
         Arc::new(Self {
             server,
             purpose,
@@ -403,7 +400,7 @@ impl Snapshot {
         // Who keeps the world from stopping may do so for ever.
         let mut patience = Patience::default();
         let mut lasts = || !self.is_awaited || patience.lasts(keyspace, Obstacle::World);
-        if !heavy::wait_while(world, || self.given_up.get().is_none() && lasts()) {
+        if !background::wait_while(world, || self.given_up.get().is_none() && lasts()) {
             // Where it was given up already, it stays so.
             self.give_up(GivenUp::Busy);
             self.check()?;

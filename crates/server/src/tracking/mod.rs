@@ -8,7 +8,7 @@
 //! change that came after a read is left after that read was entered, and reaches the client behind
 //! the reply.
 
-mod notice;
+pub(crate) mod notice;
 mod options;
 mod post;
 mod table;
@@ -20,16 +20,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use commands::Spec;
+use config::Config;
 use config::settings::TRACKING_TABLE_MAX_KEYS;
 use keyspace::{Heed, Keyspace, Tx};
 use proto::Args;
 
-pub(crate) use notice::Notice;
 pub(crate) use options::{Mode, TrackingOptions};
 
 use crate::client_id::ClientId;
 use crate::clients::{Client, client_flags};
-use crate::server::Server;
+use crate::mailbox::Directory;
 pub(crate) use post::Post;
 use table::Table;
 use unsent::Unsent;
@@ -59,7 +59,8 @@ pub(crate) struct Tracker {
 
 /// A session's place on the roster.
 pub(crate) struct Tracked {
-    server: &'static Server,
+    tracking: &'static Tracking,
+    keyspace: &'static Keyspace,
     pub(crate) tracker: Arc<Tracker>,
     /// What it was told of and has not read.
     pub(crate) unsent: Unsent,
@@ -74,6 +75,14 @@ pub(crate) struct Reading {
     keys: Vec<Box<[u8]>>,
 }
 
+/// What tracking works with.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) config: &'a Config,
+    pub(crate) directory: Directory<'a>,
+}
+
 /// What INFO tells.
 pub(crate) struct TrackingFigures {
     pub(crate) clients: usize,
@@ -86,12 +95,13 @@ pub(crate) struct TrackingFigures {
 impl Tracked {
     /// Enters a client, or what it wants now, if it was there.
     pub(crate) fn begin(
-        server: &'static Server,
+        tracking: &'static Tracking,
+        keyspace: &'static Keyspace,
         client: &Arc<Client>,
         options: TrackingOptions,
     ) -> Self {
         // From here on changes are heeded; the client has not read anything yet.
-        let heed = server.keyspace.heed_changes();
+        let heed = keyspace.heed_changes();
         let redirect = options.redirect.map_or(0, |target| target as i64);
         client.live.redirect.store(redirect, Ordering::Relaxed);
         client.set_flag(client_flags::TRACKING, true);
@@ -99,8 +109,8 @@ impl Tracked {
         client.set_flag(client_flags::BROKEN_REDIRECT, false);
         client.names().holdings.prefixes = options.prefixes.iter().map(|it| bytes_of(it)).sum();
         let tracker = Arc::new(Tracker { client: Arc::clone(client), options });
-        server.tracking.enter(&tracker);
-        Self { server, tracker, unsent: Unsent::default(), _heed: heed }
+        tracking.enter(&tracker);
+        Self { tracking, keyspace, tracker, unsent: Unsent::default(), _heed: heed }
     }
 }
 
@@ -115,7 +125,7 @@ impl Drop for Tracked {
     fn drop(&mut self) {
         let client = &self.tracker.client;
         // Its successor may be there already.
-        if self.server.tracking.leave(self.server.keyspace, &self.tracker) {
+        if self.tracking.leave(self.keyspace, &self.tracker) {
             const FLAGS: [u32; 3] =
                 [client_flags::TRACKING, client_flags::BROADCAST, client_flags::BROKEN_REDIRECT];
             FLAGS.iter().for_each(|flag| client.set_flag(*flag, false));
@@ -143,42 +153,54 @@ impl Tracking {
 
     /// Enters what a client has read, whose locks are still held.
     #[cold]
-    pub(crate) fn remember(&self, server: &Server, reader: ClientId, spec: &Spec, args: Args<'_>) {
-        let locate = |key: &[u8]| server.keyspace.locate(key).partition();
+    pub(crate) fn remember(
+        &self,
+        surroundings: Surroundings<'_>,
+        reader: ClientId,
+        spec: &Spec,
+        args: Args<'_>,
+    ) {
+        let locate = |key: &[u8]| surroundings.keyspace.locate(key).partition();
         visit_keys(spec, args, |key| self.table.add(locate(key), key, reader));
-        self.fit_table(server);
+        self.fit_table(surroundings);
     }
 
     /// Leaves notices of all that a transaction altered and enters what its commands read, in
     /// their order. Its locks are still held. What is for the client itself is to be left behind
     /// what it has to say.
-    pub(crate) fn settle(&self, server: &Server, tx: &Tx, readings: &[Reading]) -> Option<Post> {
+    pub(crate) fn settle(
+        &self,
+        surroundings: Surroundings<'_>,
+        tx: &Tx,
+        readings: &[Reading],
+    ) -> Option<Post> {
         if !self.any() {
             return None;
         }
+        let Surroundings { keyspace, directory, .. } = surroundings;
         let roster = self.roster();
         let mut post = Post::new(tx.options().origin);
         if tx.has_altered_databases() {
-            self.table.clear(server.keyspace);
+            self.table.clear(keyspace);
             roster.trackers.values().for_each(|tracker| post.add_all_keys(tracker));
         }
         let (altered, mut from) = (tx.altered(), 0);
         for Reading { altered: until, reader, keys } in readings {
-            self.invalidate(server.keyspace, &roster, &altered[from..*until], &mut post);
+            self.invalidate(keyspace, &roster, &altered[from..*until], &mut post);
             from = *until;
             for key in keys {
-                self.table.add(server.keyspace.locate(key).partition(), key, *reader);
+                self.table.add(keyspace.locate(key).partition(), key, *reader);
             }
         }
-        self.invalidate(server.keyspace, &roster, &altered[from..], &mut post);
+        self.invalidate(keyspace, &roster, &altered[from..], &mut post);
         for (prefix, matching) in roster.matching(altered.iter().map(|(_, key)| &**key)) {
             let ids = roster.prefixes.get(prefix).into_iter().flatten();
             let trackers = ids.filter_map(|id| roster.trackers.get(id));
             post.add_keys(trackers, &matching);
         }
-        post.leave_to_others(server);
+        post.leave_to_others(directory);
         drop(roster);
-        self.fit_table(server);
+        self.fit_table(surroundings);
         Some(post)
     }
 
@@ -198,8 +220,8 @@ impl Tracking {
     }
 
     /// Takes keys out of the table until it is as large as it may be; who had read them is told.
-    pub(crate) fn fit_table(&self, server: &Server) {
-        let max = server.config.get(TRACKING_TABLE_MAX_KEYS);
+    pub(crate) fn fit_table(&self, surroundings: Surroundings<'_>) {
+        let max = surroundings.config.get(TRACKING_TABLE_MAX_KEYS);
         let excess = self.table.len().saturating_sub(max);
         if max == 0 || excess == 0 {
             return;
@@ -209,7 +231,7 @@ impl Tracking {
             let trackers = readers.iter().filter_map(|id| roster.reader(*id));
             post.add_keys(trackers, &BTreeSet::from([&*key]));
         }
-        post.leave_to_itself(server);
+        post.leave_to_itself(surroundings.directory);
     }
 
     /// How much there is of everything.

@@ -9,8 +9,7 @@ use super::Tracker;
 use super::notice::{Notice, SharedKeys};
 use crate::client_id::ClientId;
 use crate::clients::{Client, client_flags};
-use crate::mailbox::Rounds;
-use crate::server::Server;
+use crate::mailbox::{Directory, Rounds};
 
 /// Notices to be left.
 pub(crate) struct Post {
@@ -55,30 +54,30 @@ impl Post {
     }
 
     /// Leaves in the mailboxes what is for others than whoever altered the keys, and rings.
-    pub(super) fn leave_to_others(&mut self, server: &Server) {
+    pub(super) fn leave_to_others(&mut self, directory: Directory<'_>) {
         let own = self.letters.remove(&self.origin);
-        leave(server, std::mem::take(&mut self.letters).into_values());
+        leave(directory, std::mem::take(&mut self.letters).into_values());
         self.letters.extend(own.map(|letter| (self.origin, letter)));
     }
 
     /// Leaves the rest, behind what it has published itself: in that order Redis tells it.
-    pub(crate) fn leave_to_itself(self, server: &Server) {
-        leave(server, self.letters.into_values());
+    pub(crate) fn leave_to_itself(self, directory: Directory<'_>) {
+        leave(directory, self.letters.into_values());
     }
 }
 
-fn leave(server: &Server, letters: impl Iterator<Item = Invalidations>) {
+fn leave(directory: Directory<'_>, letters: impl Iterator<Item = Invalidations>) {
     let rounds = Rounds::default();
     for (tracker, keys) in letters {
-        let (receiver, notices) = address(server, &tracker, &keys);
-        server.mailboxes.leave_notices(&receiver, notices, &rounds);
+        let (receiver, notices) = address(directory, &tracker, &keys);
+        directory.mailboxes.leave_notices(&receiver, notices, &rounds);
     }
-    server.mailboxes.ring(&rounds);
+    directory.mailboxes.ring(&rounds);
 }
 
 /// Who is to be told, and what.
 fn address(
-    server: &Server,
+    directory: Directory<'_>,
     tracker: &Tracker,
     keys: &[Option<SharedKeys>],
 ) -> (Arc<Client>, Vec<Notice>) {
@@ -89,7 +88,7 @@ fn address(
     let Some(target) = tracker.options.redirect else {
         return (itself(), invalid(false).collect());
     };
-    if let Some(client) = server.clients.find(target) {
+    if let Some(client) = directory.clients.find(target) {
         return (client, invalid(true).collect());
     }
     tracker.client.set_flag(client_flags::BROKEN_REDIRECT, true);

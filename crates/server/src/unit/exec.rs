@@ -20,7 +20,7 @@ use crate::control::context::{Asker, Context, ControlHandler, ControlWork, Next}
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
-use crate::loading::LOADING;
+use crate::loading::progress::LOADING;
 use crate::server::Server;
 use crate::session::Session;
 use crate::session::fieldsets::Fieldsets;
@@ -255,8 +255,8 @@ impl Program for Exec {
             match nested {
                 Some(nested) => nested.book(args, worker, session),
                 None => {
-                    let watchers = &worker.server.watchers;
-                    watchers.tell_unbegun(worker, session, database, entry, args);
+                    let (server, client) = (worker.server, &session.client);
+                    server.tell_watchers_unbegun(&worker.rounds, client, database, entry, args);
                 }
             }
             execute::account(worker, session, entry, args, micros, reply_bytes);

@@ -38,10 +38,10 @@ use crate::gates::FlagsOf;
 use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
-use crate::notifications::notify;
 use crate::pubsub::Publication;
-use crate::server::{Server, write_refusal};
+use crate::server::Server;
 use crate::session::{Session, Stepwise};
+use crate::shared::write_refusal;
 use crate::stats;
 use crate::table::Entry;
 use crate::tracking::Reading;
@@ -295,7 +295,7 @@ impl Unit {
 
     /// Publishes a message with what the unit changes; for how many subscriptions it is now.
     pub(crate) fn publish(&mut self, publication: Publication) -> usize {
-        let receivers = publication.count_receivers(self.server);
+        let receivers = publication.count_receivers(&self.server.pubsub);
         self.publications.push((self.done.len(), publication));
         receivers
     }
@@ -592,9 +592,10 @@ fn tell(server: &Server, rounds: &Rounds, done: &[Done], publications: &[(usize,
     let mut publications = publications.iter().peekable();
     for (index, command) in done.iter().enumerate() {
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {
-            publication.leave(server, rounds);
+            publication.leave(&server.pubsub, server.outbox(rounds));
         }
-        notify(server, rounds, &command.effects);
+        server.notify(rounds, &command.effects);
     }
-    publications.for_each(|(_, publication)| publication.leave(server, rounds));
+    publications
+        .for_each(|(_, publication)| publication.leave(&server.pubsub, server.outbox(rounds)));
 }

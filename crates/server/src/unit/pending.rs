@@ -303,7 +303,7 @@ impl Watching {
             drop(Unregistration::new(server, Registered::Watch(self.watch, keys)));
         };
         match is_much {
-            true => server.heavy.spawn(move |_| begin()),
+            true => server.background.spawn(move |_| begin()),
             false => begin(),
         }
     }

@@ -23,7 +23,7 @@ impl Shortage {
     #[inline]
     pub(crate) fn now(server: &Server) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
-        Self { is_out_of_memory, ailments: server.ailments.present(server) }
+        Self { is_out_of_memory, ailments: server.ailments.present(&server.config) }
     }
 
     /// Whether anything is short.
@@ -40,7 +40,7 @@ impl Shortage {
         flags: Flags,
         allows_oom: bool,
     ) -> Option<Refusal> {
-        let refusal = self.ailments.refuse(server, flags, Role::Any);
+        let refusal = self.ailments.refuse(&server.journal, flags, Role::Any);
         let is_refused = self.is_out_of_memory && flags.has(Flags::DENYOOM) && !allows_oom;
         refusal.or_else(|| is_refused.then_some(OUT_OF_MEMORY))
     }

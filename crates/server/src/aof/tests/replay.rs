@@ -16,8 +16,8 @@ use crate::aof::ahead::{Read, Stopped, run_each};
 use crate::aof::options_within;
 use crate::aof::runner::Runner;
 use crate::aof::sort::{Sorter, Stretch};
+use crate::background::{visiting, wait_for};
 use crate::effects::set_replays;
-use crate::heavy::{visiting, wait_for};
 use crate::server::Server;
 use crate::start::test_server;
 

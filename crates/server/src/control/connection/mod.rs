@@ -10,8 +10,6 @@ mod names;
 
 use super::context::ControlCommand;
 
-pub(crate) use client::describe;
-
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[
     &login::AUTH,

@@ -6,9 +6,10 @@ use commands::declare::{Command, Flags, Group, Spec, at_least, exactly};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container, misused};
-use crate::pubsub::{Registry, SubscriptionKind};
+use crate::pubsub::Registry;
 use crate::server::Server;
 
 /// More channels than these take longer than one client may have a worker for.

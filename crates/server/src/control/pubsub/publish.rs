@@ -8,9 +8,10 @@ use commands::{Access, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::mailbox::Rounds;
-use crate::pubsub::{self, Publication, Space, SubscriptionKind};
+use crate::pubsub::{Publication, Space};
 use crate::server::Server;
 
 /// What both have in common.
@@ -73,7 +74,7 @@ fn publish(
         }
         None => {
             let rounds = &context.worker()?.rounds;
-            pubsub::publish(context.server, rounds, space, channel, message)
+            context.server.pubsub.publish(context.server.outbox(rounds), space, channel, message)
         }
     };
     reply.integer(receivers as i64);
@@ -90,7 +91,8 @@ fn has_many_patterns(server: &Server) -> bool {
 fn publish_elsewhere(server: &'static Server) -> Next {
     Next::elsewhere(move |_, args, reply| {
         let rounds = Rounds::default();
-        let receivers = pubsub::publish(server, &rounds, Space::Global, &args[1], &args[2]);
+        let receivers =
+            server.pubsub.publish(server.outbox(&rounds), Space::Global, &args[1], &args[2]);
         server.mailboxes.ring(&rounds);
         reply.integer(receivers as i64);
         Ok(())

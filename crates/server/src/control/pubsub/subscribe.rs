@@ -8,9 +8,10 @@ use commands::{Access, KeySpec, keys};
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+use crate::clients::SubscriptionKind;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::looks::FEW;
-use crate::pubsub::{SubscriptionKind, Subscriptions};
+use crate::pubsub::Subscriptions;
 use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::worker::Worker;
@@ -106,7 +107,9 @@ fn begin_one(
     reply: &mut Reply<'_>,
 ) {
     let Session { subscriptions, client, .. } = session;
-    let all = subscriptions.get_or_insert_with(|| Box::new(Subscriptions::new(server, client)));
+    let all = subscriptions.get_or_insert_with(|| {
+        Box::new(Subscriptions::new(&server.pubsub, &server.mailboxes, client))
+    });
     all.add(kind, name);
     tell(reply, begun(kind), Some(name), counted(all, kind));
 }

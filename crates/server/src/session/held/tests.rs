@@ -195,7 +195,7 @@ fn what_was_seen_before_a_reply_is_waited_for_in_any_output() {
     server.keyspace.settings().journal_attached.store(true, Ordering::Relaxed);
     server.journal.attach(Box::new(Deaf), Reliance::Disk);
     server.crew.resize(server, 1).unwrap();
-    server.heavy.begin().unwrap();
+    server.background.begin().unwrap();
     let [mut loader, mut caller, mut other] = [(); 3].map(|()| connect(server));
     let body = "function() for turn = 1, 3e6 do end return 1 end";
     let library = format!("#!lua name=l\\nredis.register_function('f', {body})");

@@ -12,8 +12,8 @@ use config::settings::DATABASES;
 use keyspace::Refusal;
 use proto::Args;
 
-use super::list::{address, flags_of};
 use crate::client_id::ClientId;
+use crate::client_info::{address, flags_of};
 use crate::clients::{Client, Peer, Signal, client_flags};
 use crate::control::context::Context;
 use crate::server::Server;

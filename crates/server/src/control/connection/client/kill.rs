@@ -12,10 +12,10 @@ use keyspace::Refusal;
 use proto::{Args, Output, Reply};
 
 use super::filter::{Filter, Purpose, Viewer};
-use super::list::address;
 use super::specs::OF_OTHERS;
 use crate::blocking;
 use crate::client_id::ClientId;
+use crate::client_info::address;
 use crate::clients::{Client, Signal, client_flags};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;

@@ -17,8 +17,6 @@ use proto::{Args, Reply};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
 
-pub(crate) use list::describe;
-
 const HELP: ControlCommand = {
     let command = help::subcommand(Group::Connection, "5.0.0", print_help);
     Command { spec: Spec { role: Role::Client, ..command.spec }, ..command }

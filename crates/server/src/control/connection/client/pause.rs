@@ -11,10 +11,10 @@ use keyspace::{Acquisition, Refusal};
 use proto::{Args, Reply};
 
 use super::specs::OF_OTHERS;
-use crate::busy;
+use crate::background;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
-use crate::heavy;
+use crate::patience;
 use crate::server::Server;
 
 pub(super) const PAUSE: ControlCommand = Command {
@@ -78,8 +78,8 @@ fn pause(
 /// Waits until what was let pass before that is over, on whatever thread: behind it nobody is told
 /// that nothing changes. The world comes last, as nothing long begins while it is wanted.
 fn await_those_inside(server: &'static Server, began_us: i64) -> Result<(), Refusal> {
-    busy::await_those_before(server, began_us)?;
-    heavy::wait_for_client(server.keyspace, &mut Acquisition::of_world(server.keyspace))
+    patience::await_those_before(server, began_us)?;
+    background::wait_for_client(server.keyspace, &mut Acquisition::of_world(server.keyspace))
 }
 
 pub(super) const UNPAUSE: ControlCommand = Command {

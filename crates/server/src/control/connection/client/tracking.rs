@@ -72,7 +72,12 @@ fn tracking(
             if options.mode != Mode::OptIn && options.mode != Mode::OptOut {
                 session.has_caching = false;
             }
-            session.tracked = Some(Box::new(Tracked::begin(server, &session.client, options)));
+            session.tracked = Some(Box::new(Tracked::begin(
+                &server.tracking,
+                server.keyspace,
+                &session.client,
+                options,
+            )));
         }
         word if is(word, "OFF") => {
             session.tracked = None;

@@ -8,9 +8,9 @@ use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Lifetime, NewText, Refusal, Tx, TxOptions};
 use proto::{Args, Reply};
 
+use crate::background::Admission;
 use crate::commit::commit;
 use crate::control::context::{Context, Next};
-use crate::heavy::Admission;
 use crate::mailbox::Rounds;
 
 const OUT_OF_MEMORY: Refusal = Refusal::error("ERR Insufficient memory, failed allocating value");

@@ -14,10 +14,11 @@ use persist::storage::How;
 use proto::{Args, Reply};
 
 use crate::aof::{self, Stock};
+use crate::background;
 use crate::commit::announce;
 use crate::control::context::{Context, Next};
-use crate::heavy;
-use crate::loading::{LOADING, Twice, snapshot};
+use crate::loading::progress::LOADING;
+use crate::loading::{Twice, snapshot};
 use crate::log::{log_notice, log_warning};
 use crate::saves::{self, Unsaved};
 use crate::scripts::{LibrariesState, Still};
@@ -130,13 +131,13 @@ impl Reloading {
                 Unsaved::Failed => NOT_SAVED,
             });
         }
-        heavy::wait_for_client(server.keyspace, world)?;
+        background::wait_for_client(server.keyspace, world)?;
         Ok(stand_still(server))
     }
 }
 
 fn load_log_in(server: &'static Server, mut world: Acquisition, lane: usize) -> Loaded {
-    if let Err(refusal) = heavy::wait_for_client(server.keyspace, &mut world) {
+    if let Err(refusal) = background::wait_for_client(server.keyspace, &mut world) {
         return (world, Err(refusal));
     }
     let _turn = take_turn(server);
@@ -211,7 +212,7 @@ fn options(server: &Server, lane: usize) -> TxOptions {
 fn empty(server: &'static Server, tx: &mut Tx) -> Result<(), Refusal> {
     tx.flush_all()?;
     if let Some(post) = announce(server, tx, &[]) {
-        post.leave_to_itself(server);
+        post.leave_to_itself(server.directory());
     }
     let forget = |state: &mut LibrariesState| {
         *state = LibrariesState::default();

@@ -14,10 +14,10 @@ use keyspace::Refusal;
 use proto::{Args, Output, OwnedArgs, Reply};
 use tokio::sync::oneshot;
 
-use crate::busy;
 use crate::clients::Client;
 use crate::control::context::{Context, Next};
 use crate::log::{log_notice, log_warning};
+use crate::patience;
 use crate::session::{Elsewhere, Ran, Session, Stage, Then};
 use crate::users;
 use crate::whole_file;
@@ -87,7 +87,7 @@ pub(super) fn stop_world(
 ) -> Result<Next, Refusal> {
     let (keyspace, time) = (context.server.keyspace, seconds(&args[2]));
     Ok(Next::visit(move |_, _, reply| {
-        busy::stop_world(keyspace, time)?;
+        patience::stop_world(keyspace, time)?;
         reply.ok();
         Ok(())
     }))

@@ -9,7 +9,7 @@ pub(super) fn write_replication(server: &Server, report: &mut Report) {
     report.field("role", "master");
     report.field("connected_slaves", 0);
     report.field("master_failover_state", "no-failover");
-    report.field("master_replid", &server.run_id);
+    report.field("master_replid", &server.identity.run_id);
     report.field("master_replid2", "0".repeat(40));
     report.field("master_repl_offset", 0);
     report.field("second_repl_offset", -1);

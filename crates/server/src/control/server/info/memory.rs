@@ -2,8 +2,6 @@
 //!
 //! Invariant: every figure of one report is of the same look at the memory.
 
-use std::sync::atomic::Ordering;
-
 use super::report::Report;
 use crate::aof;
 use crate::control::server::memory::figures::{Figures, ratio};
@@ -19,7 +17,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     sized(report, "used_memory", figures.used);
     sized(report, "used_memory_rss", figures.resident);
     sized(report, "used_memory_peak", figures.peak);
-    report.field("used_memory_peak_time", server.peak_memory_time.load(Ordering::Relaxed));
+    report.field("used_memory_peak_time", server.peak_memory.time());
     report.field("used_memory_peak_perc", format_args!("{:.2}%", figures.peak_percentage()));
     report.field("used_memory_overhead", figures.overhead);
     report.field("used_memory_startup", figures.startup);

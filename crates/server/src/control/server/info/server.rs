@@ -4,7 +4,6 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering;
 
 use config::settings::HZ;
 
@@ -18,7 +17,7 @@ const LRU_BITS: u32 = 24;
 pub(super) fn write(server: &Server, report: &mut Report) {
     let now_us = server.keyspace.clock().now_us();
     let seconds = now_us / 1_000_000;
-    let uptime = (now_us / 1000 - server.started).max(0) / 1000;
+    let uptime = (now_us / 1000 - server.identity.started).max(0) / 1000;
     let system = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let shown = |name: &[u8]| {
@@ -49,8 +48,8 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     report.field("gcc_version", "0.0.0");
     report.field("process_id", std::process::id());
     report.field("process_supervised", shown(b"supervised"));
-    report.field("run_id", &server.run_id);
-    let port = server.port.load(Ordering::Relaxed);
+    report.field("run_id", &server.identity.run_id);
+    let port = server.identity.port();
     report.field("tcp_port", port);
     report.field("server_time_usec", now_us);
     report.field("uptime_in_seconds", uptime);
@@ -69,7 +68,7 @@ pub(super) fn write(server: &Server, report: &mut Report) {
     write_listeners(report, &shown(b"bind"), port, &shown(b"unixsocket"));
 }
 
-fn write_listeners(report: &mut Report, bind: &str, port: i64, socket: &str) {
+fn write_listeners(report: &mut Report, bind: &str, port: u16, socket: &str) {
     let mut number = 0;
     let mut listener = |value: String| {
         report.field(&format!("listener{number}"), value);

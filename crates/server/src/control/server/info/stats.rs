@@ -8,9 +8,9 @@ use ::keyspace::Count;
 use acl::Reason;
 
 use super::report::Report;
+use crate::clients::SubscriptionKind;
 use crate::counters::Totals;
-use crate::cron::Rates;
-use crate::pubsub::SubscriptionKind;
+use crate::rates::Rates;
 use crate::server::Server;
 use crate::tracking::TrackingFigures;
 

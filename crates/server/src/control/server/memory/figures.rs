@@ -3,12 +3,10 @@
 //! Invariant: `used` is what the server accounts for, not what the system sees; the parts are of
 //! the same moment as far as counters of many threads can be.
 
-use std::sync::atomic::Ordering;
-
 use keyspace::{Keyspace, arena};
 
 use crate::budget::resident;
-use crate::client_memory;
+use crate::client_info::bytes_of;
 use crate::server::Server;
 
 /// What a key's place in its table takes: a word, and a share of those that are free.
@@ -42,17 +40,16 @@ impl Figures {
     /// The figures of this moment.
     pub(crate) fn of(server: &Server) -> Self {
         let keyspace = server.keyspace;
-        let clients =
-            server.clients.all().iter().map(|client| client_memory::bytes_of(client)).sum();
+        let clients = server.clients.all().iter().map(|client| bytes_of(client)).sum();
         let used = server.budget.used_exactly();
-        server.note_memory(used);
+        server.peak_memory.note(used, server.keyspace.clock().now_ms());
         let (resident, of_files) = resident();
         let startup = server.budget.startup();
         let tables = tables(keyspace);
         let overhead = startup + clients + tables.iter().map(|(_, bytes)| bytes).sum::<usize>();
         Self {
             used,
-            peak: server.peak_memory.load(Ordering::Relaxed),
+            peak: server.peak_memory.bytes(),
             startup,
             clients,
             overhead: overhead.min(used),

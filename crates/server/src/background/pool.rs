@@ -12,16 +12,25 @@ use std::time::Duration;
 use crate::allocator::give_back;
 use crate::cores::{Cores, Duty};
 use crate::lanes::STACK_BYTES;
-use crate::scripts;
-use crate::startup::panics::contain;
+use crate::panics::contain;
 
 /// A closure that runs on a heavy-work thread with that thread's lane.
 pub(super) type Job = Box<dyn FnOnce(usize) + Send>;
+
+/// What a thread does between two jobs for its own sake.
+#[derive(Clone, Copy)]
+pub(crate) struct BetweenJobs {
+    /// Behind each job.
+    pub(crate) tidy_up: fn(),
+    /// Before its allocator gives back what nobody uses.
+    pub(crate) drop_stale: fn(),
+}
 
 /// Threads that do one kind of work.
 pub(super) struct Pool {
     name: &'static str,
     cores: Arc<Cores>,
+    between_jobs: BetweenJobs,
     lanes: Range<usize>,
     queue: Mutex<Queue>,
     arrived: Condvar,
@@ -45,7 +54,12 @@ struct Queue {
 }
 
 impl Pool {
-    pub(super) fn new(name: &'static str, cores: Arc<Cores>, lanes: Range<usize>) -> Self {
+    pub(super) fn new(
+        name: &'static str,
+        cores: Arc<Cores>,
+        between_jobs: BetweenJobs,
+        lanes: Range<usize>,
+    ) -> Self {
         let queue = Mutex::new(Queue {
             waiting: VecDeque::new(),
             idle: 0,
@@ -56,7 +70,7 @@ impl Pool {
             ending: false,
         });
         let (arrived, left) = (Condvar::new(), Condvar::new());
-        Self { name, cores, lanes, queue, arrived, left }
+        Self { name, cores, between_jobs, lanes, queue, arrived, left }
     }
 
     /// Has a job done. An error says that a thread was refused: the others do it, and where there
@@ -155,14 +169,14 @@ impl Pool {
                 drop(queue);
                 // A panic is counted by the hook; the session that waits sees its sender dropped.
                 let _ = contain(move || job(lane));
-                scripts::collect_garbage();
+                (self.between_jobs.tidy_up)();
                 queue = self.lock();
                 continue;
             }
             if released != queue.releases {
                 released = queue.releases;
                 drop(queue);
-                scripts::drop_stale();
+                (self.between_jobs.drop_stale)();
                 give_back();
                 queue = self.lock();
                 continue;
@@ -187,8 +201,10 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
     use std::time::Duration;
 
-    use super::Pool;
+    use super::{BetweenJobs, Pool};
     use crate::cores::Cores;
+
+    const NOTHING: BetweenJobs = BetweenJobs { tidy_up: || (), drop_stale: || () };
 
     /// Has the pool run so many jobs at once; their lanes, if all are run.
     fn lanes_of(pool: &Arc<Pool>, jobs: usize) -> Receiver<usize> {
@@ -207,7 +223,7 @@ mod tests {
     fn every_number_of_threads_does_all_that_comes() {
         let cores = Arc::new(Cores::of_process());
         for threads in 1..=4 {
-            let pool = Arc::new(Pool::new("test", Arc::clone(&cores), 10..14));
+            let pool = Arc::new(Pool::new("test", Arc::clone(&cores), NOTHING, 10..14));
             (0..threads).for_each(|_| pool.grow().unwrap());
             pool.refuse_threads(true);
             let lanes: BTreeSet<usize> = lanes_of(&pool, 50).iter().collect();
@@ -226,7 +242,7 @@ mod tests {
 
     #[test]
     fn without_any_thread_nobody_waits_for_ever() {
-        let pool = Arc::new(Pool::new("test", Arc::new(Cores::of_process()), 10..14));
+        let pool = Arc::new(Pool::new("test", Arc::new(Cores::of_process()), NOTHING, 10..14));
         pool.refuse_threads(true);
         assert_eq!(lanes_of(&pool, 3).iter().count(), 0, "whoever waits is let go");
         pool.refuse_threads(false);

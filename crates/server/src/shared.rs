@@ -1,0 +1,331 @@
+//! What all threads share, from the keyspace to the reasons for which a command waits or is
+//! refused.
+//!
+//! Invariant: it lives as long as the process and is only ever shared; whatever changes in it is an
+//! atomic or behind a lock of its own. It is state, each part with methods of its own, and knows
+//! nothing of sessions, workers and files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use acl::Users;
+use base::time::UnixMillis;
+use commands::Spec;
+use config::Config;
+use config::settings::PROTO_MAX_BULK_LEN;
+use keyspace::{Effects, Keyspace, PartitionSet, Refusal};
+use proto::{Args, Limits, Reply};
+
+use crate::ailments::Ailments;
+use crate::background::{Background, BetweenJobs};
+use crate::budget::Budget;
+use crate::busy::{Hold, Underway};
+use crate::client_id::ClientId;
+use crate::client_margin::Margin;
+use crate::clients::{Client, Clients};
+use crate::command_log::CommandLog;
+use crate::cores::Cores;
+use crate::counters::WorkerCounters;
+use crate::journal::Journal;
+use crate::lanes::MAX_WORKERS;
+use crate::latency::LatencyMonitor;
+use crate::loading::progress::Loading;
+use crate::log::Log;
+use crate::loops::Loops;
+use crate::mailbox::{Directory, Mailboxes, Outbox, Rounds};
+use crate::monitor::{self, Watchers};
+use crate::notifications::notify;
+use crate::pause::Pause;
+use crate::pubsub::PubSub;
+use crate::rates::RateMeter;
+use crate::stats::Stats;
+use crate::table::{CommandTable, Entry};
+use crate::tracking::{Surroundings, Tracking};
+use crate::valve::Valve;
+
+/// What is shared by all threads and all rooms.
+pub(crate) struct Shared {
+    pub(crate) keyspace: &'static Keyspace,
+    pub(crate) config: Config,
+    pub(crate) table: CommandTable,
+    pub(crate) log: Log,
+    pub(crate) cores: Arc<Cores>,
+    pub(crate) loops: Loops,
+    pub(crate) background: Background,
+    /// Who may do what.
+    pub(crate) users: Users,
+    /// What was denied to whom: ACL LOG.
+    pub(crate) acl_log: acl::Log,
+    pub(crate) clients: Clients,
+    pub(crate) client_margin: Margin,
+    pub(crate) mailboxes: Mailboxes,
+    pub(crate) journal: Journal,
+    pub(crate) pubsub: PubSub,
+    pub(crate) tracking: Tracking,
+    /// Who watches with MONITOR.
+    pub(crate) watchers: Watchers,
+    pub(crate) stats: Stats,
+    pub(crate) command_log: CommandLog,
+    pub(crate) latency: LatencyMonitor,
+    /// How much happens per second; the slow clock keeps it.
+    pub(crate) rates: RateMeter,
+    pub(crate) budget: Budget,
+    /// Why writes are refused.
+    pub(crate) ailments: Ailments,
+    /// Commands that others may have to wait for.
+    pub(crate) underway: Underway,
+    pub(crate) pause: Pause,
+    pub(crate) loading: Loading,
+    /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
+    pub(crate) snapshot_valve: Valve,
+    pub(crate) log_valve: Valve,
+    /// How many workers there are.
+    worker_count: AtomicUsize,
+    /// How many of them are busy (`courtesy.rs`).
+    pub(crate) busy_workers: AtomicUsize,
+    pub(crate) identity: Identity,
+    pub(crate) peak_memory: PeakMemory,
+    /// `DEBUG SET-ACTIVE-EXPIRE`.
+    active_expiry: AtomicBool,
+    workers: Box<[WorkerCounters]>,
+}
+
+/// Which process this is.
+pub(crate) struct Identity {
+    /// 40 hexadecimal digits, new at every start.
+    pub(crate) run_id: String,
+    pub(crate) started: UnixMillis,
+    /// The TCP port in use, also where `port 0` asked for any; 0 for none.
+    port: AtomicI64,
+}
+
+/// The most memory that was seen to be used.
+pub(crate) struct PeakMemory {
+    bytes: AtomicUsize,
+    /// When that was, in Unix seconds.
+    time: AtomicI64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        table: CommandTable,
+        log: Log,
+        keyspace: &'static Keyspace,
+        between_jobs: BetweenJobs,
+    ) -> Self {
+        let cores = Arc::new(Cores::configured(&config));
+        let (stats, users) = (Stats::new(table.len()), Users::new(table.catalogue()));
+        Self {
+            background: Background::new(keyspace, &cores, between_jobs),
+            keyspace,
+            config,
+            table,
+            log,
+            cores,
+            loops: Loops::default(),
+            users,
+            acl_log: acl::Log::default(),
+            clients: Clients::default(),
+            client_margin: Margin::default(),
+            mailboxes: Mailboxes::new(),
+            journal: Journal::new(keyspace.clock().clone()),
+            pubsub: PubSub::default(),
+            tracking: Tracking::default(),
+            watchers: Watchers::default(),
+            stats,
+            command_log: CommandLog::new(),
+            latency: LatencyMonitor::new(),
+            rates: RateMeter::default(),
+            budget: Budget::default(),
+            ailments: Ailments::default(),
+            underway: Underway::default(),
+            pause: Pause::new(keyspace),
+            loading: Loading::default(),
+            snapshot_valve: Valve::default(),
+            log_valve: Valve::default(),
+            worker_count: AtomicUsize::new(0),
+            busy_workers: AtomicUsize::new(0),
+            identity: Identity::new(keyspace.clock().now_ms()),
+            peak_memory: PeakMemory::new(keyspace),
+            active_expiry: AtomicBool::new(true),
+            workers: (0..MAX_WORKERS).map(|_| WorkerCounters::default()).collect(),
+        }
+    }
+
+    /// The counters of one worker.
+    pub(crate) fn worker_counters(&self, lane: usize) -> &WorkerCounters {
+        &self.workers[lane]
+    }
+
+    /// The counters of all lanes that ever had a worker.
+    pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
+        &self.workers
+    }
+
+    /// How many workers are at work.
+    #[inline]
+    pub(crate) fn worker_count(&self) -> usize {
+        self.worker_count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_worker_count(&self, count: usize) {
+        self.worker_count.store(count, Ordering::Relaxed);
+    }
+
+    /// What a client's requests may measure.
+    #[inline]
+    pub(crate) fn request_limits(&self, authenticated: bool) -> Limits {
+        Limits { bulk: self.config.get(PROTO_MAX_BULK_LEN), authenticated, ..Limits::default() }
+    }
+
+    /// Whether expired keys are looked for.
+    pub(crate) fn active_expiry(&self) -> bool {
+        let suspended = self.keyspace.settings().suspends_expiry() || self.loading.is_on();
+        self.active_expiry.load(Ordering::Relaxed) && !suspended
+    }
+
+    pub(crate) fn set_active_expiry(&self, on: bool) {
+        self.active_expiry.store(on, Ordering::Relaxed);
+    }
+
+    /// The clients, and the way to them.
+    #[inline]
+    pub(crate) fn directory(&self) -> Directory<'_> {
+        Directory { clients: &self.clients, mailboxes: &self.mailboxes }
+    }
+
+    /// The mailboxes, for a thread that leaves letters in them.
+    #[inline]
+    pub(crate) fn outbox<'a>(&'a self, rounds: &'a Rounds) -> Outbox<'a> {
+        Outbox { mailboxes: &self.mailboxes, rounds }
+    }
+
+    /// A command begins to hold these partitions, on a background thread.
+    pub(crate) fn begin_hold(&'static self, since_us: i64, partitions: PartitionSet) -> Hold {
+        Hold::begin(&self.underway, self.keyspace, since_us, partitions)
+    }
+
+    /// What tracking works with.
+    pub(crate) fn surroundings(&self) -> Surroundings<'_> {
+        let Self { keyspace, config, .. } = self;
+        Surroundings { keyspace, config, directory: self.directory() }
+    }
+
+    /// Publishes what a transaction gathered; the caller rings when its batch is over.
+    #[inline]
+    pub(crate) fn notify(&self, rounds: &Rounds, effects: &Effects) {
+        notify(&self.pubsub, &self.config, self.outbox(rounds), effects);
+    }
+
+    /// Enters what a client has read, whose locks are still held.
+    #[cold]
+    pub(crate) fn remember(&self, reader: ClientId, spec: &Spec, args: Args<'_>) {
+        self.tracking.remember(self.surroundings(), reader, spec, args);
+    }
+
+    /// Tells all who watch of a command of this client that has run, or begins to wait, and the
+    /// database that the client is in then.
+    #[cold]
+    pub(crate) fn tell_watchers(
+        &self,
+        rounds: &Rounds,
+        client: &Client,
+        database: usize,
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
+        if !monitor::is_hidden(entry) {
+            let now_us = self.keyspace.clock().now_us();
+            self.tell_watchers_of(rounds, client, (now_us, database), entry, args);
+        }
+    }
+
+    /// As `tell_watchers`, of a script that did not even begin: it is shown all the same.
+    #[cold]
+    pub(crate) fn tell_watchers_unbegun(
+        &self,
+        rounds: &Rounds,
+        client: &Client,
+        database: usize,
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
+        if self.watchers.any() && monitor::is_told_by_itself(entry) {
+            let now_us = self.keyspace.clock().now_us();
+            self.tell_watchers_of(rounds, client, (now_us, database), entry, args);
+        }
+    }
+
+    /// As `tell_watchers`, with when the command began, in microseconds, and in which database.
+    #[cold]
+    pub(crate) fn tell_watchers_of(
+        &self,
+        rounds: &Rounds,
+        client: &Client,
+        began: (i64, usize),
+        entry: &Entry,
+        args: Args<'_>,
+    ) {
+        let source = monitor::source_of(client, &self.config);
+        self.watchers.tell(self.outbox(rounds), &source, began, entry, args);
+    }
+
+    /// Replies a refusal as the error it is.
+    pub(crate) fn refuse(&self, refusal: &Refusal, reply: &mut Reply<'_>) {
+        self.stats.error(write_refusal(refusal, reply));
+    }
+}
+
+impl Identity {
+    fn new(started: UnixMillis) -> Self {
+        Self { run_id: random_id(), started, port: AtomicI64::new(0) }
+    }
+
+    /// The TCP port that is listened on; 0 for none.
+    pub(crate) fn port(&self) -> u16 {
+        u16::try_from(self.port.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    pub(crate) fn set_port(&self, port: u16) {
+        self.port.store(port.into(), Ordering::Relaxed);
+    }
+}
+
+impl PeakMemory {
+    fn new(keyspace: &Keyspace) -> Self {
+        let peak = Self { bytes: AtomicUsize::new(0), time: AtomicI64::new(0) };
+        peak.note(keyspace.memory(), keyspace.clock().now_ms());
+        peak
+    }
+
+    /// Looks whether more memory is used than ever; to be called now and then.
+    pub(crate) fn note(&self, used: usize, now: UnixMillis) {
+        if self.bytes.fetch_max(used, Ordering::Relaxed) < used {
+            self.time.store(now / 1000, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// When it was used, in Unix seconds.
+    pub(crate) fn time(&self) -> i64 {
+        self.time.load(Ordering::Relaxed)
+    }
+}
+
+/// 40 random hexadecimal digits.
+fn random_id() -> String {
+    let mut random = base::random::Random::from_entropy();
+    let digits = |_| char::from_digit(random.below(16) as u32, 16).expect("below 16");
+    (0..40).map(digits).collect()
+}
+
+/// Replies a refusal; the line that it is.
+pub(crate) fn write_refusal<'a>(refusal: &'a Refusal, reply: &mut Reply<'_>) -> &'a [u8] {
+    let line = refusal.line().unwrap_or(b"ERR internal refusal");
+    reply.error(line);
+    line
+}
