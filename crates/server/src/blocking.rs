@@ -7,7 +7,6 @@
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,15 +23,14 @@ use smallvec::{SmallVec, smallvec};
 use crate::client_id::ClientId;
 use crate::clients::{Client, Signal};
 use crate::commit;
+use crate::drill;
 use crate::execute::Work;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::panics::contain;
-use crate::server::Server;
-use crate::shared::write_refusal;
+use crate::shared::{Shared, write_refusal};
 use crate::stats;
 use crate::table::{Entry, Run};
-use crate::unit::drill;
 use crate::unregistration::{Registered, Unregistration};
 use crate::worker::Worker;
 
@@ -80,7 +78,7 @@ pub(crate) enum ServedWith {
 
 /// A client's place in the queues.
 pub(crate) struct Place {
-    server: &'static Server,
+    server: &'static Shared,
     waiter: Arc<Waiter>,
     /// Whether it stands there still: whoever serves a client takes it from that one queue.
     stands: Cell<bool>,
@@ -264,12 +262,11 @@ impl Place {
         Tx::begin(acquisition, options)
     }
 
-    /// Leaves all queues, as their locks come free. Until then the waiter is passed over.
-    pub(crate) fn leave(mut self, worker: &Rc<Worker>) {
+    /// Leaves all queues: what is to be done for that, as their locks come free. Until then the
+    /// waiter is passed over.
+    pub(crate) fn leave(mut self) -> Option<Unregistration> {
         self.give_up();
-        if let Some(leaving) = self.leaving() {
-            leaving.begin(worker);
-        }
+        self.leaving()
     }
 
     /// What is to be done for that; nothing where whoever served the client did it.
@@ -280,7 +277,7 @@ impl Place {
         let Blocked { database, awaited, .. } = blocked(&self.waiter);
         let waiter = Arc::clone(&self.waiter);
         let registered = Registered::Waiter(waiter, *database, Arc::clone(awaited));
-        Some(Unregistration::new(self.server, registered))
+        Some(Unregistration::new(&self.server.unregistrar, registered))
     }
 }
 
@@ -296,7 +293,7 @@ impl Drop for Place {
 /// The transaction's own effects were taken before. `Widen` means that nobody was served: the
 /// transaction is to be undone; so does a panic.
 #[cold]
-pub(crate) fn serve(server: &Server, tx: &mut Tx) -> Result<Services, Refusal> {
+pub(crate) fn serve(server: &Shared, tx: &mut Tx) -> Result<Services, Refusal> {
     let (mut services, home) = (Services::default(), tx.database());
     let result = contain(|| serve_ready(server, tx, &mut services));
     if let Ok(Ok(())) = result {
@@ -307,7 +304,7 @@ pub(crate) fn serve(server: &Server, tx: &mut Tx) -> Result<Services, Refusal> {
     result.unwrap_or_else(|panic| resume_unwind(panic)).map(|()| unreachable!("it failed"))
 }
 
-fn serve_ready(server: &Server, tx: &mut Tx, services: &mut Services) -> Result<(), Refusal> {
+fn serve_ready(server: &Shared, tx: &mut Tx, services: &mut Services) -> Result<(), Refusal> {
     while let Some((database, key)) = tx.next_ready() {
         let home = tx.switch_database(database);
         let queue = tx.take_queue(&key);
@@ -328,7 +325,7 @@ fn serve_ready(server: &Server, tx: &mut Tx, services: &mut Services) -> Result<
 /// Serves those of the present queue who can be. The places of those whose waits are over go to
 /// `over`; the others stay, in their order.
 fn serve_queue(
-    server: &Server,
+    server: &Shared,
     tx: &mut Tx,
     key: &[u8],
     over: &mut Vec<usize>,
@@ -388,14 +385,14 @@ fn serve_queue(
 }
 
 /// Lets a claimed waiter wait on; its session is told if it wanted to give up meanwhile.
-fn let_wait_on(server: &Server, waiter: &Waiter, rounds: &Rounds) {
+fn let_wait_on(server: &Shared, waiter: &Waiter, rounds: &Rounds) {
     if waiter.wait_on() {
         server.mailboxes.signal(&blocked(waiter).client, Signal::Served, rounds);
     }
 }
 
 /// Runs what may serve a claimed waiter, whose wait is over unless there is still nothing for it.
-fn serve_waiter(server: &Server, tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
+fn serve_waiter(server: &Shared, tx: &mut Tx, standing: &Standing) -> Result<Service, Refusal> {
     let waiter = &standing.waiter;
     let blocked = blocked(waiter);
     let home = tx.switch_database(blocked.database);
@@ -455,7 +452,7 @@ fn run_request(
 /// for the first time then; what changed the key has passed the gates of the disk and of pauses,
 /// and its session sees to its rights.
 #[inline]
-fn refuse_late(server: &Server, entry: &Entry) -> Option<Refusal> {
+fn refuse_late(server: &Shared, entry: &Entry) -> Option<Refusal> {
     let garbage = server.keyspace.reclaimer().bytes();
     server.budget.refuse_late(&server.config, entry.spec.flags, 0, garbage)
 }
@@ -467,7 +464,7 @@ fn refuse(refusal: &Refusal, blocked: &Blocked, output: &mut Output) -> String {
 
 impl Services {
     /// Puts everyone back where they stood.
-    fn undo(self, server: &Server, tx: &mut Tx) {
+    fn undo(self, server: &Shared, tx: &mut Tx) {
         let over = self.done.iter().filter(|service| service.is_over);
         let claimed = over.map(|service| &service.waiter).chain(&self.claimed);
         claimed.for_each(|waiter| let_wait_on(server, waiter, &self.rounds));
@@ -498,7 +495,7 @@ impl Services {
     }
 
     /// Hands the replies over; the transaction that made them was committed at `seen`.
-    pub(crate) fn hand_over(self, server: &Server, seen: Lsn) {
+    pub(crate) fn hand_over(self, server: &Shared, seen: Lsn) {
         for service in &self.done {
             server.notify(&self.rounds, &service.effects);
         }

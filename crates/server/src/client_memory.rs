@@ -17,11 +17,11 @@ use crate::client_margin::LARGE;
 use crate::clients::{Client, Signal, client_flags};
 use crate::log::log_notice;
 use crate::mailbox::Rounds;
-use crate::server::Server;
+use crate::shared::Shared;
 
 /// A client has so much in its buffers now: others go, if all of them take too much.
 #[inline]
-pub(crate) fn note(server: &Server, client: &Client, bytes: u64, rounds: &Rounds) {
+pub(crate) fn note(server: &Shared, client: &Client, bytes: u64, rounds: &Rounds) {
     let bytes = if bytes >= LARGE { bytes } else { 0 };
     let noted = &client.live.noted_bytes;
     if noted.load(Ordering::Relaxed) != bytes {
@@ -31,7 +31,7 @@ pub(crate) fn note(server: &Server, client: &Client, bytes: u64, rounds: &Rounds
 }
 
 #[cold]
-fn note_change(server: &Server, change: i64, rounds: &Rounds) {
+fn note_change(server: &Shared, change: i64, rounds: &Rounds) {
     if let Some(limit) = limit(server)
         && server.client_margin.note(change)
     {
@@ -40,7 +40,7 @@ fn note_change(server: &Server, change: i64, rounds: &Rounds) {
 }
 
 /// What all clients may take; `None` for any amount.
-fn limit(server: &Server) -> Option<usize> {
+fn limit(server: &Shared) -> Option<usize> {
     let bytes = match server.config.get(MAXMEMORY_CLIENTS) {
         bytes @ 0.. => bytes.unsigned_abs(),
         share => server.budget.limit() / 100 * share.unsigned_abs(),
@@ -49,14 +49,14 @@ fn limit(server: &Server) -> Option<usize> {
 }
 
 /// Asks the largest clients to go until the others fit.
-pub(crate) fn fit(server: &Server, rounds: &Rounds) {
+pub(crate) fn fit(server: &Shared, rounds: &Rounds) {
     if let Some(limit) = limit(server) {
         fit_into(server, limit, rounds);
     }
 }
 
 #[cold]
-fn fit_into(server: &Server, limit: usize, rounds: &Rounds) {
+fn fit_into(server: &Shared, limit: usize, rounds: &Rounds) {
     server.client_margin.begin();
     let clients = server.clients.all();
     let present = clients.iter().filter(|client| !client.is_asked(Signal::Kill));

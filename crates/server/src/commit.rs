@@ -11,12 +11,12 @@ use keyspace::{Lsn, Refusal, Tx};
 use proto::Args;
 
 use crate::blocking;
+use crate::drill;
 use crate::journal::{self, Deed, Journal};
 use crate::mailbox::Rounds;
 use crate::panics::Unbroken;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::tracking::{Post, Reading};
-use crate::unit::drill;
 
 /// Settles and publishes what a transaction did. Returns the LSN that its reply must wait for:
 /// that of the last write it saw, its own included. Its locks are dropped with it, right after.
@@ -24,7 +24,7 @@ use crate::unit::drill;
 /// rings when the locks are dropped.
 #[inline]
 pub(crate) fn commit(
-    server: &Server,
+    server: &Shared,
     rounds: &Rounds,
     tx: &mut Tx,
     args: Args<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn commit(
 
 /// Counts changes of the data. All that commits comes by here.
 #[inline]
-pub(crate) fn book(server: &Server, tx: &mut Tx, changes: u64) {
+pub(crate) fn book(server: &Shared, tx: &mut Tx, changes: u64) {
     tx.book(changes);
     if changes > 0 {
         server.budget.note_change();
@@ -81,7 +81,7 @@ fn append(journal: &Journal, tx: &mut Tx, record: &[u8]) -> Lsn {
 /// publishes what they have to say.
 #[cold]
 pub(crate) fn commit_unit(
-    server: &Server,
+    server: &Shared,
     tx: &mut Tx,
     own: Vec<Deed<'_, '_>>,
     changes: u64,
@@ -113,7 +113,7 @@ const HALF_TOLD: &str = "a transaction failed while those who follow the data we
 
 /// Tells those who heed changes of what is final now. Their locks are still held, so nobody can
 /// act on the new state before. What the client itself is to be told is left to the caller.
-pub(crate) fn announce(server: &Server, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
+pub(crate) fn announce(server: &Shared, tx: &mut Tx, readings: &[Reading]) -> Option<Post> {
     if tx.has_altered() {
         tx.break_watches();
     }

@@ -9,8 +9,7 @@
 //! Invariant: one worker at a time is at it; a step holds at most one partition, for a few
 //! microseconds, and changes no data.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use config::settings::{
@@ -21,9 +20,9 @@ use config::settings::{
 use keyspace::arena::{self, Marking};
 use keyspace::{PARTITIONS, PartitionIndex, heap};
 
+use crate::compaction_state::{Compaction, Pass};
 use crate::counters::Totals;
-use crate::server::Server;
-use crate::spell::Spell;
+use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// Entries looked at before the lock is given back; one that is nowhere in the caches takes 0.2 us
@@ -38,76 +37,6 @@ const RELIEF_MAX: usize = 8;
 
 /// A pass that would gain less than this part of the waste is not worth going over everything.
 const WORTH: usize = 8;
-
-/// After a pass that was not worth it so long must go by, or the waste grow by this part.
-const REST_US: i64 = 1_000_000;
-const GROWTH: usize = 32;
-
-/// What is known of compaction.
-#[derive(Default)]
-pub(crate) struct Compaction {
-    /// The pass under way. Who has the lock is at it.
-    pass: Mutex<Option<Pass>>,
-    /// Whether there is one.
-    is_under_way: AtomicBool,
-    /// Somebody asked for a pass, whatever the waste is.
-    is_asked: AtomicBool,
-    /// Percent of the workers' time.
-    effort: AtomicU32,
-    /// When a pass was last not worth it, and how much waste there was then.
-    vain_us: AtomicI64,
-    vain_slack: AtomicUsize,
-    /// What all workers had read from their clients at the last look.
-    reads: AtomicU64,
-    /// There is work for it.
-    pub(crate) spell: Spell,
-}
-
-/// How far a pass has got.
-enum Pass {
-    Marking(Marking),
-    /// The partition, and the place there.
-    Moving(usize, (usize, u64)),
-}
-
-impl Compaction {
-    /// Has a pass begin soon.
-    pub(crate) fn ask(&self) {
-        self.is_asked.store(true, Ordering::Relaxed);
-    }
-
-    /// Percent of the workers' time that it gets at present.
-    pub(crate) fn effort(&self) -> u32 {
-        self.effort.load(Ordering::Relaxed)
-    }
-
-    /// Whether a pass is under way or may be worth beginning, with so much waste.
-    fn is_promising(&self, slack: usize, now_us: i64) -> bool {
-        let vain = self.vain_slack.load(Ordering::Relaxed);
-        self.is_under_way.load(Ordering::Relaxed)
-            || slack > vain + vain / GROWTH
-            || now_us - self.vain_us.load(Ordering::Relaxed) >= REST_US
-    }
-
-    /// Whether no client has asked anything since the last look, by how often workers have read.
-    fn is_quiet(&self, reads: u64) -> bool {
-        self.reads.swap(reads, Ordering::Relaxed) == reads
-    }
-
-    fn note_vain(&self, slack: usize, now_us: i64) {
-        self.vain_slack.store(slack, Ordering::Relaxed);
-        self.vain_us.store(now_us, Ordering::Relaxed);
-    }
-
-    /// The pass, if nobody else is at it.
-    fn turn(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
-        match self.pass.try_lock() {
-            Ok(pass) => Some(pass),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => unreachable!("no critical section here panics"),
-        }
-    }
-}
 
 /// A worker's turn in the background; after which pause the next one should come, if one should.
 pub(crate) fn turn(worker: &Worker) -> Option<Duration> {
@@ -150,17 +79,17 @@ pub(crate) fn relieve(worker: &Worker) {
     }
 }
 
-fn is_quiet(server: &Server) -> bool {
+fn is_quiet(server: &Shared) -> bool {
     server.compaction.is_quiet(Totals::of(server.all_worker_counters()).reads)
 }
 
 /// The largest share of the workers' time, in percent.
-fn most(server: &Server) -> u32 {
+fn most(server: &Shared) -> u32 {
     server.config.get(ACTIVE_DEFRAG_CYCLE_MAX).max(server.config.get(ACTIVE_DEFRAG_CYCLE_MIN))
 }
 
 /// What share of the workers' time compaction gets beside clients, in percent.
-fn effort_of(server: &Server, now_us: i64) -> u32 {
+fn effort_of(server: &Shared, now_us: i64) -> u32 {
     let (config, compaction) = (&server.config, &server.compaction);
     let (least, most) = (config.get(ACTIVE_DEFRAG_CYCLE_MIN), most(server));
     if compaction.is_asked.load(Ordering::Relaxed) {
@@ -249,29 +178,12 @@ fn finish(compaction: &Compaction, pass: &mut Option<Pass>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Compaction, REST_US, between};
+    use super::between;
 
     #[test]
     fn effort_grows_with_waste() {
         let of = |percent| between(percent, (10, 100), (1, 25));
         assert_eq!((of(10), of(55), of(100), of(5000)), (1, 13, 25, 25));
         assert_eq!(between(10, (10, 11), (7, 7)), 7);
-    }
-
-    #[test]
-    fn it_is_quiet_while_nothing_is_read() {
-        let compaction = Compaction::default();
-        let looks = [7, 7, 7, 8, 8].map(|reads| compaction.is_quiet(reads));
-        assert_eq!(looks, [false, true, true, false, true]);
-    }
-
-    #[test]
-    fn what_was_in_vain_is_not_tried_again_at_once() {
-        let compaction = Compaction::default();
-        assert!(compaction.is_promising(1, REST_US));
-        compaction.note_vain(1_000_000, REST_US);
-        assert!(!compaction.is_promising(1_000_000, REST_US + 1));
-        assert!(compaction.is_promising(1_100_000, REST_US + 1), "there is more of it");
-        assert!(compaction.is_promising(500_000, 2 * REST_US), "some time went by");
     }
 }

@@ -24,6 +24,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::fchdir;
 
 use crate::aof;
+use crate::drill;
 use crate::log::{Sink, log_warning};
 use crate::notifications;
 use crate::output_limit;
@@ -31,7 +32,6 @@ use crate::panics::Unbroken;
 use crate::reception;
 use crate::server::Server;
 use crate::startup::{limits, title};
-use crate::unit::drill;
 use crate::users;
 
 /// No string becomes longer, whatever `proto-max-bulk-len` says: its bits have to be counted.

@@ -13,31 +13,20 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use base::random::Random;
 use config::MaxmemoryPolicy;
 use config::settings::{MAXMEMORY_EVICTION_TENACITY, MAXMEMORY_POLICY, MAXMEMORY_SAMPLES};
-use keyspace::{
-    Evicted, Keyspace, Look, Need, Order, PARTITIONS, PartitionIndex, PartitionSet, Rule, Tx,
-    TxOptions, heap,
-};
+use keyspace::{Evicted, Look, Need, Order, PartitionSet, Rule, Tx, TxOptions, heap};
 use proto::Args;
-use smallvec::SmallVec;
 
 use crate::commit;
 use crate::compaction;
-use crate::memcached::events;
-use crate::memcached::watch::Class;
+use crate::evictor::{Evictor, Weights};
 use crate::release;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// Keys that go in one round at most: to evict them takes no longer than others wait for a lock.
 const KEYS: usize = 16;
-
-/// Partitions that are looked at in one round at most, and keys in each of them: neighbours are
-/// fetched from memory together, and other partitions have other locks.
-const LOOKS: usize = 32;
-const KEYS_PER_LOOK: usize = 16;
 
 /// The least of a round is the best of a choice for so many keys.
 const CHOICE: usize = 2;
@@ -47,9 +36,6 @@ const BARREN_ROUNDS: usize = 12;
 
 /// Each of the first such rounds is followed by one that looks at twice as many.
 const BARREN_DOUBLINGS: usize = 5;
-
-/// After so long the partitions' weights are taken anew, in microseconds.
-const WEIGHTS_US: i64 = 1_000_000;
 
 /// Attempts one after the other that find the keys in use; then writes go on, or are refused.
 const MISSES: u32 = 4;
@@ -61,24 +47,6 @@ const LOOK_AGAIN_US: i64 = 10_000;
 /// Who needs memory frees no more than this at a time of what waits to be freed: it takes about as
 /// long as others wait for a lock.
 const PIECE: usize = 1 << 20;
-
-/// What a worker knows of keys that may go.
-pub(crate) struct Evictor {
-    rule: Option<Rule>,
-    weights: Weights,
-    random: Random,
-    /// What a key and its value take, by those that went last.
-    mean_bytes: usize,
-    /// Attempts that found the keys in use, since one was evicted or enough was free.
-    misses: u32,
-}
-
-/// How many keys that may be evicted lie in the partitions up to each.
-#[derive(Default)]
-struct Weights {
-    sums: Vec<u32>,
-    made_us: i64,
-}
 
 /// What came of the attempt to make some room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,24 +190,6 @@ fn patience_us(tenacity: u32) -> i64 {
 }
 
 impl Evictor {
-    pub(crate) fn new() -> Self {
-        Self {
-            rule: None,
-            weights: Weights::default(),
-            random: Random::from_entropy(),
-            mean_bytes: heap::STEP,
-            misses: 0,
-        }
-    }
-
-    /// What was found by another rule is worth nothing.
-    fn turn_to(&mut self, rule: Option<Rule>) {
-        if self.rule != rule {
-            self.rule = rule;
-            self.weights = Weights::default();
-        }
-    }
-
     /// Whether attempt after attempt, in one command's time or in that of several, has found all
     /// that may go in use, and more is missing than writes may go on with.
     fn finds_all_in_use(&self, worker: &Worker, more: usize) -> bool {
@@ -320,32 +270,11 @@ impl Evictor {
         }
         (evicted, is_any_busy)
     }
-
-    /// Where to look at about so many keys; in rising order, each partition once.
-    fn choose(&mut self, keys: usize) -> SmallVec<[Look; LOOKS]> {
-        let in_each = (self.weights.all() / PARTITIONS).clamp(1, KEYS_PER_LOOK);
-        let count = keys.div_ceil(in_each).min(LOOKS);
-        let (weights, random) = (&self.weights, &mut self.random);
-        let mut looks: SmallVec<[Look; LOOKS]> = (0..count)
-            .filter_map(|_| {
-                let partition = weights.choose(random)?;
-                Some(Look { partition, random: random.next_u64(), count: keys.div_ceil(count) })
-            })
-            .collect();
-        looks.sort_unstable_by_key(|look| look.partition);
-        // What was drawn twice is looked at for twice as many.
-        looks.dedup_by(|next, look| {
-            let is_same = next.partition == look.partition;
-            look.count += if is_same { next.count } else { 0 };
-            is_same
-        });
-        looks
-    }
 }
 
 /// Has writes wait until what is missing is freed, if that much waits to be freed: what is too big
 /// to be freed here, or more than one command has time for. Whether they need not be refused.
-fn awaits_garbage(server: &Server, more: usize) -> bool {
+fn awaits_garbage(server: &Shared, more: usize) -> bool {
     let garbage = server.keyspace.reclaimer().bytes();
     if server.budget.missing(more) > garbage {
         return false;
@@ -360,14 +289,14 @@ fn awaits_garbage(server: &Server, more: usize) -> bool {
 }
 
 /// Lets writes go on if what is freed in the background is not what they wait for.
-pub(crate) fn admit_writers(server: &Server) {
+pub(crate) fn admit_writers(server: &Shared) {
     if !server.budget.is_exceeded(0) || server.keyspace.reclaimer().bytes() == 0 {
         server.budget.valve.open();
     }
 }
 
 /// Frees what is to be freed in the background.
-pub(crate) fn free_garbage(server: &Server) {
+pub(crate) fn free_garbage(server: &Shared) {
     while server.keyspace.reclaimer().free_next() {
         admit_writers(server);
     }
@@ -391,116 +320,22 @@ fn evict_round(worker: &Worker, looks: &[Look], rule: Rule, need: Need) -> (Evic
     let acquisition = server.keyspace.acquire_free(partitions);
     let is_any_busy = acquisition.partition_count() < looks.len();
     let mut tx = Tx::begin(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
-    let mut told = Vec::new();
+    let (mut told, observer) = (Vec::new(), server.eviction_observer());
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
-        told.extend(events::note_evicted(worker, entry, now, idle_s));
+        told.extend(observer.and_then(|it| it.note(worker.lane, entry, now, idle_s)));
     });
     commit::commit(server, &worker.rounds, &mut tx, Args::default())
         .expect("who heeds departures is told of them by the key's own partition");
     drop(tx);
-    for what in told {
-        server.memcached.lookout.tell(server, &worker.rounds, Class::Evictions, what);
+    for (noted, observer) in told.into_iter().zip(observer.iter().cycle()) {
+        observer.tell(server.outbox(&worker.rounds), worker.now_us(), noted);
     }
     (evicted, is_any_busy)
 }
 
-impl Weights {
-    /// Takes the weights anew if they are not of late; whether it did.
-    fn refresh(&mut self, keyspace: &Keyspace, rule: Rule, now_us: i64) -> bool {
-        if !self.sums.is_empty() && now_us - self.made_us < WEIGHTS_US {
-            return false;
-        }
-        let mut sum = 0_u32;
-        self.sums.clear();
-        self.sums.extend((0..PARTITIONS).map(|partition| {
-            let partition = partition as PartitionIndex;
-            let keys = match rule.only_volatile {
-                true => keyspace.volatile_population(partition),
-                false => keyspace.population(partition),
-            };
-            sum = sum.saturating_add(u32::try_from(keys).unwrap_or(u32::MAX));
-            sum
-        }));
-        self.made_us = now_us;
-        keyspace.note_keys(sum);
-        true
-    }
-
-    /// All keys.
-    fn all(&self) -> usize {
-        self.sums.last().map_or(0, |sum| *sum as usize)
-    }
-
-    /// A partition, by the share of all keys that lies there.
-    fn choose(&self, random: &mut Random) -> Option<PartitionIndex> {
-        let all = self.all();
-        if all == 0 {
-            return None;
-        }
-        let key = random.below(all as u64) as u32;
-        Some(self.sums.partition_point(|sum| *sum <= key) as PartitionIndex)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use base::random::Random;
-
-    use super::{Evictor, PARTITIONS, Weights, patience_us};
-
-    fn weights(keys_of: impl Fn(usize) -> u32) -> Weights {
-        let mut sum = 0;
-        let sums = (0..PARTITIONS).map(|partition| {
-            sum += keys_of(partition);
-            sum
-        });
-        Weights { sums: sums.collect(), made_us: 0 }
-    }
-
-    #[test]
-    fn a_partition_is_chosen_as_often_as_it_has_keys() {
-        const DRAWS: u32 = 100_000;
-        let mut random = Random::from_seed(1);
-        // A third of all keys in one partition, a third in another, the rest all over.
-        let each = 10;
-        let rest = each * (PARTITIONS as u32 - 2);
-        let giants = [5, PARTITIONS - 1];
-        let weights = weights(|index| if giants.contains(&index) { rest } else { each });
-        let mut drawn = [0_u32; 2];
-        for _ in 0..DRAWS {
-            let partition = usize::from(weights.choose(&mut random).unwrap());
-            giants.iter().zip(&mut drawn).for_each(|(giant, count)| {
-                *count += u32::from(*giant == partition);
-            });
-        }
-        for count in drawn {
-            assert!(count.abs_diff(DRAWS / 3) < DRAWS / 50, "{count} of {DRAWS}");
-        }
-    }
-
-    #[test]
-    fn a_partition_without_keys_is_never_chosen() {
-        let mut random = Random::from_seed(2);
-        let only = weights(|index| u32::from(index == 77));
-        assert!((0..1000).all(|_| only.choose(&mut random) == Some(77)));
-        assert_eq!(weights(|_| 0).choose(&mut random), None);
-        assert_eq!(Weights::default().choose(&mut random), None);
-    }
-
-    #[test]
-    fn what_is_drawn_twice_is_looked_at_for_twice_as_many() {
-        let mut evictor = Evictor::new();
-        evictor.weights = weights(|index| if index == 9 { 1_000_000 } else { 0 });
-        let looks = evictor.choose(80);
-        assert_eq!(looks.len(), 1);
-        assert_eq!((looks[0].partition, looks[0].count), (9, 80));
-        evictor.weights = weights(|_| 20);
-        let looks = evictor.choose(80);
-        assert_eq!(looks.iter().map(|look| look.count).sum::<usize>(), 80);
-        assert!(looks.is_sorted_by(|look, next| look.partition < next.partition));
-        evictor.weights = weights(|_| 0);
-        assert!(evictor.choose(80).is_empty());
-    }
+    use super::patience_us;
 
     #[test]
     fn patience_grows_with_tenacity() {

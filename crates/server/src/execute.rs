@@ -19,15 +19,16 @@ use crate::client_id::ClientId;
 use crate::clients::client_flags;
 use crate::command_log::Execution;
 use crate::commit::commit;
-use crate::control::context::{Asker, Context, ControlHandler, Next};
+use crate::control_plane::{Asker, ControlRequest, Next};
+use crate::drill;
+use crate::engine::Engine;
 use crate::evict;
 use crate::gates::{self, Verdict};
 use crate::heavy::Call;
 use crate::mailbox::Rounds;
-use crate::server::Server;
 use crate::session::{Blocked, Parked, Ran, Session, Stage};
+use crate::shared::Shared;
 use crate::table::{Entry, Run};
-use crate::unit::drill;
 use crate::worker::Worker;
 
 mod chain;
@@ -153,8 +154,8 @@ pub(crate) fn execute(
             request.run_import(handler, grant)
         }
         Run::Data(handler) => request.run_data(handler, grant),
-        Run::Control(handler) => request.run_control(handler),
-        Run::Unit(prepare) => request.run_unit(prepare, grant),
+        Run::Control => request.run_control(),
+        Run::Unit => request.run_unit(grant),
     };
     match &mut step {
         Step::Postpone(_) => return step,
@@ -205,7 +206,7 @@ fn note_time(worker: &Worker, entry: &Entry) -> u64 {
 
 /// Notes a command that held its locks for long; what held the world is noted with the stop.
 #[cold]
-fn note_hold(server: &Server, entry: &Entry, micros: u64) {
+fn note_hold(server: &Shared, entry: &Entry, micros: u64) {
     if matches!(entry.run, Run::Data(_)) && entry.spec.plan != Plan::World {
         server.keyspace.pauses().note_hold(micros);
     }
@@ -301,7 +302,10 @@ impl Request<'_> {
         }
         let work = self.work(handler);
         let entry = self.entry;
-        if looks_heavy(self.args) || self.is_bulky() || drill::reads_apart(entry.spec.flags) {
+        if looks_heavy(self.args)
+            || self.is_bulky()
+            || (drill::are_reads_apart() && computes_apart(entry.spec.flags))
+        {
             return self.hand_over(tx, work, round, true);
         }
         match work.run(&mut tx, self.args, self.out, &self.worker.rounds) {
@@ -418,13 +422,13 @@ impl Request<'_> {
             && self.entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS)
     }
 
-    fn run_control(&mut self, handler: ControlHandler) -> Step {
+    fn run_control(&mut self) -> Step {
         let (server, worker, entry, args) =
             (self.worker.server, self.worker, self.entry, self.args);
         let mut reply = Reply::new(self.out, self.session.resp);
         let asker = Some(Asker { worker, session: &mut *self.session });
-        let mut context = Context { server, asker, entry, unit: None };
-        let next = drill::beside(entry, || handler(&mut context, args, &mut reply));
+        let request = ControlRequest { entry, asker, unit: None };
+        let next = drill::beside(entry.spec.role, || server.control(request, args, &mut reply));
         self.finish_control(next)
     }
 
@@ -488,7 +492,7 @@ pub(crate) fn options(worker: &Worker, session: &Session) -> TxOptions {
 
 /// The partitions of very many keys.
 #[cold]
-pub(crate) fn partitions_of(server: &Server, entry: &Entry, args: Args<'_>) -> PartitionSet {
+pub(crate) fn partitions_of(server: &Shared, entry: &Entry, args: Args<'_>) -> PartitionSet {
     let mut partitions = PartitionSet::new();
     for spec in entry.spec.keys {
         let visit =
@@ -508,7 +512,7 @@ fn partitions(locations: &[Location]) -> PartitionSet {
 /// Everything needed to run a data command, on whatever thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Work {
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Engine,
     pub(crate) entry: &'static Entry,
     pub(crate) handler: Handler,
     pub(crate) resp: Resp,

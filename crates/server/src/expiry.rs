@@ -17,6 +17,7 @@ use crate::courtesy;
 use crate::evict;
 use crate::release;
 use crate::scripts;
+use crate::sweep::Sweep;
 use crate::worker::Worker;
 
 /// How long one turn may take, in microseconds.
@@ -94,20 +95,6 @@ fn note_hold(worker: &Worker) {
 pub(crate) fn give_up(worker: &Worker) {
     if let Some(sweep) = worker.sweep.borrow_mut().take() {
         worker.server.keyspace.hint_due(sweep.partition, worker.now_ms());
-    }
-}
-
-/// A partition in the middle of its sweep.
-pub(crate) struct Sweep {
-    partition: PartitionIndex,
-    next: (usize, u64),
-    earliest: UnixMillis,
-    has_removed: bool,
-}
-
-impl Sweep {
-    fn begin(partition: PartitionIndex) -> Self {
-        Self { partition, next: (0, 0), earliest: UnixMillis::MAX, has_removed: false }
     }
 }
 

@@ -3,11 +3,13 @@
 //! Invariant: a command that no family here and none of `commands` holds does not exist; the order
 //! is the order of ids, and that of COMMAND.
 
+use crate::control::context::ControlHandler;
 use crate::table::Families;
+use crate::unit::Prepare;
 use crate::{control, data, scripts, unit};
 
 /// What the table of commands is made of.
-pub(crate) const FAMILIES: Families = Families {
+pub(crate) const FAMILIES: Families<ControlHandler, Prepare> = Families {
     data: &[data::COMMANDS],
     control: &[
         control::acl::COMMANDS,

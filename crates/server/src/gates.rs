@@ -14,8 +14,8 @@ use crate::clients::client_flags;
 use crate::guard::{self, Limited, Request};
 use crate::loading::progress::LOADING;
 use crate::scripts;
-use crate::server::Server;
 use crate::session::{Session, Stage};
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::valve::Valve;
 use crate::worker::Worker;
@@ -38,7 +38,7 @@ pub(crate) fn admit(worker: &Worker, session: &Session, entry: &Entry, args: Arg
 }
 
 /// What a user's rules say of a request.
-type Guard = fn(&Server, &Session, &Entry, Args<'_>) -> Option<Refusal>;
+type Guard = fn(&Shared, &Session, &Entry, Args<'_>) -> Option<Refusal>;
 
 #[inline]
 fn ask(
@@ -103,7 +103,7 @@ pub(crate) fn admit_in_pause(worker: &Worker, flags: impl FnOnce() -> Flags) -> 
 /// that it does.
 #[inline]
 pub(crate) fn admit_deed(
-    server: &'static Server,
+    server: &'static Shared,
     effective: Flags,
     role: Role,
     room: impl FnOnce() -> usize,
@@ -127,7 +127,7 @@ pub(crate) fn admit_deed(
 /// its middle, behind what others of it have changed.
 #[inline]
 fn refuse_for_want(
-    server: &Server,
+    server: &Shared,
     effective: Flags,
     role: Role,
     room: impl FnOnce() -> usize,
@@ -144,7 +144,7 @@ fn refuse_for_want(
 pub(crate) type FlagsOf<'a> = &'a dyn Fn(&Entry, Args<'_>) -> Flags;
 
 /// Finds what any command says that it does, as the server's scripts have it now.
-pub(crate) fn declared_by(server: &Server) -> impl Fn(&Entry, Args<'_>) -> Flags {
+pub(crate) fn declared_by(server: &Shared) -> impl Fn(&Entry, Args<'_>) -> Flags {
     move |entry, args| scripts::declared_flags(server, entry, args)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn declared_by(server: &Server) -> impl Fn(&Entry, Args<'_>) -> Flags
 /// and the patience of others with a script, which it had for as long as its own lasts. The valve
 /// of memory it passes: what it holds itself may be what is to be freed.
 pub(crate) struct Again<'a> {
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Shared,
     /// Whose it is.
     limited: Option<&'a Limited>,
     request: Request<'a>,
@@ -169,7 +169,7 @@ pub(crate) struct Again<'a> {
 
 impl<'a> Again<'a> {
     pub(crate) fn of_command(
-        server: &'static Server,
+        server: &'static Shared,
         limited: Option<&'a Limited>,
         request: Request<'a>,
     ) -> Self {
@@ -181,7 +181,7 @@ impl<'a> Again<'a> {
     /// For a program that is a command, or whose commands are queued: `queued` says what they do,
     /// and what they say that they do as this finds it.
     pub(crate) fn of_program(
-        server: &'static Server,
+        server: &'static Shared,
         limited: Option<&'a Limited>,
         request: Request<'a>,
         may_be_put_off: bool,
@@ -255,7 +255,7 @@ fn may_write(flags: Flags) -> bool {
 
 /// What has no room at present for what commands leave behind.
 #[inline]
-fn shut_valve(server: &'static Server) -> Option<&'static Valve> {
+fn shut_valve(server: &'static Shared) -> Option<&'static Valve> {
     let valves = [&server.snapshot_valve, &server.log_valve, &server.budget.valve];
     valves.into_iter().find(|valve| valve.is_shut())
 }
@@ -323,6 +323,6 @@ fn protect(worker: &Worker, session: &Session, entry: &Entry) -> Option<Refusal>
 
 /// Whether clients have to say who they are: the default user has a password, or is off.
 #[cold]
-pub(crate) fn needs_password(server: &Server) -> bool {
+pub(crate) fn needs_password(server: &Shared) -> bool {
     !server.users.default_user().is_open()
 }

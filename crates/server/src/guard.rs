@@ -19,14 +19,15 @@ use smallvec::SmallVec;
 use crate::client_id::ClientId;
 use crate::client_info::describe;
 use crate::clients::{Client, Signal};
+use crate::drill;
 use crate::gates;
 use crate::mailbox::Rounds;
 use crate::pubsub::Subscriptions;
 use crate::request_keys;
-use crate::server::Server;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::table::Entry;
-use crate::unit::{Remark, Unit, drill};
+use crate::unit::{Remark, Unit};
 
 /// A client that must say who it is first.
 pub(crate) const NO_AUTH: Refusal = Refusal::error("NOAUTH Authentication required.");
@@ -48,19 +49,19 @@ pub(crate) type Limited = Arc<Member>;
 impl Session {
     /// The client's user, if there are rules to ask; `None` too for who has not said who it is.
     #[inline]
-    pub(crate) fn limited(&self, server: &Server) -> Option<Limited> {
+    pub(crate) fn limited(&self, server: &Shared) -> Option<Limited> {
         if self.may_do_everything() { None } else { self.look_up_limits(server) }
     }
 
     /// As `limited`, for where the session is not looked at while its user's rules may change.
     #[cold]
-    pub(crate) fn limited_from_now(&self, server: &Server) -> Option<Limited> {
+    pub(crate) fn limited_from_now(&self, server: &Shared) -> Option<Limited> {
         let user = self.acts_as(server)?;
         let rules = Mutex::new((user.version(), user.rules()));
         Some(Arc::new(Member { user, client: Arc::clone(&self.client), rules }))
     }
 
-    fn look_up_limits(&self, server: &Server) -> Option<Limited> {
+    fn look_up_limits(&self, server: &Shared) -> Option<Limited> {
         if !self.is_known() && gates::needs_password(server) {
             return None;
         }
@@ -70,7 +71,7 @@ impl Session {
     }
 
     #[cold]
-    fn begin_membership(&self, server: &Server) -> Option<Limited> {
+    fn begin_membership(&self, server: &Shared) -> Option<Limited> {
         self.limited_from_now(server).filter(|member| !member.user.is_unlimited())
     }
 }
@@ -78,7 +79,7 @@ impl Session {
 /// What keeps a request from a session's user, if anything does. For sessions that may not do
 /// everything, and commands that need a user.
 pub(crate) fn refuse(
-    server: &Server,
+    server: &Shared,
     session: &Session,
     entry: &Entry,
     args: Args<'_>,
@@ -99,7 +100,7 @@ pub(crate) fn refuse(
 /// As `refuse`, for who only wants to know: nothing is noted, and nobody is cut off. What is said
 /// is not for clients.
 pub(crate) fn would_refuse(
-    server: &Server,
+    server: &Shared,
     session: &Session,
     entry: &Entry,
     args: Args<'_>,
@@ -140,7 +141,7 @@ pub(crate) struct Noted {
 }
 
 impl Noted {
-    pub(crate) fn record(self, server: &Server) {
+    pub(crate) fn record(self, server: &Shared) {
         let Self { reason, context, object, user, client } = self;
         let event = Event { reason, context, object: &object, user: &user, client };
         let now = server.keyspace.clock().now_ms();
@@ -170,7 +171,7 @@ impl Member {
     }
 
     /// What keeps a request that comes from its client from running.
-    fn refuse(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Refusal> {
+    fn refuse(&self, server: &Shared, context: Context, request: Request<'_>) -> Option<Refusal> {
         match self.denial(server, context, request) {
             Some(Denied { text, noted, .. }) => {
                 noted.record(server);
@@ -183,7 +184,7 @@ impl Member {
 
     /// What keeps a request from beginning again that has left its session's worker: the client may
     /// be killed by now, its user gone, or its rights.
-    pub(crate) fn refuse_again(&self, server: &Server, request: Request<'_>) -> Option<Refusal> {
+    pub(crate) fn refuse_again(&self, server: &Shared, request: Request<'_>) -> Option<Refusal> {
         if self.client.was_killed() || self.user.is_deleted() {
             // Nobody is there to be told.
             return Some(NO_AUTH);
@@ -221,12 +222,12 @@ impl Member {
     }
 
     /// Whether a request would be let through; nothing is noted.
-    pub(crate) fn allows(&self, server: &Server, request: Request<'_>) -> bool {
+    pub(crate) fn allows(&self, server: &Shared, request: Request<'_>) -> bool {
         self.with_rules(|rules| denial(server, rules, request)).is_none()
     }
 
     /// Asks the rules.
-    fn denial(&self, server: &Server, context: Context, request: Request<'_>) -> Option<Denied> {
+    fn denial(&self, server: &Shared, context: Context, request: Request<'_>) -> Option<Denied> {
         let denial = self.with_rules(|rules| denial(server, rules, request))?;
         let Request { entry, args, .. } = request;
         let name = entry.full_name.as_bytes();
@@ -274,7 +275,7 @@ impl Member {
 }
 
 /// What the rules deny of a request, if anything.
-pub(crate) fn denial(server: &Server, rules: &Rules, request: Request<'_>) -> Option<Denial> {
+pub(crate) fn denial(server: &Shared, rules: &Rules, request: Request<'_>) -> Option<Denial> {
     let Request { entry, args, .. } = request;
     // Who comes in, or leaves, needs no leave for that.
     if entry.spec.flags.has(Flags::NO_AUTH) {
@@ -315,7 +316,7 @@ fn needs(access: Access) -> Needs {
 }
 
 /// The databases that a request touches.
-fn databases(server: &Server, request: Request<'_>) -> SmallVec<[(usize, Database); 2]> {
+fn databases(server: &Shared, request: Request<'_>) -> SmallVec<[(usize, Database); 2]> {
     let Request { entry, args, database: current } = request;
     let (spec, count) = (entry.spec, server.config.get(DATABASES) as usize);
     // What is no database is refused by the command.
@@ -348,7 +349,7 @@ fn is_about_data(entry: &Entry) -> bool {
 
 /// Notes in ACL LOG what was denied.
 pub(crate) fn note(
-    server: &Server,
+    server: &Shared,
     reason: Reason,
     context: Context,
     object: &[u8],
@@ -363,7 +364,7 @@ pub(crate) fn note(
 
 /// Has the clients of users whose rules have changed, or who are gone, look at what they may still
 /// do; `own` has changed them, and is answered first.
-pub(crate) fn users_changed(server: &Server, users: &[Arc<User>], own: Option<ClientId>) {
+pub(crate) fn users_changed(server: &Shared, users: &[Arc<User>], own: Option<ClientId>) {
     let rounds = Rounds::default();
     for client in server.clients.all() {
         let is_of = |user: &Arc<User>| client.names().user() == user.name();
@@ -378,7 +379,7 @@ pub(crate) fn users_changed(server: &Server, users: &[Arc<User>], own: Option<Cl
 }
 
 /// Whether a client has to go: its user is gone, or may not hear any more what it listens to.
-pub(crate) fn must_leave(server: &Server, session: &Session) -> bool {
+pub(crate) fn must_leave(server: &Shared, session: &Session) -> bool {
     let Some(user) = session.acts_as(server) else { return false };
     if user.is_deleted() {
         return true;
@@ -392,7 +393,7 @@ pub(crate) fn must_leave(server: &Server, session: &Session) -> bool {
 
 /// Whether a client's user may hear all that a request in its middle begins to listen to.
 pub(crate) fn may_listen(
-    server: &Server,
+    server: &Shared,
     session: &Session,
     (entry, args): (&Entry, Args<'_>),
 ) -> bool {
@@ -416,7 +417,7 @@ pub(crate) struct Login<'a> {
 
 /// The user of this name, if this is its password; who says another is noted in ACL LOG.
 pub(crate) fn verify(
-    server: &Server,
+    server: &Shared,
     client: &Client,
     login: Login<'_>,
 ) -> Result<Arc<User>, Refusal> {

@@ -16,15 +16,15 @@ use crate::background::{BETWEEN_LOOKS, Background, wait_for_client_while};
 use crate::blocking::Waiting;
 use crate::busy::Hold;
 use crate::clients::Client;
-use crate::control::context::ControlWork;
+use crate::control_plane::ControlWork;
+use crate::drill;
+use crate::engine::Engine;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::guard::{Limited, Request};
 use crate::mailbox::Rounds;
-use crate::server::Server;
 use crate::session::{Elsewhere, Ran, Stage, Then};
 use crate::table::Entry;
-use crate::unit::drill;
 
 mod errand;
 mod reading;
@@ -37,7 +37,7 @@ const FIRST_PIECE: usize = 64 * 1024;
 
 /// A control command that does its work here.
 pub(crate) struct Call {
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Engine,
     pub(crate) entry: &'static Entry,
     pub(crate) args: OwnedArgs,
     pub(crate) resp: Resp,
@@ -216,7 +216,7 @@ fn await_leave(
     }
     let leave = loop {
         match gates.hold() {
-            Ok(true) if server.shutdown.is_asked() => break Err(BUSY.into()),
+            Ok(true) if server.ending.is_asked() => break Err(BUSY.into()),
             Ok(true) => std::thread::sleep(BETWEEN_LOOKS),
             Ok(false) => break Ok(again),
             Err(refusal) => break Err(refusal.into()),

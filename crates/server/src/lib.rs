@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod aging;
+mod aging_state;
 mod ailments;
 mod allocator;
 mod aof;
@@ -22,7 +23,9 @@ mod clients;
 mod command_log;
 mod commit;
 mod compaction;
+mod compaction_state;
 mod control;
+mod control_plane;
 mod cores;
 mod counters;
 #[cfg(test)]
@@ -31,8 +34,13 @@ mod courtesy;
 mod crew;
 mod cron;
 mod data;
+mod drill;
 mod effects;
+mod ending;
+mod engine;
 mod evict;
+mod eviction_observer;
+mod evictor;
 mod execute;
 mod expiry;
 mod families;
@@ -53,6 +61,7 @@ mod mailbox;
 mod memcached;
 mod monitor;
 mod notifications;
+mod output_ceiling;
 mod output_limit;
 mod panics;
 mod patience;
@@ -76,6 +85,7 @@ mod spell;
 mod start;
 mod startup;
 mod stats;
+mod sweep;
 mod syslog;
 mod table;
 mod tracking;

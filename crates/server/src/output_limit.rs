@@ -19,12 +19,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::time::UnixMillis;
+use config::OutputBufferLimit;
 use config::settings::CLIENT_OUTPUT_BUFFER_LIMIT;
-use config::{OutputBufferLimit, OutputBufferLimits};
 
 use crate::client_info::describe;
 use crate::clients::{Client, client_flags};
 use crate::log::log_warning;
+use crate::output_ceiling::limit_of;
 use crate::server::Server;
 
 /// However patient the limit is: timers have an end.
@@ -74,19 +75,6 @@ pub(crate) fn note(server: &Server, client: &Arc<Client>, now: UnixMillis) {
     );
 }
 
-impl Server {
-    /// With so many bytes unsent the client is closed at once, so its replies need not grow beyond
-    /// that while they are made.
-    pub(crate) fn output_ceiling(&self, client: &Client) -> usize {
-        // What others bring upon a client that tracks is no reply.
-        let flags = client.live.flags.load(Ordering::Relaxed) & !client_flags::TRACKING;
-        match limit_of(self.config.get(CLIENT_OUTPUT_BUFFER_LIMIT), flags).hard {
-            0 => usize::MAX,
-            hard => usize::try_from(hard).unwrap_or(usize::MAX),
-        }
-    }
-}
-
 /// Has all sessions look that have something unsent: the limits are others now.
 pub(crate) fn review(server: &Server) {
     for client in server.clients.all() {
@@ -119,13 +107,6 @@ fn look_again(client: &Arc<Client>, limit: OutputBufferLimit, over_ms: i64) {
 pub(crate) fn class_of(client: &Client) -> u32 {
     const CLASS: u32 = client_flags::SUBSCRIBER | client_flags::MONITOR | client_flags::TRACKING;
     client.live.flags.load(Ordering::Relaxed) & CLASS
-}
-
-fn limit_of(limits: OutputBufferLimits, flags: u32) -> OutputBufferLimit {
-    let OutputBufferLimits { normal, pubsub, .. } = limits;
-    let watches = flags & (client_flags::MONITOR | client_flags::TRACKING) != 0;
-    let subscribes = flags & client_flags::SUBSCRIBER != 0;
-    if subscribes || watches && normal.hard == 0 && normal.soft == 0 { pubsub } else { normal }
 }
 
 /// Whether the limit is exceeded, and since when the soft one is (0 for not at all).

@@ -84,6 +84,17 @@ pub(crate) fn stop_world(
     Ok(())
 }
 
+/// A script that has been running since then or longer is busy, on the monotonic clock, in
+/// microseconds. Without a threshold none ever is.
+pub(crate) fn busy_since_us(server: &Shared) -> i64 {
+    let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
+    if threshold == 0 {
+        return i64::MIN;
+    }
+    let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
+    server.keyspace.clock().monotonic_us().saturating_sub(micros)
+}
+
 #[cfg(test)]
 mod tests {
     use std::task::Waker;

@@ -10,11 +10,11 @@
 
 use crate::allocator::{give_back, give_back_at_once};
 use crate::budget::Advice;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::worker::Worker;
 
 /// Looks at what the system gave, and asks where too much of it lies idle.
-pub(crate) fn look(server: &Server, now_us: i64) {
+pub(crate) fn look(server: &Shared, now_us: i64) {
     let Some(Advice { release, at_once }) = server.budget.look(now_us) else { return };
     if let Some(at_once) = at_once {
         give_back_at_once(at_once);
@@ -25,7 +25,7 @@ pub(crate) fn look(server: &Server, now_us: i64) {
 }
 
 /// Asks the workers and the heavy-work threads.
-pub(crate) fn ask(server: &Server) {
+pub(crate) fn ask(server: &Shared) {
     server.budget.ask_release();
     server.background.release();
 }

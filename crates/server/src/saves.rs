@@ -20,11 +20,11 @@ use config::settings::{DBFILENAME, RDB_SAVE_INCREMENTAL_FSYNC, SAVE, SNAPSHOT_CR
 use keyspace::{Acquisition, Count};
 
 use crate::ailments::SNAPSHOT_FAILED;
+use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::scripts::Still;
 use crate::server::Server;
 use crate::snapshot::{Finished, Purpose, Snapshot, Target};
-use crate::unit::drill;
 
 /// Between a save that failed and the next that nobody asked for.
 const RETRY_US: i64 = 5 * SECOND_US;

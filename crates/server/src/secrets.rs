@@ -47,7 +47,7 @@ mod tests {
     /// What others see of a request line, on a server that renamed AUTH to LOGIN.
     fn seen(line: &str) -> String {
         let renames = [("auth".to_owned(), "login".to_owned())];
-        let table = CommandTable::new(&FAMILIES, &renames).unwrap();
+        let table = CommandTable::build(&FAMILIES, &renames).unwrap().table;
         let owned: OwnedArgs = line.split(' ').map(str::as_bytes).collect();
         let args = owned.as_args();
         let entry = table.resolve(args).ok().unwrap();

@@ -13,30 +13,29 @@ use keyspace::Keyspace;
 use persist::storage::Storage;
 use proto::ProtocolError;
 
-use crate::aging::Aging;
 use crate::aof::Aof;
 use crate::background::BetweenJobs;
 use crate::backup::Backup;
 use crate::claims::SnapshotClaim;
 use crate::client_id::ClientId;
-use crate::compaction::Compaction;
+use crate::control::context::ControlHandler;
 use crate::crew::Crew;
+use crate::engine::Engine;
 use crate::log::{Log, log_notice, log_warning};
 use crate::memcached::Memcached;
 use crate::reception::ReceptionDesk;
 use crate::saves::Saves;
-use crate::scripts::{self, Scripts};
+use crate::scripts;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::snapshot::Snapshots;
-use crate::table::CommandTable;
+use crate::table::{Built, Handlers};
+use crate::unit::Prepare;
 
-/// What is shared by all threads, with those who serve it. It is its [`Shared`] and more.
+/// What is shared by all threads, with those who serve it. It is its [`Engine`] and more.
 pub(crate) struct Server {
-    shared: Shared,
-    pub(crate) scripts: Scripts,
-    pub(crate) aging: Aging,
-    pub(crate) compaction: Compaction,
+    engine: Engine,
+    pub(crate) control_handlers: Handlers<ControlHandler>,
     pub(crate) aof: Aof,
     pub(crate) backup: Backup,
     pub(crate) snapshots: Snapshots,
@@ -54,29 +53,27 @@ pub(crate) struct Server {
 }
 
 impl Deref for Server {
-    type Target = Shared;
+    type Target = Engine;
 
     #[inline]
-    fn deref(&self) -> &Shared {
-        &self.shared
+    fn deref(&self) -> &Engine {
+        &self.engine
     }
 }
 
 impl Server {
     pub(crate) fn new(
         config: Config,
-        table: CommandTable,
+        built: Built<ControlHandler, Prepare>,
         log: Log,
         keyspace: &'static Keyspace,
         storage: Box<dyn Storage>,
     ) -> Self {
         let between_jobs =
             BetweenJobs { tidy_up: scripts::collect_garbage, drop_stale: scripts::drop_stale };
+        let Built { table, control, programs } = built;
         let shared = Shared::new(config, table, log, keyspace, between_jobs);
         Self {
-            scripts: Scripts::default(),
-            aging: Aging::default(),
-            compaction: Compaction::default(),
             aof: Aof::default(),
             backup: Backup::default(),
             snapshots: Snapshots::default(),
@@ -88,7 +85,8 @@ impl Server {
             crew: Crew::new(),
             reception: OnceLock::new(),
             config_turn: Mutex::default(),
-            shared,
+            control_handlers: control,
+            engine: Engine::new(shared, programs),
         }
     }
 

@@ -5,8 +5,8 @@
 //! atomic or behind a lock of its own. It is state, each part with methods of its own, and knows
 //! nothing of sessions, workers and files.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use acl::Users;
 use base::time::UnixMillis;
@@ -16,6 +16,7 @@ use config::settings::PROTO_MAX_BULK_LEN;
 use keyspace::{Effects, Keyspace, PartitionSet, Refusal};
 use proto::{Args, Limits, Reply};
 
+use crate::aging_state::Aging;
 use crate::ailments::Ailments;
 use crate::background::{Background, BetweenJobs};
 use crate::budget::Budget;
@@ -24,8 +25,11 @@ use crate::client_id::ClientId;
 use crate::client_margin::Margin;
 use crate::clients::{Client, Clients};
 use crate::command_log::CommandLog;
+use crate::compaction_state::Compaction;
 use crate::cores::Cores;
 use crate::counters::WorkerCounters;
+use crate::ending::Ending;
+use crate::eviction_observer::EvictionObserver;
 use crate::journal::Journal;
 use crate::lanes::MAX_WORKERS;
 use crate::latency::LatencyMonitor;
@@ -38,9 +42,11 @@ use crate::notifications::notify;
 use crate::pause::Pause;
 use crate::pubsub::PubSub;
 use crate::rates::RateMeter;
+use crate::scripts::state::Scripts;
 use crate::stats::Stats;
 use crate::table::{CommandTable, Entry};
 use crate::tracking::{Surroundings, Tracking};
+use crate::unregistration::Unregistrar;
 use crate::valve::Valve;
 
 /// What is shared by all threads and all rooms.
@@ -76,6 +82,13 @@ pub(crate) struct Shared {
     pub(crate) underway: Underway,
     pub(crate) pause: Pause,
     pub(crate) loading: Loading,
+    pub(crate) ending: Ending,
+    pub(crate) unregistrar: Unregistrar,
+    pub(crate) scripts: Scripts,
+    pub(crate) aging: Aging,
+    pub(crate) compaction: Compaction,
+    /// Set before the first client comes.
+    eviction_observer: OnceLock<&'static dyn EvictionObserver>,
     /// Shut while a snapshot, or the log, has no room for what more writes would leave it.
     pub(crate) snapshot_valve: Valve,
     pub(crate) log_valve: Valve,
@@ -142,6 +155,12 @@ impl Shared {
             underway: Underway::default(),
             pause: Pause::new(keyspace),
             loading: Loading::default(),
+            ending: Ending::default(),
+            unregistrar: Unregistrar::new(keyspace),
+            scripts: Scripts::default(),
+            aging: Aging::default(),
+            compaction: Compaction::default(),
+            eviction_observer: OnceLock::new(),
             snapshot_valve: Valve::default(),
             log_valve: Valve::default(),
             worker_count: AtomicUsize::new(0),
@@ -161,6 +180,16 @@ impl Shared {
     /// The counters of all lanes that ever had a worker.
     pub(crate) fn all_worker_counters(&self) -> &[WorkerCounters] {
         &self.workers
+    }
+
+    /// Whoever books and tells evictions, if anybody does.
+    pub(crate) fn eviction_observer(&self) -> Option<&'static dyn EvictionObserver> {
+        self.eviction_observer.get().copied()
+    }
+
+    /// Has evictions booked and told; once.
+    pub(crate) fn set_eviction_observer(&self, observer: &'static dyn EvictionObserver) {
+        let _ = self.eviction_observer.set(observer);
     }
 
     /// How many workers are at work.

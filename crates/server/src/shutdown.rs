@@ -3,14 +3,12 @@
 //! Invariants: whoever asks, the reception alone ends the process, after what must be done first;
 //! where the data are to be saved, nothing changes them any more from the cut on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use config::ShutdownFlags;
 use config::settings::SAVE;
 use keyspace::Acquisition;
-use tokio::sync::Notify;
 
 use crate::aof;
 use crate::log::{log_notice, log_warning};
@@ -19,11 +17,9 @@ use crate::server::Server;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 
-/// A wish to end, and who waits for one.
+/// The preparation of the end.
 #[derive(Default)]
 pub(crate) struct Shutdown {
-    asked: AtomicBool,
-    notify: Notify,
     /// Held by who prepares the end.
     turn: Mutex<()>,
 }
@@ -44,7 +40,7 @@ impl Shutdown {
         how: ShutdownFlags,
     ) -> Result<(), GoesOn> {
         let _turn = self.take_turn(server, how.nosave);
-        if self.is_asked() {
+        if server.ending.is_asked() {
             return Ok(());
         }
         log_warning!(server.log, "User requested shutdown...");
@@ -65,8 +61,7 @@ impl Shutdown {
             drop(saved);
             await_base(server, how.force)?;
         }
-        self.asked.store(true, Ordering::Release);
-        self.notify.notify_one();
+        server.ending.ask();
         Ok(())
     }
 
@@ -86,26 +81,14 @@ impl Shutdown {
         }
     }
 
-    /// Whether the end has come.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
-    }
-
     /// Calls off an end that is being prepared; `false` if none is, or it is too late.
     pub(crate) fn call_off(&self, server: &Server) -> bool {
-        !self.is_asked() && self.is_begun() && server.saves.cancel()
+        !server.ending.is_asked() && self.is_begun(server) && server.saves.cancel()
     }
 
     /// Whether an end is being prepared, or has come.
-    pub(crate) fn is_begun(&self) -> bool {
-        self.is_asked() || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
-    }
-
-    /// Waits until the end has come.
-    pub(crate) async fn asked(&self) {
-        while !self.is_asked() {
-            self.notify.notified().await;
-        }
+    pub(crate) fn is_begun(&self, server: &Server) -> bool {
+        server.ending.is_asked() || matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock))
     }
 }
 

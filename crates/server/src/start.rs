@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 use crate::aof;
+use crate::control::context::ControlHandler;
 use crate::cores::Workforce;
 use crate::cron;
 use crate::effects;
@@ -34,12 +35,16 @@ use crate::server::Server;
 use crate::startup::pid_file::PidFile;
 use crate::startup::supervisor::Supervisor;
 use crate::startup::{daemon, leftovers, limits, memory, panic_hook, signals, title, user};
-use crate::table::CommandTable;
+use crate::table::{Built, CommandTable};
+use crate::unit::Prepare;
 use crate::users;
 use crate::version::{self, APUS_VERSION};
 
 /// How long an orderly end may take before the process just ends.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The table of commands, and what runs them.
+type Commands = Built<ControlHandler, Prepare>;
 
 /// How the process was called.
 struct Launch<'a> {
@@ -159,7 +164,7 @@ fn start(launch: &Launch<'_>) -> Result<(), String> {
     }
     log_notice!(server.log, "Ready to accept connections tcp");
     supervisor.ready(&server.log);
-    runtime.block_on(server.shutdown.asked());
+    runtime.block_on(server.ending.asked());
     end(server, &runtime, &supervisor, pid_file);
     // What the orderly end did not wait for is not waited for here either.
     runtime.shutdown_background();
@@ -240,10 +245,10 @@ fn prepare(
     Ok((server, listeners, workforce))
 }
 
-fn command_table(startup: &Startup) -> Result<CommandTable, String> {
+fn command_table(startup: &Startup) -> Result<Commands, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let renames = startup.renames.iter().map(|rename| (text(&rename.from), text(&rename.to)));
-    CommandTable::new(&FAMILIES, &renames.collect::<Vec<_>>())
+    CommandTable::build(&FAMILIES, &renames.collect::<Vec<_>>())
         .map_err(|(index, why)| startup.renames[index].place.refuse(why).to_string())
 }
 
@@ -258,13 +263,13 @@ pub(crate) fn test_server() -> &'static Server {
 pub(crate) fn test_server_on(storage: Box<dyn Storage>) -> &'static Server {
     let config = Config::new();
     let log = Log::open(&config, false).expect("the default log is standard output");
-    let table = CommandTable::new(&FAMILIES, &[]).expect("nothing is renamed");
+    let table = CommandTable::build(&FAMILIES, &[]).expect("nothing is renamed");
     make_server(config, table, log, storage)
 }
 
 fn make_server(
     config: Config,
-    table: CommandTable,
+    table: Commands,
     log: Log,
     storage: Box<dyn Storage>,
 ) -> &'static Server {
@@ -276,6 +281,9 @@ fn make_server(
     let heavy = server.background.clone();
     keyspace.reclaimer().call_by(move || heavy.spawn(move |_| evict::free_garbage(server)));
     keyspace.set_patience(move |obstacle, began_us| patience::waits_on(server, obstacle, began_us));
+    server.set_control_plane(server);
+    server.unregistrar.begin(|rest| server.crew.unregister(rest));
+    server.set_eviction_observer(&server.memcached);
     keyspace.set_flush_heeder(move || server.saves.note_flush(server));
     keyspace.set_journal_end(move || server.journal.end());
     keyspace.set_last_words(move |why| log_warning!(server.log, "The process ends: {why}."));

@@ -17,9 +17,6 @@ use commands::{
 use keyspace::Refusal;
 use proto::Args;
 
-use crate::control::context::{ControlCommand, ControlHandler};
-use crate::unit::{Prepare, UnitCommand};
-
 /// Where a script or a function is told how many keys follow.
 const PROGRAM_COUNT: usize = 2;
 
@@ -56,7 +53,7 @@ impl Entry {
     #[inline]
     pub(crate) fn may_write(&self) -> bool {
         let flags = self.spec.flags;
-        let is_program = matches!(self.run, Run::Unit(_)) && !flags.has(Flags::FAST);
+        let is_program = matches!(self.run, Run::Unit) && !flags.has(Flags::FAST);
         flags.has(Flags::WRITE) || is_program && !flags.has(Flags::READONLY)
     }
 }
@@ -65,8 +62,10 @@ impl Entry {
 #[derive(Clone, Copy)]
 pub(crate) enum Run {
     Data(Handler),
-    Control(ControlHandler),
-    Unit(Prepare),
+    /// The control plane, by the command's id.
+    Control,
+    /// A program, by the command's id.
+    Unit,
 }
 
 /// Where a name leads.
@@ -78,11 +77,31 @@ struct Slot {
     number: u16,
 }
 
+/// Families of commands that a kind of handler runs.
+pub(crate) type FamiliesOf<H> = &'static [&'static [&'static Command<H>]];
+
 /// The families of commands beyond those of `commands`, by what runs them.
-pub(crate) struct Families {
+pub(crate) struct Families<C: 'static, P: 'static> {
     pub(crate) data: &'static [&'static [&'static DataCommand]],
-    pub(crate) control: &'static [&'static [&'static ControlCommand]],
-    pub(crate) programs: &'static [&'static [&'static UnitCommand]],
+    pub(crate) control: FamiliesOf<C>,
+    pub(crate) programs: FamiliesOf<P>,
+}
+
+/// What runs the commands of one kind, by their ids.
+pub(crate) struct Handlers<H>(Box<[Option<H>]>);
+
+impl<H: Copy> Handlers<H> {
+    /// What runs a command of this kind.
+    pub(crate) fn of(&self, entry: &Entry) -> H {
+        self.0[entry.id].expect("the entry says which kind it is")
+    }
+}
+
+/// The table, and what runs the commands that it knows by their ids.
+pub(crate) struct Built<C, P> {
+    pub(crate) table: CommandTable,
+    pub(crate) control: Handlers<C>,
+    pub(crate) programs: Handlers<P>,
 }
 
 /// All commands of the server.
@@ -97,27 +116,25 @@ pub(crate) struct CommandTable {
 }
 
 impl CommandTable {
-    /// The table with some commands renamed, or removed where the new name is empty; the error
+    /// Builds the table, with some commands renamed, or removed where the new name is empty; the error
     /// says which one cannot be, and why.
-    pub(crate) fn new(
-        families: &Families,
+    pub(crate) fn build<C: Copy, P: Copy>(
+        families: &Families<C, P>,
         renames: &[(String, String)],
-    ) -> Result<Self, (usize, &'static str)> {
+    ) -> Result<Built<C, P>, (usize, &'static str)> {
         let mut builder = Builder { next_id: 0 };
         let mut entries: Vec<Entry> = Vec::new();
         for family in FAMILIES.iter().chain(families.data) {
-            entries.extend(family.iter().map(|command| builder.entry(command, data, None)));
+            entries.extend(family.iter().map(|command| builder.entry(command, &mut data, None)));
         }
-        for family in families.control {
-            entries.extend(family.iter().map(|command| builder.entry(command, control, None)));
-        }
-        let programs = families.programs.iter().copied().flatten();
-        entries.extend(programs.map(|command| builder.entry(command, program, None)));
+        let (mut control, mut programs) = (Vec::new(), Vec::new());
+        builder.add_all(families.control, Run::Control, &mut entries, &mut control);
+        builder.add_all(families.programs, Run::Unit, &mut entries, &mut programs);
         for (container, command) in SUBCOMMANDS {
             let container = container.to_ascii_lowercase();
             let entry = entries.iter_mut().find(|entry| entry.full_name == container);
             let entry = entry.expect("the container is declared");
-            entry.subcommands.push(builder.entry(command, data, Some(&container)));
+            entry.subcommands.push(builder.entry(command, &mut data, Some(&container)));
         }
         let catalogue = Arc::new(catalogue(&entries));
         let mut removed = Vec::new();
@@ -137,7 +154,10 @@ impl CommandTable {
             slots[place] = Slot { word, number };
         }
         let slots = slots.into_boxed_slice();
-        Ok(Self { entries, slots, removed, count: builder.next_id, catalogue })
+        let count = builder.next_id;
+        let table = Self { entries, slots, removed, count, catalogue };
+        let (control, programs) = (by_id(control, count), by_id(programs, count));
+        Ok(Built { table, control, programs })
     }
 
     /// How many ids there are.
@@ -229,10 +249,27 @@ struct Builder {
 }
 
 impl Builder {
+    /// Adds commands that are run by their ids; what runs each goes to `handlers`.
+    fn add_all<H: Copy>(
+        &mut self,
+        families: FamiliesOf<H>,
+        run: Run,
+        entries: &mut Vec<Entry>,
+        handlers: &mut Vec<(usize, H)>,
+    ) {
+        for command in families.iter().copied().flatten() {
+            let note = &mut |command: &'static Command<H>, id| {
+                handlers.push((id, command.run));
+                run
+            };
+            entries.push(self.entry(command, note, None));
+        }
+    }
+
     fn entry<H: Copy>(
         &mut self,
         command: &'static Command<H>,
-        run: fn(&'static Command<H>) -> Run,
+        run: &mut dyn FnMut(&'static Command<H>, usize) -> Run,
         container: Option<&str>,
     ) -> Entry {
         let id = self.next_id;
@@ -244,26 +281,26 @@ impl Builder {
         };
         let children = command.subcommands.iter();
         let subcommands = children.map(|child| self.entry(child, run, Some(&full_name))).collect();
-        let (spec, run) = (&command.spec, run(command));
+        let (spec, run) = (&command.spec, run(command, id));
         let has_first_key = matches!(spec.keys, [only] if only.is_first());
         let is_counted = matches!(spec.keys, [only] if only.is_counted_at(PROGRAM_COUNT));
-        let counts_keys = is_counted && matches!(run, Run::Unit(_));
+        let counts_keys = is_counted && matches!(run, Run::Unit);
         // Which of the programs are brief shows when they run.
         let is_brief = has_first_key && is_brief(spec, run) || counts_keys;
         Entry { id, full_name, spec, run, has_first_key, counts_keys, is_brief, subcommands }
     }
 }
 
-fn data(command: &'static DataCommand) -> Run {
+fn data(command: &'static DataCommand, _id: usize) -> Run {
     Run::Data(Handler::of(command))
 }
 
-fn control(command: &'static ControlCommand) -> Run {
-    Run::Control(command.run)
-}
-
-fn program(command: &'static UnitCommand) -> Run {
-    Run::Unit(command.run)
+fn by_id<H: Copy>(handlers: Vec<(usize, H)>, count: usize) -> Handlers<H> {
+    let mut all = vec![None; count];
+    for (id, handler) in handlers {
+        all[id] = Some(handler);
+    }
+    Handlers(all.into())
 }
 
 /// Whether a command that has one key does little with it, needs no more locks than that one's, and
@@ -373,7 +410,7 @@ mod tests {
             let [old, new] = [old, new].map(str::to_owned);
             (old, new)
         });
-        let table = CommandTable::new(&FAMILIES, &renames).unwrap();
+        let table = CommandTable::build(&FAMILIES, &renames).unwrap().table;
         for entry in table.entries() {
             let name = entry.full_name.as_bytes();
             for found in [name.to_vec(), name.to_ascii_uppercase(), name.to_ascii_lowercase()] {

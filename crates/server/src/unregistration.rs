@@ -4,21 +4,39 @@
 //! taken off their keys; no thread waits for the locks of those keys meanwhile, and no client does:
 //! a task of a worker takes them as they come free, one partition at a time.
 
-use std::future::poll_fn;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use keyspace::{Acquisition, Awaited, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch};
-
-use crate::server::Server;
-use crate::worker::Worker;
+use keyspace::{
+    Acquisition, Awaited, Keyspace, PartitionIndex, PartitionSet, Tx, TxOptions, Waiter, Watch,
+};
 
 /// So many keys are seen to under one lock at most.
 const KEYS_PER_LOCK: usize = 64;
 
+/// Where unregistrations are passed on that nobody has begun.
+pub(crate) struct Unregistrar {
+    keyspace: &'static Keyspace,
+    /// To a worker that does it.
+    workers: OnceLock<Box<PassOn>>,
+}
+
+type PassOn = dyn Fn(Box<Unregistration>) + Send + Sync;
+
+impl Unregistrar {
+    /// Without workers yet: who would wait, and for what.
+    pub(crate) fn new(keyspace: &'static Keyspace) -> Self {
+        Self { keyspace, workers: OnceLock::new() }
+    }
+
+    /// From now on this passes them on to a worker; once.
+    pub(crate) fn begin(&self, pass_on: impl Fn(Box<Unregistration>) + Send + Sync + 'static) {
+        let _ = self.workers.set(Box::new(pass_on));
+    }
+}
+
 /// Registrations that are to be taken off.
 pub(crate) struct Unregistration {
-    server: &'static Server,
+    registrar: &'static Unregistrar,
     registered: Registered,
     /// The keys that still have it, those of one partition in a row; the last one comes next.
     keys: Vec<Key>,
@@ -58,45 +76,25 @@ impl Registered {
 
 impl Unregistration {
     /// Takes this off its keys. It has to be begun, or is by its end.
-    pub(crate) fn new(server: &'static Server, registered: Registered) -> Self {
+    pub(crate) fn new(registrar: &'static Unregistrar, registered: Registered) -> Self {
         let key = |nth: usize| Key {
-            partition: server.keyspace.locate(registered.key(nth).1).partition(),
+            partition: registrar.keyspace.locate(registered.key(nth).1).partition(),
             nth: u32::try_from(nth).expect("a command has fewer words"),
         };
         let mut keys: Vec<_> = (0..registered.len()).map(key).collect();
         keys.sort_unstable_by_key(|key| key.partition);
-        Self { server, registered, keys }
+        Self { registrar, registered, keys }
     }
 
-    /// Does it in a task of this worker.
-    pub(crate) fn begin(self, worker: &Rc<Worker>) {
-        if !self.keys.is_empty() {
-            tokio::task::spawn_local(self.carry_out(Rc::clone(worker)));
-        }
-    }
-
-    async fn carry_out(mut self, worker: Rc<Worker>) {
-        while let Some(next) = self.keys.last() {
-            let wanted = PartitionSet::from_slice(&[next.partition]);
-            let mut acquisition = Acquisition::of_partitions(self.server.keyspace, wanted);
-            poll_fn(|cx| {
-                let polled = worker.poll_locks(&mut acquisition, cx.waker());
-                if polled.is_pending() {
-                    worker.go_out();
-                }
-                polled
-            })
-            .await;
-            worker.start_batch();
-            self.take_off(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
-            worker.go_out();
-            // Others have the worker before the next partition.
-            tokio::task::yield_now().await;
-        }
+    /// The locks of the next keys; `None` if all are seen to.
+    pub(crate) fn next(&self) -> Option<Acquisition> {
+        let next = self.keys.last()?;
+        let wanted = PartitionSet::from_slice(&[next.partition]);
+        Some(Acquisition::of_partitions(self.registrar.keyspace, wanted))
     }
 
     /// Sees to the next keys of one partition, whose lock this is.
-    fn take_off(&mut self, acquisition: Acquisition, options: TxOptions) {
+    pub(crate) fn take_off(&mut self, acquisition: Acquisition, options: TxOptions) {
         let mut tx = Tx::begin(acquisition, options);
         let Some(partition) = self.keys.last().map(|key| key.partition) else { return };
         for _ in 0..KEYS_PER_LOCK {
@@ -123,9 +121,12 @@ impl Drop for Unregistration {
     /// What is left is done by a worker that stays: this one retires, or the thread is none.
     fn drop(&mut self) {
         if !self.keys.is_empty() {
-            let (server, keys) = (self.server, std::mem::take(&mut self.keys));
-            let rest = Self { server, registered: self.registered.clone(), keys };
-            server.crew.unregister(Box::new(rest));
+            let (registrar, keys) = (self.registrar, std::mem::take(&mut self.keys));
+            let mut rest = Self { registrar, registered: self.registered.clone(), keys };
+            match registrar.workers.get() {
+                Some(pass_on) => pass_on(Box::new(rest)),
+                None => rest.forget(),
+            }
         }
     }
 }

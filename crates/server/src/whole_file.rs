@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-use crate::unit::drill;
+use crate::drill;
 
 /// The highest number that Linux gives a process.
 const PID_MAX: i32 = 1 << 22;

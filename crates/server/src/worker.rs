@@ -18,27 +18,27 @@ use std::time::Duration;
 use base::time::{Moment, UnixMillis};
 use commands::Flags;
 use config::settings::SERVER_THREAD_AFFINITY;
-use keyspace::Acquisition;
+use keyspace::{Acquisition, TxOptions};
 use proto::Output;
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
 use tokio::task::unconstrained;
 
-use crate::audience::relocate;
+use crate::audience::{Audience, relocate};
 use crate::clients::{Client, Signal, client_flags};
 use crate::counters::{WorkerCounters, add};
 use crate::courtesy::{self, Courtesy};
-use crate::evict::Evictor;
+use crate::drill;
+use crate::evictor::Evictor;
 use crate::execute::InputHandover;
-use crate::expiry::Sweep;
 use crate::gathering::{self, Gathering};
 use crate::held_line::{self, HeldLine};
 use crate::looks::{SocketLooks, TURN_US};
 use crate::mailbox::{Letter, Rounds, hand_out_next};
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
-use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Window};
-use crate::unit::drill;
+use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Session, Window};
+use crate::sweep::Sweep;
 use crate::unregistration::Unregistration;
 
 /// How much a session reads at once.
@@ -380,7 +380,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
         match message {
             Message::Adopt(moving) => adopt(&worker, *moving),
             Message::Bind => bind(&worker),
-            Message::Unregister(rest) => rest.begin(&worker),
+            Message::Unregister(rest) => unregister(&worker, *rest),
             Message::Retire => break,
             Message::End => return settle(&worker),
         }
@@ -495,13 +495,51 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     client.set_flag(client_flags::ALARMED, false);
     worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
     // Who is in transit is handed every letter at once: none is under way.
-    let audiences = moving.session.audiences(worker.server);
-    relocate(audiences, &worker.server.mailboxes, &client, worker.lane, || ());
+    relocate(
+        audiences_of(worker.server, &moving.session),
+        &worker.server.mailboxes,
+        &client,
+        worker.lane,
+        || (),
+    );
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
         worker.session_over(&client, Exit::Closed);
         return;
     };
     tokio::task::spawn_local(Serving::new(serve));
+}
+
+/// Takes registrations off their keys, in a task of this worker.
+pub(crate) fn unregister(worker: &Rc<Worker>, unregistration: Unregistration) {
+    if unregistration.next().is_some() {
+        tokio::task::spawn_local(take_off(Rc::clone(worker), unregistration));
+    }
+}
+
+async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
+    while let Some(mut acquisition) = unregistration.next() {
+        poll_fn(|cx| {
+            let polled = worker.poll_locks(&mut acquisition, cx.waker());
+            if polled.is_pending() {
+                worker.go_out();
+            }
+            polled
+        })
+        .await;
+        worker.start_batch();
+        unregistration.take_off(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
+        worker.go_out();
+        // Others have the worker before the next partition.
+        tokio::task::yield_now().await;
+    }
+}
+
+/// All audiences that a session belongs to.
+pub(crate) fn audiences_of<'a>(server: &'a Server, session: &'a Session) -> Vec<&'a Audience> {
+    let subscribed = session.subscriptions.iter().flat_map(|all| all.audiences());
+    let watch = session.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
+    let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));
+    subscribed.chain(server.watchers.audience_of(&session.client)).chain(watched).collect()
 }
 
 #[cfg(test)]

@@ -45,10 +45,12 @@ const ROOMS: &[Room] = &[
             "process_times.rs",
             "background/",
             "panics.rs",
+            "drill.rs",
+            "ending.rs",
         ],
         arrows_up: 1,
     },
-    Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 2 },
+    Room { name: "table", places: &["table.rs", "request_keys.rs"], arrows_up: 0 },
     Room {
         name: "clients",
         places: &[
@@ -60,7 +62,7 @@ const ROOMS: &[Room] = &[
             "audience.rs",
             "unregistration.rs",
         ],
-        arrows_up: 2,
+        arrows_up: 0,
     },
     Room { name: "journal", places: &["journal.rs"], arrows_up: 1 },
     Room {
@@ -87,6 +89,17 @@ const ROOMS: &[Room] = &[
             "pause.rs",
             "claims.rs",
             "loading/progress.rs",
+            "aging_state.rs",
+            "compaction_state.rs",
+            "evictor.rs",
+            "eviction_observer.rs",
+            "sweep.rs",
+            "scripts/brevity.rs",
+            "scripts/cache.rs",
+            "scripts/interpreters.rs",
+            "scripts/libraries.rs",
+            "scripts/running.rs",
+            "scripts/state.rs",
         ],
         arrows_up: 4,
     },
@@ -94,6 +107,7 @@ const ROOMS: &[Room] = &[
     Room {
         name: "session",
         places: &[
+            "output_ceiling.rs",
             "patience.rs",
             "session/state.rs",
             "session/stage.rs",
@@ -102,10 +116,10 @@ const ROOMS: &[Room] = &[
             "session/fieldsets.rs",
             "unit/pending.rs",
         ],
-        arrows_up: 14,
+        arrows_up: 12,
     },
-    Room { name: "commit", places: &["blocking.rs", "client_info.rs", "commit.rs"], arrows_up: 6 },
-    Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 8 },
+    Room { name: "commit", places: &["blocking.rs", "client_info.rs", "commit.rs"], arrows_up: 2 },
+    Room { name: "admission", places: &["guard.rs", "gates.rs", "login.rs"], arrows_up: 5 },
     Room {
         name: "reclaim",
         places: &[
@@ -116,21 +130,21 @@ const ROOMS: &[Room] = &[
             "expiry.rs",
             "release.rs",
         ],
-        arrows_up: 13,
+        arrows_up: 7,
     },
-    Room { name: "transaction", places: &["unit/"], arrows_up: 18 },
+    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"], arrows_up: 12 },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],
-        arrows_up: 21,
+        arrows_up: 15,
     },
-    Room { name: "scripting", places: &["scripts/"], arrows_up: 17 },
+    Room { name: "scripting", places: &["scripts/"], arrows_up: 9 },
     Room {
         name: "durability",
         places: &["aof/", "snapshot/", "loading/", "backup.rs", "data/", "saves.rs", "shutdown.rs"],
         arrows_up: 20,
     },
-    Room { name: "memcached", places: &["memcached/"], arrows_up: 14 },
+    Room { name: "memcached", places: &["memcached/"], arrows_up: 13 },
     Room {
         name: "net",
         places: &[
@@ -148,7 +162,7 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 9,
     },
-    Room { name: "state", places: &["server.rs"], arrows_up: 0 },
+    Room { name: "state", places: &["server.rs"], arrows_up: 1 },
     Room {
         name: "control",
         places: &[
@@ -168,11 +182,20 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files of the widest circle of imports.
-const WIDEST_CIRCLE: usize = 167;
+const WIDEST_CIRCLE: usize = 194;
 
 /// Names of types that one crate defines more than once, by crate.
-const TYPE_NAMES: &[(&str, usize)] =
-    &[("commands", 19), ("keyspace", 5), ("server", 64), ("structs", 21)];
+const TYPE_NAMES: &[(&str, usize)] = &[
+    ("base", 1),
+    ("bench", 5),
+    ("commands", 19),
+    ("keyspace", 5),
+    ("persist", 6),
+    ("proto", 3),
+    ("script", 3),
+    ("server", 65),
+    ("structs", 21),
+];
 
 /// Holds the rooms against their pins.
 pub(super) fn check(sources: &[Source]) -> Vec<String> {

@@ -8,7 +8,7 @@ use base::io_text::plain;
 
 use super::files::Beginning;
 use super::writer::{State, Writer};
-use crate::unit::drill;
+use crate::drill;
 
 impl Writer {
     /// A base is in its place: a backup that waits for one has it now.

@@ -12,8 +12,8 @@ use super::Fresh;
 use super::files::{Beginning, Files, naming};
 use super::increment::Increment;
 use super::writer::Writer;
+use crate::drill;
 use crate::log::log_notice;
-use crate::unit::drill;
 
 /// Bytes that are copied at once.
 const STEP: usize = 256 << 10;

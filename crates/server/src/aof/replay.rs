@@ -135,19 +135,19 @@ impl Replayer {
                 let (unit, out) = (&mut self.unit, &mut self.out);
                 unit.call(entry, handler, args, Resp::Two, out).map(|_| ())
             }
-            Run::Unit(prepare) => {
+            Run::Unit => {
                 let (server, resp) = (self.server, Resp::Two);
                 let shortage = Some(self.unit.shortage());
                 let asked = Asked { server, entry, resp, limited: None, shortage, session: None };
-                let mut program = prepare(asked, args)?;
+                let mut program = server.prepare(entry, asked, args)?;
                 program.run(args, &mut self.unit, &mut Place::Heavy, &mut self.out)
             }
-            Run::Control(_) if entry.spec.role == Role::Select => {
+            Run::Control if entry.spec.role == Role::Select => {
                 let count = self.server.keyspace.database_count();
                 self.unit.tx.switch_database(database(&args[1], count)?);
                 Ok(())
             }
-            Run::Control(_) => scripts::replay(self.server, entry, args),
+            Run::Control => scripts::replay(self.server, entry, args),
         }
     }
 }

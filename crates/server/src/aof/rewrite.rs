@@ -16,10 +16,10 @@ use persist::aof::manifest::BaseForm;
 use super::files::{Beginning, Files, make_directory, new_base_path, unmade_directory};
 use super::queue::Queue;
 use super::{Base, Fresh, Order, attach};
+use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
 use crate::snapshot::{Cut, Finished, Purpose, Snapshot, Target};
-use crate::unit::drill;
 
 /// So many failures in a row, then automatic rewrites wait longer and longer.
 const PATIENT_FAILURES: u64 = 3;

@@ -56,7 +56,7 @@ impl Runner {
                 Stretch::Apart(shares) => self.run_apart(shares)?,
             }
         }
-        let Shared { loading, keyspace, log, .. } = &**self.server;
+        let Shared { loading, keyspace, log, .. } = &***self.server;
         loading.advance_to(self.before + end, keyspace.clock(), log);
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Runner {
         for tasks in tasks.chunks(REPORT_EACH) {
             tasks.iter().try_for_each(|task| replayer.run(task))?;
             let end = tasks.last().map_or(0, |task| task.unit.end);
-            let Shared { loading, keyspace, log, .. } = &**self.server;
+            let Shared { loading, keyspace, log, .. } = &***self.server;
             loading.advance_to(self.before + end, keyspace.clock(), log);
         }
         Ok(())

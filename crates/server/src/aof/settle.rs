@@ -10,8 +10,8 @@ use keyspace::Lsn;
 use super::files::Beginning;
 use super::writer::{State, Writer};
 use super::{Base, Fresh, Order, Phase, rewrite};
+use crate::drill;
 use crate::log::log_warning;
-use crate::unit::drill;
 
 impl Writer {
     /// Begins the increment that follows a base, whose cut is here.

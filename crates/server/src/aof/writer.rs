@@ -31,9 +31,9 @@ use super::pieces::Pieces;
 use super::queue::{self, Queue, Work};
 use super::{Order, Phase, rewrite, set_failed};
 use crate::courtesy::LogCourtesy;
+use crate::drill;
 use crate::log::{log_notice, log_warning};
 use crate::server::Server;
-use crate::unit::drill;
 
 /// Between two tries while the disk fails.
 const RETRY_US: i64 = 250_000;

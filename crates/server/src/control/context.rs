@@ -1,4 +1,4 @@
-//! What a control command is given, and what comes after it.
+//! What a control command is given.
 //!
 //! Invariant: nothing here knows a command; the commands know this.
 
@@ -6,9 +6,11 @@ use commands::Command;
 use keyspace::Refusal;
 use proto::{Args, Reply};
 
+pub(crate) use crate::control_plane::{Asker, NOT_FROM_SCRIPT, Next};
+use crate::control_plane::{ControlPlane, ControlRequest};
 use crate::execute::looks_heavy;
 use crate::server::Server;
-use crate::session::{Session, Stage, Steps, Stepwise};
+use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::Unit;
 use crate::worker::Worker;
@@ -24,16 +26,6 @@ pub(crate) struct Context<'a> {
     pub(crate) unit: Option<&'a mut Unit>,
 }
 
-/// A session at its worker.
-pub(crate) struct Asker<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) session: &'a mut Session,
-}
-
-/// What a script is told of a command that only a session can have run.
-pub(crate) const NOT_FROM_SCRIPT: Refusal =
-    Refusal::error("ERR This Redis command is not allowed from script");
-
 impl<'a> Context<'a> {
     /// The session that asks.
     pub(crate) fn session(&mut self) -> Result<&mut Session, Refusal> {
@@ -46,36 +38,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
-/// that it may come in at. `Widen` says that a gate holds it and that it did nothing: its session
-/// begins it anew.
-pub(crate) type ControlWork =
-    Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
-
-/// What comes after a control command.
-pub(crate) enum Next {
-    /// The next request.
-    Done,
-    /// The end of the connection, once the reply has left.
-    Close,
-    /// The reply comes later: the session waits.
-    Wait(Stage),
-    /// The reply comes from a heavy-work thread.
-    Elsewhere(ControlWork),
-    /// As `Elsewhere`, with locks of its own, or waiting for others: not for where some are held.
-    Visit(ControlWork),
-}
-
-const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
-
 impl Next {
-    /// Leaves work to a heavy-work thread.
-    pub(crate) fn elsewhere(
-        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-    ) -> Self {
-        Self::Elsewhere(Box::new(work))
-    }
-
     /// Does what needs nothing of its session here, or on a heavy-work thread where it is for very
     /// many names.
     pub(crate) fn by_size(
@@ -93,36 +56,18 @@ impl Next {
             Ok(())
         })
     }
+}
 
-    /// Does it in steps, between which others of the worker come.
-    pub(crate) fn in_steps(
-        entry: &'static Entry,
-        args: Args<'_>,
-        work: impl Stepwise + 'static,
-    ) -> Self {
-        Self::Wait(Stage::Steps(Steps::begin(entry, args, Box::new(work))))
-    }
-
-    /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.
-    pub(crate) fn end_here(
-        self,
-        lane: usize,
+impl ControlPlane for Server {
+    fn run(
+        &'static self,
+        request: ControlRequest<'_>,
         args: Args<'_>,
         reply: &mut Reply<'_>,
-    ) -> Result<bool, Refusal> {
-        match self {
-            Self::Done => Ok(false),
-            Self::Close => Ok(true),
-            Self::Elsewhere(work) => work(lane, args, reply).map(|()| false),
-            Self::Wait(_) | Self::Visit(_) => Err(WAITS),
-        }
-    }
-
-    /// Leaves work to a heavy-work thread that takes locks there.
-    pub(crate) fn visit(
-        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
-    ) -> Self {
-        Self::Visit(Box::new(work))
+    ) -> Result<Next, Refusal> {
+        let ControlRequest { entry, asker, unit } = request;
+        let handler = self.control_handlers.of(entry);
+        handler(&mut Context { server: self, asker, entry, unit }, args, reply)
     }
 }
 

@@ -134,8 +134,8 @@ impl<'a> Chain<'a> {
     ) -> bool {
         let handler = match link.entry.run {
             Run::Data(handler) => handler,
-            Run::Unit(_) => return self.execute_program(session, link, out),
-            Run::Control(_) => return false,
+            Run::Unit => return self.execute_program(session, link, out),
+            Run::Control => return false,
         };
         let Self { worker, unit, .. } = self;
         let tx = &mut unit.tx;
@@ -195,11 +195,13 @@ impl<'a> Chain<'a> {
 
 /// The program of a request, if it is brief. What is wrong with it is said where it goes alone.
 fn prepare_brief(worker: &Worker, session: &Session, link: &Link<'_>) -> Option<Box<dyn Program>> {
-    let Run::Unit(prepare) = link.entry.run else { return None };
+    if !matches!(link.entry.run, Run::Unit) {
+        return None;
+    }
     let (server, entry, resp) = (worker.server, link.entry, session.resp);
     let limited = session.limited(server);
     let asked = Asked { server, entry, resp, limited, shortage: None, session: None };
-    let program = prepare(asked, link.args).ok()?;
+    let program = server.prepare(entry, asked, link.args).ok()?;
     program.is_brief().then_some(program)
 }
 

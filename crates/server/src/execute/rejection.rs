@@ -6,8 +6,8 @@ use commands::Role;
 use keyspace::Refusal;
 use proto::{Output, Reply, Resp};
 
-use crate::server::Server;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::worker::Worker;
 
@@ -40,7 +40,7 @@ pub(super) fn reject(
 /// Replies a refusal of a command that did nothing: EXEC has words of its own.
 #[cold]
 pub(crate) fn refuse(
-    server: &Server,
+    server: &Shared,
     entry: &Entry,
     refusal: &Refusal,
     resp: Resp,

@@ -7,10 +7,11 @@ use keyspace::{Acquisition, HeavyPass, Lsn, Refusal};
 use proto::{Args, Mark, Reply};
 
 use super::{Request, Round, Step};
+use crate::drill;
 use crate::heavy::Errand;
 use crate::session::{Session, Stage, Steps};
 use crate::table::Entry;
-use crate::unit::{Asked, Needs, Place, Prepare, Program, Unit, drill};
+use crate::unit::{Asked, Needs, Place, Program, Unit};
 use crate::worker::Worker;
 
 /// The locks of a request, if they have come.
@@ -18,7 +19,7 @@ type Granted = Option<(Acquisition, Round)>;
 
 impl Request<'_> {
     /// Runs a program, or leaves it until its locks are there.
-    pub(super) fn run_unit(&mut self, prepare: Prepare, grant: Granted) -> Step {
+    pub(super) fn run_unit(&mut self, grant: Granted) -> Step {
         let (server, entry, resp) = (self.worker.server, self.entry, self.session.resp);
         if entry.spec.role == Role::Exec && self.session.is_watch_broken() {
             // Nothing runs, so nothing is waited for.
@@ -31,7 +32,7 @@ impl Request<'_> {
         let limited = self.session.limited(server);
         let session = Some(&mut *self.session);
         let asked = Asked { server, entry, resp, limited, shortage: None, session };
-        let mut program = match prepare(asked, self.args) {
+        let mut program = match server.prepare(entry, asked, self.args) {
             Ok(program) => program,
             Err(refusal) => {
                 let mark = self.out.mark();

@@ -65,7 +65,7 @@ impl Drop for GuardedErrand {
             return;
         }
         let server = unit.server;
-        if !server.shutdown.is_asked() {
+        if !server.ending.is_asked() {
             server.keyspace.ruin("a transaction was given up half way and cannot be undone");
         }
         // Its locks end with the process.

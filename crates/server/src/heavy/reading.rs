@@ -14,12 +14,12 @@ use proto::{Args, Output, OwnedArgs};
 use super::{Barred, Transaction, Watch, await_leave};
 use crate::background::wait_for_client;
 use crate::clients::Client;
+use crate::drill;
 use crate::execute::{self, Outcome, Work};
 use crate::gates;
 use crate::guard::{Limited, Request};
 use crate::mailbox::Rounds;
 use crate::session::{Elsewhere, Ran, Then};
-use crate::unit::drill;
 
 /// A command that moves here without its locks.
 pub(crate) struct Reading {

@@ -102,7 +102,7 @@ pub(crate) async fn run(server: &'static Server, found: Found) -> Result<(), Str
     });
     let begun = thread.map_err(|error| format!("Cannot start the loader: {}", plain(&error)));
     begun.inspect_err(|line| server.log.write_last(line))?;
-    let mut asked = pin!(server.shutdown.asked());
+    let mut asked = pin!(server.ending.asked());
     let loaded = poll_fn(|context| match Pin::new(&mut receiver).poll(context) {
         Poll::Ready(loaded) => Poll::Ready(Some(loaded)),
         Poll::Pending => asked.as_mut().poll(context).map(|()| None),
@@ -120,7 +120,7 @@ fn load(server: &'static Server, found: Found) -> Result<(), String> {
         Found::ForeignLog(stock) => stock.read(server),
     };
     loaded.inspect_err(|line| server.log.write_last(line))?;
-    if server.shutdown.is_asked() {
+    if server.ending.is_asked() {
         return Ok(());
     }
     // Nobody turns the log on or off between the end and the look.

@@ -107,7 +107,7 @@ impl<P: Placer> Sink for Reading<P> {
 
     fn batch(&mut self, batch: Batch) -> Result<(), FileError> {
         delay(self.server, batch.len() as u64);
-        let Shared { loading, keyspace, log, .. } = &**self.server;
+        let Shared { loading, keyspace, log, .. } = &***self.server;
         loading.advance_to(batch.end(), keyspace.clock(), log);
         self.placer.place(Load::Batch(batch))
     }
@@ -123,7 +123,7 @@ impl<P: Placer> Gatherer for Reading<P> {
     }
 
     fn advance(&mut self, offset: u64) {
-        let Shared { loading, keyspace, log, .. } = &**self.server;
+        let Shared { loading, keyspace, log, .. } = &***self.server;
         loading.advance_to(offset, keyspace.clock(), log);
     }
 
@@ -199,7 +199,7 @@ fn delay(server: &Server, keys: u64) {
             0.. => keys * micros.unsigned_abs(),
             _ => keys / micros.unsigned_abs(),
         };
-        if slept_us >= wanted_us || server.shutdown.is_asked() {
+        if slept_us >= wanted_us || server.ending.is_asked() {
             return;
         }
         let nap_us = (wanted_us - slept_us).min(NAP_US);

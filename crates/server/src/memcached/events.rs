@@ -10,10 +10,12 @@ use base::time::UnixMillis;
 use keyspace::{EntryRef, Kind};
 use proto::memcached::{Failure, Form, Request, Response, Store, StoreMode};
 
+use super::Memcached;
 use super::crawler::percent_encoded;
 use super::figures::Figure;
 use super::watch::{Class, Classes};
-use crate::worker::Worker;
+use crate::eviction_observer::EvictionObserver;
+use crate::mailbox::Outbox;
 
 /// What is to be told of a request.
 pub(super) struct Events {
@@ -83,22 +85,27 @@ impl Events {
     }
 }
 
-/// Books a key that a worker evicts; what is to be told of it, if anybody watches.
-pub(crate) fn note_evicted(
-    worker: &Worker,
-    entry: EntryRef<'_>,
-    now: UnixMillis,
-    idle_s: u32,
-) -> Option<String> {
-    let memcached = &worker.server.memcached;
-    if entry.kind() == Kind::String && !entry.was_read() {
-        memcached.count(worker, Figure::EvictedUnfetched);
+impl EvictionObserver for Memcached {
+    fn note(
+        &self,
+        lane: usize,
+        entry: EntryRef<'_>,
+        now: UnixMillis,
+        idle_s: u32,
+    ) -> Option<String> {
+        if entry.kind() == Kind::String && !entry.was_read() {
+            self.figures.count(lane, Figure::EvictedUnfetched);
+        }
+        if entry.deadline().is_some() {
+            self.figures.count(lane, Figure::EvictedNonzero);
+        }
+        self.evicted_idle_s.store(idle_s, Ordering::Relaxed);
+        self.lookout.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
     }
-    if entry.deadline().is_some() {
-        memcached.count(worker, Figure::EvictedNonzero);
+
+    fn tell(&self, outbox: Outbox<'_>, now_us: i64, noted: String) {
+        self.lookout.tell(outbox, now_us, Class::Evictions, noted);
     }
-    memcached.evicted_idle_s.store(idle_s, Ordering::Relaxed);
-    memcached.lookout.is_watched(Class::Evictions).then(|| eviction(entry, now, idle_s))
 }
 
 /// How large an item is, if a key holds one.

@@ -439,7 +439,12 @@ impl Turn<'_> {
         server.memcached.figures.book(worker.lane, &tally);
         server.memcached.details.book(details);
         for (class, what) in events.into_lines() {
-            lookout.tell(server, &worker.rounds, class, what);
+            lookout.tell(
+                server.outbox(&worker.rounds),
+                server.keyspace.clock().now_us(),
+                class,
+                what,
+            );
         }
         if let Err(refusal) = &result {
             self.out.truncate(mark);

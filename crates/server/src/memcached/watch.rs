@@ -17,7 +17,7 @@ use super::figures::{Figure, Figures};
 use crate::audience::Audience;
 use crate::clients::{Client, Delivery, Peer, client_flags};
 use crate::execute::Step;
-use crate::mailbox::{Mailboxes, Rounds};
+use crate::mailbox::{Mailboxes, Outbox, Rounds};
 use crate::server::Server;
 use crate::session::Session;
 
@@ -115,15 +115,14 @@ impl Lookout {
         self.watchers.load(Ordering::Relaxed)
     }
 
-    /// Tells all who watch a class what happened; the caller rings.
+    /// Tells all who watch a class what happened, at this time in microseconds; the caller rings.
     #[cold]
-    pub(crate) fn tell(&self, server: &Server, rounds: &Rounds, class: Class, what: impl Display) {
-        let now = server.keyspace.clock().now_us();
+    pub(crate) fn tell(&self, outbox: Outbox<'_>, now: i64, class: Class, what: impl Display) {
         let (seconds, micros) = (now / 1_000_000, now % 1_000_000);
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let line = format!("ts={seconds}.{micros:06} gid={number} {what}\n");
         let line: Arc<[u8]> = line.into_bytes().into();
-        self.audiences[class as usize].publish(&server.mailboxes, rounds, &line);
+        self.audiences[class as usize].publish(outbox.mailboxes, outbox.rounds, &line);
     }
 
     /// How many lines there were.
@@ -240,7 +239,12 @@ fn tell_of(server: &Server, client: &Client, kind: &str, reason: &str) {
     if lookout.is_watched(Class::Connections) {
         let (rounds, cfd) = (Rounds::default(), client.descriptor);
         let what = format_args!("type={kind} {}{reason} cfd={cfd}", end_of(client));
-        lookout.tell(server, &rounds, Class::Connections, what);
+        lookout.tell(
+            server.outbox(&rounds),
+            server.keyspace.clock().now_us(),
+            Class::Connections,
+            what,
+        );
         server.mailboxes.ring(&rounds);
     }
 }

@@ -7,8 +7,8 @@ use config::Config;
 use proto::{Args, Output, Reply, Resp};
 use script::{Fault, Host, Interpreter, Library, LogLevel, Replication, Stop, Version};
 
-use super::run::LIMITS;
-use crate::control::context::NOT_FROM_SCRIPT;
+use super::interpreter::LIMITS;
+use crate::control_plane::NOT_FROM_SCRIPT;
 use crate::version;
 
 /// A server loads what it once accepted however long that takes; an operator is told of it.

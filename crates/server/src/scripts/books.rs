@@ -8,8 +8,8 @@ use std::sync::Arc;
 use proto::Args;
 
 use crate::command_log::{Execution, Remark};
-use crate::server::Server;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::worker::Worker;
 
@@ -75,7 +75,7 @@ impl Books {
 
     /// Keeps a line for who watches; none after one that did not fit, so there are no gaps.
     #[cold]
-    pub(super) fn show(&mut self, server: &Server, database: usize, entry: &Entry, args: Args<'_>) {
+    pub(super) fn show(&mut self, server: &Shared, database: usize, entry: &Entry, args: Args<'_>) {
         self.shown += LINE_HEAD + args.iter().map(<[u8]>::len).sum::<usize>();
         if self.shown <= SHOWN_MAX {
             let now_us = server.keyspace.clock().now_us();
@@ -86,7 +86,7 @@ impl Books {
     /// Keeps a call for the logs of commands; of very many the newest, which is all that a log of
     /// the default length would hold.
     #[cold]
-    pub(super) fn remember(&mut self, server: &Server, execution: Execution<'_>) {
+    pub(super) fn remember(&mut self, server: &Shared, execution: Execution<'_>) {
         if self.remarks.len() == REMARKS_MAX {
             self.remarks.pop_front();
         }

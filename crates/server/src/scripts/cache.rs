@@ -17,7 +17,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use script::{ByDigest, Program, ScriptError, Sha1};
 
 use super::brevity::{Brevity, Pause};
-use crate::unit::drill;
+use crate::drill;
 
 /// So many scripts that only EVAL brought are kept, as in Redis.
 const EVALUATED_MAX: usize = 500;

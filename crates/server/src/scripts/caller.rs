@@ -15,16 +15,17 @@ use proto::{Args, Output, Reply, Resp};
 use script::{Host, LogLevel, Replication, Stop};
 
 use super::books::Books;
-use super::function::busy_since_us;
 use super::running::{Listed, What};
 use crate::command_log::Execution;
-use crate::control::context::{Context, ControlHandler, NOT_FROM_SCRIPT};
 use crate::control::server::write_time;
+use crate::control_plane::{ControlRequest, NOT_FROM_SCRIPT};
+use crate::drill;
+use crate::engine::Engine;
 use crate::guard::{Limited, Request};
-use crate::server::Server;
+use crate::patience::busy_since_us;
 use crate::stats;
 use crate::table::{Entry, Run};
-use crate::unit::{Remark, Unit, drill};
+use crate::unit::{Remark, Unit};
 
 const UNKNOWN: Refusal = Refusal::error("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Refusal =
@@ -40,7 +41,7 @@ const LOADING_TIME_US: i64 = 500_000;
 
 /// The host of a library that is loaded: it can call nothing.
 pub(super) struct Loader {
-    server: &'static Server,
+    server: &'static Engine,
     /// On the monotonic clock, in microseconds.
     deadline_us: i64,
     /// What ends it then.
@@ -68,23 +69,23 @@ impl Lines {
 
 impl Loader {
     /// For a thread that nobody waits for.
-    pub(super) fn begin(server: &'static Server) -> Self {
+    pub(super) fn begin(server: &'static Engine) -> Self {
         Self::with(server, LOADING_TIME_US, Stop::Killed, None)
     }
 
     /// For a library that was accepted before, here or by another server, and comes back from a
     /// file: it takes the time it takes. A slower machine must not lose what a faster one had.
-    pub(super) fn begin_accepted(server: &'static Server) -> Self {
+    pub(super) fn begin_accepted(server: &'static Engine) -> Self {
         Self { server, deadline_us: i64::MAX, at_deadline: Stop::Killed, lines: None }
     }
 
     /// For a worker, which a library that takes longer leaves.
-    pub(super) fn begin_briefly(server: &'static Server) -> Self {
+    pub(super) fn begin_briefly(server: &'static Engine) -> Self {
         Self::with(server, WORKER_TIME_US, Stop::Heavy, Some(Lines::default()))
     }
 
     fn with(
-        server: &'static Server,
+        server: &'static Engine,
         time_us: i64,
         at_deadline: Stop,
         lines: Option<Lines>,
@@ -112,7 +113,7 @@ const WORKER_COPY: usize = 256 * 1024;
 
 /// The host of one call.
 pub(super) struct Caller<'a> {
-    pub(super) server: &'static Server,
+    pub(super) server: &'static Engine,
     pub(super) unit: &'a mut Unit,
     /// The key that the script was called with, and where it belongs, if that is known.
     pub(super) known: Option<(&'a [u8], Location)>,
@@ -284,7 +285,7 @@ impl Caller<'_> {
         if !entry.spec.arity.admits(args.len()) {
             return Err(WRONG_ARITY);
         }
-        let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit(_));
+        let needs_session = flags.has(Flags::USES_FIELDSET) || matches!(entry.run, Run::Unit);
         let is_denied = flags.has(Flags::NOSCRIPT)
             && !self.server.scripts.may_call_denied.load(Ordering::Relaxed);
         if is_denied || needs_session {
@@ -321,10 +322,8 @@ impl Caller<'_> {
     ) -> Result<bool, Stop> {
         let handler = match entry.run {
             Run::Data(handler) => handler,
-            Run::Control(handler) => {
-                return self.control(entry, handler, args, resp, reply);
-            }
-            Run::Unit(_) => unreachable!("it was not admitted"),
+            Run::Control => return self.control(entry, args, resp, reply),
+            Run::Unit => unreachable!("it was not admitted"),
         };
         // Each call has its arguments where those of the call before lay.
         match self.known {
@@ -355,7 +354,6 @@ impl Caller<'_> {
     fn control(
         &mut self,
         entry: &'static Entry,
-        handler: ControlHandler,
         args: Args<'_>,
         resp: Resp,
         out: &mut Output,
@@ -389,8 +387,7 @@ impl Caller<'_> {
             _ => {
                 let lane = self.unit.tx.options().lane;
                 let unit = Some(&mut *self.unit);
-                let mut context = Context { server, asker: None, entry, unit };
-                let next = handler(&mut context, args, reply);
+                let next = server.control(ControlRequest { entry, asker: None, unit }, args, reply);
                 next.and_then(|next| next.end_here(lane, args, reply)).map(|_| ())
             }
         };

@@ -9,10 +9,10 @@ use proto::{Args, Reply};
 use script::{Program, Sha1};
 
 use super::eval::refusal;
-use super::function::busy_since_us;
-use super::run::with_interpreter;
+use super::interpreter::with_interpreter;
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::{self, container};
+use crate::patience::busy_since_us;
 
 /// All commands of the family.
 pub(crate) const COMMANDS: &[&ControlCommand] = &[&SCRIPT];

@@ -10,7 +10,8 @@ use script::{ScriptError, Sha1};
 
 use super::books::Books;
 use super::control::NO_DEBUGGER;
-use super::run::{Call, Code, with_interpreter};
+use super::interpreter::with_interpreter;
+use super::run::{Call, Code};
 use crate::unit::{Asked, Program, Shortage, UnitCommand};
 
 /// All of them.

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use base::glob;
 use commands::arguments::is;
 use commands::declare::{Command, Flags, Group, Role, Spec, at_least, exactly};
-use config::settings::BUSY_REPLY_THRESHOLD;
 use keyspace::{Lsn, Refusal};
 use persist::dump::RestoreError;
 use persist::functions;
@@ -23,6 +22,7 @@ use crate::control::help::{self, container, misused};
 use crate::gates;
 use crate::guard::Request;
 use crate::journal;
+use crate::patience::busy_since_us;
 use crate::server::Server;
 use crate::table::Entry;
 use crate::worker::Worker;
@@ -140,17 +140,6 @@ const KILL: ControlCommand = Command {
         Ok(Next::Done)
     },
 };
-
-/// A script that has been running since then or longer is busy, on the monotonic clock, in
-/// microseconds. Without a threshold none ever is.
-pub(crate) fn busy_since_us(server: &Server) -> i64 {
-    let threshold = server.config.get(BUSY_REPLY_THRESHOLD);
-    if threshold == 0 {
-        return i64::MIN;
-    }
-    let micros = i64::try_from(threshold).unwrap_or(i64::MAX).saturating_mul(1000);
-    server.keyspace.clock().monotonic_us().saturating_sub(micros)
-}
 
 const LIST: ControlCommand = Command {
     spec: Spec {

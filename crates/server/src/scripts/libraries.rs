@@ -9,17 +9,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 
 use keyspace::{Lsn, Refusal};
-use script::{Fault, Library, Registration, Stop};
+use script::{Library, Registration};
 
 use super::brevity::Brevity;
-use super::caller::Loader;
-use super::eval::refusal;
-use super::run::{LIMITS, with_interpreter};
-use crate::server::Server;
-use crate::unit::drill;
+use crate::drill;
 
-const TIMEOUT: Refusal =
-    Refusal::error("ERR Error registering functions: ERR FUNCTION LOAD timeout");
 const NOT_FOUND: Refusal = Refusal::error("ERR Library not found");
 const STILL: Refusal =
     Refusal::error("LOADING Libraries do not change while data are put on disk or loaded");
@@ -62,31 +56,6 @@ pub(crate) struct Loaded {
     pub(crate) functions: Vec<Registration>,
     /// Of all its functions together.
     pub(super) brevity: Brevity,
-}
-
-impl Loaded {
-    /// Runs a library's code on this thread, if its name is admitted. What takes too long for the
-    /// loader's thread is refused as heavy, and nothing of it is left.
-    pub(super) fn load(
-        mut loader: Loader,
-        server: &'static Server,
-        source: &[u8],
-        admit: impl FnOnce(&[u8]) -> Result<(), Refusal>,
-    ) -> Result<Self, Refusal> {
-        let library = Library::parse(source).map_err(refusal)?;
-        admit(library.name())?;
-        let result =
-            with_interpreter(server, |interpreter| interpreter.load(&library, &mut loader, LIMITS));
-        if matches!(result, Err(Fault::Stop(Stop::Heavy))) {
-            return Err(Refusal::Heavy);
-        }
-        loader.write_lines()?;
-        let functions = result.map_err(|fault| match fault {
-            Fault::Error(error) => refusal(error),
-            Fault::Stop(_) => TIMEOUT,
-        })?;
-        Ok(Self { library, functions, brevity: Brevity::default() })
-    }
 }
 
 impl State {
@@ -205,17 +174,6 @@ impl Libraries {
     /// prepared, and the gates were asked before that.
     pub(super) fn check_changes(&self) -> Result<(), Refusal> {
         if self.stills.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(STILL) }
-    }
-
-    /// Adds a library that comes from a file.
-    pub(crate) fn load(
-        &self,
-        server: &'static Server,
-        source: &[u8],
-        replaces: bool,
-    ) -> Result<(), Refusal> {
-        let loaded = Loaded::load(Loader::begin_accepted(server), server, source, |_| Ok(()))?;
-        self.change_once(|state| state.insert(loaded, replaces), || 0)
     }
 
     /// How often libraries went: what interpreters have of them is of no use then.

@@ -17,11 +17,13 @@ mod control;
 mod eval;
 mod fcall;
 mod function;
+mod interpreter;
+mod interpreters;
 mod libraries;
+mod load;
 mod run;
 mod running;
-
-use std::sync::atomic::AtomicBool;
+pub(crate) mod state;
 
 use commands::{Flags, Role};
 use proto::Args;
@@ -29,14 +31,12 @@ use script::{Program, Sha1};
 
 pub use alone::check_library;
 pub(crate) use alone::said_of;
-pub(crate) use cache::Cache;
-pub(crate) use function::{busy_since_us, replay};
-pub(crate) use libraries::{Libraries, State as LibrariesState, Still};
-pub(crate) use run::{Interpreters, collect_garbage, drop_stale, tend};
-pub(crate) use running::Underway;
+pub(crate) use function::replay;
+pub(crate) use interpreter::{collect_garbage, drop_stale, tend};
+pub(crate) use libraries::{State as LibrariesState, Still};
 
 use crate::control::context::ControlCommand;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::unit::UnitCommand;
 
@@ -47,18 +47,6 @@ pub(crate) const COMMANDS: [&[&UnitCommand]; 2] = [eval::COMMANDS, fcall::COMMAN
 pub(crate) const CONTROL_COMMANDS: [&[&ControlCommand]; 2] =
     [control::COMMANDS, function::COMMANDS];
 
-/// What the server knows of scripts.
-#[derive(Default)]
-pub(crate) struct Scripts {
-    pub(crate) cache: Cache,
-    pub(crate) libraries: Libraries,
-    pub(crate) interpreters: Interpreters,
-    /// Those that could be killed.
-    pub(crate) underway: Underway,
-    /// Whether they may call what is denied to scripts (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
-    pub(crate) may_call_denied: AtomicBool,
-}
-
 /// Whether a command runs a script or a function, which may declare what it does.
 #[inline]
 pub(crate) fn may_declare(role: Role) -> bool {
@@ -67,8 +55,8 @@ pub(crate) fn may_declare(role: Role) -> bool {
 
 /// The flags of a command; of one that runs a script or a function which declares what it does,
 /// whether that writes, and needs memory.
-pub(crate) fn declared_flags(server: &Server, entry: &Entry, args: Args<'_>) -> Flags {
-    let Scripts { cache, libraries, .. } = &server.scripts;
+pub(crate) fn declared_flags(server: &Shared, entry: &Entry, args: Args<'_>) -> Flags {
+    let state::Scripts { cache, libraries, .. } = &server.scripts;
     let declared = match entry.spec.role {
         Role::RunScript => match cache.get(Sha1::of(&args[1])) {
             Some(program) => Some(program.flags()),

@@ -3,187 +3,29 @@
 //! Invariant: a run that does not end the script has undone all that it did.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::Arc;
 
 use keyspace::{Lsn, Refusal};
 use proto::{Args, Output, Reply, Resp};
-use script::{Fault, Input, Interpreter, Leave, Limits, Stop, Version, Workbench};
+use script::{Fault, Input, Interpreter, Leave, Stop, Workbench};
 
 use super::books::Books;
 use super::brevity::Brevity;
 use super::cache::Handle;
 use super::caller::Caller;
+use super::interpreter::{LIMITS, with_interpreter};
 use super::libraries::Loaded;
 use super::running::{Listed, What};
+use crate::engine::Engine;
 use crate::guard::Limited;
-use crate::server::Server;
 use crate::session::Session;
 use crate::table::Entry;
 use crate::unit::{Before, Needs, Place, Program, Unit};
-use crate::version;
 use crate::worker::Worker;
 
-/// The most that one run may take.
-pub(super) const LIMITS: Limits = Limits { memory: 1 << 30 };
-
 thread_local! {
-    /// Not there while it runs.
-    static INTERPRETER: RefCell<Option<Box<Own>>> = const { RefCell::new(None) };
     /// For scripts that are run without Lua.
     static BENCH: RefCell<Workbench> = RefCell::default();
-}
-
-/// A thread's interpreter, and where others read how much memory it takes.
-struct Own {
-    interpreter: Interpreter,
-    memory: Arc<Memory>,
-    /// The cache whose scripts it has compiled, and how many libraries had gone when it was last
-    /// rid of such.
-    forgot: (u64, u64),
-    /// What it took when all its garbage was last collected.
-    kept: usize,
-}
-
-/// An interpreter that takes so much more than twice what it kept is rid of its garbage once its
-/// script has ended and given back its locks: garbage is in use, and a limit may have no room.
-/// In steady use an interpreter takes one and a half times what it keeps.
-const GARBAGE_MAX: usize = 4 << 20;
-
-/// What an interpreter takes in bytes, as of its last run.
-#[derive(Default)]
-struct Memory {
-    all: AtomicUsize,
-    /// What libraries took of it when they were loaded.
-    libraries: AtomicUsize,
-    /// Whether it holds what is there no more.
-    is_stale: AtomicBool,
-}
-
-/// Lends the thread's interpreter, which first forgets what is there no more.
-pub(super) fn with_interpreter<T>(server: &Server, work: impl FnOnce(&mut Interpreter) -> T) -> T {
-    let scripts = &server.scripts;
-    let present = present(server);
-    let there = INTERPRETER.with_borrow_mut(Option::take);
-    let mut own = there.unwrap_or_else(|| {
-        let text = version::of_redis(&server.config);
-        let number = version::number_of_redis(&server.config);
-        let interpreter = Interpreter::new(&Version { text, number });
-        let kept = interpreter.memory();
-        Box::new(Own { interpreter, memory: scripts.interpreters.add(), forgot: present, kept })
-    });
-    if own.forgot != present {
-        own.forget(server, present);
-    }
-    let result = work(&mut own.interpreter);
-    own.memory.note(&own.interpreter);
-    INTERPRETER.set(Some(own));
-    result
-}
-
-/// How often scripts and libraries went.
-fn present(server: &Server) -> (u64, u64) {
-    (server.scripts.cache.flushes(), server.scripts.libraries.losses())
-}
-
-/// Where scripts or libraries went, interpreters that have them and do not run are dropped, on all
-/// threads; a worker's turn.
-pub(crate) fn tend(server: &Server) {
-    if server.scripts.interpreters.note_losses(present(server)) {
-        server.background.release();
-    }
-    drop_stale();
-    collect_garbage();
-}
-
-/// Collects the garbage of the thread's interpreter where that is much. No lock is held.
-pub(crate) fn collect_garbage() {
-    INTERPRETER.with_borrow_mut(|own| {
-        if let Some(own) = own
-            && own.interpreter.memory() > 2 * own.kept + GARBAGE_MAX
-        {
-            own.interpreter.collect();
-            own.kept = own.interpreter.memory();
-            own.memory.note(&own.interpreter);
-        }
-    });
-}
-
-/// Drops the thread's interpreter if it holds what is there no more.
-pub(crate) fn drop_stale() {
-    let is_stale = |own: &mut Box<Own>| own.memory.is_stale.load(Ordering::Relaxed);
-    let stale = INTERPRETER.with_borrow_mut(|own| own.take_if(is_stale));
-    drop(stale);
-}
-
-impl Own {
-    #[cold]
-    fn forget(&mut self, server: &Server, present: (u64, u64)) {
-        if self.forgot.0 != present.0 {
-            self.interpreter.forget_scripts();
-        }
-        if self.forgot.1 != present.1 {
-            let state = server.scripts.libraries.state();
-            self.interpreter.keep_libraries(|name| state.has_library(name));
-        }
-        self.forgot = present;
-        self.memory.is_stale.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Memory {
-    fn note(&self, interpreter: &Interpreter) {
-        self.all.store(interpreter.memory(), Ordering::Relaxed);
-        self.libraries.store(interpreter.memory_of_libraries(), Ordering::Relaxed);
-    }
-}
-
-/// What the interpreters of all threads take.
-#[derive(Default)]
-pub(crate) struct Interpreters(Mutex<Roster>);
-
-#[derive(Default)]
-struct Roster {
-    all: Vec<Weak<Memory>>,
-    /// How often scripts and libraries had gone at the last look.
-    seen: (u64, u64),
-}
-
-impl Interpreters {
-    fn add(&self) -> Arc<Memory> {
-        let memory = Arc::default();
-        let mut roster = self.lock();
-        // Those of threads that are over.
-        roster.all.retain(|one| one.strong_count() > 0);
-        roster.all.push(Arc::downgrade(&memory));
-        memory
-    }
-
-    /// Marks all as stale if anything went since the last look; whether it did. One that runs
-    /// before it is dropped forgets what is gone, and stays.
-    fn note_losses(&self, present: (u64, u64)) -> bool {
-        let mut roster = self.lock();
-        let is_new = std::mem::replace(&mut roster.seen, present) != present;
-        if is_new {
-            let all = roster.all.iter().filter_map(Weak::upgrade);
-            all.for_each(|one| one.is_stale.store(true, Ordering::Relaxed));
-        }
-        is_new
-    }
-
-    /// Their memory in bytes, and what libraries take of it.
-    pub(crate) fn memory(&self) -> (usize, usize) {
-        let roster = self.lock();
-        let each =
-            roster.all.iter().filter_map(Weak::upgrade).map(|one| {
-                (one.all.load(Ordering::Relaxed), one.libraries.load(Ordering::Relaxed))
-            });
-        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Roster> {
-        self.0.lock().expect("no critical section here panics")
-    }
 }
 
 /// What is called.
@@ -236,7 +78,7 @@ impl Code {
 
 /// A call of a script or of a function.
 pub(super) struct Call {
-    pub(super) server: &'static Server,
+    pub(super) server: &'static Engine,
     pub(super) code: Code,
     pub(super) entry: &'static Entry,
     /// How many of the arguments behind the third are keys.

@@ -53,7 +53,7 @@ use crate::mailbox::IN_TRANSIT;
 use crate::memcached::watch;
 use crate::output_limit::{self, Owed};
 use crate::panics::contain;
-use crate::worker::Worker;
+use crate::worker::{Worker, audiences_of};
 
 /// A connection being served.
 pub(crate) struct Serve {
@@ -172,7 +172,7 @@ impl Serve {
         self.take_back();
         let (server, client) = (self.worker.server, &self.session.client);
         let settle = || self.worker.hand_out_letters();
-        let audiences = self.session.audiences(server);
+        let audiences = audiences_of(server, &self.session);
         relocate(audiences, &server.mailboxes, client, IN_TRANSIT, settle);
         let stream = std::mem::replace(&mut self.stream, Stream::Gone);
         let Ok(stream) = stream.detach() else { return Exit::Closed };

@@ -13,14 +13,13 @@ use proto::{Reply, Resp};
 use smallvec::SmallVec;
 
 use super::later::Later;
-use crate::audience::Audience;
 use crate::client_id::ClientId;
 use crate::clients::{Client, Delivery, Signal, client_flags};
 use crate::guard::Limited;
 use crate::memcached::Dialogue;
 use crate::pubsub::Subscriptions;
-use crate::server::Server;
 use crate::session::fieldsets::Fieldsets;
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::tracking::Tracked;
 use crate::unit::Pending;
@@ -239,13 +238,13 @@ impl Session {
     }
 
     /// The user whose rules hold for it; `None` if it has to say first who it is.
-    pub(crate) fn acts_as(&self, server: &Server) -> Option<Arc<User>> {
+    pub(crate) fn acts_as(&self, server: &Shared) -> Option<Arc<User>> {
         let default = || Some(server.users.default_user()).filter(|user| user.is_open());
         self.user.clone().or_else(default)
     }
 
     /// Forgets what was queued and what is watched.
-    pub(crate) fn end_transaction(&mut self, server: &'static Server) {
+    pub(crate) fn end_transaction(&mut self, server: &'static Shared) {
         if let Some(pending) = self.pending.take() {
             pending.end(server);
             self.show_pending();
@@ -299,14 +298,6 @@ impl Session {
         self.is_subscriber() && self.resp == Resp::Two
     }
 
-    /// All audiences that it belongs to.
-    pub(crate) fn audiences<'a>(&'a self, server: &'a Server) -> Vec<&'a Audience> {
-        let subscribed = self.subscriptions.iter().flat_map(|all| all.audiences());
-        let watch = self.memcached.iter().filter_map(|dialogue| dialogue.watch.as_ref());
-        let watched = watch.flat_map(|watch| watch.audiences(&server.memcached.lookout));
-        subscribed.chain(server.watchers.audience_of(&self.client)).chain(watched).collect()
-    }
-
     /// Ends all subscriptions; messages under way are dropped.
     pub(crate) fn unsubscribe_all(&mut self) {
         if self.subscriptions.take().is_some() {
@@ -315,7 +306,7 @@ impl Session {
     }
 
     /// Passes on what others left for the client.
-    pub(crate) fn pass_on(&mut self, server: &Server, reply: &mut Reply<'_>) {
+    pub(crate) fn pass_on(&mut self, server: &Shared, reply: &mut Reply<'_>) {
         let deliveries = self.take_deliveries();
         self.pass(server, &deliveries, reply);
     }
@@ -327,7 +318,7 @@ impl Session {
     }
 
     /// Passes on what was taken.
-    pub(super) fn pass(&mut self, server: &Server, deliveries: &[Delivery], reply: &mut Reply<'_>) {
+    pub(super) fn pass(&mut self, server: &Shared, deliveries: &[Delivery], reply: &mut Reply<'_>) {
         if deliveries.is_empty() {
             return;
         }

@@ -27,6 +27,7 @@ use crate::execute::{self, Grant};
 use crate::guard;
 use crate::patience;
 use crate::server::Server;
+use crate::worker::unregister;
 
 /// While all data stand still, who would be served by the clock looks so often whether they do.
 const STANDSTILL_LOOK: Duration = Duration::from_millis(100);
@@ -448,7 +449,9 @@ impl Serve {
     /// The client does not wait for keys any more.
     fn leave_queues(&self, blocked: Blocked) {
         if let Some(place) = blocked.place {
-            place.leave(&self.worker);
+            if let Some(leaving) = place.leave() {
+                unregister(&self.worker, leaving);
+            }
         }
     }
 

@@ -38,11 +38,11 @@ use persist::storage::How;
 
 use crate::background::{self, Admission};
 use crate::cores::Duty;
+use crate::drill;
 use crate::panics::contain;
 use crate::saves;
 use crate::scripts::LibrariesState;
 use crate::server::Server;
-use crate::unit::drill;
 use crate::version;
 use chunks::{Outlet, in_order, passage};
 use encode::{Encoder, Hold};

@@ -28,7 +28,7 @@ pub(crate) fn listen(server: &'static Server) -> io::Result<()> {
     });
     tokio::spawn(async move {
         while interrupt.recv().await.is_some() {
-            if server.shutdown.is_begun() {
+            if server.shutdown.is_begun(server) {
                 log_warning!(server.log, "You insist... exiting now.");
                 std::process::exit(1);
             }

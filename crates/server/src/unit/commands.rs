@@ -14,8 +14,8 @@ use proto::{Args, Output, Reply, Resp};
 use super::pending::Watching;
 use super::{Asked, Needs, Place, Program, Unit, UnitCommand, exec};
 use crate::control::context::{Context, ControlCommand, Next};
+use crate::engine::Engine;
 use crate::looks::FEW;
-use crate::server::Server;
 use crate::session::{Session, Stepped, Stepwise, Stride};
 use crate::unregistration::{Registered, Unregistration};
 
@@ -158,7 +158,7 @@ const WATCH: UnitCommand = Command {
 
 /// A watch that begins, or gets more keys.
 struct Watch {
-    server: &'static Server,
+    server: &'static Engine,
     watch: Arc<keyspace::Watch>,
     /// The keys at which it was entered.
     entered: Vec<Box<[u8]>>,
@@ -273,6 +273,6 @@ impl Drop for Watch {
         }
         let keys = self.entered.drain(..).map(|key| (self.database, key)).collect();
         let registered = Registered::Watch(Arc::clone(&self.watch), keys);
-        drop(Unregistration::new(self.server, registered));
+        drop(Unregistration::new(&self.server.unregistrar, registered));
     }
 }

@@ -16,12 +16,12 @@ use smallvec::SmallVec;
 use super::pending::{Queue, Queued, Watching};
 use super::{Asked, Needs, Place, Program, Unit, drill};
 use crate::clients::Client;
-use crate::control::context::{Asker, Context, ControlHandler, ControlWork, Next};
+use crate::control_plane::{Asker, ControlRequest, ControlWork, Next};
+use crate::engine::Engine;
 use crate::execute;
 use crate::gates::{self, FlagsOf};
 use crate::guard::{Limited, Request};
 use crate::loading::progress::LOADING;
-use crate::server::Server;
 use crate::session::Session;
 use crate::session::fieldsets::Fieldsets;
 use crate::table::{Entry, Run};
@@ -39,7 +39,7 @@ const FETCHED: usize = 16;
 
 /// A transaction under way.
 struct Exec {
-    server: &'static Server,
+    server: &'static Engine,
     queue: Arc<Queue>,
     watching: Option<Watching>,
     resp: Resp,
@@ -294,12 +294,12 @@ fn needs_session(entry: &Entry) -> bool {
     let flags = entry.spec.flags;
     let is_of_session = flags.has(Flags::NOSCRIPT) || makes_final(entry);
     let needs_none = matches!(entry.spec.role, Role::Debug | Role::Unwatch);
-    matches!(entry.run, Run::Control(_)) && is_of_session && !needs_none
+    matches!(entry.run, Run::Control) && is_of_session && !needs_none
 }
 
 /// Whether a command may do what can be neither undone nor put off.
 fn makes_final(entry: &Entry) -> bool {
-    matches!(entry.run, Run::Control(_)) && !entry.spec.flags.has(Flags::REPEATABLE)
+    matches!(entry.run, Run::Control) && !entry.spec.flags.has(Flags::REPEATABLE)
 }
 
 impl Exec {
@@ -338,7 +338,7 @@ impl Exec {
             Place::Worker(..) if needs_session(entry) || !unit.hurries() => true,
             // DEBUG may take any time, and so may a script.
             Place::Worker(..) => {
-                let is_script = matches!(entry.run, Run::Unit(_));
+                let is_script = matches!(entry.run, Run::Unit);
                 !(entry.spec.flags.has(Flags::PROTECTED) || is_script && unit.must_set_out())
             }
         }
@@ -382,15 +382,14 @@ impl Exec {
                 }
                 unit.call(queued.entry, handler, args, self.resp, out)
             }
-            Run::Control(handler) => self.control(handler, queued, unit, place, out),
-            Run::Unit(_) => self.run_nested(queued, unit, place, out),
+            Run::Control => self.control(queued, unit, place, out),
+            Run::Unit => self.run_nested(queued, unit, place, out),
         }
     }
 
     /// Runs a control command; whether it failed.
     fn control(
         &mut self,
-        handler: ControlHandler,
         queued: Queued<'_>,
         unit: &mut Unit,
         place: &mut Place<'_>,
@@ -410,10 +409,10 @@ impl Exec {
                 session.select(unit.tx.database());
                 let mut reply = Reply::new(out, session.resp);
                 let asker = Some(Asker { worker, session });
-                let mut context = Context { server, asker, entry, unit: Some(&mut *unit) };
+                let request = ControlRequest { entry, asker, unit: Some(&mut *unit) };
                 let next = match self.task.take() {
                     Some(work) => Ok(Next::Elsewhere(work)),
-                    None => handler(&mut context, args, &mut reply),
+                    None => server.control(request, args, &mut reply),
                 };
                 let next = match next {
                     Ok(Next::Elsewhere(work)) if unit.hurries() && makes_final(entry) => {
@@ -433,7 +432,7 @@ impl Exec {
                 }
                 ended
             }
-            Place::Heavy => self.control_elsewhere(handler, queued, unit, out),
+            Place::Heavy => self.control_elsewhere(queued, unit, out),
         };
         match ended {
             Ok(closes) => {
@@ -450,17 +449,16 @@ impl Exec {
     /// As `control`, away from the session's worker.
     fn control_elsewhere(
         &mut self,
-        handler: ControlHandler,
         queued: Queued<'_>,
         unit: &mut Unit,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
         let (server, entry, args) = (self.server, queued.entry, queued.args);
         let (lane, mut reply) = (unit.tx.options().lane, Reply::new(out, self.resp));
-        let mut context = Context { server, asker: None, entry, unit: Some(&mut *unit) };
+        let request = ControlRequest { entry, asker: None, unit: Some(&mut *unit) };
         let next = match self.task.take() {
             Some(work) => Ok(Next::Elsewhere(work)),
-            None => handler(&mut context, args, &mut reply),
+            None => server.control(request, args, &mut reply),
         };
         let ended = next.and_then(|next| next.end_here(lane, args, &mut reply));
         unit.renew_views(unit.reader());
@@ -497,7 +495,6 @@ impl Exec {
         place: &mut Place<'_>,
         out: &mut Output,
     ) -> Result<bool, Refusal> {
-        let Run::Unit(prepare) = queued.entry.run else { unreachable!("it was looked at") };
         let mut program = match self.nested.take() {
             Some(program) => program,
             None => {
@@ -513,7 +510,7 @@ impl Exec {
                 let limited = self.limited.clone();
                 let shortage = Some(unit.shortage());
                 let asked = Asked { server, entry, resp, limited, shortage, session };
-                match prepare(asked, queued.args) {
+                match server.prepare(entry, asked, queued.args) {
                     Ok(mut program) => {
                         if self.killed.contains(&self.ran.len()) {
                             program.kill(queued.args, vec![0]);

@@ -10,7 +10,7 @@
 
 mod attempt;
 mod commands;
-pub(crate) mod drill;
+mod drill;
 mod exec;
 mod pending;
 mod place;
@@ -34,14 +34,14 @@ pub(crate) use shortage::Shortage;
 use crate::blocking;
 use crate::client_id::ClientId;
 use crate::commit;
+use crate::engine::Engine;
 use crate::gates::FlagsOf;
 use crate::guard::Limited;
 use crate::journal::Deed;
 use crate::mailbox::Rounds;
 use crate::pubsub::Publication;
-use crate::server::Server;
 use crate::session::{Session, Stepwise};
-use crate::shared::write_refusal;
+use crate::shared::{Shared, write_refusal};
 use crate::stats;
 use crate::table::Entry;
 use crate::tracking::Reading;
@@ -55,7 +55,7 @@ pub(crate) type Prepare = fn(Asked<'_>, Args<'_>) -> Result<Box<dyn Program>, Re
 
 /// Who asks for a program.
 pub(crate) struct Asked<'a> {
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Engine,
     pub(crate) entry: &'static Entry,
     pub(crate) resp: Resp,
     /// Whose rules its commands have to keep, if there are any.
@@ -164,7 +164,7 @@ pub(crate) trait Program: Send {
 
 /// A running unit: its transaction, and what its commands did so far.
 pub(crate) struct Unit {
-    pub(crate) server: &'static Server,
+    pub(crate) server: &'static Engine,
     pub(crate) tx: Tx,
     /// What was short as its program began, once somebody has looked.
     shortage: Option<Shortage>,
@@ -230,7 +230,7 @@ struct Done {
 
 impl Unit {
     #[inline]
-    pub(crate) fn begin(server: &'static Server, tx: Tx, reader: Option<ClientId>) -> Self {
+    pub(crate) fn begin(server: &'static Engine, tx: Tx, reader: Option<ClientId>) -> Self {
         let (home, hurries) = (tx.database(), !tx.options().heavy);
         let (done, publications) = (Vec::new(), Vec::new());
         Self {
@@ -345,7 +345,7 @@ impl Unit {
                 true
             }
         };
-        drill::strike_behind();
+        crate::drill::strike_behind();
         self.settle(args);
         if let Some(reader) = self.reader
             && entry.spec.flags.has(Flags::READONLY)
@@ -588,7 +588,7 @@ impl Unit {
 }
 
 /// Publishes what commands of a unit have to say, in their order.
-fn tell(server: &Server, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
+fn tell(server: &Shared, rounds: &Rounds, done: &[Done], publications: &[(usize, Publication)]) {
     let mut publications = publications.iter().peekable();
     for (index, command) in done.iter().enumerate() {
         while let Some((_, publication)) = publications.next_if(|(before, _)| *before <= index) {

@@ -15,7 +15,7 @@ use proto::{Args, ArgsBuffer};
 use super::Needs;
 use crate::clients::Client;
 use crate::looks::FEW;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::table::Entry;
 use crate::unregistration::{Registered, Unregistration};
 use crate::worker::Worker;
@@ -125,7 +125,7 @@ impl Queue {
     }
 
     /// What all commands lock.
-    pub(super) fn needs(&self, server: &Server) -> Needs {
+    pub(super) fn needs(&self, server: &Shared) -> Needs {
         let mut needs = Needs::default();
         needs.partitions.reserve(self.commands.len());
         for (index, slot) in self.commands.iter().enumerate() {
@@ -203,7 +203,7 @@ impl Pending {
     }
 
     /// Ends it without EXEC.
-    pub(crate) fn end(self, server: &'static Server) {
+    pub(crate) fn end(self, server: &'static Shared) {
         if let Some(watching) = self.watching {
             watching.end_elsewhere(server);
         }
@@ -296,11 +296,11 @@ impl Watching {
     }
 
     /// As `end`, at some time soon: nobody waits for it.
-    pub(super) fn end_elsewhere(self, server: &'static Server) {
+    pub(super) fn end_elsewhere(self, server: &'static Shared) {
         let is_much = self.keys.len() > FEW;
         let begin = move || {
             let keys = self.keys.iter().cloned().collect();
-            drop(Unregistration::new(server, Registered::Watch(self.watch, keys)));
+            drop(Unregistration::new(&server.unregistrar, Registered::Watch(self.watch, keys)));
         };
         match is_much {
             true => server.background.spawn(move |_| begin()),

@@ -10,8 +10,8 @@ use proto::{Args, Output};
 use super::Unit;
 use crate::control::server::debug_touches_keys;
 use crate::mailbox::Rounds;
-use crate::server::Server;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::table::{Entry, Run};
 use crate::worker::Worker;
 
@@ -26,7 +26,7 @@ pub(crate) enum Place<'a> {
 impl Place<'_> {
     /// A moment of the present, for telling times from.
     #[inline]
-    pub(crate) fn moment(&self, server: &Server) -> Moment {
+    pub(crate) fn moment(&self, server: &Shared) -> Moment {
         match self {
             Self::Worker(worker, _) => worker.batch_began(),
             Self::Heavy => server.keyspace.clock().moment(),
@@ -67,14 +67,14 @@ pub(crate) struct Needs {
 impl Needs {
     /// Adds what one of its commands needs. Key counts that lie add nothing: the command will be
     /// refused in its own words.
-    pub(crate) fn add(&mut self, server: &Server, entry: &Entry, args: Args<'_>) {
-        if matches!(entry.run, Run::Control(_)) {
+    pub(crate) fn add(&mut self, server: &Shared, entry: &Entry, args: Args<'_>) {
+        if matches!(entry.run, Run::Control) {
             let is_debug = entry.spec.role == Role::Debug && debug_touches_keys(args);
             self.world |= is_debug || entry.spec.plan == Plan::World;
             return;
         }
-        self.undoable |= matches!(entry.run, Run::Unit(_))
-            || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
+        self.undoable |=
+            matches!(entry.run, Run::Unit) || entry.spec.flags.has(Flags::TOUCHES_ARBITRARY_KEYS);
         match entry.spec.plan {
             Plan::World | Plan::Visits => self.world = true,
             Plan::Keys => {

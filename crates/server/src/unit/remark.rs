@@ -5,7 +5,7 @@
 use config::LogLevel;
 
 use crate::guard::Noted;
-use crate::server::Server;
+use crate::shared::Shared;
 
 /// What a log of the server is told.
 pub(crate) enum Remark {
@@ -24,7 +24,7 @@ impl Remark {
             }
     }
 
-    pub(super) fn make(self, server: &Server) {
+    pub(super) fn make(self, server: &Shared) {
         match self {
             Self::Line(level, text) => server.log.write(level, format_args!("{text}")),
             Self::Denied(noted) => noted.record(server),

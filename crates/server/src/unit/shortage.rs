@@ -8,7 +8,7 @@ use keyspace::Refusal;
 
 use crate::ailments;
 use crate::budget::OUT_OF_MEMORY;
-use crate::server::Server;
+use crate::shared::Shared;
 use crate::unit::Unit;
 
 /// Why what a script calls may be refused, as of one moment.
@@ -21,7 +21,7 @@ pub(crate) struct Shortage {
 impl Shortage {
     /// As of now.
     #[inline]
-    pub(crate) fn now(server: &Server) -> Self {
+    pub(crate) fn now(server: &Shared) -> Self {
         let is_out_of_memory = server.budget.is_out_of_memory(0);
         Self { is_out_of_memory, ailments: server.ailments.present(&server.config) }
     }
@@ -36,7 +36,7 @@ impl Shortage {
     /// without memory, too.
     pub(crate) fn refuse(
         &self,
-        server: &Server,
+        server: &Shared,
         flags: Flags,
         allows_oom: bool,
     ) -> Option<Refusal> {

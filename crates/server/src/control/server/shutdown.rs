@@ -13,7 +13,7 @@ use keyspace::Refusal;
 use proto::{Args, Reply};
 
 use crate::control::context::{Context, ControlCommand, Next};
-use crate::scripts;
+use crate::patience::busy_since_us;
 use crate::server::Server;
 
 pub(super) const SHUTDOWN: ControlCommand = Command {
@@ -98,7 +98,7 @@ fn outlast_scripts(server: &Server) -> Result<(), Refusal> {
     let asked_us = server.keyspace.clock().monotonic_us();
     let underway = &server.scripts.underway;
     while underway.any_since(asked_us) {
-        underway.check_is_idle(scripts::busy_since_us(server))?;
+        underway.check_is_idle(busy_since_us(server))?;
         std::thread::sleep(BETWEEN_LOOKS);
     }
     Ok(())

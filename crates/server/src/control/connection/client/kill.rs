@@ -19,8 +19,8 @@ use crate::client_info::address;
 use crate::clients::{Client, Signal, client_flags};
 use crate::control::context::{Context, ControlCommand, Next};
 use crate::control::help::misused;
+use crate::drill;
 use crate::session::{Departures, Elsewhere, Ran, Stage, Then};
-use crate::unit::drill;
 
 /// How long who kills others waits for their workers, which may be busy with something long.
 const PATIENCE: Duration = Duration::from_millis(100);

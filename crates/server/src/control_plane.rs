@@ -1,0 +1,105 @@
+//! Commands beside the data, as those see them that run them in transactions: a request goes to
+//! the control plane, and what comes after it comes back.
+//!
+//! Invariant: nothing here knows a command.
+
+use keyspace::Refusal;
+use proto::{Args, Reply};
+
+use crate::session::{Session, Stage, Steps, Stepwise};
+use crate::table::Entry;
+use crate::unit::Unit;
+use crate::worker::Worker;
+
+/// Runs commands beside the data.
+pub(crate) trait ControlPlane: Send + Sync {
+    /// Runs one, whose entry says that it is such a command.
+    fn run(
+        &'static self,
+        request: ControlRequest<'_>,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<Next, Refusal>;
+}
+
+/// Whose request it is, and where it runs.
+pub(crate) struct ControlRequest<'a> {
+    /// The command, as it was found.
+    pub(crate) entry: &'static Entry,
+    /// Who asks, and where; nobody does if a script does.
+    pub(crate) asker: Option<Asker<'a>>,
+    /// The unit that it is part of, if it is of one.
+    pub(crate) unit: Option<&'a mut Unit>,
+}
+
+/// A session at its worker.
+pub(crate) struct Asker<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) session: &'a mut Session,
+}
+
+/// What a script is told of a command that only a session can have run.
+pub(crate) const NOT_FROM_SCRIPT: Refusal =
+    Refusal::error("ERR This Redis command is not allowed from script");
+
+/// What a control command leaves to a heavy-work thread, where it may wait. It is given the lane
+/// that it may come in at. `Widen` says that a gate holds it and that it did nothing: its session
+/// begins it anew.
+pub(crate) type ControlWork =
+    Box<dyn FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send>;
+
+/// What comes after a control command.
+pub(crate) enum Next {
+    /// The next request.
+    Done,
+    /// The end of the connection, once the reply has left.
+    Close,
+    /// The reply comes later: the session waits.
+    Wait(Stage),
+    /// The reply comes from a heavy-work thread.
+    Elsewhere(ControlWork),
+    /// As `Elsewhere`, with locks of its own, or waiting for others: not for where some are held.
+    Visit(ControlWork),
+}
+
+const WAITS: Refusal = Refusal::error("ERR this command is not allowed inside a transaction");
+
+impl Next {
+    /// Leaves work to a heavy-work thread.
+    pub(crate) fn elsewhere(
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+    ) -> Self {
+        Self::Elsewhere(Box::new(work))
+    }
+
+    /// Does it in steps, between which others of the worker come.
+    pub(crate) fn in_steps(
+        entry: &'static Entry,
+        args: Args<'_>,
+        work: impl Stepwise + 'static,
+    ) -> Self {
+        Self::Wait(Stage::Steps(Steps::begin(entry, args, Box::new(work))))
+    }
+
+    /// Ends the command within a unit, where nobody waits; whether the connection is to be closed.
+    pub(crate) fn end_here(
+        self,
+        lane: usize,
+        args: Args<'_>,
+        reply: &mut Reply<'_>,
+    ) -> Result<bool, Refusal> {
+        match self {
+            Self::Done => Ok(false),
+            Self::Close => Ok(true),
+            Self::Elsewhere(work) => work(lane, args, reply).map(|()| false),
+            Self::Wait(_) | Self::Visit(_) => Err(WAITS),
+        }
+    }
+
+    /// Leaves work to a heavy-work thread that takes locks there.
+    pub(crate) fn visit(
+        work: impl FnOnce(usize, Args<'_>, &mut Reply<'_>) -> Result<(), Refusal> + Send + 'static,
+    ) -> Self {
+        Self::Visit(Box::new(work))
+    }
+}
