@@ -257,7 +257,7 @@ impl Place {
 
     fn begin(&self, worker: &Worker, acquisition: Acquisition) -> Tx {
         worker.start_batch();
-        let internal = TxOptions::internal(worker.lane, worker.now_ms());
+        let internal = TxOptions::internal(worker.number, worker.now_ms());
         let options = TxOptions { database: blocked(&self.waiter).database, ..internal };
         Tx::begin(acquisition, options)
     }

@@ -158,7 +158,7 @@ fn step(worker: &Worker, pass: &mut Option<Pass>) -> bool {
                 .server
                 .keyspace
                 .try_acquire(index)
-                .and_then(|mut grant| grant.compact(worker.lane, index, *place, STEP));
+                .and_then(|mut grant| grant.compact(worker.number, index, *place, STEP));
             match next {
                 Some(next) => *place = next,
                 None => (*partition, *place) = (*partition + 1, (0, 0)),

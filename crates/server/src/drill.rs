@@ -40,7 +40,7 @@ mod armed {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use super::Cause;
+    use crate::drill::Cause;
 
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
     /// What is to happen, and in how many steps.

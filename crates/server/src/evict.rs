@@ -319,10 +319,10 @@ fn evict_round(worker: &Worker, looks: &[Look], rule: Rule, need: Need) -> (Evic
     let partitions: PartitionSet = looks.iter().map(|look| look.partition).collect();
     let acquisition = server.keyspace.acquire_free(partitions);
     let is_any_busy = acquisition.partition_count() < looks.len();
-    let mut tx = Tx::begin(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
+    let mut tx = Tx::begin(acquisition, TxOptions::internal(worker.number, worker.now_ms()));
     let (mut told, observer) = (Vec::new(), server.eviction_observer());
     let evicted = tx.evict(looks, rule, need, |entry, now, idle_s| {
-        told.extend(observer.and_then(|it| it.note(worker.lane, entry, now, idle_s)));
+        told.extend(observer.and_then(|it| it.note(worker.number, entry, now, idle_s)));
     });
     commit::commit(server, &worker.rounds, &mut tx, Args::default())
         .expect("who heeds departures is told of them by the key's own partition");

@@ -136,7 +136,7 @@ pub(crate) fn execute(
     match verdict {
         Verdict::Admitted => {}
         Verdict::Refused(refusal) => {
-            server.stats.rejected(worker.lane, entry.id);
+            server.stats.rejected(worker.number, entry.id);
             reject(worker, session, Some(entry), out, &refusal);
             return after(session, None, out, mark, Step::Done);
         }
@@ -223,7 +223,7 @@ pub(crate) fn account(
     reply_bytes: u64,
 ) {
     let server = worker.server;
-    server.stats.called(worker.lane, entry.id, micros);
+    server.stats.called(worker.number, entry.id, micros);
     crate::counters::add(&worker.counters.commands, 1);
     crate::counters::add(&session.client.live.commands, 1);
     if server.command_log.is_remarkable(args.extent(), micros, reply_bytes) {
@@ -466,7 +466,7 @@ impl Request<'_> {
     }
 
     fn note_failure(&self) {
-        self.worker.server.stats.failed(self.worker.lane, self.entry.id);
+        self.worker.server.stats.failed(self.worker.number, self.entry.id);
     }
 }
 
@@ -478,7 +478,7 @@ pub(crate) fn options(worker: &Worker, session: &Session) -> TxOptions {
         && session.client.has_flag(client_flags::IMPORT_SOURCE);
     let now_us = worker.now_us();
     TxOptions {
-        lane: worker.lane,
+        lane: worker.number,
         database: session.database,
         now: now_us / 1000,
         now_us,

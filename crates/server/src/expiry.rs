@@ -141,7 +141,7 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
     let keyspace = worker.server.keyspace;
     let crew = worker.server.worker_count();
     let due = || -> Vec<_> {
-        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == worker.lane;
+        let own = |partition: &PartitionIndex| usize::from(*partition) % crew == worker.number;
         keyspace.partitions_due(worker.now_ms()).filter(own).collect()
     };
     let mut rounds = Rounds::begin(due());
@@ -167,7 +167,7 @@ fn turn(worker: &Worker, unfinished: &mut Option<Sweep>) -> Turn {
         }
         note_hold(worker);
         if worker.ticked_us() - started > TURN_US {
-            keyspace.count_expiry_timeout(worker.lane);
+            keyspace.count_expiry_timeout(worker.number);
             return Turn::LeftOver;
         }
     }
@@ -187,7 +187,7 @@ enum Step {
 fn step(worker: &Worker, mut sweep: Sweep) -> Step {
     let keyspace = worker.server.keyspace;
     let Some(acquisition) = keyspace.try_acquire(sweep.partition) else { return Step::Busy(sweep) };
-    let options = TxOptions::internal(worker.lane, worker.now_ms());
+    let options = TxOptions::internal(worker.number, worker.now_ms());
     let mut tx = Tx::begin(acquisition, options);
     if sweep.next == (0, 0) {
         tx.begin_sweep(sweep.partition);

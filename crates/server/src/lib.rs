@@ -50,6 +50,7 @@ mod guard;
 mod heavy;
 mod held_line;
 mod journal;
+mod lane;
 mod lanes;
 mod latency;
 mod loading;

@@ -199,7 +199,7 @@ fn fetch(worker: &Worker, line: &[Waiting]) {
         let here = left.iter().filter(|ahead| ahead.database == database);
         let locations: SmallVec<[Location; TOGETHER]> =
             here.filter_map(|ahead| ahead.location).collect();
-        worker.server.keyspace.prefetch(worker.lane, &locations, database);
+        worker.server.keyspace.prefetch(worker.number, &locations, database);
         left.retain(|ahead| ahead.database != database);
     }
 }

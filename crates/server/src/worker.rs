@@ -9,16 +9,15 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use base::time::{Moment, UnixMillis};
-use commands::Flags;
 use config::settings::SERVER_THREAD_AFFINITY;
-use keyspace::{Acquisition, TxOptions};
+use keyspace::TxOptions;
 use proto::Output;
 use tokio::runtime::LocalRuntime;
 use tokio::sync::mpsc;
@@ -26,19 +25,18 @@ use tokio::task::unconstrained;
 
 use crate::audience::{Audience, relocate};
 use crate::clients::{Client, Signal, client_flags};
-use crate::counters::{WorkerCounters, add};
+use crate::counters::add;
 use crate::courtesy::{self, Courtesy};
 use crate::drill;
-use crate::evictor::Evictor;
 use crate::execute::InputHandover;
 use crate::gathering::{self, Gathering};
 use crate::held_line::{self, HeldLine};
+use crate::lane::Lane;
 use crate::looks::{SocketLooks, TURN_US};
-use crate::mailbox::{Letter, Rounds, hand_out_next};
+use crate::mailbox::{Letter, hand_out_next};
 use crate::second_turn::{self, KEPT, SecondTurns};
 use crate::server::Server;
 use crate::session::{Exit, Moving, REQUEST_MAX, Serve, Serving, Session, Window};
-use crate::sweep::Sweep;
 use crate::unregistration::Unregistration;
 
 /// How much a session reads at once.
@@ -52,18 +50,14 @@ const SPARE_OUTPUTS: usize = 64;
 
 /// What the sessions of one worker share.
 pub(crate) struct Worker {
+    /// What it knows of its own while it runs transactions.
+    lane: Lane,
     pub(crate) server: &'static Server,
-    /// The worker's number, its lane in the keyspace.
-    pub(crate) lane: usize,
     pub(crate) input: RefCell<Box<[u8]>>,
-    pub(crate) counters: &'static WorkerCounters,
     #[expect(clippy::vec_box, reason = "sessions keep them boxed, so boxes are what is spared")]
     outputs: RefCell<Vec<Box<Output>>>,
     /// Requests parsed ahead, for the session whose turn it is.
     pub(crate) window: RefCell<Window>,
-    inside: Cell<bool>,
-    /// Where letters were left since the last ring.
-    pub(crate) rounds: Rounds,
     /// Letters taken out of the mailbox and not handed out yet.
     letters: RefCell<VecDeque<Letter>>,
     /// Clients that were given messages and whose sessions are to be woken for them.
@@ -72,19 +66,8 @@ pub(crate) struct Worker {
     adopted: Cell<usize>,
     /// Those of them whose clients are on this machine.
     neighbours: Cell<usize>,
-    /// The partition that this worker's expiry is in the middle of.
-    pub(crate) sweep: RefCell<Option<Sweep>>,
-    /// What it knows of keys that may be evicted.
-    pub(crate) evictor: RefCell<Evictor>,
-    /// The last time it was asked to give back memory, by number.
-    pub(crate) released: Cell<u32>,
     /// What its sessions wrote and the log is to make safe at once.
     pub(crate) gathering: Gathering,
-    /// The monotonic clock when last read, and what turns it into wall-clock time.
-    ticked_us: Cell<i64>,
-    wall_offset_us: Cell<i64>,
-    /// When the present batch began.
-    batch_began: Cell<Moment>,
     /// What the present turn of a session has taken so far, in microseconds.
     turn_us: Cell<i64>,
     looks: SocketLooks,
@@ -108,56 +91,36 @@ pub(crate) enum Message {
     End,
 }
 
+impl Deref for Worker {
+    type Target = Lane;
+
+    #[inline]
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
 impl Worker {
     /// That of this thread.
     pub(crate) fn new(server: &'static Server, lane: usize) -> Self {
-        let worker = Self {
+        Self {
+            lane: Lane::new(server, lane),
             server,
-            lane,
             input: RefCell::new(vec![0; INPUT_SIZE].into_boxed_slice()),
-            counters: server.worker_counters(lane),
             outputs: RefCell::default(),
             window: RefCell::default(),
-            inside: Cell::new(false),
-            rounds: Rounds::default(),
             letters: RefCell::default(),
             addressees: RefCell::default(),
             adopted: Cell::new(0),
             neighbours: Cell::new(0),
-            sweep: RefCell::default(),
-            evictor: RefCell::new(Evictor::new()),
-            released: Cell::new(server.budget.releases()),
             gathering: Gathering::default(),
-            ticked_us: Cell::new(0),
-            wall_offset_us: Cell::new(0),
-            batch_began: Cell::default(),
             turn_us: Cell::new(0),
             looks: SocketLooks::default(),
             handover: InputHandover::default(),
             second_turns: SecondTurns::default(),
             held_line: HeldLine::default(),
             courtesy: Courtesy::default(),
-        };
-        worker.start_batch();
-        worker
-    }
-
-    /// Reads both clocks; within the batch only what has passed since is asked for. From here on
-    /// replies wait if the journal is late.
-    #[inline]
-    pub(crate) fn start_batch(&self) {
-        let clock = self.server.keyspace.clock();
-        self.batch_began.set(clock.moment());
-        self.ticked_us.set(self.batch_began.get().us());
-        self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
-        self.server.journal.look(self.ticked_us.get());
-    }
-
-    /// Reads the clock; returns the microseconds since it was last read.
-    #[inline]
-    pub(crate) fn tick(&self) -> i64 {
-        let now = self.server.keyspace.clock().since(self.batch_began.get());
-        now - self.ticked_us.replace(now)
+        }
     }
 
     /// A session's turn begins.
@@ -171,7 +134,7 @@ impl Worker {
     pub(crate) fn note_turn(&self, bytes: usize) {
         /// So many bytes are copied in a microsecond, where their memory is new.
         const BYTES_PER_US: usize = 4096;
-        let executed_us = self.ticked_us.get() - self.batch_began.get().us();
+        let executed_us = self.ticked_us() - self.batch_began().us();
         let took_us = 1 + executed_us + (bytes / BYTES_PER_US) as i64;
         self.turn_us.set(self.turn_us.get() + took_us);
     }
@@ -185,7 +148,7 @@ impl Worker {
 
     /// Whether the present batch has lasted for a turn's time.
     pub(crate) fn is_batch_over(&self) -> bool {
-        let began = self.batch_began.get();
+        let began = self.batch_began();
         is_over(self.server.keyspace.clock().since(began) - began.us())
     }
 
@@ -200,89 +163,11 @@ impl Worker {
         self.looks.give_way(waker, times_us, drill::are_turns_short());
     }
 
-    /// When the present batch began.
-    #[inline]
-    pub(crate) fn batch_began(&self) -> Moment {
-        self.batch_began.get()
-    }
-
-    /// The monotonic clock when last read.
-    #[inline]
-    pub(crate) fn ticked_us(&self) -> i64 {
-        self.ticked_us.get()
-    }
-
     /// Whether the present batch's replies, of so many bytes, are to wait for a second turn of
     /// their session.
     #[inline]
     pub(crate) fn has_wait(&self, bytes: usize) -> bool {
-        self.second_turns.await_one(bytes, self.batch_began.get().us(), self.ticked_us())
-    }
-
-    /// Wall-clock time when the clock was last read, in microseconds.
-    #[inline]
-    pub(crate) fn now_us(&self) -> i64 {
-        self.ticked_us.get() + self.wall_offset_us.get()
-    }
-
-    /// As `now_us`, in milliseconds.
-    #[inline]
-    pub(crate) fn now_ms(&self) -> UnixMillis {
-        self.now_us() / 1000
-    }
-
-    /// Comes in at the worker's turnstile; `false` while the world stands still.
-    #[inline]
-    pub(crate) fn come_in(&self) -> bool {
-        let keyspace = self.server.keyspace;
-        if self.inside.get() {
-            if !keyspace.is_stopping() {
-                return true;
-            }
-            self.go_out();
-            return false;
-        }
-        let inside = keyspace.enter(self.lane);
-        self.inside.set(inside);
-        inside
-    }
-
-    /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
-    /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
-    /// is inside (`pause.rs`).
-    #[inline]
-    pub(crate) fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
-        let pause = &self.server.pause;
-        self.come_in() && (!pause.may_hold() || pause.left(flags(), self.now_ms()).is_none())
-    }
-
-    /// Whether the worker is inside its turnstile; for assertions.
-    pub(crate) fn is_inside(&self) -> bool {
-        self.inside.get()
-    }
-
-    /// Goes out, if inside.
-    #[inline]
-    pub(crate) fn go_out(&self) {
-        if self.inside.replace(false) {
-            self.server.keyspace.leave(self.lane);
-        }
-    }
-
-    /// Whether the locks are there, with the worker inside its turnstile, or the world, with the
-    /// worker outside; if not, the waker is woken when that is to be asked again.
-    pub(crate) fn poll_locks(&self, acquisition: &mut Acquisition, waker: &Waker) -> Poll<()> {
-        if acquisition.wants_world() {
-            // The world is granted to those outside; a turnstile held here would never let it.
-            self.go_out();
-        } else if !self.come_in() {
-            if !self.server.keyspace.wait_for_world(waker) {
-                // It goes on already: try once more.
-                waker.wake_by_ref();
-            }
-            return Poll::Pending;
-        }
-        acquisition.poll(waker)
+        self.second_turns.await_one(bytes, self.batch_began().us(), self.ticked_us())
     }
 
     /// Ends a session's turn: the turnstile is left, and who was left letters is told.
@@ -295,7 +180,7 @@ impl Worker {
 
     /// Hands out all letters that there are.
     pub(crate) fn hand_out_letters(&self) {
-        self.letters.borrow_mut().append(&mut self.server.mailboxes.collect(self.lane));
+        self.letters.borrow_mut().append(&mut self.server.mailboxes.collect(self.lane.number));
         while self.hand_out_letter().is_some() {}
     }
 
@@ -369,7 +254,7 @@ pub(crate) fn run(
 
 async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>) {
     let expiry = tokio::task::spawn_local(crate::expiry::run(Rc::clone(&worker)));
-    worker.server.mailboxes.open(worker.lane);
+    worker.server.mailboxes.open(worker.lane.number);
     let mail = tokio::task::spawn_local(deliver_mail(Rc::clone(&worker)));
     // These do the work of many tasks in one turn.
     tokio::task::spawn_local(unconstrained(second_turn::run(Rc::clone(&worker))));
@@ -390,7 +275,7 @@ async fn receive(worker: Rc<Worker>, mut inbox: mpsc::UnboundedReceiver<Message>
     retire(&worker).await;
     mail.abort();
     worker.hand_out_letters();
-    worker.server.mailboxes.close(worker.lane);
+    worker.server.mailboxes.close(worker.lane.number);
     worker.wake_addressees(usize::MAX);
     settle(&worker);
 }
@@ -421,9 +306,9 @@ async fn deliver_mail(worker: Rc<Worker>) {
     let mut together = WOKEN_LEAST;
     loop {
         let mut letters = poll_fn(|cx| match worker.has_mail() {
-            true => Poll::Ready(mailboxes.collect(worker.lane)),
+            true => Poll::Ready(mailboxes.collect(worker.lane.number)),
             // Sessions hand letters out, too; who left those rings even so.
-            false => mailboxes.poll(worker.lane, cx.waker()),
+            false => mailboxes.poll(worker.lane.number, cx.waker()),
         })
         .await;
         worker.letters.borrow_mut().append(&mut letters);
@@ -462,7 +347,7 @@ async fn look_at_sockets(worker: Rc<Worker>) {
 
 fn bind(worker: &Worker) {
     if worker.server.config.get(SERVER_THREAD_AFFINITY) {
-        worker.server.cores.bind(worker.lane);
+        worker.server.cores.bind(worker.lane.number);
     } else {
         worker.server.cores.release();
     }
@@ -482,7 +367,7 @@ async fn retire(worker: &Worker) {
 
 fn own_clients(worker: &Worker) -> Vec<Arc<Client>> {
     let mut clients = worker.server.clients.all();
-    clients.retain(|client| client.lane() == worker.lane);
+    clients.retain(|client| client.lane() == worker.lane.number);
     clients
 }
 
@@ -490,7 +375,7 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
     let worker = Rc::clone(worker);
     worker.adopted.set(worker.adopted.get() + 1);
     let client = Arc::clone(&moving.session.client);
-    client.set_lane(worker.lane);
+    client.set_lane(worker.lane.number);
     // The alarm that was set is a task of the worker before, and may have gone with it.
     client.set_flag(client_flags::ALARMED, false);
     worker.neighbours.set(worker.neighbours.get() + usize::from(client.is_neighbour()));
@@ -499,7 +384,7 @@ fn adopt(worker: &Rc<Worker>, moving: Moving) {
         audiences_of(worker.server, &moving.session),
         &worker.server.mailboxes,
         &client,
-        worker.lane,
+        worker.lane.number,
         || (),
     );
     let Ok(serve) = Serve::new(Rc::clone(&worker), moving) else {
@@ -527,7 +412,8 @@ async fn take_off(worker: Rc<Worker>, mut unregistration: Unregistration) {
         })
         .await;
         worker.start_batch();
-        unregistration.take_off(acquisition, TxOptions::internal(worker.lane, worker.now_ms()));
+        unregistration
+            .take_off(acquisition, TxOptions::internal(worker.lane.number, worker.now_ms()));
         worker.go_out();
         // Others have the worker before the next partition.
         tokio::task::yield_now().await;

@@ -132,7 +132,11 @@ const ROOMS: &[Room] = &[
         ],
         arrows_up: 7,
     },
-    Room { name: "transaction", places: &["control_plane.rs", "engine.rs", "unit/"], arrows_up: 12 },
+    Room {
+        name: "transaction",
+        places: &["control_plane.rs", "engine.rs", "unit/"],
+        arrows_up: 12,
+    },
     Room {
         name: "execute",
         places: &["execute.rs", "execute/", "heavy.rs", "heavy/"],

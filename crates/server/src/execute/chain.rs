@@ -147,7 +147,7 @@ impl<'a> Chain<'a> {
             Outcome::Replied(seen) => session.see_by(entry, seen),
             Outcome::Failed(seen) => {
                 session.see(seen);
-                worker.server.stats.failed(worker.lane, entry.id);
+                worker.server.stats.failed(worker.number, entry.id);
             }
             Outcome::Heavy | Outcome::Widen | Outcome::Wait(_) => return false,
         }

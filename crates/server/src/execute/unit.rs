@@ -196,6 +196,6 @@ pub(super) fn conclude(
     session.see_by(entry, seen);
     program.book(args, worker, session);
     if program.has_failed() {
-        worker.server.stats.failed(worker.lane, entry.id);
+        worker.server.stats.failed(worker.number, entry.id);
     }
 }

@@ -168,7 +168,7 @@ impl Errand {
         session: &mut Session,
         args: OwnedArgs,
     ) -> Result<Elsewhere, Box<(Self, OwnedArgs)>> {
-        self.unit.come_back(worker.lane);
+        self.unit.come_back(worker.number);
         let result = self.carry_out(&args, &mut Place::Worker(worker, session));
         self.micros += u64::try_from(worker.tick()).unwrap_or(0);
         match result {

@@ -81,7 +81,7 @@ pub(crate) struct Memcached {
 impl Memcached {
     /// Counts something that happened to a worker's client.
     fn count(&self, worker: &Worker, figure: Figure) {
-        self.figures.count(worker.lane, figure);
+        self.figures.count(worker.number, figure);
     }
 
     /// Does what has become due, unless all data stand still or it could not be told of; the slow
@@ -285,7 +285,7 @@ impl Turn<'_> {
         if !self.session.may_do_everything()
             && let Some(refusal) = self.ask_rules(entry)
         {
-            server.stats.rejected(self.worker.lane, entry.id);
+            server.stats.rejected(self.worker.number, entry.id);
             return Err(self.refuse(&refusal));
         }
         Ok(entry)
@@ -332,7 +332,7 @@ impl Turn<'_> {
         match gates::admit_deed(worker.server, flags, entry.spec.role, || room, || flags) {
             Verdict::Admitted => {}
             Verdict::Refused(refusal) => {
-                worker.server.stats.rejected(worker.lane, entry.id);
+                worker.server.stats.rejected(worker.number, entry.id);
                 return Some(self.refuse(&refusal));
             }
             Verdict::Postponed(stage) => return Some(Step::Postpone(stage)),
@@ -407,7 +407,7 @@ impl Turn<'_> {
                 now_us,
                 touches: true,
                 origin: self.session.client.id,
-                ..TxOptions::internal(worker.lane, now_us / 1000)
+                ..TxOptions::internal(worker.number, now_us / 1000)
             },
         );
         if let (Some(location), Some(key)) = (self.location, plain_key(&self.request.operation)) {
@@ -436,7 +436,7 @@ impl Turn<'_> {
             }
         }
         drop(tx);
-        server.memcached.figures.book(worker.lane, &tally);
+        server.memcached.figures.book(worker.number, &tally);
         server.memcached.details.book(details);
         for (class, what) in events.into_lines() {
             lookout.tell(

@@ -95,7 +95,8 @@ impl Books {
 
     /// Books all of it at a worker, for a session.
     pub(super) fn close(&self, worker: &Worker, session: &Session) {
-        let Worker { server, lane, .. } = worker;
+        let Worker { server, .. } = worker;
+        let lane = &worker.number;
         for &Tally { command, calls, micros, failures, rejected } in
             self.first.iter().chain(&self.others)
         {

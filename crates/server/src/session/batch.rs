@@ -380,7 +380,7 @@ impl Batch<'_> {
         // Messages that the command itself brought about come right behind its reply, which another
         // thread may still have to make.
         let (session, replied) = (&serve.session, matches!(step, Step::Done | Step::Close));
-        let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.lane);
+        let has_own = session.is_subscriber() && self.worker.rounds.include(self.worker.number);
         let receives = replied && (has_own || session.tracked.is_some());
         serve.hold(output, begun);
         if receives {
@@ -502,7 +502,7 @@ impl Batch<'_> {
             // Chains fetch the rest while they have the locks.
             server.keyspace.prefetch_locks(&locations);
         } else {
-            server.keyspace.prefetch(self.worker.lane, &locations, session.database);
+            server.keyspace.prefetch(self.worker.number, &locations, session.database);
         }
     }
 

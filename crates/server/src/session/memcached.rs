@@ -176,7 +176,7 @@ impl<'a> Batch<'a> {
         // With its locks granted the worker is inside, and must not go out before they are used.
         if is_asked && (self.grant.is_some() || self.worker.come_in()) {
             let known: SmallVec<[Location; WINDOW]> = found.iter().flatten().copied().collect();
-            server.keyspace.prefetch(self.worker.lane, &known, database);
+            server.keyspace.prefetch(self.worker.number, &known, database);
         }
         found
     }

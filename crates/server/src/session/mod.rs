@@ -228,7 +228,7 @@ impl Body for Serve {
         let deliveries = self.session.take_deliveries();
         let mut output = self.output();
         let begun = output.appended();
-        let (server, lane) = (self.worker.server, self.worker.lane);
+        let (server, lane) = (self.worker.server, self.worker.number);
         match self.session.memcached.as_mut().and_then(|dialogue| dialogue.watch.as_mut()) {
             Some(watch) => {
                 watch.write((&server.memcached.figures, lane), &deliveries, &mut output);

@@ -423,7 +423,7 @@ impl Serve {
         execute::account(worker, session, entry, args, ran.micros, reply_bytes);
         execute::tell_watchers(worker, session, database, entry, args);
         if ran.failed {
-            worker.server.stats.failed(worker.lane, entry.id);
+            worker.server.stats.failed(worker.number, entry.id);
         }
     }
 
@@ -463,7 +463,7 @@ impl Serve {
         let (worker, bytes) = (&*self.worker, reply.len() as u64 + reply.bytes_to_come());
         execute::account(worker, &self.session, entry, args.as_args(), *micros, bytes);
         if *failed {
-            worker.server.stats.failed(worker.lane, entry.id);
+            worker.server.stats.failed(worker.number, entry.id);
         }
         self.leave_wait(reply);
     }
@@ -471,7 +471,7 @@ impl Serve {
     /// The command is over with this refusal: it has not run.
     fn leave_refused(&mut self, reply: Output) {
         if let Some(blocked) = self.blocked() {
-            self.worker.server.stats.rejected(self.worker.lane, blocked.ran.entry.id);
+            self.worker.server.stats.rejected(self.worker.number, blocked.ran.entry.id);
         }
         self.leave_wait(reply);
     }

@@ -262,7 +262,7 @@ impl Program for Exec {
             execute::account(worker, session, entry, args, micros, reply_bytes);
             execute::tell_watchers(worker, session, database, entry, args);
             if failed {
-                worker.server.stats.failed(worker.lane, entry.id);
+                worker.server.stats.failed(worker.number, entry.id);
             }
         }
         if let Some(last) = self.ran.last()
@@ -423,7 +423,7 @@ impl Exec {
                     }
                     next => next,
                 };
-                let ended = next.and_then(|next| next.end_here(worker.lane, args, &mut reply));
+                let ended = next.and_then(|next| next.end_here(worker.number, args, &mut reply));
                 if makes_final(entry) {
                     self.look_again(unit, session);
                     out.set_ceiling(server.output_ceiling(&session.client));

@@ -221,7 +221,7 @@ impl Pending {
         if !worker.come_in() || !acquisition.attempt() {
             return watching.end_elsewhere(worker.server);
         }
-        let options = TxOptions::internal(worker.lane, worker.now_ms());
+        let options = TxOptions::internal(worker.number, worker.now_ms());
         watching.end(&mut Tx::begin(acquisition, options));
     }
 

@@ -30,7 +30,7 @@ pub(super) fn means(worker: &Worker) -> Vec<i64> {
         keyspace.partitions_due(i64::MAX - 1).partition(|&partition| partition < start);
     for partition in behind.into_iter().chain(before).take(MOST_PARTITIONS) {
         let Some(acquisition) = keyspace.try_acquire(partition) else { continue };
-        let options = TxOptions::internal(worker.lane, worker.now_ms());
+        let options = TxOptions::internal(worker.number, worker.now_ms());
         let mut tx = Tx::begin(acquisition, options);
         for &database in &wanted {
             tx.switch_database(database);

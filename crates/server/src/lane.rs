@@ -1,0 +1,156 @@
+//! A lane: what a thread that serves sessions knows of its own while it runs transactions.
+//!
+//! Invariants: everything here belongs to one thread; a lane is inside its turnstile only while it
+//! runs a session's turn; what it left in mailboxes meanwhile is announced right after.
+
+use std::cell::{Cell, RefCell};
+use std::task::{Poll, Waker};
+
+use base::time::{Moment, UnixMillis};
+use commands::Flags;
+use keyspace::Acquisition;
+
+use crate::counters::WorkerCounters;
+use crate::evictor::Evictor;
+use crate::mailbox::Rounds;
+use crate::shared::Shared;
+use crate::sweep::Sweep;
+
+/// A thread's part in the data.
+pub(crate) struct Lane {
+    pub(crate) shared: &'static Shared,
+    /// The lane's number in the keyspace, which is its worker's, too.
+    pub(crate) number: usize,
+    pub(crate) counters: &'static WorkerCounters,
+    inside: Cell<bool>,
+    /// Where letters were left since the last ring.
+    pub(crate) rounds: Rounds,
+    /// The partition that the expiry of this lane's share is in the middle of.
+    pub(crate) sweep: RefCell<Option<Sweep>>,
+    /// What it knows of keys that may be evicted.
+    pub(crate) evictor: RefCell<Evictor>,
+    /// The last time it was asked to give back memory, by number.
+    pub(crate) released: Cell<u32>,
+    /// The monotonic clock when last read, and what turns it into wall-clock time.
+    ticked_us: Cell<i64>,
+    wall_offset_us: Cell<i64>,
+    /// When the present batch began.
+    batch_began: Cell<Moment>,
+}
+
+impl Lane {
+    /// That of this thread.
+    pub(crate) fn new(shared: &'static Shared, number: usize) -> Self {
+        let lane = Self {
+            shared,
+            number,
+            counters: shared.worker_counters(number),
+            inside: Cell::new(false),
+            rounds: Rounds::default(),
+            sweep: RefCell::default(),
+            evictor: RefCell::new(Evictor::new()),
+            released: Cell::new(shared.budget.releases()),
+            ticked_us: Cell::new(0),
+            wall_offset_us: Cell::new(0),
+            batch_began: Cell::default(),
+        };
+        lane.start_batch();
+        lane
+    }
+
+    /// Reads both clocks; within the batch only what has passed since is asked for. From here on
+    /// replies wait if the journal is late.
+    #[inline]
+    pub(crate) fn start_batch(&self) {
+        let clock = self.shared.keyspace.clock();
+        self.batch_began.set(clock.moment());
+        self.ticked_us.set(self.batch_began.get().us());
+        self.wall_offset_us.set(clock.now_us() - self.ticked_us.get());
+        self.shared.journal.look(self.ticked_us.get());
+    }
+
+    /// Reads the clock; returns the microseconds since it was last read.
+    #[inline]
+    pub(crate) fn tick(&self) -> i64 {
+        let now = self.shared.keyspace.clock().since(self.batch_began.get());
+        now - self.ticked_us.replace(now)
+    }
+
+    /// When the present batch began.
+    #[inline]
+    pub(crate) fn batch_began(&self) -> Moment {
+        self.batch_began.get()
+    }
+
+    /// The monotonic clock when last read.
+    #[inline]
+    pub(crate) fn ticked_us(&self) -> i64 {
+        self.ticked_us.get()
+    }
+
+    /// Wall-clock time when the clock was last read, in microseconds.
+    #[inline]
+    pub(crate) fn now_us(&self) -> i64 {
+        self.ticked_us.get() + self.wall_offset_us.get()
+    }
+
+    /// As `now_us`, in milliseconds.
+    #[inline]
+    pub(crate) fn now_ms(&self) -> UnixMillis {
+        self.now_us() / 1000
+    }
+
+    /// Comes in at the turnstile; `false` while the world stands still.
+    #[inline]
+    pub(crate) fn come_in(&self) -> bool {
+        let keyspace = self.shared.keyspace;
+        if self.inside.get() {
+            if !keyspace.is_stopping() {
+                return true;
+            }
+            self.go_out();
+            return false;
+        }
+        let inside = keyspace.enter(self.number);
+        self.inside.set(inside);
+        inside
+    }
+
+    /// Comes in to begin what has these flags and was let pass by the gates. `false`, too, where a
+    /// pause holds it that may have begun behind them: a pause asks for the world, which sees what
+    /// is inside (`pause.rs`).
+    #[inline]
+    pub(crate) fn come_in_past_gates(&self, flags: impl FnOnce() -> Flags) -> bool {
+        let pause = &self.shared.pause;
+        self.come_in() && (!pause.may_hold() || pause.left(flags(), self.now_ms()).is_none())
+    }
+
+    /// Whether the worker is inside its turnstile; for assertions.
+    pub(crate) fn is_inside(&self) -> bool {
+        self.inside.get()
+    }
+
+    /// Goes out, if inside.
+    #[inline]
+    pub(crate) fn go_out(&self) {
+        if self.inside.replace(false) {
+            self.shared.keyspace.leave(self.number);
+        }
+    }
+
+    /// Whether the locks are there, with the worker inside its turnstile, or the world, with the
+    /// worker outside; if not, the waker is woken when that is to be asked again.
+    pub(crate) fn poll_locks(&self, acquisition: &mut Acquisition, waker: &Waker) -> Poll<()> {
+        if acquisition.wants_world() {
+            // The world is granted to those outside; a turnstile held here would never let it.
+            self.go_out();
+        } else if !self.come_in() {
+            if !self.shared.keyspace.wait_for_world(waker) {
+                // It goes on already: try once more.
+                waker.wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        acquisition.poll(waker)
+    }
+}
